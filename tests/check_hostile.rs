@@ -24,7 +24,7 @@ fn codes(faults: &[Value]) -> Vec<(&str, &str)> {
 fn crowded(count: usize) {
     let place = sound();
     place.file("outside/secret.json", "{\"type\": \"loop\", \"name\": \"not to be read\"}");
-    let workflow = r#"{"name": "w", "definition": {"actions": [{"type": "look", "properties": {}}]}}"#;
+    let workflow = r#"{"name": "w", "definition": {"actions": [{"type": "unknown", "properties": {}}]}}"#;
     for number in 0..count / 2 {
         place.file(&format!("loops/{}/l{number}.json", number % 7), SOUND);
         place.file(&format!("loops/{}/w{number}.json", number % 7), workflow);
@@ -38,7 +38,7 @@ fn crowded(count: usize) {
     place.file("loops/loopctl.json", "{}");
     let found = report(&place, &["loops"]);
     assert_eq!(found.len(), count / 2, "{:?}", found.first());
-    assert!(found.iter().all(|fault| fault["code"] == "L018"));
+    assert!(found.iter().all(|fault| fault["code"] == "L030"), "{:?}", found.first());
 }
 
 #[test]

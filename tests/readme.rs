@@ -32,6 +32,7 @@ const PAGES: &[&str] = &[
     "fuzz/README.md",
     "examples/support-triage/README.md",
     "examples/http-status/README.md",
+    "examples/ap-reconciliation/README.md",
 ];
 
 const FIRST_COMMAND: &str = "run examples/support-triage/loop.json --input ticket_id=TK-1042";

@@ -101,7 +101,7 @@ impl<'a> Subject<'a> {
     /// The program, when nothing keeps it from running so far.
     pub fn program(&self) -> Option<&'a Program> {
         match self.inner {
-            Some(inner) => inner.program.as_ref(),
+            Some(inner) => inner.program.as_deref(),
             None => self.compiled.program.as_deref(),
         }
     }

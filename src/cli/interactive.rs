@@ -20,6 +20,7 @@ use crate::engine::state::Phase;
 use crate::program::Program;
 use crate::trace::redact::HIDDEN;
 use crate::trace::result::PauseView;
+use crate::trace::steps::as_call;
 use crate::trace::text::Pieces;
 use crate::trace::{Redaction, RunResult, Tone, approval, escape, result};
 
@@ -73,15 +74,22 @@ impl Asker<'_> {
     async fn ask(&self, pause: &Pause, result: &RunResult) -> Option<Decided> {
         let waiting = result.pause.as_ref()?;
         self.surface.say("\n");
-        let first = waiting.call.as_ref();
+        // The steps of a workflow are decided one after the other.
+        let step = waiting.steps.first();
+        let of_step = step.and_then(|step| as_call(step).or_else(|| step.calls.first().cloned()));
+        let first = if step.is_some() { of_step.as_ref() } else { waiting.call.as_ref() };
+        let at = step.map(|step| step.at.clone());
         let decided = |call: Option<&WaitingCall>, decision| Decided {
             pause: Some(pause.number),
-            call: call.map(|call| CallId { iteration: call.iteration, index: call.index }),
+            at: at.clone(),
+            call: call
+                .filter(|call| at.is_none() || call.iteration > 0)
+                .map(|call| CallId { iteration: call.iteration, index: call.index }),
             hash: call.map(|call| call.hash.clone()),
             by: local_user(),
             ..Decided::from(decision)
         };
-        match (pause.kind, first) {
+        match (step.map_or(pause.kind, |step| step.kind), first) {
             (Termination::Approval, Some(call)) => {
                 self.asked_by(waiting);
                 self.bold("This tool call needs your approval:");

@@ -69,7 +69,7 @@ enum Command {
     Run(run::RunCommand),
     Check(check::CheckCommand),
     Explain(explain::ExplainCommand),
-    Resume(resume::ResumeCommand),
+    Resume(Box<resume::ResumeCommand>),
     Retry(retry::RetryCommand),
     Rerun(rerun::RerunCommand),
     Cancel(cancel::CancelCommand),

@@ -3,14 +3,19 @@
 use std::path::PathBuf;
 
 use super::store::StorePlace;
+use crate::engine::flow::question::StepQuestion;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::WaitingCall;
 use crate::engine::refusal::{ANSWERS, RefusalCause};
 use crate::engine::state::State;
+use crate::trace::steps::as_call;
 use crate::trace::{Look, RunResult, Tone, escape};
 
 #[cfg(test)]
 mod tests;
+
+/// The most steps whose commands are listed.
+const MOST_STEPS: usize = 3;
 
 /// What the next command must repeat.
 #[derive(Debug, Clone)]
@@ -107,6 +112,14 @@ impl NextCommands {
     }
 
     fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(String, String)> {
+        let steps = result.pause.as_ref().map_or(&[][..], |pause| pause.steps.as_slice());
+        if !steps.is_empty() {
+            return steps
+                .iter()
+                .take(MOST_STEPS)
+                .flat_map(|question| self.of_step(question, steps.len() > 1))
+                .collect();
+        }
         let resume = |rest: &str| self.command("resume", rest);
         let calls = result.pause.as_ref().map_or(&[][..], |pause| match pause.calls.as_slice() {
             [] => pause.call.as_slice(),
@@ -120,6 +133,25 @@ impl NextCommands {
             Termination::ModelError => vec![("resume".to_owned(), resume(""))],
             _ => vec![("answer".to_owned(), resume("--answer \"...\""))],
         }
+    }
+
+    /// The commands that decide about a step of a workflow.
+    fn of_step(&self, question: &StepQuestion, several: bool) -> Vec<(String, String)> {
+        let at = if several { format!("--at {} ", quoted(&question.at)) } else { String::new() };
+        let calls: Vec<WaitingCall> = as_call(question).into_iter().chain(question.calls.iter().cloned()).collect();
+        if !calls.is_empty() {
+            return calls.iter().flat_map(|call| self.of_call(question.kind, call, several)).collect();
+        }
+        let answer = match question.expected_keys.as_slice() {
+            [] => "--answer \"...\"".to_owned(),
+            keys => {
+                let keys: Vec<String> =
+                    keys.iter().map(|key| format!("{}: ...", serde_json::Value::from(key.as_str()))).collect();
+                format!("--answer {}", quoted(&format!("{{{}}}", keys.join(", "))))
+            }
+        };
+        let label = if several { format!("answer {}", question.at) } else { "answer".to_owned() };
+        vec![(label, self.command("resume", &format!("{at}{answer}")))]
     }
 
     /// The commands that decide about a call, bound to what was shown of it.

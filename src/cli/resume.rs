@@ -21,7 +21,7 @@ use super::surface::Surface;
 use super::user::local_user;
 use super::what::read_script;
 use crate::diagnostic::Source;
-use crate::engine::event::{CallId, Decided, DecisionRights, Event};
+use crate::engine::event::{CallId, Decided, DecisionRights, Event, Retried};
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::program::Program;
 
@@ -63,6 +63,9 @@ pub struct ResumeCommand {
     /// The waiting call to decide, if there are several
     #[arg(long, value_name = "ITERATION.INDEX")]
     pub call: Option<CallId>,
+    /// The waiting step of a workflow to decide, if there are several; `*` stands for any part with --retry
+    #[arg(long, value_name = "ADDRESS")]
+    pub at: Option<String>,
     /// The hash of the call as it was shown; refuse the decision if a different call waits now
     #[arg(long = "if", value_name = "HASH")]
     pub hash: Option<String>,
@@ -72,6 +75,9 @@ pub struct ResumeCommand {
     /// The number of the pause to decide, from 1; refuse the decision if the run has another pause now
     #[arg(long, value_name = "N")]
     pub pause: Option<u32>,
+    /// Run the failed steps and items of a failed workflow again; what completed is not repeated
+    #[arg(long, conflicts_with_all = ["answer", "approve", "deny", "edit", "happened", "retry"])]
+    pub retry_failed: bool,
     #[command(flatten)]
     pub limits: LimitArgs,
     /// Resume with the current document, although it has changed since the run started
@@ -111,6 +117,7 @@ impl ResumeCommand {
             decided: self.decided()?,
             new_document: self.new_document,
             raised: self.limits.raised(),
+            retried: self.retry_failed.then(|| Retried { by: local_user() }),
             ..Resume::default()
         };
         let Self { run, recorded_document, script, actions, store, output, deltas, interactive, on_pause, .. } = self;
@@ -132,6 +139,7 @@ impl ResumeCommand {
             resume: false,
             pause: self.pause,
             call: self.call,
+            at: self.at.clone(),
             hash: self.hash.clone(),
             comment: self.comment.clone(),
             by: local_user(),

@@ -14,7 +14,8 @@ use crate::drive::clock;
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::{RunFilter, RunSummary};
 use crate::trace::look::{cut, pad};
-use crate::trace::text::{reason, status};
+use crate::trace::reason::reason;
+use crate::trace::text::status;
 use crate::trace::units::{plural, rfc3339};
 use crate::trace::{Look, Tone, escape};
 

@@ -12,6 +12,7 @@ use super::host::{self, Loaded};
 use super::input::{InputArgs, name_of, read_text};
 use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
+use crate::program::flow::Flow;
 use crate::program::{Program, ToolKind};
 use crate::syntax;
 use crate::syntax::document;
@@ -97,7 +98,10 @@ pub fn misspelt(program: &Program, script: &Script) -> Vec<String> {
 }
 
 fn gather<'p>(program: &'p Program, tools: &mut BTreeSet<&'p str>) {
-    for tool in &program.tools {
+    for called in program.flow.iter().flat_map(Flow::loops) {
+        gather(called, tools);
+    }
+    for tool in program.all_tools() {
         let is_new = !matches!(tool.kind, ToolKind::Builtin(_)) && tools.insert(&tool.name);
         // A loop that several loops call is checked once.
         if let (true, ToolKind::Loop(called)) = (is_new, &tool.kind) {

@@ -9,12 +9,13 @@ use serde_json::Value;
 use super::catalog::Shelf;
 use super::context::Context;
 use super::declare::Declare;
+use super::flow::{self, FlowHead};
 use super::layout::{self, LoopLayout, unreadable};
 use super::link::Linker;
 use super::names::{self, stem};
 use super::react::{Around, Head, ReadLoop, react, schema};
 use super::steps::{self, Steps};
-use super::{Compiled, Texts, not_yet};
+use super::{Compiled, Texts};
 use crate::diagnostic::{Diagnostic, Source, codes, few};
 use crate::language::Project;
 use crate::program::Program;
@@ -78,7 +79,6 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
             if !calls.is_called() {
                 faults.extend(shelf.faults_of_given());
             }
-            faults.extend(not_yet::document(&main));
             let around = Around { texts, shelf: &shelf };
             let judged = whole(calls, &around, &main, layout);
             faults.extend(judged.faults.into_iter().filter(|fault| !main.is_guessed(fault)));
@@ -123,10 +123,19 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
     if !steps::roots(main).is_empty() {
         steps = steps::walk(calls, around, main, &mut declare, &mut faults);
     }
-    let program = layout.and_then(|layout| {
-        let read = ReadLoop { layout: &layout, head, context: &Context::default(), lookup: &declare };
-        react(calls, around, main, read, &mut faults)
-    });
+    let program = match layout {
+        Some(layout) => {
+            let read = ReadLoop { layout: &layout, head, context: &Context::default(), lookup: &declare };
+            react(calls, around, main, read, &mut faults)
+        }
+        // Faults of the steps are known; only what is sound can be lowered.
+        None if main.is_broken() || faults.iter().chain(&declare.faults).any(Diagnostic::is_error) => None,
+        None => {
+            let Head { name, description, input, .. } = head;
+            let head = FlowHead { name, description, input, project: calls.settings.clone().unwrap_or_default() };
+            flow::lower(main, &steps, &mut declare, head, &mut faults)
+        }
+    };
     faults.append(&mut declare.faults);
     Judged { program, steps, faults }
 }
@@ -183,12 +192,13 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
         let previous_run_id = main.value.get("previous_run_id").and_then(Value::as_str).map(str::to_owned);
         return Head { default_input, previous_run_id, ..Head::named(stem) };
     }
-    if main.kind == Some(DocumentKind::Workflow) {
-        // A wrong name is reported where a tool names it.
-        return Head::named(stem);
-    }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");
+    if main.kind == Some(DocumentKind::Workflow) {
+        // A wrong name is reported where a tool names it.
+        let input = schema(main, "/input", faults);
+        return Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) };
+    }
     if let Some((name, fault)) = name.as_deref().and_then(|name| Some((name, names::fault_of(name)?))) {
         faults.push(names::bad_name(name, fault, "/name", main.tree.place("/name")));
     }

@@ -6,11 +6,11 @@ pub(crate) mod catalog;
 mod context;
 mod declare;
 pub(crate) mod effort;
+mod flow;
 pub(crate) mod layout;
 mod link;
 mod load;
 pub mod names;
-mod not_yet;
 mod outside;
 mod prompt;
 mod react;
@@ -80,6 +80,8 @@ pub struct Texts {
     pub outside: Arc<OutsideFiles>,
     /// The parsed files beside the document, shared with its neighbours.
     pub readings: Readings,
+    /// The address of the step of the document that is meant, for the run of a step.
+    pub step: Option<String>,
 }
 
 impl Texts {
@@ -96,6 +98,7 @@ impl Texts {
             unread: Vec::new(),
             outside: Arc::default(),
             readings: Readings::default(),
+            step: None,
         }
     }
 }
@@ -125,6 +128,14 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// The loop that the step at an address is. It may be sound where other steps are not.
+    pub fn step(&self, address: &str) -> Option<Arc<Program>> {
+        let properties = steps::properties_at(&self.document, address)?;
+        let objective = format!("{properties}/objective");
+        let inner = self.steps.loops.iter().find(|inner| inner.layout.pointer("objective") == objective)?;
+        inner.program.clone()
+    }
+
     /// Whether there is an error that keeps the loop from running.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)

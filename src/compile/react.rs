@@ -105,6 +105,8 @@ pub(super) fn react(
         tools,
         project: calls.settings.clone().unwrap_or_default(),
         sources,
+        flow: None,
+        step: None,
     })
 }
 

@@ -116,7 +116,7 @@ impl Engine {
             Some(_) => Ok(()),
             None => self.has_all(program, start.model.as_deref()),
         };
-        let models = match needs.and_then(|()| self.models(program, start.model.as_deref())) {
+        let models = match needs.and_then(|()| self.models_of(program, start.model.as_deref())) {
             Ok(models) => models,
             Err(fault) => return self.there(program, &start, origin, fault).await,
         };

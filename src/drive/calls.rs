@@ -100,7 +100,7 @@ impl<'a> Driver<'a> {
                     let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());
                     let attempt = Attempt::of(call);
                     Box::pin(async move {
-                        match attempt.due(stop.as_ref()).await {
+                        match attempt.timer.due(stop.as_ref()).await {
                             true => Ok(make(&world, &turn, &attempt).await),
                             false => Ok(PerformedCall::Stopped),
                         }
@@ -117,29 +117,37 @@ struct Attempt {
     id: CallId,
     tool: String,
     input: Value,
-    /// How many attempts failed before.
-    failed: u32,
-    /// When it is due, in milliseconds since 1970, and the whole wait before it; none for a first attempt.
-    due: Option<(i64, u64)>,
+    timer: AttemptTimer,
 }
 
 impl Attempt {
     fn of(call: &Call) -> Self {
+        let (tool, input) = (call.tool.clone(), call.input.clone());
+        Self { id: call.id, tool, input, timer: AttemptTimer::after(&call.attempts) }
+    }
+}
+
+/// When the next attempt at a call is due.
+pub(super) struct AttemptTimer {
+    /// How many attempts failed before.
+    pub failed: u32,
+    /// When it is due, in milliseconds since 1970, and the whole wait before it; none for a first attempt.
+    due: Option<(i64, u64)>,
+}
+
+impl AttemptTimer {
+    /// The attempt after these.
+    pub fn after(attempts: &[CallAttempt]) -> Self {
         let due_at = |last: &CallAttempt| {
             (last.at_ms.saturating_add(i64::try_from(last.delay_ms).unwrap_or(i64::MAX)), last.delay_ms)
         };
-        Self {
-            id: call.id,
-            tool: call.tool.clone(),
-            input: call.input.clone(),
-            failed: u32::try_from(call.attempts.len()).unwrap_or(u32::MAX),
-            due: call.attempts.last().map(due_at),
-        }
+        let failed = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+        Self { failed, due: attempts.last().map(due_at) }
     }
 
     /// Waits until it is due: after a crash, for what is left of the wait. Returns `false` if the run is to stop: an
     /// attempt that waits is not under way.
-    async fn due(&self, stop: Option<&Stop>) -> bool {
+    pub async fn due(&self, stop: Option<&Stop>) -> bool {
         let Some((due_ms, delay_ms)) = self.due else { return true };
         let left_ms = u64::try_from(due_ms.saturating_sub(clock::wall_ms())).unwrap_or(0).min(delay_ms);
         let stopped = async {
@@ -179,8 +187,9 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt) -> Performed
     };
     let call = ToolCall {
         id,
+        at: None,
         input,
-        run_input: &turn.header.input,
+        run_input: turn.program.input_of(&turn.header.input),
         run_id: &turn.header.run_id,
         now: &turn.now,
         model: &turn.header.model.name,
@@ -189,7 +198,7 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt) -> Performed
     };
     let outcome = world.toolbox.call(tool, &call).await;
     let rule = tool.retry.as_ref().zip(outcome.transient);
-    let number = attempt.failed.saturating_add(1);
+    let number = attempt.timer.failed.saturating_add(1);
     let delay = rule.and_then(|(rule, failure)| retry::call_delay(rule, number, failure));
     match (outcome.result, delay) {
         (ToolResult::Failed(error), Some(delay)) => PerformedCall::Event(EventKind::ToolRetried(ToolRetried {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::asking;
 use super::begin::Begin;
 pub use super::builder::EngineBuilder;
 use super::clock;
@@ -18,11 +19,10 @@ use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
 use super::stop::Stop;
-use super::subrun;
 use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
-use crate::engine::approval::due_at_ms;
 use crate::engine::dialect;
+use crate::engine::due::due_at_ms;
 use crate::engine::event::{Decided, Event, EventKind, Moment};
 use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
@@ -149,7 +149,7 @@ impl Engine {
         if state.header.caller.is_none() {
             self.has_all(program, model)?;
         }
-        let models = self.models(program, model)?;
+        let models = self.models_of(program, model)?;
         Ok(Resumption::Up { state, what, events: count, models })
     }
 
@@ -161,9 +161,9 @@ impl Engine {
         resume: &Resume,
         adopted: Option<EventKind>,
     ) -> Result<Option<Vec<EventKind>>, Fault> {
-        let stale = subrun::asked_by_another(self, program, state).await?;
-        let unseen = |decided: &Decided| decided.hash.is_none() && subrun::is_yes(decided);
-        let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && subrun::needs_sight(decided);
+        let stale = asking::asked_by_another(self, program, state).await?;
+        let unseen = |decided: &Decided| decided.hash.is_none() && asking::is_yes(decided);
+        let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && asking::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
             // The events that make it continue come first.
             (Phase::Ended(_), _) if resume.reopens() => resume.decided.clone().map(EventKind::Human),
@@ -184,7 +184,7 @@ impl Engine {
                 return Err(Fault::Refused(why.to_owned()));
             }
             (_, Some(decided)) => {
-                subrun::fits(self, program, state, decided).await?;
+                asking::fits(self, program, state, decided).await?;
                 Some(EventKind::Human(decided.clone()))
             }
             (_, None) => Some(EventKind::Resumed),
@@ -272,6 +272,14 @@ impl Engine {
             must_call: state.must_call_a_tool(program),
         };
         Ok(model.request(&ask, &mut Wire::default()))
+    }
+
+    /// The same, but a workflow without a model has none: its steps may name theirs.
+    pub(super) fn models_of(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
+        match self.models(program, name) {
+            Err(_) if program.flow.is_some() && name.is_none() => Ok(Vec::new()),
+            models => models,
+        }
     }
 
     /// The run's model and its fallbacks.

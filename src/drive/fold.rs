@@ -92,7 +92,10 @@ pub fn texts(run_id: &str, events: &[Event], project: Option<Source>) -> Result<
         .iter()
         .map(|document| Source::new(document.file.as_str(), Arc::clone(document.text.shared())));
     match sources.next() {
-        Some(main) => Ok(Texts { project, extra_actions: sources.collect(), ..Texts::new(main) }),
+        Some(main) => {
+            let step = step_of(events);
+            Ok(Texts { project, extra_actions: sources.collect(), step, ..Texts::new(main) })
+        }
         None => Err(Fault::Journal { run: run_id.to_owned(), reason: "it holds no document".to_owned() }),
     }
 }
@@ -104,7 +107,19 @@ pub fn texts(run_id: &str, events: &[Event], project: Option<Source>) -> Result<
 /// When this version can't compile it.
 pub fn recorded(texts: &Texts) -> Result<Arc<Program>, Fault> {
     let compiled = compile(texts);
-    compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))
+    let program = match &texts.step {
+        Some(address) => compiled.step(address),
+        None => compiled.program,
+    };
+    program.ok_or(Fault::Diagnostics(compiled.diagnostics))
+}
+
+/// The address of the step that a run is, if it is the run of a step.
+pub fn step_of(events: &[Event]) -> Option<String> {
+    match &events.first()?.kind {
+        EventKind::Started(started) => started.caller.as_ref()?.at.clone(),
+        _ => None,
+    }
 }
 
 /// Whether two texts of a document mean the same for a run: white space, `$schema` and the description of the loop itself

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::subrun;
+use super::subrun_id;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
 use crate::engine::state::{CallProgress, State};
@@ -37,10 +37,10 @@ pub fn called(program: &Program, state: &State) -> Vec<String> {
     let mut runs: Vec<String> = recorded.collect();
     if let Some(turn) = state.turn() {
         for call in &turn.calls {
-            let under_way = matches!(call.progress, CallProgress::Asked) && subrun::loop_of(program, call).is_some();
+            let under_way = matches!(call.progress, CallProgress::Asked) && subrun_id::loop_of(program, call).is_some();
             let run = match &call.run_id {
                 Some(run_id) => Some(run_id.to_string()),
-                None => under_way.then(|| subrun::id(&state.header.run_id, call.id)),
+                None => under_way.then(|| subrun_id::id(&state.header.run_id, call.id)),
             };
             runs.extend(run);
         }

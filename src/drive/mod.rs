@@ -1,5 +1,6 @@
 //! Performs effects. This is the only room with a clock, a network and randomness; tools read their files here.
 
+mod asking;
 pub mod begin;
 pub mod builder;
 mod by_hand;
@@ -26,9 +27,11 @@ mod said;
 pub mod secret;
 pub mod start;
 mod status;
+mod steps;
 pub mod stop;
 mod subrun;
 mod subrun_budget;
+mod subrun_id;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

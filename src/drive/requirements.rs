@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Fault;
 use super::world::Engine;
+use crate::program::flow::Flow;
 use crate::program::reference::Secrets as _;
 use crate::program::{Program, ToolKind};
 use crate::syntax::token;
@@ -60,9 +61,14 @@ impl Engine {
         if !needs.known.insert((std::ptr::from_ref(program), model.map(str::to_owned))) {
             return;
         }
-        needs.models.extend(model.map(str::to_owned));
+        // The steps of a workflow that ask models name their own, or have this one.
+        let asks = program.flow.as_ref().is_none_or(|flow| !flow.loops().is_empty());
+        needs.models.extend(model.filter(|_| asks).map(str::to_owned));
         needs.models.extend(program.properties.fallback_models.iter().cloned());
-        for tool in program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {
+        for called in program.flow.iter().flat_map(Flow::loops) {
+            self.gather(called, model, needs);
+        }
+        for tool in program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {
             let datasource = tool.datasource().and_then(|name| program.project.datasources.get(name));
             let key = datasource.and_then(|datasource| datasource.url.strip_prefix("orgconfig:"));
             for key in tool.secrets().into_iter().chain(key.map(str::to_owned)) {

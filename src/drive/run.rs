@@ -22,7 +22,7 @@ use super::world::{Watch, World};
 use crate::engine::approval;
 use crate::engine::budget;
 use crate::engine::dialect;
-use crate::engine::effect::{Effect, Effects, calls_of};
+use crate::engine::effect::{Effect, Effects, calls_of, steps_of};
 use crate::engine::event::{self, Event, EventKind, Moment};
 use crate::engine::history;
 use crate::engine::notice::{Baseline, Notice};
@@ -30,7 +30,7 @@ use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::engine::window;
-use crate::journal::{Append, failpoint};
+use crate::journal::{Append, Ticket, failpoint};
 use crate::program::Program;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
 use interrupts::{LOOK, cancel_request};
@@ -55,6 +55,13 @@ pub(super) struct Driver<'a> {
     pub(super) answer_token: Option<String>,
 }
 
+/// An event that was applied to the state, and handed to the journal.
+pub(super) struct HandedOver {
+    stored: Ticket<()>,
+    notices: Vec<Notice>,
+    effects: Effects,
+}
+
 /// A run to be driven: its state, and the lease on it.
 pub(super) struct HeldRun {
     pub state: State,
@@ -72,7 +79,7 @@ impl<'a> Driver<'a> {
         let HeldRun { state, lease } = run;
         let mut wire = Wire::default();
         wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
-        wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()));
+        wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()), program.step.is_some());
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         // The request may be older than the driver that resumes the run.
@@ -106,7 +113,9 @@ impl<'a> Driver<'a> {
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
-        if let Some(member) = self.budget.as_ref().filter(|_| self.state.header.caller.is_none()) {
+        if let Some(member) =
+            self.budget.as_ref().filter(|_| self.state.header.caller.is_none() && self.program.flow.is_none())
+        {
             // Including the sub-runs of earlier drivers.
             match self.world.journal.called_under(&self.lease.run_id).await {
                 Ok(called) => member.had(called),
@@ -150,8 +159,13 @@ impl<'a> Driver<'a> {
                 effects = self.take(request).await?;
                 continue;
             }
-            let calls = calls_of(&effects);
-            if !calls.is_empty() {
+            let (calls, steps) = (calls_of(&effects), steps_of(&effects));
+            if !steps.is_empty() {
+                effects = match Box::pin(self.run_steps(steps)).await? {
+                    Some(effects) => effects,
+                    None => return self.stopped().await,
+                };
+            } else if !calls.is_empty() {
                 effects = match self.call_tools(&calls).await? {
                     Some(effects) => effects,
                     // Also when the run was asked to leave: then its sub-runs are left too.
@@ -175,7 +189,9 @@ impl<'a> Driver<'a> {
     /// Applies an event to the state and makes it durable. The effects may be performed only after that.
     pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
         let ends = match &what {
-            EventKind::DeadlinePassed | EventKind::Cancelled(_) => true,
+            // The runs of a workflow's steps end by themselves in their time.
+            EventKind::DeadlinePassed => self.program.flow.is_none(),
+            EventKind::Cancelled(_) => true,
             EventKind::ApprovalExpired => approval::fails_by(&self.state, clock::wall_ms()),
             _ => false,
         };
@@ -183,6 +199,12 @@ impl<'a> Driver<'a> {
             // Before the append: if the process dies now, no sub-run outlives its caller.
             subrun::close(self.world, self.program, &self.state).await?;
         }
+        let taken = self.hand_over(what)?;
+        self.durable(taken).await
+    }
+
+    /// Applies an event to the state, and hands it to the journal.
+    pub(super) fn hand_over(&mut self, what: EventKind) -> Result<HandedOver, Fault> {
         let event = Event { at: self.moment(), kind: what };
         let (text, texts) = (written(&event)?, event.kind.texts());
         let baseline = Baseline::new(&self.state, &event.kind);
@@ -201,9 +223,22 @@ impl<'a> Driver<'a> {
             reopens: had_ended,
             answer_token,
         };
-        self.world.journal.append(append).await.map_err(Fault::Cut)?;
+        let stored = self.world.journal.append(append);
         self.lease.events += 1;
-        self.report(baseline, &effects);
+        let notices = match self.watch.listener {
+            Some(_) => baseline.notices(self.program, &self.state, &effects),
+            None => Vec::new(),
+        };
+        Ok(HandedOver { stored, notices, effects })
+    }
+
+    /// Waits until an event is durable, and reports it. Its effects may be performed after that.
+    pub(super) async fn durable(&self, taken: HandedOver) -> Result<Effects, Fault> {
+        let HandedOver { stored, notices, effects } = taken;
+        stored.await.map_err(Fault::Cut)?;
+        if let Some(listener) = self.watch.listener {
+            notices.into_iter().for_each(|notice| listener.on(notice));
+        }
         Ok(effects)
     }
 
@@ -212,7 +247,7 @@ impl<'a> Driver<'a> {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::Remember(key) => self.state.memory.get(key).map(|value| (key.clone(), value.clone())),
-                Effect::CallModel | Effect::Summarize | Effect::CallTool(_) => None,
+                Effect::CallModel | Effect::Summarize | Effect::CallTool(_) | Effect::RunStep(_) => None,
             })
             .collect()
     }

@@ -14,6 +14,7 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
 use crate::engine::digest::Digest;
 use crate::engine::event::{Allowance, DecisionRights, EDITION, ModelFacts, RunDocument, Started};
+use crate::engine::machine::Machine;
 use crate::engine::prompt::{self, Facts};
 use crate::program::{Program, ToolKind, bind};
 
@@ -62,8 +63,14 @@ impl Start {
         let today = now.get(..10).unwrap_or_default();
         let bound = bind(program, &self.input, &now, &run_id).map_err(Fault::Diagnostics)?;
         let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &run_id };
-        let system = prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?;
+        let system = match &program.flow {
+            // No model is asked by the workflow itself.
+            Some(_) => String::new(),
+            None => prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?,
+        };
+        let machine = if program.flow.is_some() { Machine::Flow } else { Machine::Loop };
         Ok(Started {
+            machine,
             loop_name: program.name.clone(),
             session: self.session.clone(),
             objective: bound.objective,
@@ -91,7 +98,7 @@ pub(super) fn priced(program: &Program, models: &[Arc<ModelClient>], all: &Model
     if program.properties.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
         return Ok(());
     }
-    let named = program.tools.iter().filter_map(|tool| match &tool.kind {
+    let named = program.all_tools().into_iter().filter_map(|tool| match &tool.kind {
         ToolKind::Llm(llm) => all.get(Some(llm.action.model.as_deref()?)).ok(),
         _ => None,
     });

@@ -1,6 +1,6 @@
 //! A run's row in lists, made from its state.
 
-use crate::engine::approval::due_at_ms;
+use crate::engine::due::due_at_ms;
 use crate::engine::state::{Phase, State};
 use crate::journal::StatusRecord;
 

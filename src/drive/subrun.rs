@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::asking::{is_taken, needs_sight};
 use super::begin::Begin;
 use super::clock;
 use super::fault::Fault;
@@ -13,19 +14,21 @@ use super::fold;
 use super::start::Start;
 use super::stop::Stop;
 use super::subrun_budget::{self, SubrunBudget};
+use super::subrun_id::{id, loop_at, loop_of, step_run_id};
 use super::world::{Engine, Resume, Watch, World};
 use crate::drive::future::BoxFuture;
-use crate::engine::approval;
 use crate::engine::event::{
-    Allowance, CallId, Decided, Decision, Event, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault,
-    ToolPaused, ToolResult, ToolReturned,
+    Allowance, CallId, Decided, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault, ToolPaused,
+    ToolResult, ToolReturned,
 };
-use crate::engine::outcome::{Ending, Pause, Status, Termination};
-use crate::engine::record::waiting_calls;
-use crate::engine::state::{Call, CallProgress, Phase, State};
-use crate::engine::step::step;
+use crate::engine::flow::react_output;
+use crate::engine::flow::state::{OpenStep, StepProgress};
+use crate::engine::outcome::{Answer, Ending, Pause, Status};
+use crate::engine::state::{Call, CallProgress, Phase, RunHeader, State};
+use crate::engine::waiting_calls::waiting_calls;
 use crate::journal::{RunSummary, StoreFault};
 use crate::program::Program;
+use crate::program::flow::Flow;
 
 /// The wait before the next look at a sub-run that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -69,11 +72,6 @@ impl SubrunOrigin {
     }
 }
 
-/// The id of a sub-run.
-pub(super) fn id(run_id: &str, call: CallId) -> String {
-    format!("{run_id}.{}.{}", call.iteration, call.index)
-}
-
 /// Whether a loop names a model of its own.
 fn names_model(called: &Program) -> bool {
     called.properties.model.is_some() || called.project.model.is_some()
@@ -87,19 +85,43 @@ fn unpriced(model: &str, called: &str) -> Fault {
 }
 
 impl SubrunRequest {
-    /// A call of a run in this state, with so much time and budget for the sub-run.
-    pub fn new(state: &State, call: &Call, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
+    /// The run of a step of a workflow.
+    pub fn of_step(state: &State, open: &OpenStep, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
         let header = &state.header;
-        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+        let call = CallId { iteration: 0, index: 0 };
         let start = Start {
-            input: call.input.clone(),
-            run_id: Some(id(&header.run_id, call.id)),
+            input: open.input.clone(),
+            run_id: Some(step_run_id(&header.run_id, open)),
+            ..Self::start(header, called, time)
+        };
+        let caller = ParentCall { run_id: header.run_id.clone(), call, at: Some(open.at.clone()) };
+        let decided = match &open.progress {
+            StepProgress::Waits(waits) => waits.decided.clone(),
+            _ => None,
+        };
+        Self { program: Arc::clone(called), call, start, origin: SubrunOrigin { caller, bound }, decided }
+    }
+
+    /// What the runs that a run starts have in common.
+    fn start(header: &RunHeader, called: &Program, time: Duration) -> Start {
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+        Start {
             session: header.session.clone(),
             model: (!names_model(called)).then(|| header.model.name.clone()).filter(|name| !name.is_empty()),
             timeout_ms: Some(time_ms),
             ..Start::default()
+        }
+    }
+
+    /// A call of a run in this state, with so much time and budget for the sub-run.
+    pub fn new(state: &State, call: &Call, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
+        let header = &state.header;
+        let start = Start {
+            input: call.input.clone(),
+            run_id: Some(id(&header.run_id, call.id)),
+            ..Self::start(header, called, time)
         };
-        let caller = ParentCall { run_id: header.run_id.clone(), call: call.id };
+        let caller = ParentCall { run_id: header.run_id.clone(), call: call.id, at: None };
         let decided = match &call.progress {
             CallProgress::Waits(waits) => waits.decided.clone(),
             _ => None,
@@ -127,7 +149,9 @@ pub(super) fn call<'a>(
             ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id: Some(run_id.clone()) }
         };
         let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
-        if !known && !budget.enter() {
+        // The items of a workflow are bounded by `max_items`.
+        let is_step = program.step.is_some();
+        if !known && !is_step && !budget.enter() {
             let returned = ToolReturned { run_id: None, ..failed(subrun_budget::full(), String::new()) };
             return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
         }
@@ -168,9 +192,11 @@ pub(super) fn call<'a>(
                     cost_usd,
                 })))
             }
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => {
-                PerformedCall::Stopped
-            }
+            Phase::New
+            | Phase::Thinking { .. }
+            | Phase::Summarizing { .. }
+            | Phase::Acting { .. }
+            | Phase::Stepping => PerformedCall::Stopped,
         })
     })
 }
@@ -185,8 +211,11 @@ fn reason(run_id: &str, fault: &Fault) -> String {
 
 /// The result of a call whose sub-run has ended.
 fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
-    if let Some(answer) = &ending.answer {
-        return ToolResult::Ok(answer.answer.clone());
+    if let Some(Answer { answer, confidence, summary }) = &ending.answer {
+        return ToolResult::Ok(match &program.step {
+            Some(_) => react_output(answer, confidence, summary.as_deref()),
+            None => answer.clone(),
+        });
     }
     let why = serde_json::to_value(ending.termination).unwrap_or_default();
     let class = format!("the loop `{}` ended: {}", program.name, why.as_str().unwrap_or_default());
@@ -208,22 +237,10 @@ fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
     }
 }
 
-/// The loop that a call starts, if its tool is a loop.
-pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
-    program.tool(&call.tool)?.called_loop()
-}
-
 /// Ends the sub-runs that have not ended, because their caller ends.
 pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) -> Result<(), Fault> {
-    let turn = match &state.phase {
-        Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => turn,
-        _ => return Ok(()),
-    };
-    for call in &turn.calls {
-        let open = matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_));
-        let Some(called) = loop_of(program, call).filter(|_| open) else { continue };
+    for (called, run_id) in open_runs(program, state) {
         let engine = Engine { world: Arc::clone(world) };
-        let run_id = id(&state.header.run_id, call.id);
         let reason = format!("the run {} that called it has ended", state.header.run_id);
         match Box::pin(engine.cancel(called, &run_id, Some(reason))).await {
             // It was never started, or has ended by itself.
@@ -235,74 +252,21 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
     Ok(())
 }
 
-/// Whether a decision fits the run that asks, at any depth. Checked before anything is written.
-///
-/// # Errors
-/// Why it does not.
-pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
-    let (mut program, mut state, mut decided) = (program, state.clone(), decided.clone());
-    loop {
-        let event = Event { at: state.now, kind: EventKind::Human(decided.clone()) };
-        step(program, &mut state.clone(), event)?;
-        let Phase::Paused { pause: Pause { asks: Some(asks), calls, .. }, turn: Some(turn) } = &state.phase else {
-            return Ok(());
-        };
-        let call = turn.calls.iter().find(|call| calls.contains(&call.id));
-        let Some((call, called)) = call.and_then(|call| Some((call, loop_of(program, call)?))) else { return Ok(()) };
-        decided.pause = Some(asks.pause);
-        let below = engine.state(called, &id(&state.header.run_id, call.id)).await?;
-        if is_taken(&below, &decided) {
-            return Ok(());
-        }
-        (program, state) = (called, below);
+/// The sub-runs that may have started and have not returned.
+fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, String)> {
+    let run_id = &state.header.run_id;
+    if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
+        let may_run = |open: &&OpenStep| matches!(open.progress, StepProgress::Asked | StepProgress::Waits(_));
+        let run = |open: &OpenStep| Some((loop_at(flow, &open.at)?, step_run_id(run_id, open)));
+        return of_flow.open().into_iter().filter(may_run).filter_map(run).collect();
     }
-}
-
-/// Whether another document than the current one asked the question of a run: in its sub-run, or in one below.
-pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: &State) -> Result<bool, Fault> {
-    let (mut program, mut state) = (program, state.clone());
-    loop {
-        let Phase::Paused { pause: Pause { asks: Some(_), calls, .. }, turn: Some(turn) } = &state.phase else {
-            return Ok(false);
-        };
-        let call = turn.calls.iter().find(|call| calls.contains(&call.id));
-        let Some((call, called)) = call.and_then(|call| Some((call, loop_of(program, call)?))) else {
-            return Ok(false);
-        };
-        let run_id = id(&state.header.run_id, call.id);
-        let events = engine.events(&run_id).await?;
-        if fold::same_document(called, &events).is_err() {
-            return Ok(true);
-        }
-        (program, state) = (called, fold::fold(called, &run_id, events)?);
-    }
-}
-
-/// Whether a decision may be taken only if the human has seen the call as it is now: an approval, or a decision
-/// that is bound to a hash.
-pub(super) fn needs_sight(decided: &Decided) -> bool {
-    decided.hash.is_some() || is_yes(decided)
-}
-
-/// Whether a call is made after it.
-pub(super) fn is_yes(decided: &Decided) -> bool {
-    matches!(decided.decision, Decision::Approve | Decision::Edit(_) | Decision::Retry)
-}
-
-/// Whether a run has a decision already, or has left the pause that the decision is for.
-pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
-    let Phase::Paused { pause, .. } = &state.phase else { return true };
-    if decided.pause != Some(pause.number) {
-        return true;
-    }
-    // Several calls are decided one by one, in one pause; those of a sub-run are decided there.
-    let waits = |id: CallId| {
-        let undecided =
-            |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain);
-        state.call(id).is_some_and(undecided)
+    let turn = match &state.phase {
+        Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => turn,
+        _ => return Vec::new(),
     };
-    let is_over = |id| pause.kind != Termination::Human && !waits(id);
-    approval::is_approved_by(state, decided) || pause.asks.is_none() && decided.call.is_some_and(is_over)
+    let may_run = |call: &&Call| matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_));
+    let run = |call: &Call| Some((loop_of(program, call)?, id(run_id, call.id)));
+    turn.calls.iter().filter(may_run).filter_map(run).collect()
 }
 
 impl Engine {
@@ -314,8 +278,9 @@ impl Engine {
         while let Some((program, model, priced)) = open.pop() {
             let budget = program.properties.budget.as_ref();
             let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
-            let called = program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
-            for called in called.filter_map(|tool| tool.called_loop()) {
+            let tools = program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
+            let called = tools.filter_map(|tool| tool.called_loop());
+            for called in called.chain(program.flow.iter().flat_map(Flow::loops)) {
                 let file = called.sources.first().map(|source| Arc::clone(&source.name));
                 if !seen.insert((file, priced)) {
                     continue;

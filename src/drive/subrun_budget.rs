@@ -68,7 +68,7 @@ pub(super) struct SubrunBudgetGuard<'a> {
 impl<'a> SubrunBudgetGuard<'a> {
     /// The entry of a run; none when its loop can't call loops.
     pub fn of(world: &'a World, program: &Program, header: &RunHeader) -> Option<Self> {
-        let calls = program.tools.iter().any(|tool| tool.called_loop().is_some());
+        let calls = !program.called_loops().is_empty();
         calls.then(|| {
             world.subrun_budgets.join(&header.run_id, header.caller.as_ref().map(|caller| caller.run_id.as_str()))
         })

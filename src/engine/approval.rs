@@ -3,7 +3,6 @@
 use super::awaited_approval::{AwaitedApproval, OnExpiry};
 use super::effect::Refused;
 use super::event::{Decided, Decision, DecisionRights};
-use super::outcome::Termination;
 use super::state::{Call, CallProgress, Phase, State};
 use super::timestamp::rfc3339;
 
@@ -54,24 +53,6 @@ pub(super) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided,
 /// A holder of the scope `decide:escalated` alone decides about something else.
 pub(super) const NOT_ESCALATED: &str =
     "the scope `decide:escalated` decides about escalated approvals only: this decision needs `decide`";
-
-/// When the earliest approval expires that a run waits for, in milliseconds since 1970.
-pub fn due_at_ms(state: &State) -> Option<i64> {
-    let Phase::Paused { pause, turn } = &state.phase else { return None };
-    if pause.kind != Termination::Approval {
-        return None;
-    }
-    if let Some(asks) = &pause.asks {
-        return asks.calls.iter().filter_map(|call| call.approval.as_ref()?.expires_at_ms).min();
-    }
-    let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.id));
-    calls
-        .filter_map(|call| match &call.progress {
-            CallProgress::AwaitsApproval(awaited) => awaited.expires_at_ms,
-            _ => None,
-        })
-        .min()
-}
 
 /// Whether an approval has expired whose expiry fails the run.
 pub fn fails_by(state: &State, now_ms: i64) -> bool {

@@ -15,18 +15,21 @@ const SHOWN: usize = 8;
 /// The hash of a call: 16 hexadecimal digits over the run, the call's position, its tool, its input as written
 /// (1e2 is not 100), and the document that defines the tool.
 pub fn hash(header: &RunHeader, call: &Call) -> String {
+    hash_of(header, &call.id.to_string(), &call.tool, &call.input.to_string())
+}
+
+/// The same for what is called or asked at a place of the run, and what is shown of it.
+pub(super) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str) -> String {
     let mut context = Context::new(&SHA256);
-    let place = call.id.to_string();
-    let input = call.input.to_string();
-    for part in [b"call 1", header.run_id.as_bytes(), place.as_bytes(), call.tool.as_bytes(), input.as_bytes()] {
+    for part in [b"call 1", header.run_id.as_bytes(), place.as_bytes(), action.as_bytes(), shown.as_bytes()] {
         take(&mut context, part);
     }
     take(&mut context, &header.meaning);
-    let mut shown = String::with_capacity(2 * SHOWN);
+    let mut hash = String::with_capacity(2 * SHOWN);
     for byte in context.finish().as_ref().iter().take(SHOWN) {
-        let _ = write!(shown, "{byte:02x}");
+        let _ = write!(hash, "{byte:02x}");
     }
-    shown
+    hash
 }
 
 /// The digest of the documents that define a run.

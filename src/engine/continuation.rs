@@ -258,7 +258,7 @@ pub fn limits(program: &Program, state: &State) -> RaisedLimits {
     }
 }
 
-fn entry(state: &State, by: Option<String>, ending: Option<&Ending>) -> ContinuationRecord {
+pub(super) fn entry(state: &State, by: Option<String>, ending: Option<&Ending>) -> ContinuationRecord {
     ContinuationRecord {
         by,
         at_ms: state.now.wall_ms,

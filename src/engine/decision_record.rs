@@ -18,6 +18,9 @@ pub struct DecisionRecord {
     /// The call that it is about; none for a run that is stuck, and for a sub-run's call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// The address of the step that it is about, in a workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// Its kind: `answer`, `approve`, `deny`, `edit`, `happened` or `retry`; `expired` when nobody decided in time.
     #[schemars(with = "String")]
     pub decision: DecisionKind,
@@ -80,6 +83,7 @@ impl DecisionRecord {
         Self {
             pause,
             call: None,
+            step: None,
             decision: decided.decision.kind(),
             by: decided.by.clone(),
             at_ms,

@@ -23,6 +23,8 @@ pub enum Effect {
     Summarize,
     /// Make this call; its tool and input are in the state.
     CallTool(CallId),
+    /// Perform the step of a workflow at this address; what it does and its input are in the state.
+    RunStep(String),
     /// Keep this key of the run's memory for its session, durable together with the event.
     Remember(String),
 }
@@ -31,11 +33,20 @@ pub enum Effect {
 /// has ended; its phase says which.
 pub type Effects = Vec<Effect>;
 
+/// The steps of a workflow among them.
+pub fn steps_of(effects: &[Effect]) -> Vec<String> {
+    let step = |effect: &Effect| match effect {
+        Effect::RunStep(at) => Some(at.clone()),
+        Effect::CallModel | Effect::Summarize | Effect::CallTool(_) | Effect::Remember(_) => None,
+    };
+    effects.iter().filter_map(step).collect()
+}
+
 /// The calls among them.
 pub fn calls_of(effects: &[Effect]) -> Vec<CallId> {
     let call = |effect: &Effect| match effect {
         Effect::CallTool(id) => Some(*id),
-        Effect::CallModel | Effect::Summarize | Effect::Remember(_) => None,
+        Effect::CallModel | Effect::Summarize | Effect::RunStep(_) | Effect::Remember(_) => None,
     };
     effects.iter().filter_map(call).collect()
 }

@@ -4,6 +4,7 @@
 mod continuation;
 mod model;
 mod reasoning;
+mod step;
 mod tool;
 
 use std::collections::BTreeMap;
@@ -14,12 +15,14 @@ use serde_json::Value;
 
 use super::blob::Blob;
 use super::digest::Digest;
+use super::machine::Machine;
 use crate::language::project::Price;
 use crate::language::react::CallOrder;
 
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
+pub use step::{StepPaused, StepRetried, StepReturned};
 pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolRetried, ToolReturned};
 
 /// An event with its time.
@@ -62,6 +65,14 @@ pub enum EventKind {
     ToolRetried(ToolRetried),
     /// A sub-run waits for a human.
     ToolPaused(Box<ToolPaused>),
+    /// A step of a workflow ended.
+    StepReturned(Box<StepReturned>),
+    /// An attempt at the call of a step failed, and another one follows.
+    StepRetried(Box<StepRetried>),
+    /// The run of a step of a workflow waits for a human.
+    StepPaused(Box<StepPaused>),
+    /// The driver was asked to stop: no further step of the workflow begins.
+    Stopping,
     /// The active time of the run is spent.
     DeadlinePassed,
     /// A human decided.
@@ -86,6 +97,9 @@ pub enum EventKind {
 /// The start of a run: everything that it will ever need from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {
+    /// The machine that folds the events of the run; in a journal it stands beside the event.
+    #[serde(skip)]
+    pub machine: Machine,
     /// The run's id.
     pub run_id: String,
     /// The session whose memory it shares.
@@ -159,6 +173,9 @@ pub struct ParentCall {
     pub run_id: String,
     /// Its call.
     pub call: CallId,
+    /// The address of its step, when it is a workflow: `call` means nothing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// What a run may spend.
@@ -243,6 +260,9 @@ pub struct Decided {
     /// Which of several waiting calls; `None` is all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// The address of the step of a workflow; `None` is the only one that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
     /// The hash of the call as it was shown; the decision is refused when the call is another one now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
@@ -282,7 +302,16 @@ impl DecisionRights {
 impl From<Decision> for Decided {
     /// A decision about all that waits in the pause that the run is in.
     fn from(decision: Decision) -> Self {
-        Self { pause: None, call: None, hash: None, decision, by: None, comment: None, rights: DecisionRights::All }
+        Self {
+            pause: None,
+            call: None,
+            at: None,
+            hash: None,
+            decision,
+            by: None,
+            comment: None,
+            rights: DecisionRights::All,
+        }
     }
 }
 

@@ -81,6 +81,6 @@ fn fail(program: &Program, state: &mut State, mut turn: Turn, tool: &str, effect
     turn::record(program, state, turn, effects);
     effects.retain(|effect| matches!(effect, Effect::Remember(_)));
     let message = format!("nobody approved the call of {tool} in time");
-    let error = RunError { code: "approval_expired".to_owned(), message, retryable: false };
+    let error = RunError { code: "approval_expired".to_owned(), message, retryable: false, step: None };
     Next::fail(state, Termination::Approval, error)
 }

@@ -133,7 +133,7 @@ pub(super) fn failed(program: &Program, state: &State, limit: Limit) -> Next {
         Limit::Budget => ("budget", "the run's budget is spent".to_owned()),
     };
     // A timeout may not happen again; the other limits will be reached again.
-    let error = RunError { code: code.to_owned(), message, retryable: limit == Limit::Timeout };
+    let error = RunError { code: code.to_owned(), message, retryable: limit == Limit::Timeout, step: None };
     Next::fail(state, limit.into(), error)
 }
 

@@ -1,9 +1,5 @@
-//! Machines: what folds the events of a run. The loop is the only one today. The first event of a run names its
-//! machine, so that a store can contain runs of other machines, and a version that lacks one reports that.
-//!
-//! A second machine provides what the loop provides: its step ([`step`](super::step::step)), its state with a
-//! [`Status`](super::outcome::Status), an id and a phase, and the notices of a step. Its events use [`Event`],
-//! so that the journal and the order of the driver (step, append, effects) stay as they are.
+//! Machines: what folds the events of a run. The first event of a run names its machine, so that a store can contain
+//! runs of other machines, and a version that lacks one reports that.
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 
@@ -16,6 +12,8 @@ pub enum Machine {
     /// The loop. A journal that names no machine belongs to a loop.
     #[default]
     Loop,
+    /// The workflow, and the loop of mode `foreach`.
+    Flow,
 }
 
 /// Why the text of an event can't be read.
@@ -44,17 +42,23 @@ pub(super) struct WrittenEvent {
 
 impl From<WrittenEvent> for Event {
     fn from(written: WrittenEvent) -> Self {
-        let WrittenEvent { machine: Machine::Loop, at, kind } = written;
+        let WrittenEvent { machine, at, mut kind } = written;
+        if let EventKind::Started(started) = &mut kind {
+            started.machine = machine;
+        }
         Self { at, kind }
     }
 }
 
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let is_first = matches!(self.kind, EventKind::Started(_));
-        let mut fields = serializer.serialize_struct("Event", if is_first { 3 } else { 2 })?;
-        if is_first {
-            fields.serialize_field("machine", &Machine::Loop)?;
+        let machine = match &self.kind {
+            EventKind::Started(started) => Some(started.machine),
+            _ => None,
+        };
+        let mut fields = serializer.serialize_struct("Event", if machine.is_some() { 3 } else { 2 })?;
+        if let Some(machine) = machine {
+            fields.serialize_field("machine", &machine)?;
         }
         fields.serialize_field("at", &self.at)?;
         fields.serialize_field("what", &self.kind)?;
@@ -106,10 +110,10 @@ mod tests {
 
     #[test]
     fn a_run_of_an_unknown_machine_is_refused_in_a_sentence_that_says_what_to_do() {
-        let text = r#"{"machine":"flow","at":{"wall_ms":0,"active_ms":0},"what":{"flow_started":{}}}"#;
+        let text = r#"{"machine":"graph","at":{"wall_ms":0,"active_ms":0},"what":{"graph_started":{}}}"#;
         assert_eq!(
             Event::read(text).unwrap_err().to_string(),
-            "the run needs the machine \"flow\", which this version of loopctl does not have: use the version that \
+            "the run needs the machine \"graph\", which this version of loopctl does not have: use the version that \
              began the run, or a later one"
         );
         assert!(matches!(Event::read("{}"), Err(Unreadable::Json(_))));

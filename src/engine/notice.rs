@@ -13,6 +13,8 @@ use serde_json::Value;
 use super::continuation_record::ContinuationRecord;
 use super::decision_record::DecisionRecord;
 use super::event::{CallId, Finish, ToolFault};
+use super::flow::question::StepQuestion;
+use super::flow::record::StepRecord;
 use super::outcome::{Status, Termination};
 use super::record::{Question, TokenUsage, TraceEntry, WaitingCall};
 
@@ -36,7 +38,7 @@ pub enum Notice {
         model: String,
         /// The objective, rendered.
         objective: String,
-        /// The most iterations.
+        /// The most iterations; 0 for a workflow.
         max_iterations: u32,
     },
     /// A driver resumed the run.
@@ -128,6 +130,22 @@ pub enum Notice {
         /// The wait in milliseconds.
         delay_ms: u64,
     },
+    /// A step of a workflow begins.
+    StepStarted {
+        /// Its address, like `review.57.1`.
+        at: String,
+        /// Its `type`.
+        #[serde(rename = "type")]
+        kind: String,
+        /// Its input.
+        action_input: Value,
+    },
+    /// A step of a workflow ended.
+    StepEnded {
+        /// The step.
+        #[serde(flatten)]
+        record: Box<StepRecord>,
+    },
     /// An observation: of a tool, or of the engine about a call that is not allowed or a reply
     /// that could not be read. It is a whole entry of the trace.
     Observed {
@@ -181,6 +199,9 @@ pub enum Notice {
         /// The calls that wait, each to be decided on its own.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         calls: Vec<WaitingCall>,
+        /// The steps of a workflow that wait, each to be decided on its own.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        steps: Vec<StepQuestion>,
     },
     /// A human decided about a pause.
     Decided {

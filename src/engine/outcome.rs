@@ -70,6 +70,14 @@ pub enum Termination {
     Uncertain,
     /// Stopped by hand or by a signal.
     Cancelled,
+    /// A step of the workflow failed.
+    StepFailed,
+    /// A human did not approve, and the workflow stops then.
+    Rejected,
+    /// Nobody filled in a form in time.
+    FormExpired,
+    /// The `condition` of the workflow does not hold: nothing ran.
+    ConditionNotMet,
 }
 
 /// A limit of a run.
@@ -144,6 +152,9 @@ pub struct RunError {
     pub message: String,
     /// Whether the same step may succeed when tried again as it is.
     pub retryable: bool,
+    /// The address of the step that failed, in a workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
 }
 
 /// What a paused run waits for.
@@ -165,6 +176,8 @@ pub struct Pause {
     pub stuck: Option<Stuck>,
     /// For a model that could not be reached: the limit whose last call it is.
     pub forced: Option<Limit>,
+    /// The addresses of the steps that wait, in a workflow.
+    pub steps: Vec<String>,
     /// The question of a sub-run, passed up unchanged; the fields above then describe the sub-run.
     pub asks: Option<Box<SubrunQuestion>>,
 }

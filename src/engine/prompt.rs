@@ -32,7 +32,8 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
     match &program.system_prompt {
         Some(template) => template.render(&Scope {
             arguments: &serde_json::Value::Null,
-            input: facts.input,
+            context: program.step.as_ref().and(facts.input.as_object()).as_slice(),
+            input: program.input_of(facts.input),
             now: facts.now,
             run_id: facts.run_id,
             extra: &[

@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::awaited_approval::AwaitedApproval;
 use super::call_attempt::CallAttempt;
-use super::consent;
-use super::event::{CallId, FailedAttempt, SubrunCall, Tokens, ToolFault, ToolResult};
+use super::event::{CallId, FailedAttempt, SubrunCall, ToolFault, ToolResult};
 use super::observation::cut_to;
 use super::outcome::{Pause, Termination};
 use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
 use super::stuck::Stuck;
 use super::timestamp::{as_rfc3339, as_rfc3339_if_any};
+pub use super::token_usage::{TokenDetails, TokenUsage};
 
 /// What happened in one call, or in one reply that could not be read. What does not apply is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -220,53 +220,6 @@ impl TraceAttempt {
     }
 }
 
-/// Tokens of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TokenUsage {
-    /// Those that the model read.
-    pub input_tokens: u64,
-    /// Those that it wrote.
-    pub output_tokens: u64,
-    /// What of them was cached or reasoning.
-    #[serde(flatten)]
-    pub details: TokenDetails,
-}
-
-/// What of the tokens was cached, and what was reasoning; what does not apply is left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TokenDetails {
-    /// Those of the input that the provider had in its cache.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub cached_input_tokens: u64,
-    /// Those of the input that the provider put into its cache.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub cache_write_tokens: u64,
-    /// Those of the output that are reasoning.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub reasoning_tokens: u64,
-}
-
-impl From<Tokens> for TokenDetails {
-    fn from(tokens: Tokens) -> Self {
-        Self {
-            cached_input_tokens: tokens.cached_input,
-            cache_write_tokens: tokens.cache_write,
-            reasoning_tokens: tokens.reasoning,
-        }
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn is_zero(tokens: &u64) -> bool {
-    *tokens == 0
-}
-
-impl From<Tokens> for TokenUsage {
-    fn from(tokens: Tokens) -> Self {
-        Self { input_tokens: tokens.input, output_tokens: tokens.output, details: tokens.into() }
-    }
-}
-
 /// What a paused run asks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Question {
@@ -336,32 +289,4 @@ impl From<WaitingCall> for SubrunCall {
         let WaitingCall { iteration, index, action, action_input, hash, approval, .. } = call;
         Self { call: CallId { iteration, index }, action, action_input, hash, approval }
     }
-}
-
-/// The calls that wait for a human's decision, in their order: those of the run, or of the sub-run that asks. The
-/// model's own question is not one of them: [`Question`] holds it.
-pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
-    let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
-    if !matches!(pause.kind, Termination::Approval | Termination::Uncertain) {
-        return Vec::new();
-    }
-    if let Some(asks) = &pause.asks {
-        return asks.calls.iter().map(WaitingCall::from).collect();
-    }
-    let calls = pause.calls.iter().filter_map(|id| state.call(*id));
-    calls
-        .filter(|call| !matches!(call.progress, CallProgress::Done { .. } | CallProgress::Held | CallProgress::Asked))
-        .map(|call| WaitingCall {
-            id: call.id.to_string(),
-            iteration: call.id.iteration,
-            index: call.id.index,
-            action: call.tool.clone(),
-            action_input: call.input.clone(),
-            hash: consent::hash(&state.header, call),
-            approval: match &call.progress {
-                CallProgress::AwaitsApproval(awaited) if !awaited.is_plain() => Some((**awaited).clone()),
-                _ => None,
-            },
-        })
-        .collect()
 }

@@ -187,7 +187,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
         ModelFaultCode::ModelProtocol => "model_protocol",
         ModelFaultCode::ScriptExhausted => "script_exhausted",
     };
-    let error = RunError { code: code.to_owned(), message: fault.message, retryable: fault.retryable };
+    let error = RunError { code: code.to_owned(), message: fault.message, retryable: fault.retryable, step: None };
     Next::fail(state, Termination::ModelError, error)
 }
 
@@ -327,6 +327,7 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, refused: RefusedR
             code: "invalid_replies".to_owned(),
             message: format!("{INVALID_IN_A_ROW} replies in a row could not be read{because}"),
             retryable: false,
+            step: None,
         };
         return Next::fail(state, Termination::InvalidReplies, error);
     }

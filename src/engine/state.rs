@@ -13,6 +13,7 @@ use super::conversation::Conversation;
 use super::decision_record::DecisionRecord;
 use super::effect::Refused;
 use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFault};
+use super::flow::state::FlowState;
 use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status, Termination};
 use super::token_estimator::TokenEstimator;
@@ -41,6 +42,8 @@ pub struct State {
     pub limits: RaisedLimits,
     /// The failed requests to the model, each with its iteration.
     pub attempts: Vec<(u32, FailedAttempt)>,
+    /// How far the steps are, when the run is a workflow.
+    pub flow: Option<Box<FlowState>>,
     /// The agent's memory.
     pub memory: BTreeMap<String, Value>,
     /// What was counted.
@@ -71,6 +74,8 @@ pub enum Phase {
         /// The place of the first message that stays.
         until: usize,
     },
+    /// Steps of a workflow are under way.
+    Stepping,
     /// The calls of a turn are under way.
     Acting {
         /// The turn.
@@ -260,7 +265,7 @@ impl State {
         match &self.phase {
             Phase::Acting { turn } => Some(turn),
             Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Stepping | Phase::Ended(_) => None,
         }
     }
 
@@ -286,6 +291,7 @@ impl State {
             stuck: None,
             forced: None,
             asks: None,
+            steps: Vec::new(),
         }
     }
 
@@ -301,7 +307,11 @@ impl State {
             Phase::Ended(ending) => ending.status,
             _ if self.interrupted => Status::Cancelled,
             Phase::Paused { .. } => Status::Paused,
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => Status::Running,
+            Phase::New
+            | Phase::Thinking { .. }
+            | Phase::Summarizing { .. }
+            | Phase::Acting { .. }
+            | Phase::Stepping => Status::Running,
         }
     }
 

@@ -8,8 +8,9 @@ use super::budget;
 use super::consent;
 use super::continuation;
 use super::effect::{Effect, Effects};
-use super::event::{Cancelled, Decided, Decision, Event, EventKind, ToolResult, ToolReturned};
+use super::event::{Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, ToolResult, ToolReturned};
 use super::expiry;
+use super::flow;
 use super::history;
 use super::human::{self, Paused};
 use super::limit;
@@ -31,6 +32,9 @@ pub use super::effect::Refused;
 /// When the event does not fit the phase; the state is untouched then.
 pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effects, Refused> {
     can_be_kept(&event.kind)?;
+    if let Some(flow) = &program.flow {
+        return flow::step(program, flow, state, event);
+    }
     let before = mem::replace(&mut state.now, event.at);
     let phase = mem::take(&mut state.phase);
     let mut effects = Effects::new();
@@ -127,9 +131,7 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
         }
 
         (phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }), EventKind::AttemptsFailed(attempts)) => {
-            let attempted = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
-            state.counters.model_retries = state.counters.model_retries.saturating_add(attempted);
-            budget::tried(program, state, attempts);
+            count_attempts(program, state, attempts);
             Next::Wait(phase)
         }
         (
@@ -157,7 +159,15 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
         }
         (phase, EventKind::Human(_) | EventKind::ApprovalExpired) => Next::refuse(phase, "the run waits for no human"),
         (phase @ Phase::Paused { .. }, _) => Next::refuse(phase, "the run waits for a human"),
+        (phase, _) => Next::refuse(phase, "the event is one of a workflow, and the run is a loop"),
     }
+}
+
+/// Requests to the model failed before something else interrupted its call.
+fn count_attempts(program: &Program, state: &mut State, attempts: Vec<FailedAttempt>) {
+    let attempted = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+    state.counters.model_retries = state.counters.model_retries.saturating_add(attempted);
+    budget::tried(program, state, attempts);
 }
 
 /// A driver resumes the run: requests without a result are made again.
@@ -171,7 +181,7 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
         Phase::Paused { pause: Pause { kind: Termination::ModelError, forced, .. }, turn: None } => {
             Next::ask_again(forced)
         }
-        phase @ (Phase::New | Phase::Paused { .. } | Phase::Ended(_)) => Next::Wait(phase),
+        phase @ (Phase::New | Phase::Stepping | Phase::Paused { .. } | Phase::Ended(_)) => Next::Wait(phase),
     }
 }
 
@@ -179,7 +189,7 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
 fn cancel(state: &mut State, phase: Phase, cancelled: Cancelled) -> Next {
     state.cancelled_in = Some(Box::new(phase));
     let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
-    let error = RunError { code: "cancelled".to_owned(), message, retryable: false };
+    let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };
     Next::end(Ending {
         error: Some(error),
         ..Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms)
@@ -197,6 +207,10 @@ fn can_be_kept(what: &EventKind) -> Result<(), Refused> {
             let faults = started.memory.values().find_map(storable::fault_of);
             faults.map_or(Ok(()), |why| refused("what the session remembers", why))
         }
+        EventKind::StepReturned(returned) => match &returned.result {
+            ToolResult::Ok(value) => storable::fault_of(value).map_or(Ok(()), |why| refused("the step's result", why)),
+            ToolResult::Failed(_) => Ok(()),
+        },
         EventKind::ToolReturned(ToolReturned { result: ToolResult::Ok(value), .. }) => {
             storable::fault_of(value).map_or(Ok(()), |why| refused("the tool's result", why))
         }

@@ -81,7 +81,7 @@ pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Res
 }
 
 /// The one call of the sub-run that the decision names, by its id or by its hash.
-fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> {
+pub(super) fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> {
     let Some(hash) = &decided.hash else { return decided.call };
     let named = |asked: &&SubrunCall| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
     asks.calls.iter().find(named).map(|asked| asked.call)

@@ -9,6 +9,7 @@ use super::event::{
     CallId, Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, ModelFacts, ModelFault, ModelFaultCode,
     Moment, Reasoning, Reply, Started, Tokens, ToolFault, ToolResult, ToolReturned,
 };
+use super::machine::Machine;
 use super::outcome::{Status, Termination};
 use super::state::{Phase, State};
 use super::step::step;
@@ -38,6 +39,7 @@ pub(super) fn program(properties: &Value) -> std::sync::Arc<Program> {
 
 pub(super) fn started() -> EventKind {
     EventKind::Started(Box::new(Started {
+        machine: Machine::Loop,
         run_id: "r".to_owned(),
         session: Some("s".to_owned()),
         loop_name: "test".to_owned(),

@@ -146,7 +146,7 @@ fn calls_that_ask_a_model_and_were_approved_wait_for_each_other_too() {
     let program = asking(&budget(), &tool);
     let (state, effects) = play(&program, happened());
     assert!(effects.is_empty() && state.call(id(1)).unwrap().progress == CallProgress::Held);
-    assert_eq!(super::record::waiting_calls(&state).len(), 1, "what is decided waits for nobody");
+    assert_eq!(super::waiting_calls::waiting_calls(&state).len(), 1, "what is decided waits for nobody");
     let whole = |last| happened().into_iter().chain([last]).collect::<Vec<_>>();
     let (mut state, effects) = play(&program, whole(decide(0, Decision::Deny(None))));
     assert_eq!((effects, state.counters.tool_calls_made), (asked(&[1]), 1));

@@ -10,10 +10,10 @@ use super::event::{
 };
 use super::next::Next;
 use super::outcome::{Limit, Termination};
-use super::record::waiting_calls;
 use super::state::{Call, CallProgress, Phase, State, Turn};
 use super::step::step;
 use super::tests::{at, call, decides, play, program, returns, says, started};
+use super::waiting_calls::waiting_calls;
 use super::{storable, turn};
 use crate::program::Program;
 

@@ -8,19 +8,22 @@ pub fn rfc3339(wall_ms: i64) -> String {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-pub(super) fn as_rfc3339<S: Serializer>(wall_ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(in crate::engine) fn as_rfc3339<S: Serializer>(wall_ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&rfc3339(*wall_ms))
 }
 
 #[expect(clippy::ref_option, reason = "serde hands a reference")]
-pub(super) fn as_rfc3339_if_any<S: Serializer>(wall_ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(in crate::engine) fn as_rfc3339_if_any<S: Serializer>(
+    wall_ms: &Option<i64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match wall_ms {
         Some(wall_ms) => as_rfc3339(wall_ms, serializer),
         None => serializer.serialize_none(),
     }
 }
 
-pub(super) fn from_rfc3339_if_any<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+pub(in crate::engine) fn from_rfc3339_if_any<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     let read = text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond);
     // A time that the calendar does not have is written as its number.

@@ -234,7 +234,7 @@ fn observe(program: &Program, state: &mut State, turn: Turn, effects: &mut Effec
     if state.watch.answers_refused >= ANSWERS {
         let message =
             format!("{ANSWERS} answers did not match answer_schema; the trace shows what was wrong with each");
-        let error = RunError { code: "invalid_replies".to_owned(), message, retryable: false };
+        let error = RunError { code: "invalid_replies".to_owned(), message, retryable: false, step: None };
         return Next::fail(state, Termination::InvalidReplies, error);
     }
     match stuck {
@@ -349,7 +349,7 @@ fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Ve
         StuckAction::Fail | StuckAction::RetryWithHint => {
             dialect::report(dialect, &mut state.conversation, observations, None);
             let message = format!("the agent was stuck: {}", stuck.detail);
-            let error = RunError { code: "stuck".to_owned(), message, retryable: false };
+            let error = RunError { code: "stuck".to_owned(), message, retryable: false, step: None };
             Next::end(Ending {
                 error: Some(error),
                 stuck: Some(stuck),

@@ -31,6 +31,8 @@ pub struct WrittenDecision {
     pub pause: Option<u32>,
     /// The call that is decided.
     pub call: Option<CallId>,
+    /// The address of the step of a workflow that is decided.
+    pub at: Option<String>,
     /// The hash of the call as it was shown.
     pub hash: Option<String>,
     /// What is to be recorded with the decision.
@@ -113,6 +115,7 @@ impl WrittenDecision {
             let about = [
                 ("pause", self.pause.is_some()),
                 ("call", self.call.is_some()),
+                ("at", self.at.is_some()),
                 (syntax.hash(), self.hash.is_some()),
                 ("comment", self.comment.is_some()),
             ];
@@ -121,8 +124,8 @@ impl WrittenDecision {
                 None => Ok(None),
             };
         };
-        let Self { pause, call, hash, comment, by, rights, .. } = self;
-        Ok(Some(Decided { pause, call, hash, decision, by, comment, rights }))
+        let Self { pause, call, at, hash, comment, by, rights, .. } = self;
+        Ok(Some(Decided { pause, call, at, hash, decision, by, comment, rights }))
     }
 }
 

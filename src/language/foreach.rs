@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
+use super::react::Budget;
 
 /// What a loop of mode `foreach` does: the same steps for each item of an array.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -17,9 +18,9 @@ pub struct ForeachProperties {
     pub item_variable_name: String,
     /// The steps for each item.
     pub actions_to_execute: Vec<Step>,
-    /// How many items are worked on at a time.
+    /// How many items are worked on at a time, 1 to 256.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 256))]
     pub max_concurrency: u32,
     /// What a failing item does to the others.
     #[serde(default)]
@@ -30,6 +31,40 @@ pub struct ForeachProperties {
     /// The context key of what was gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_key: Option<String>,
+    /// What is gathered of each item: an `@path`. Default: what its last step gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collect: Option<String>,
+    /// The context key of the counts: how many items completed, failed, were skipped or cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_key: Option<String>,
+    /// The most items, those of loops inside included; a longer list fails the step. Default: 10,000.
+    #[serde(default = "most_items")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_items: u32,
+    /// With `continue_on_error`: how many items may fail before no further item begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
+    /// The time of one item in milliseconds. Waiting for a human does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub item_timeout_ms: Option<u64>,
+    /// What one item may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_budget: Option<Budget>,
+    /// What an item does to the others while it waits for a human.
+    #[serde(default)]
+    pub on_pause: OnItemPause,
+}
+
+/// What an item does to the others while it waits for a human.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnItemPause {
+    /// It keeps its place among the `max_concurrency` items.
+    #[default]
+    Wait,
+    /// It gives its place to the next item.
+    GoOn,
 }
 
 /// What a failing item does to the others.
@@ -45,4 +80,8 @@ pub enum FailureStrategy {
 
 fn one() -> u32 {
     1
+}
+
+fn most_items() -> u32 {
+    10_000
 }

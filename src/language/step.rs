@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use super::action::{Matcher, ToleranceMode};
+use super::retry::CallRetry;
 use super::{Filter, LoopProperties};
 
 /// The words of `type` that are no name of a registered action.
@@ -30,6 +31,15 @@ pub struct Step {
     /// The context key of the step's output.
     #[serde(rename = "outputKey", skip_serializing_if = "Option::is_none")]
     pub output_key: Option<String>,
+    /// The step's name in addresses, in place of its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The time of the step's call in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How a failed call of the step is made again, in place of the action's own `retry`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<CallRetry>,
 }
 
 /// What a step is given, by its type.
@@ -136,11 +146,18 @@ struct Plain {
     on_false: Option<Box<Step>>,
     #[serde(rename = "outputKey", default)]
     output_key: Option<String>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+    #[serde(default)]
+    retry: Option<CallRetry>,
 }
 
 impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Plain { kind, properties, filter, on_false, output_key } = Plain::deserialize(deserializer)?;
+        let Plain { kind, properties, filter, on_false, output_key, id, timeout_ms, retry } =
+            Plain::deserialize(deserializer)?;
         let properties = match kind.as_str() {
             "loop" => LoopProperties::deserialize(properties).map(|read| Properties::Loop(Box::new(read))),
             "matcher" => Matcher::deserialize(properties).map(Properties::Matcher),
@@ -149,7 +166,16 @@ impl<'de> Deserialize<'de> for Step {
             "PbotForm" => Form::deserialize(properties).map(Properties::Form),
             _ => Map::deserialize(properties).map(Properties::Action),
         };
-        Ok(Self { kind, properties: properties.map_err(D::Error::custom)?, filter, on_false, output_key })
+        Ok(Self {
+            kind,
+            properties: properties.map_err(D::Error::custom)?,
+            filter,
+            on_false,
+            output_key,
+            id,
+            timeout_ms,
+            retry,
+        })
     }
 }
 
@@ -214,6 +240,20 @@ fn branch(generator: &mut SchemaGenerator, about: &str, kind: &Value, properties
                 "type": ["string", "null"],
                 "description": "The context key of the step's output: later steps read it as `@key`.",
             },
+            "id": {
+                "type": ["string", "null"],
+                "minLength": 1,
+                "description": "The step's name in addresses, in place of its number. It stays when steps are put before it.",
+            },
+            "timeout_ms": {
+                "type": ["integer", "null"],
+                "minimum": 1,
+                "description": "The time of the step's call in milliseconds.",
+            },
+            "retry": or_nothing(
+                generator.subschema_for::<CallRetry>(),
+                "How a failed call of the step is made again, in place of the action's own `retry`.",
+            ),
         },
         "required": ["type", "properties"],
         "additionalProperties": false,

@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::react::Budget;
 use super::{Condition, Step};
 
 /// A workflow document.
@@ -21,6 +23,10 @@ pub struct WorkflowDocument {
     /// What the workflow is for, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The JSON Schema of the input that the workflow takes. Without it any JSON object is taken.
+    #[serde(default, deserialize_with = "super::react::read_schema", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::react::json_schema")]
+    pub input: Option<Value>,
     /// Its steps.
     pub definition: Definition,
 }
@@ -34,6 +40,16 @@ pub struct Definition {
     pub condition: Option<Condition>,
     /// The steps, in order.
     pub actions: Vec<Step>,
+    /// What a run answers: an `@path`, or values made of them. Default: all keys that its steps wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// The active time of a run in milliseconds. Waiting for a human does not count. Default: 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub timeout_ms: Option<u64>,
+    /// What a whole run may use, the runs of its steps included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// When the platform starts it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
@@ -52,4 +68,7 @@ pub struct Schedule {
     /// The time zone's IANA name. Default: UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// The input of a run that is started so. Default: an empty object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Map<String, Value>>,
 }

@@ -64,7 +64,8 @@ impl ApprovalPolicy {
         if self.always {
             return ApprovalNeed::Needed;
         }
-        let scope = Scope { arguments: &Value::Null, input, now: "", run_id: "", extra: &[], secrets: None };
+        let scope =
+            Scope { arguments: &Value::Null, input, now: "", run_id: "", context: &[], extra: &[], secrets: None };
         let mut need = ApprovalNeed::NotNeeded;
         for condition in &self.when {
             match condition.evaluate(&scope) {

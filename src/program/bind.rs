@@ -64,14 +64,26 @@ fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bo
     merged.extend(given);
     let input = Value::Object(merged);
     let binding = Binding { program, input: &input, place: &place };
-    let mut faults = binding.schema_faults();
-    if faults.is_empty() {
-        faults = binding.missing_in_tools();
+    // The input of a step has what its texts use, as far as the workflow has it.
+    if program.step.is_none() {
+        let mut faults = binding.schema_faults();
+        if faults.is_empty() {
+            faults = binding.missing_in_tools();
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
     }
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let scope = Scope { arguments: &Value::Null, input: &input, now, run_id, extra: &[], secrets: None };
+    let names = program.step.as_ref().and(input.as_object());
+    let scope = Scope {
+        arguments: &Value::Null,
+        context: names.as_slice(),
+        input: program.input_of(&input),
+        now,
+        run_id,
+        extra: &[],
+        secrets: None,
+    };
     match program.objective.render(&scope) {
         Ok(objective) => Ok(Bound { objective, input }),
         Err(unresolved) => {

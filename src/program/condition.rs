@@ -75,7 +75,16 @@ impl CompiledCondition {
     /// # Errors
     /// When an operand is missing or has the wrong type. Only `hasKey` asks whether a value is there.
     pub fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
-        self.test.evaluate(scope)
+        self.test.evaluate(scope, Missing::Fault)
+    }
+
+    /// The same for a step of a workflow, whose values may be missing because other steps were skipped: a missing value
+    /// equals null and nothing else, is in no list, matches nothing, and has the length 0.
+    ///
+    /// # Errors
+    /// When an operand has the wrong type, or one that is to be ordered is missing.
+    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
+        self.test.evaluate(scope, Missing::Absent)
     }
 }
 
@@ -191,19 +200,32 @@ impl ConditionCompiler {
     }
 }
 
+/// What a missing operand is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// A fault.
+    Fault,
+    /// A value that is not there.
+    Absent,
+}
+
 impl ConditionTest {
-    fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
+    fn evaluate(&self, scope: &Scope<'_>, missing: Missing) -> Result<bool, ConditionFault> {
         match self {
             Self::Equal { operands: [one, other], holds } => {
-                Ok((spelling(&one.value(scope)?) == spelling(&other.value(scope)?)) == *holds)
+                let spelt = |operand: &ConditionOperand| {
+                    operand.value(scope, missing).map(|value| spelling(&value.unwrap_or(Value::Null)))
+                };
+                Ok((spelt(one)? == spelt(other)?) == *holds)
             }
             Self::Order { operator, operands: [one, other], holds } => {
-                let (one, other) = (one.number(scope, operator)?, other.number(scope, operator)?);
+                let (one, other) = (one.number(scope, operator, missing)?, other.number(scope, operator, missing)?);
                 Ok(holds(one.compare(&other)))
             }
             Self::HasKey(path) => Ok(scope.lookup(path).is_ok()),
             Self::In([one, list]) => {
-                let (entry, items) = (one.value(scope)?, list.value(scope)?);
+                let values = one.value(scope, missing)?.zip(list.value(scope, missing)?);
+                let Some((entry, items)) = values else { return Ok(false) };
                 let Value::Array(items) = items else {
                     return Err(ConditionFault(format!(
                         "{} is {}, and `in` looks into a list",
@@ -215,7 +237,7 @@ impl ConditionTest {
                 Ok(items.iter().any(|item| spelling(item) == entry))
             }
             Self::Matches(one, pattern) => {
-                let value = one.value(scope)?;
+                let Some(value) = one.value(scope, missing)? else { return Ok(false) };
                 let Value::String(text) = &value else {
                     let why = format!("{} is {}, and `matches` looks into a text", one.written, kind(&value));
                     return Err(ConditionFault(why));
@@ -226,7 +248,7 @@ impl ConditionTest {
             }
             Self::All(parts) => {
                 for part in parts {
-                    if !part.evaluate(scope)? {
+                    if !part.evaluate(scope, missing)? {
                         return Ok(false);
                     }
                 }
@@ -234,29 +256,35 @@ impl ConditionTest {
             }
             Self::Any(parts) => {
                 for part in parts {
-                    if part.evaluate(scope)? {
+                    if part.evaluate(scope, missing)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Self::Not(part) => part.evaluate(scope).map(|holds| !holds),
+            Self::Not(part) => part.evaluate(scope, missing).map(|holds| !holds),
         }
     }
 }
 
 impl ConditionOperand {
-    fn value(&self, scope: &Scope<'_>) -> Result<Value, ConditionFault> {
+    /// The value; none when it is missing and that is no fault.
+    fn value(&self, scope: &Scope<'_>, missing: Missing) -> Result<Option<Value>, ConditionFault> {
         // The names that a model wrote are no part of a sentence of the engine.
-        let missing = || ConditionFault(format!("{} is missing", self.written));
+        let fault = || ConditionFault(format!("{} is missing", self.written));
+        let absent = |value: Value| if missing == Missing::Absent { Ok(Some(value)) } else { Err(fault()) };
         match &self.takes {
-            OperandValue::Field(field) => field.resolve(scope).map_err(|_| missing()),
+            OperandValue::Field(field) => match field.resolve(scope) {
+                Ok(value) => Ok(Some(value)),
+                Err(_) if missing == Missing::Absent => Ok(None),
+                Err(_) => Err(fault()),
+            },
             OperandValue::Length(path) => {
-                let value = scope.lookup(path).map_err(|_| missing())?;
+                let Ok(value) = scope.lookup(path) else { return absent(0.into()) };
                 match value.as_ref() {
-                    Value::Array(items) => Ok(items.len().into()),
-                    Value::Object(members) => Ok(members.len().into()),
-                    Value::String(text) => Ok(text.chars().count().into()),
+                    Value::Array(items) => Ok(Some(items.len().into())),
+                    Value::Object(members) => Ok(Some(members.len().into())),
+                    Value::String(text) => Ok(Some(text.chars().count().into())),
                     other => Err(ConditionFault(format!(
                         "the value of {} is {}, and has no length",
                         self.written,
@@ -267,8 +295,10 @@ impl ConditionOperand {
         }
     }
 
-    fn number(&self, scope: &Scope<'_>, operator: &str) -> Result<Decimal, ConditionFault> {
-        let value = self.value(scope)?;
+    fn number(&self, scope: &Scope<'_>, operator: &str, missing: Missing) -> Result<Decimal, ConditionFault> {
+        // A length is 0 where its value is missing; nothing else has an order then.
+        let missing = if matches!(self.takes, OperandValue::Length(_)) { missing } else { Missing::Fault };
+        let value = self.value(scope, missing)?.unwrap_or(Value::Null);
         let digits = match &value {
             Value::Number(number) => Some(number.to_string()),
             // A text that is a JSON number counts as one.

@@ -6,9 +6,11 @@ pub mod builtin;
 pub mod canonical;
 pub mod condition;
 pub mod fault;
+pub mod flow;
 pub mod matcher;
 pub mod reference;
 pub mod schema;
+pub mod step_context;
 pub mod table;
 pub mod template;
 pub mod tool_names;
@@ -16,6 +18,7 @@ pub mod turn_schema;
 
 pub use bind::{Bound, bind};
 pub use schema::{Schema, SchemaFault};
+pub use step_context::StepContext;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -27,6 +30,7 @@ use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, On
 use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
+use crate::program::flow::Flow;
 use crate::program::matcher::MatcherTool;
 use crate::program::reference::Field;
 use crate::program::table::TableTool;
@@ -34,7 +38,7 @@ use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
 use crate::program::turn_schema::TurnSchema;
 
-/// A compiled loop: immutable, shared by all its runs.
+/// A compiled loop or workflow: immutable, shared by all its runs.
 #[derive(Debug)]
 pub struct Program {
     /// The loop's name, else its file's stem.
@@ -69,6 +73,11 @@ pub struct Program {
     /// The texts that the program was compiled from: the document first, then the files of the actions that it
     /// uses. The journal of a run stores them.
     pub sources: Vec<Source>,
+    /// Its steps, when it is a workflow or a loop of mode `foreach`: then only its time and its budget count of
+    /// `properties`, and it has no tools and no objective of its own.
+    pub flow: Option<Flow>,
+    /// What it takes of the context of its workflow, when it is a step of one.
+    pub step: Option<StepContext>,
 }
 
 impl Program {
@@ -86,9 +95,28 @@ impl Program {
                 continue;
             }
             weight = weight.saturating_add(program.own_weight());
-            todo.extend(program.tools.iter().filter_map(|tool| tool.called_loop()).map(|called| &**called));
+            todo.extend(program.called_loops().into_iter().map(|called| &**called));
         }
         weight
+    }
+
+    /// The tools that its runs call: those that a model may call, and those that its steps call.
+    pub fn all_tools(&self) -> Vec<&Tool> {
+        self.tools.iter().chain(self.flow.iter().flat_map(Flow::tools)).collect()
+    }
+
+    /// The loops that its runs start: those that are tools, and those that are steps.
+    pub fn called_loops(&self) -> Vec<&Arc<Self>> {
+        let tools = self.tools.iter().filter_map(Tool::called_loop);
+        tools.chain(self.flow.iter().flat_map(Flow::loops)).collect()
+    }
+
+    /// The run's input as its tools and texts name it: that of the workflow, when the loop is a step of one.
+    pub fn input_of<'v>(&self, input: &'v Value) -> &'v Value {
+        match &self.step {
+            Some(_) => input.get("input").unwrap_or(&Value::Null),
+            None => input,
+        }
     }
 
     fn own_weight(&self) -> usize {

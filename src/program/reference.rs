@@ -43,6 +43,8 @@ pub(crate) fn steps(names: &[String]) -> Vec<PathStep> {
 pub struct Scope<'a> {
     /// The tool call's input: its names are at the top. `Value::Null` outside a call.
     pub arguments: &'a Value,
+    /// More names, the nearest first: those of a workflow's context. `arguments` hides them.
+    pub context: &'a [&'a Map<String, Value>],
     /// The run's input: `input`.
     pub input: &'a Value,
     /// The moment of the call, RFC 3339: `now`.
@@ -88,15 +90,19 @@ impl<'a> Scope<'a> {
             "__run_id" => text(self.run_id),
             _ => match self.extra.iter().find(|(extra, _)| *extra == name) {
                 Some((_, value)) => text(value),
-                None => self.arguments.as_object()?.get(name).map(Cow::Borrowed),
+                None => {
+                    let mut near = self.arguments.as_object().into_iter().chain(self.context.iter().copied());
+                    near.find_map(|names| names.get(name)).map(Cow::Borrowed)
+                }
             },
         }
     }
 
     fn not_given(&self, name: &str) -> Unresolved {
         let arguments = self.arguments.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let context = self.context.iter().flat_map(|names| names.keys()).map(String::as_str);
         let extra = self.extra.iter().map(|(name, _)| *name);
-        let hint = match nearest(name, arguments.chain(extra).chain(RESERVED)) {
+        let hint = match nearest(name, arguments.chain(context).chain(extra).chain(RESERVED)) {
             Some(near) => format!("; did you mean `{near}`?"),
             None if self.input.get(name).is_some() => format!("; did you mean `input.{name}`?"),
             None => String::new(),

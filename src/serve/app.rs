@@ -82,7 +82,7 @@ impl App {
         let whole = Capacity { connections: room.known, places: max_concurrent_runs, orgs: authorizer.orgs() };
         let quotas = Arc::new(Quotas::new(limits, whole, authorizer.is_open()));
         let slots = RunSlots::new(max_concurrent_runs, SlotLimits::of(limits), &authorizer.starters());
-        let tools = folder.loops.values().flat_map(|offered| &offered.program.tools);
+        let tools = folder.loops.values().flat_map(|offered| offered.program.all_tools());
         let metrics = Arc::new(Metrics::new(
             folder.loops.keys().cloned().collect(),
             tools.map(|tool| tool.name.clone()).collect(),

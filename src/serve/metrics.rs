@@ -253,12 +253,20 @@ impl Meter {
                 let labels = vec![("tool", tool.to_owned()), ("success", success.to_owned())];
                 metrics.tool.get_or_create(&labels).observe(seconds(*duration_ms));
             }
+            Notice::StepEnded { record } if metrics.tools.contains(&record.kind) => {
+                let success = if record.error.is_none() { "true" } else { "false" };
+                let labels = vec![("tool", record.kind.clone()), ("success", success.to_owned())];
+                let ms = record.finished_at_ms.unwrap_or(record.started_at_ms).saturating_sub(record.started_at_ms);
+                metrics.tool.get_or_create(&labels).observe(seconds(u64::try_from(ms).unwrap_or_default()));
+            }
             Notice::Paused { question, .. } => {
                 metrics.paused.get_or_create(&vec![("kind", word(question.kind))]).inc();
             }
             Notice::RunEnded { status: Status::Cancelled, .. } if metrics.leaving.load(Ordering::SeqCst) => {}
             Notice::RunEnded { status, termination } => metrics.ended(*status, *termination),
             Notice::Observed { .. }
+            | Notice::StepStarted { .. }
+            | Notice::StepEnded { .. }
             | Notice::RunResumed { .. }
             | Notice::Decided { .. }
             | Notice::Retried { .. }

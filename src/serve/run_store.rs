@@ -136,7 +136,7 @@ impl RunStore {
         let documents = fold::documents(events).ok_or_else(|| unreadable("it holds no document"))?;
         let (root, project) = self.project_of(documents);
         let engine = self.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
-        let key = key(root, documents);
+        let key = key(root, documents, fold::step_of(events).as_deref());
         let program = match self.cached(&key) {
             Some(program) => program,
             None => {
@@ -198,13 +198,14 @@ impl RunStore {
     }
 }
 
-fn key(root: &Path, documents: &[RunDocument]) -> [u8; 32] {
+fn key(root: &Path, documents: &[RunDocument], step: Option<&str>) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
     let mut take = |text: &[u8]| {
         hash.update(&text.len().to_le_bytes());
         hash.update(text);
     };
     take(root.as_os_str().as_encoded_bytes());
+    take(step.unwrap_or_default().as_bytes());
     for document in documents {
         take(document.file.as_bytes());
         take(document.text.as_bytes());

@@ -4,6 +4,7 @@ use super::redact::Redaction;
 use super::units::{duration, rfc3339};
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::event::{FailedAttempt, ToolFault};
+use crate::engine::record::WaitingCall;
 use crate::engine::record::{CallStatus, TraceAttempt, TraceEntry, trace};
 use crate::engine::state::State;
 
@@ -99,4 +100,9 @@ pub fn attempt_sentence(attempt: &TraceAttempt) -> String {
         delay => format!("; retry in {}", duration(delay)),
     };
     format!("{model}: {}{wait}", attempt.reason)
+}
+
+/// The call with its secrets hidden. The hash is that of the unredacted call.
+pub fn shown_call(call: WaitingCall, redact: &Redaction) -> WaitingCall {
+    WaitingCall { action_input: redact.value(&call.action_input), ..call }
 }

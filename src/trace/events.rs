@@ -16,7 +16,7 @@ use crate::engine::notice::Notice;
 
 /// The fields with JSON that models and tools wrote: in them, names say what is secret. All other fields have
 /// names of ours.
-const WRITTEN: [&str; 3] = ["action_input", "input_before", "observation"];
+const WRITTEN: [&str; 5] = ["action_input", "input", "input_before", "observation", "output"];
 
 /// A line of `--output ndjson`. New kinds and new fields may come; those that are there stay.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -11,9 +11,11 @@ use super::continuation::continuations_after;
 use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
 use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
+use super::reason::reason;
 use super::refused::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
-use super::text::{reason, text_of_pretty, took};
+use super::steps::counted;
+use super::text::{text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
 use super::{About, approval};
 use crate::engine::decision_record::DecisionRecord;
@@ -62,6 +64,7 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
         }
         page.push_str("</p>\n</section>\n");
     }
+    steps(&mut page, result);
     iterations(&mut page, result);
     let _ = write!(
         page,
@@ -175,6 +178,38 @@ fn pause(page: &mut String, waiting: &PauseView) {
         }
     }
     page.push_str("</section>\n");
+}
+
+/// The steps of a workflow.
+fn steps(page: &mut String, result: &RunResult) {
+    if result.steps.is_empty() {
+        return;
+    }
+    page.push_str("<h2 class=\"title\">Steps</h2>\n<div class=\"timeline\">\n");
+    for step in &result.steps {
+        let _ = write!(
+            page,
+            "<article class=\"turn\">\n<p class=\"action\"><code>{}</code> {} <span class=\"meta\">{}</span></p>\n",
+            exact_html(&step.at),
+            escaped(&step.kind),
+            step.status.word()
+        );
+        let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&rfc3339(step.started_at_ms)));
+        if let Some(items) = &step.items {
+            page.push_str(&folded("meta", &counted(items)));
+        }
+        if let Some(input) = &step.input {
+            page.push_str(&boxed("in", input));
+        }
+        if let Some(error) = &step.error {
+            page.push_str(&folded("meta", &error.message));
+        }
+        if let Some(run_id) = &step.run_id {
+            let _ = writeln!(page, "<p class=\"meta\">run <code>{}</code></p>", exact_html(run_id));
+        }
+        page.push_str("</article>\n");
+    }
+    page.push_str("</div>\n");
 }
 
 fn iterations(page: &mut String, result: &RunResult) {

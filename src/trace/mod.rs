@@ -12,9 +12,12 @@ pub mod json;
 pub mod live;
 pub mod look;
 pub mod paused;
+pub mod reason;
 pub mod redact;
 pub mod refused;
 pub mod result;
+pub mod step_text;
+pub mod steps;
 #[cfg(test)]
 pub(crate) mod tests_state;
 pub mod text;

@@ -98,7 +98,7 @@ impl fmt::Debug for AnswerLink {
 impl PausedRun {
     /// A run in this state; none when it does not wait.
     pub fn of(state: &State, redact: &Redaction) -> Option<Self> {
-        let PauseView { number, question, call, mut calls } = pause(state, redact)?;
+        let PauseView { number, question, call, mut calls, .. } = pause(state, redact)?;
         if calls.is_empty() {
             calls.extend(call);
         }

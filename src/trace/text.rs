@@ -14,8 +14,10 @@ use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape;
 use super::json::{gist, on_one_line};
 use super::look::{Look, TextBlock, Tone, pad};
+use super::reason::reason;
 use super::refused::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
+use super::step_text::{questions, step_line};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
@@ -155,8 +157,10 @@ impl Pieces {
         if let Some(termination) = result.termination.filter(|why| !is_in_status(*why)) {
             let _ = write!(title, ": {}", reason(termination));
         }
-        let mut facts = vec![plural(result.iterations, "iteration")];
-        facts.push(plural(result.metadata.tool_calls_made, "tool call"));
+        let mut facts = match result.steps.len() {
+            0 => vec![plural(result.iterations, "iteration"), plural(result.metadata.tool_calls_made, "tool call")],
+            steps => vec![plural(u64::try_from(steps).unwrap_or(u64::MAX), "step")],
+        };
         let about = if result.usage.estimated { "about " } else { "" };
         let tokens = result.usage.input_tokens.saturating_add(result.usage.output_tokens);
         facts.push(format!("{about}{} token{}", count(tokens), if tokens == 1 { "" } else { "s" }));
@@ -181,6 +185,9 @@ impl Pieces {
     /// What a paused run waits for. The model's words are marked as such; a call is shown whole, or with the
     /// count of hidden lines.
     pub fn pause(&self, waiting: &PauseView) -> String {
+        if !waiting.steps.is_empty() {
+            return questions(&self.look, &waiting.steps, self.shorten);
+        }
         let mut shown = String::new();
         let says = match waiting.question.kind {
             Termination::Human => "The agent asks (these are the model's words):",
@@ -275,13 +282,16 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
         let observation = refusals.shown(entry, &entry.observation);
         shown.push_str(&call_and_observation(&pieces, entry, &observation, decisions));
     }
+    for record in &result.steps {
+        shown.push_str(&step_line(&pieces, record));
+    }
     for record in decisions_about_no_call(result) {
         shown.push_str(&pieces.remark(&decision_sentence(record)));
     }
     let mut last = attempts(&pieces, result, |attempt| attempt > iteration);
     last.push_str(&remarks(&pieces, continuations_after(result, iteration..u32::MAX)));
     shown.push_str(&last);
-    if !trace.is_empty() || !last.is_empty() {
+    if !trace.is_empty() || !last.is_empty() || !result.steps.is_empty() {
         shown.push('\n');
     }
     shown.push_str(&pieces.summary(result, about.active_ms));
@@ -370,25 +380,6 @@ fn mark(status: Status) -> (&'static str, Tone) {
 
 fn is_in_status(termination: Termination) -> bool {
     matches!(termination, Termination::Complete | Termination::Cancelled)
-}
-
-/// Why a run ended or stopped, in words.
-pub fn reason(termination: Termination) -> &'static str {
-    match termination {
-        Termination::Complete => "complete",
-        Termination::ForcedAnswer => "a limit was reached, and the answer was forced",
-        Termination::MaxIterations => "the iterations are spent",
-        Termination::Timeout => "the time is spent",
-        Termination::Context => "the model's window is full",
-        Termination::Budget => "the budget is spent",
-        Termination::Stuck => "the agent is stuck",
-        Termination::ModelError => "the model could not be asked",
-        Termination::InvalidReplies => "the model's replies could not be read",
-        Termination::Human => "a question for a human",
-        Termination::Approval => "a call needs approval",
-        Termination::Uncertain => "a call of unknown outcome",
-        Termination::Cancelled => "cancelled",
-    }
 }
 
 #[cfg(test)]

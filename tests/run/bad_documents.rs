@@ -137,10 +137,6 @@ fn a_store_that_is_something_else_is_refused_and_left_as_it_is() {
 fn what_is_not_built_yet_is_recognised_and_refused_plainly() {
     let place = Place::new();
     place.script(&[complete(json!("ok"))]);
-    let foreach = json!({ "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.a",
-        "item_variable_name": "x", "actions_to_execute": [] } });
-    place.json("loop.json", &foreach);
-    assert!(refused(&place, &["run", "loop.json", "--script", "script.json"]).contains("yet"));
     for tool in [json!({ "type": "workflow", "name": "w" }), json!({ "type": "mcp", "server": "s" })] {
         place.looped(&json!({ "tools": [tool] }));
         refused(&place, &["run", "loop.json", "--script", "script.json"]);

@@ -41,6 +41,7 @@ mod hostile_texts;
 mod http_answers;
 mod http_tool;
 #[cfg(unix)]
+mod hyphen_workflows;
 mod interactive;
 mod journals;
 mod left_out;
@@ -80,3 +81,5 @@ mod termination;
 #[cfg(all(unix, debug_assertions))]
 mod tool_retry;
 mod window;
+mod workflow_humans;
+mod workflows;

@@ -87,7 +87,7 @@ impl Driver {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::CallTool(id) => Some(*id),
-                Effect::CallModel | Effect::Summarize | Effect::Remember(_) => None,
+                Effect::CallModel | Effect::Summarize | Effect::RunStep(_) | Effect::Remember(_) => None,
             })
             .collect();
         for id in &calls {

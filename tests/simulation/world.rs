@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use loopctl::Program;
-use loopctl::engine::approval::due_at_ms;
 use loopctl::engine::blob::Blob;
+use loopctl::engine::due::due_at_ms;
 use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{CallId, Cancelled, EDITION, Event, EventKind, Moment};
 use loopctl::engine::notice::{self, Baseline, Notice};

@@ -124,7 +124,7 @@ fn an_action_that_can_not_be_read_is_not_judged() {
 fn another_mode_and_another_kind_of_document_are_left_alone() {
     let foreach = r#"{"type": "loop", "properties": {"mode": "foreach", "items_path": "@input.x", "item_variable_name": "i",
         "actions_to_execute": [], "max_concurrency": 2}}"#;
-    assert_eq!(codes(foreach, ""), ["L018"]);
+    assert!(codes(foreach, "").is_empty());
     assert_eq!(codes(r#"{"replies": []}"#, ""), ["L019"]);
-    assert_eq!(codes(r#"{"name": "w", "definition": {"actions": []}}"#, ""), ["L018"]);
+    assert!(codes(r#"{"name": "w", "definition": {"actions": []}}"#, "").is_empty());
 }

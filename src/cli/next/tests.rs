@@ -55,6 +55,7 @@ fn waiting(kind: Termination, ids: &[&str]) -> RunResult {
     let mut result = shown(Status::Paused, Some(kind));
     let text = String::new();
     result.pause = Some(PauseView {
+        steps: Vec::new(),
         number: 1,
         question: Question { kind, text, run_id: None, context: None, options: Vec::new(), stuck: None },
         call: calls.first().cloned(),

@@ -35,6 +35,7 @@ fn a_failed_run_says_why_and_what_to_do() {
         code: "max_iterations".to_owned(),
         message: "10 iterations did not lead to an answer".to_owned(),
         retryable: false,
+        step: None,
     };
     let ending = Ending {
         status: Status::Failed,
@@ -71,6 +72,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         attempts: Vec::new(),
     };
     let pause = Pause {
+        steps: Vec::new(),
         forced: None,
         number: 1,
         kind: Termination::Approval,
@@ -103,6 +105,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
 #[test]
 fn a_question_is_marked_as_the_models_words() {
     let pause = Pause {
+        steps: Vec::new(),
         forced: None,
         number: 1,
         kind: Termination::Human,

@@ -10,6 +10,8 @@ use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
 use crate::trace::entries::{call_attempt_sentence, call_sentence};
 use crate::trace::refused::{ShownRefusals, unsaid};
+use crate::trace::step_text::step_line;
+use crate::trace::steps::shown_step;
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
@@ -66,15 +68,20 @@ impl Story {
         if text.is_empty() || !std::mem::take(&mut self.headed) { text } else { format!("\n{text}") }
     }
 
+    // house: flat match
     fn text(&mut self, notice: &Notice) -> String {
         match notice {
             Notice::RunStarted { run_id, loop_name, model, objective, max_iterations } => {
                 let most = format!("at most {}", plural(*max_iterations, "iteration"));
                 let objective = self.redact.text(objective);
-                self.pieces.header(loop_name, &[run_id, model, &most], &objective)
+                let facts: &[&str] = if *max_iterations == 0 { &[run_id] } else { &[run_id, model, &most] };
+                self.pieces.header(loop_name, facts, &objective)
             }
             Notice::RunResumed { run_id, loop_name, iterations } => {
-                let before = format!("resumed after {}", plural(*iterations, "iteration"));
+                let before = match iterations {
+                    0 => "resumed".to_owned(),
+                    before => format!("resumed after {}", plural(*before, "iteration")),
+                };
                 self.pieces.header(loop_name, &[run_id, &before], "")
             }
             Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
@@ -104,6 +111,11 @@ impl Story {
                     tokens.into_iter().chain([took(*duration_ms)]).filter(|part| !part.is_empty()).collect();
                 let gap = if std::mem::replace(&mut self.any_shown, true) { "\n" } else { "" };
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
+            }
+            Notice::StepStarted { at, kind, action_input } => self.step_started(at, kind, action_input),
+            Notice::StepEnded { record } => {
+                self.any_shown = true;
+                step_line(&self.pieces, &shown_step((**record).clone(), &self.redact))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
             Notice::Observed { entry, .. } => {
@@ -148,6 +160,15 @@ impl Story {
             detail if detail.is_empty() => String::new(),
             detail => self.pieces.remark(&detail),
         }
+    }
+
+    /// The steps of items are shown when they end: many of them run beside each other.
+    fn step_started(&mut self, at: &str, kind: &str, input: &Value) -> String {
+        if at.contains('.') {
+            return String::new();
+        }
+        self.any_shown = true;
+        self.pieces.call(&format!("{at} {}", self.redact.text(kind)), &self.redact.value(input))
     }
 
     fn called(&mut self, action: &str, input: &Value) -> String {

@@ -56,8 +56,13 @@ impl Waiting {
                 Some(Awaited::Model)
             }
             Notice::ToolRetried { action, .. } => Some(Awaited::ToolRetry(action.clone())),
+            Notice::StepStarted { at, kind, .. } => Some(Awaited::Tool(format!("{kind} ({at})"))),
+            Notice::StepEnded { record } if record.at.contains('.') => return false,
             Notice::ToolCalled { action, .. } => Some(Awaited::Tool(action.clone())),
-            Notice::ModelReplied { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => None,
+            Notice::StepEnded { .. }
+            | Notice::ModelReplied { .. }
+            | Notice::Paused { .. }
+            | Notice::RunEnded { .. } => None,
             Notice::RunStarted { .. }
             | Notice::RunResumed { .. }
             | Notice::ModelDelta { .. }

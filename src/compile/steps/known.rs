@@ -145,3 +145,23 @@ pub(super) fn result(answer: Option<&Value>) -> Value {
         },
     })
 }
+
+/// The schema of a number.
+pub(super) fn number() -> Value {
+    json!({ "type": "number" })
+}
+
+/// The schema of what a loop writes under its `summary_key`.
+pub(super) fn counts() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "total": { "type": "number" },
+            "completed": { "type": "number" },
+            "failed": { "type": "number" },
+            "skipped": { "type": "number" },
+            "cancelled": { "type": "number" },
+            "failed_indexes": { "type": "array", "items": { "type": "number" } },
+        },
+    })
+}

@@ -1,6 +1,7 @@
 //! Steps: those of workflows and of loops of mode `foreach`, and those in `onFalse`. Running them is not
 //! there yet; what they say is judged all the same, each loop among them as if it stood alone.
 
+mod address;
 mod known;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use super::tool::StepInput;
 use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 
+pub(crate) use address::properties_at;
 pub(crate) use known::{JsonTypes, KnownValue};
 pub(super) use walk::walk;
 
@@ -53,7 +55,7 @@ pub(crate) struct Inner {
     /// The places of its parts.
     pub layout: LoopLayout,
     /// What it means, when nothing is wrong with it.
-    pub program: Option<Program>,
+    pub program: Option<Arc<Program>>,
 }
 
 /// The JSON pointers of the lists of steps, and of the lone steps, that a document holds.

@@ -13,6 +13,7 @@ use crate::compile::context::Context;
 use crate::compile::link::Linker;
 use crate::compile::tool;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::program::StepContext;
 use crate::program::reference::{Field, as_path, each_text};
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
@@ -102,13 +103,13 @@ impl<'a> Walk<'_, 'a, '_> {
         let mut other = otherwise.map(|step| (step, context.clone()));
         let properties = step.get("properties");
         match step.get("type").and_then(Value::as_str) {
-            Some("loop") => self.a_loop(&format!("{at}/properties"), properties, context),
+            Some("loop") => self.a_loop(at, step, context),
             Some(name) => {
                 if let Some(properties) = properties {
                     self.values(&format!("{at}/properties"), properties, context);
                 }
                 let open = context.is_open();
-                self.other(name, &format!("{at}/type"), properties, context);
+                self.other(name, &format!("{at}/type"), step, context);
                 // What an action writes is known where the step names the key.
                 context.set_open(open || ((key.is_none() || context.is_full()) && context.is_open()));
             }
@@ -123,12 +124,13 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
-    fn a_loop(&mut self, at: &str, properties: Option<&'a Value>, context: &mut Context) {
-        let Some(properties) = properties.filter(|properties| properties.is_object()) else { return };
+    fn a_loop(&mut self, at: &str, step: &'a Value, context: &mut Context) {
+        let Some(properties) = step.get("properties").filter(|properties| properties.is_object()) else { return };
+        let of_step = format!("{at}/properties");
         if properties.get("mode").and_then(Value::as_str) == Some("foreach") {
-            return self.foreach(at, properties, context);
+            return self.foreach(&of_step, properties, context);
         }
-        let layout = LoopLayout::of_step(at.to_owned());
+        let layout = LoopLayout::of_step(of_step);
         let mut faults = Vec::new();
         let read = ReadLoop::of_step(self.main, &layout, context, self.declare);
         let program = react(self.calls, self.around, self.main, read, &mut faults);
@@ -139,8 +141,16 @@ impl<'a> Walk<'_, 'a, '_> {
         let tools = properties.get("tools").and_then(Value::as_array).into_iter().flatten();
         let name = |tool: &'a Value| tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str));
         self.steps.tools.extend(tools.filter_map(name).map(str::to_owned));
-        self.steps.loops.push(Inner { layout, program: program.filter(|_| sound) });
-        if let Some(key) = properties.get("result_key").and_then(Value::as_str) {
+        let key = properties.get("result_key").and_then(Value::as_str);
+        // Scripts and traces call the runs of the step by this name.
+        let name = step.get("id").and_then(Value::as_str).or(key).or(at.rsplit('/').next()).unwrap_or_default();
+        let program = program.filter(|_| sound).map(|mut program| {
+            program.name = name.to_owned();
+            program.step = Some(StepContext::of(&program));
+            Arc::new(program)
+        });
+        self.steps.loops.push(Inner { layout, program });
+        if let Some(key) = key {
             context.add_value(key, known::result(properties.get("answer_schema")));
         }
     }
@@ -156,6 +166,7 @@ impl<'a> Walk<'_, 'a, '_> {
         let items = items.and_then(|path| self.schema(&path, context)?.get("items").cloned());
         let items = items.unwrap_or(Value::Bool(true));
         inside.add_value("item", items.clone());
+        ["__index", "__count"].into_iter().for_each(|name| inside.add_value(name, known::number()));
         let name = text("item_variable_name").unwrap_or_default();
         if !name.is_empty() {
             inside.add_value(name, items);
@@ -167,7 +178,7 @@ impl<'a> Walk<'_, 'a, '_> {
             }
         }
         self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
-        let mut but = vec!["item", name];
+        let mut but = vec!["item", "__index", "__count", name];
         but.retain(|name| !context.has(name));
         context.join(&inside, &but);
         match text("result_key") {
@@ -176,6 +187,9 @@ impl<'a> Walk<'_, 'a, '_> {
             }
             Some(key) => context.add(key),
             None => {}
+        }
+        if let Some(key) = text("summary_key") {
+            context.add_value(key, known::counts());
         }
     }
 
@@ -197,7 +211,9 @@ impl<'a> Walk<'_, 'a, '_> {
     }
 
     /// A step of another type than `loop`, and what it writes.
-    fn other(&mut self, name: &str, at: &str, properties: Option<&Value>, context: &mut Context) {
+    fn other(&mut self, name: &str, at: &str, step: &Value, context: &mut Context) {
+        let properties = step.get("properties");
+        let has_key = step.get("outputKey").is_some_and(Value::is_string);
         let text = |field: &str, default: &'static str| -> String {
             let written = properties.and_then(|properties| properties.get(field)?.as_str());
             written.unwrap_or(default).to_owned()
@@ -224,12 +240,8 @@ impl<'a> Walk<'_, 'a, '_> {
                     Some(action) => {
                         let input = || tool::step_input(action).map(Arc::new);
                         self.steps.inputs.entry(name.to_owned()).or_insert_with(input);
-                        if let Some(key) = action.get("outputKey").and_then(Value::as_str) {
-                            context.add(key);
-                        }
-                        // Under which key a raw response is passed on, nothing says.
-                        if action.get("passthrough") == Some(&Value::Bool(true)) {
-                            context.open();
+                        if !has_key {
+                            context.add(action.get("outputKey").and_then(Value::as_str).unwrap_or(name));
                         }
                         self.steps.actions.push(name.to_owned());
                     }

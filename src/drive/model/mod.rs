@@ -209,7 +209,7 @@ impl ModelClient {
         let endpoint = match &self.backend {
             ModelBackend::Script(script, track) => {
                 let part = wire.part();
-                let part = ScriptPart { loop_name: part.as_deref(), alone: &**track == TRACK };
+                let part = ScriptPart { loop_name: part.as_deref(), alone: &**track == TRACK && !wire.is_step() };
                 return Box::pin(script.say(part, wire.script_position(track), ask)).await;
             }
             ModelBackend::Embedded(model, peer) => {

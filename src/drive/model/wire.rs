@@ -35,6 +35,8 @@ pub struct Wire {
     used: usize,
     /// The loop whose part of a script is played, in a run that another one called.
     part: Option<Arc<str>>,
+    /// Whether the part is that of a step of a workflow.
+    is_step: bool,
     /// The next entry of each script, from 0.
     positions: BTreeMap<Arc<str>, usize>,
 }
@@ -116,9 +118,14 @@ impl Wire {
         self.positions.clear();
     }
 
-    /// Plays the part of a loop that another one called.
-    pub fn play(&mut self, part: Option<&str>) {
-        self.part = part.map(Arc::from);
+    /// Plays the part of a loop that another one called. The part of a step of a workflow may be in `replies` too.
+    pub fn play(&mut self, part: Option<&str>, is_step: bool) {
+        (self.part, self.is_step) = (part.map(Arc::from), is_step);
+    }
+
+    /// Whether the part is that of a step.
+    pub(super) fn is_step(&self) -> bool {
+        self.is_step
     }
 
     /// The part that is played.

@@ -13,6 +13,8 @@ use crate::program::reference::Scope;
 pub struct ToolCall<'a> {
     /// Which one.
     pub id: CallId,
+    /// The address of the step that it is, in a workflow; `id` means nothing then.
+    pub at: Option<&'a str>,
     /// Its input, valid by the tool's schema.
     pub input: &'a Value,
     /// The run's input.
@@ -38,14 +40,18 @@ impl<'a> ToolCall<'a> {
             input: self.run_input,
             now: self.now,
             run_id: self.run_id,
+            context: &[],
             extra: &[],
             secrets: Some(vault),
         }
     }
 
-    /// The call's idempotency key: run, iteration, call. The same for every attempt at the call.
+    /// The call's idempotency key: run, iteration, call; of a step, its run and its address. The same for every attempt at the call.
     pub fn key(&self) -> String {
-        format!("{}-{}-{}", self.run_id, self.id.iteration, self.id.index)
+        match self.at {
+            Some(at) => format!("{}-{at}", self.run_id),
+            None => format!("{}-{}-{}", self.run_id, self.id.iteration, self.id.index),
+        }
     }
 }
 

@@ -26,9 +26,9 @@ impl ToolRunner for MatcherRunner {
 /// Matches in a thread of its own: large lists take a second. The work is bounded, so it ends even if nobody waits for
 /// it any more.
 async fn make(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-    let ready = ready(tool, call).map_err(refused)?;
+    let ready = ready(tool, call).map_err(|why| refused(&why))?;
     match tokio::task::spawn_blocking(move || ready.run()).await {
-        Ok(done) => done.map_err(|too_large| refused(too_large.to_string())),
+        Ok(done) => done.map_err(|too_large| refused(&too_large.to_string())),
         Err(lost) => Err(fault("matcher: failed", lost.to_string())),
     }
 }
@@ -37,6 +37,7 @@ async fn make(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<Value, ToolFaul
 fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String> {
     tool.call(&Scope {
         arguments: call.input,
+        context: &[],
         input: call.run_input,
         now: call.now,
         run_id: call.run_id,
@@ -45,6 +46,6 @@ fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String>
     })
 }
 
-fn refused(why: String) -> ToolFault {
+fn refused(why: &str) -> ToolFault {
     fault(format!("matcher: {why}"), "")
 }

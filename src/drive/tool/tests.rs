@@ -100,6 +100,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
     };
     let call = ToolCall {
         id: CallId { iteration: 3, index: 0 },
+        at: None,
         input,
         run_input: &Value::Null,
         run_id: "run",

@@ -49,6 +49,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
     let run_input = json!({"tenant": "acme"});
     let call = ToolCall {
         id: CallId { iteration: 1, index: 0 },
+        at: None,
         input: &input,
         run_input: &run_input,
         run_id: "run",

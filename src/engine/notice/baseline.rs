@@ -6,10 +6,13 @@ use serde_json::Value;
 use super::Notice;
 use crate::engine::effect::{Effect, Effects, Refused};
 use crate::engine::event::{CallId, Event, EventKind};
+use crate::engine::flow::state::StepChange;
+use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::record::{Question, TokenUsage, TraceEntry, waiting_calls};
+use crate::engine::record::{Question, TokenUsage, TraceEntry};
 use crate::engine::state::{Phase, State, StoredEntry};
 use crate::engine::step::step;
+use crate::engine::waiting_calls::waiting_calls;
 use crate::program::{Program, builtin};
 
 /// Applies an event and returns the notices of the step.
@@ -98,7 +101,8 @@ impl Baseline {
                 loop_name: header.loop_name.clone(),
                 model: header.model.name.clone(),
                 objective: header.objective.clone(),
-                max_iterations: program.properties.max_iterations,
+                // A workflow has none.
+                max_iterations: if program.flow.is_some() { 0 } else { program.properties.max_iterations },
             }),
             Cause::Resume => notices.push(Notice::RunResumed {
                 run_id: header.run_id.clone(),
@@ -146,6 +150,9 @@ impl Baseline {
                 notices.push(progress(entry));
             }
         }
+        if let (Some(flow), false) = (&state.flow, self.cause == Cause::Interrupt) {
+            notices.extend(flow.changes.iter().map(step_changed));
+        }
         if state.watch.budget_warned && !self.warned {
             notices.push(Notice::BudgetWarning {
                 iterations: state.counters.iterations,
@@ -166,6 +173,7 @@ impl Baseline {
                 pause: pause.number,
                 question: Question::from(pause),
                 calls: waiting_calls(state),
+                steps: waiting_steps(state),
             }),
             Phase::Ended(ending) if !self.ended => {
                 notices.push(Notice::RunEnded { status: ending.status, termination: ending.termination });
@@ -217,7 +225,15 @@ fn announced(state: &State, effect: &Effect) -> Option<Notice> {
             action: call.tool.clone(),
             action_input: call.input.clone(),
         }),
-        Effect::Remember(_) | Effect::Summarize => None,
+        Effect::Remember(_) | Effect::Summarize | Effect::RunStep(_) => None,
+    }
+}
+
+/// What an event did to a step.
+fn step_changed(change: &StepChange) -> Notice {
+    match change.clone() {
+        StepChange::Started { at, kind, input } => Notice::StepStarted { at, kind, action_input: input },
+        StepChange::Ended(record) => Notice::StepEnded { record },
     }
 }
 

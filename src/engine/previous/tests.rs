@@ -49,7 +49,7 @@ fn an_account_is_lines_of_json_and_bounded_whatever_the_run_said() {
     let mut failed = ended("x");
     if let Phase::Ended(ending) = &mut failed.phase {
         let message = "\n".repeat(50_000);
-        ending.error = Some(RunError { code: "c".to_owned(), message, retryable: false });
+        ending.error = Some(RunError { code: "c".to_owned(), message, retryable: false, step: None });
         ending.answer = None;
     }
     let account = account(&failed);

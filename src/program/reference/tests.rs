@@ -7,8 +7,15 @@ use super::*;
 fn resolve(field: &Value, arguments: &Value) -> Result<Value, String> {
     let input: Value =
         serde_json::from_str(r#"{"n":12345678901234567890123,"items":[{"name":"A"}],"x":null}"#).unwrap();
-    let scope =
-        Scope { arguments, input: &input, now: "NOW", run_id: "RUN", extra: &[("today", "Friday")], secrets: None };
+    let scope = Scope {
+        arguments,
+        input: &input,
+        now: "NOW",
+        run_id: "RUN",
+        context: &[],
+        extra: &[("today", "Friday")],
+        secrets: None,
+    };
     let field = Field::compile(field).unwrap_or_else(|faults| panic!("{faults:?}"));
     field.resolve(&scope).map_err(|Unresolved(message)| message)
 }

@@ -29,11 +29,12 @@ fn render_with(text: &str, escape: ValueEscape, arguments: &Value, input: &Value
         input,
         now: "2026-01-02T03:04:05.000Z",
         run_id: "run-1",
+        context: &[],
         extra: &[("today", "Friday")],
         secrets: Some(&vault),
     };
     let template = Template::compile(text, escape).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
-    template.render(&scope).map_err(|Unresolved(message)| message)
+    template.render(&scope).map_err(|unresolved| unresolved.0)
 }
 
 fn render(text: &str, arguments: &Value) -> Result<String, String> {
@@ -176,20 +177,14 @@ fn what_was_rendered_once_is_not_rendered_again() {
 fn secrets_are_resolved_when_rendered_and_only_then() {
     let vault = Vault(AtomicU32::new(0));
     let template = Template::compile("Bearer orgconfig:api:x, {{x}} orgconfig:api:x.", ValueEscape::Plain).unwrap();
-    assert_eq!(template.secrets(), ["api:x"]);
-    assert_eq!(vault.0.load(Ordering::Relaxed), 0);
-    let scope = Scope {
-        arguments: &json!({"x": "orgconfig:api:x"}),
-        input: &Value::Null,
-        now: "",
-        run_id: "",
-        extra: &[],
-        secrets: Some(&vault),
-    };
+    assert_eq!((template.secrets(), vault.0.load(Ordering::Relaxed)), (["api:x".to_owned()].as_slice(), 0));
+    let arguments = json!({"x": "orgconfig:api:x"});
+    let (input, now, run_id) = (&Value::Null, "", "");
+    let scope = Scope { arguments: &arguments, input, now, run_id, context: &[], extra: &[], secrets: Some(&vault) };
     assert_eq!(template.render(&scope).unwrap(), "Bearer s3cr&t \"q\"/+, orgconfig:api:x s3cr&t \"q\"/+.");
     assert_eq!(vault.0.load(Ordering::Relaxed), 2);
-    let without = Scope { secrets: None, ..scope };
-    assert_eq!(template.render(&without).unwrap_err().0, "the secret `api:x` may not be used here");
+    let refused = template.render(&Scope { secrets: None, ..scope }).unwrap_err();
+    assert_eq!(refused.0, "the secret `api:x` may not be used here");
     assert!(!format!("{template:?}").contains("s3cr"));
 }
 

@@ -40,7 +40,7 @@ pub async fn loops(State(app): State<Arc<App>>) -> Response {
         name: name.clone(),
         description: offered.program.description.clone(),
         input: offered.program.input.as_ref().map(|schema| schema.source().clone()),
-        tools: offered.program.tools.iter().map(|tool| tool.name.clone()).collect(),
+        tools: offered.program.all_tools().into_iter().map(|tool| tool.name.clone()).collect(),
     };
     json(StatusCode::OK, &LoopList { loops: app.folder.loops.iter().map(row).collect() })
 }

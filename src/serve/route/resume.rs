@@ -49,6 +49,8 @@ pub struct ResumeRequest {
     pub pause: Option<u32>,
     /// Which of several waiting calls: the iteration and the place in the turn, like `2.0`.
     pub call: Option<String>,
+    /// The waiting step of a workflow, by its address, if there are several.
+    pub at: Option<String>,
     /// The hash of the call as it was shown: the decision is refused when the call is another one now.
     pub hash: Option<String>,
     /// What is recorded with the decision, at most 2,000 characters; the model does not read it.
@@ -106,6 +108,7 @@ impl ResumeRequest {
             resume: is_true(self.resume),
             pause: self.pause,
             call: call.map_err(|why| ProblemDetails::bad_request(format!("`call`: {why}")))?,
+            at: self.at,
             hash: self.hash,
             comment: self.comment,
             by,

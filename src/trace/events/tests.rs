@@ -35,6 +35,7 @@ fn the_calls_of_a_pause_are_hidden_as_well() {
         approval: None,
     };
     let notice = Notice::Paused {
+        steps: Vec::new(),
         pause: 1,
         question: Question {
             kind: Termination::Approval,

@@ -21,6 +21,7 @@ fn waiting(kind: Termination, progress: CallProgress) -> State {
         attempts: Vec::new(),
     };
     let pause = Pause {
+        steps: Vec::new(),
         number: 3,
         kind,
         question: "May it pay?".to_owned(),

@@ -12,15 +12,20 @@ use serde_json::Value;
 
 use super::continuation::hidden_continuation;
 use super::decision::decisions;
-use super::entries::{attempts, entries};
+use super::entries::{attempts, entries, shown_call};
 use super::redact::Redaction;
+use super::steps::{shown_question, steps};
 use super::units::rfc3339;
 use crate::engine::continuation_record::ContinuationRecord;
 use crate::engine::decision_record::DecisionRecord;
+use crate::engine::flow::question::StepQuestion;
+use crate::engine::flow::record::StepRecord;
+use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
-use crate::engine::record::{Question, TokenDetails, TraceAttempt, TraceEntry, WaitingCall, waiting_calls};
+use crate::engine::record::{Question, TokenDetails, TraceAttempt, TraceEntry, WaitingCall};
 use crate::engine::state::{CallProgress, Phase, State};
 use crate::engine::stuck::Stuck;
+use crate::engine::waiting_calls::waiting_calls;
 
 /// A run's result, or how far it is.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -76,6 +81,9 @@ pub struct RunResult {
     /// What happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<TraceEntry>>,
+    /// The steps of a workflow that began or were skipped, in their order. Those of items are not among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepRecord>,
     /// What humans decided, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRecord>,
@@ -101,6 +109,9 @@ pub struct PauseView {
     /// All calls that wait, when there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<WaitingCall>,
+    /// The steps of a workflow that wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepQuestion>,
 }
 
 /// Tokens and cost of a run.
@@ -164,7 +175,9 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
     let (ending, pause) = match &state.phase {
         Phase::Ended(ending) => (Some(&**ending), None),
         Phase::Paused { pause, .. } => (None, Some(pause)),
-        Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => (None, None),
+        Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } | Phase::Stepping => {
+            (None, None)
+        }
     };
     let status = state.status();
     let open = status != Status::Completed;
@@ -188,6 +201,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         started_at: rfc3339(state.header.at_ms),
         finished_at: ending.map(|ending| rfc3339(ending.at_ms)),
         trace: shown.trace.then(|| entries(state, shown.driven, redact)),
+        steps: steps(state, shown.driven, redact),
         decisions: decisions(&state.decisions, redact),
         continuations: state.continuations.iter().map(|record| hidden_continuation(record, redact)).collect(),
         attempts: if shown.trace { attempts(&state.attempts, redact) } else { Vec::new() },
@@ -209,6 +223,7 @@ fn error(ending: Option<&Ending>, state: &State, redact: &Redaction) -> Option<R
             code: "interrupted".to_owned(),
             message: format!("the run was stopped {} and can be resumed", redact.text(&stopped_at(state))),
             retryable: true,
+            step: None,
         });
     }
     let error = ending?.error.as_ref()?;
@@ -241,7 +256,9 @@ fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> PauseView {
     if calls.len() < 2 {
         calls.clear();
     }
-    PauseView { number: pause.number, question: hidden_question(Question::from(pause), redact), call: first, calls }
+    let steps = waiting_steps(state).into_iter().map(|question| shown_question(question, redact)).collect();
+    let question = hidden_question(Question::from(pause), redact);
+    PauseView { number: pause.number, question, call: first, calls, steps }
 }
 
 fn hidden_question(question: Question, redact: &Redaction) -> Question {
@@ -252,11 +269,6 @@ fn hidden_question(question: Question, redact: &Redaction) -> Question {
         stuck: question.stuck.map(|stuck| hidden(&stuck, redact)),
         ..question
     }
-}
-
-/// The call with its secrets hidden. The hash is that of the unredacted call.
-fn shown_call(call: WaitingCall, redact: &Redaction) -> WaitingCall {
-    WaitingCall { action_input: redact.value(&call.action_input), ..call }
 }
 
 fn usage(state: &State) -> Usage {

@@ -61,7 +61,8 @@ fn numbers_keep_their_digits() {
 #[test]
 fn a_failed_run_says_why_and_keeps_what_was_found() {
     let stuck = Stuck { pattern: StuckPattern::SameAction, iterations: (2, 4), detail: "3 times the same".to_owned() };
-    let error = RunError { code: "stuck".to_owned(), message: "it went in circles".to_owned(), retryable: false };
+    let error =
+        RunError { code: "stuck".to_owned(), message: "it went in circles".to_owned(), retryable: false, step: None };
     let mut state =
         ended(Ending { stuck: Some(stuck), error: Some(error), ..ending(Status::Failed, Termination::Stuck) });
     state.entries = vec![entry(1)];
@@ -101,6 +102,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
     let pause = Pause {
+        steps: Vec::new(),
         forced: None,
         number: 1,
         kind: Termination::Approval,
@@ -138,6 +140,7 @@ fn a_question_is_not_shown_again_as_a_call() {
         attempts: Vec::new(),
     };
     let pause = Pause {
+        steps: Vec::new(),
         forced: None,
         number: 1,
         kind: Termination::Human,

@@ -133,7 +133,7 @@ fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
         options: Vec::new(),
         stuck: None,
     };
-    let waiting = PauseView { number: 1, question, call: Some(call), calls: Vec::new() };
+    let waiting = PauseView { number: 1, question, call: Some(call), calls: Vec::new(), steps: Vec::new() };
     let text = Pieces { look: Look::plain(80), shorten: true }.pause(&waiting);
     assert!(text.lines().count() < 50 && text.contains("not shown here"), "{text}");
 }

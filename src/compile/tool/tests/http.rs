@@ -100,8 +100,15 @@ fn a_body_is_escaped_for_its_content_type() {
         let mut fields = fields;
         fields["http_method"] = json!("POST");
         let arguments = json!({"x": "a\"b&c d", "n": 1});
-        let scope =
-            Scope { arguments: &arguments, input: &Value::Null, now: "", run_id: "", extra: &[], secrets: None };
+        let scope = Scope {
+            arguments: &arguments,
+            input: &Value::Null,
+            now: "",
+            run_id: "",
+            context: &[],
+            extra: &[],
+            secrets: None,
+        };
         match http_tool(fields).kind.body.unwrap() {
             Body::Text(template) => template.render(&scope).unwrap(),
             Body::Json(field) => field.resolve(&scope).unwrap().to_string(),
@@ -127,7 +134,15 @@ fn hostile_arguments_stay_what_they_are_on_the_way_to_the_wire() {
     {
         let arguments = json!({"x": hostile});
         let input = json!({"secret": "planted"});
-        let scope = Scope { arguments: &arguments, input: &input, now: "", run_id: "", extra: &[], secrets: None };
+        let scope = Scope {
+            arguments: &arguments,
+            input: &input,
+            now: "",
+            run_id: "",
+            context: &[],
+            extra: &[],
+            secrets: None,
+        };
         let tool = http_tool(json!({"url": "https://h/a/{{x}}", "http_method": "POST", "headers": {"X-A": "{{x}}"}, "query": {"q": "@x"}, "body": {"b": "{{x}}"}})).kind;
         let url = tool.url.render(&scope).unwrap();
         assert_eq!(url.matches('/').count(), 4, "{url}");

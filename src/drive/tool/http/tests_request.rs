@@ -33,6 +33,7 @@ fn tool(action: &Value) -> HttpTool {
 fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
     let call = ToolCall {
         id: CallId { iteration: 2, index: 1 },
+        at: None,
         input,
         run_input: &Value::Null,
         run_id: "run/7",
@@ -41,8 +42,15 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         deadline: Duration::from_secs(1),
         left: Allowance::default(),
     };
-    let scope =
-        Scope { arguments: input, input: &Value::Null, now: call.now, run_id: call.run_id, extra: &[], secrets: None };
+    let scope = Scope {
+        arguments: input,
+        input: &Value::Null,
+        now: call.now,
+        run_id: call.run_id,
+        context: &[],
+        extra: &[],
+        secrets: None,
+    };
     build(tool, &call, &scope)
 }
 

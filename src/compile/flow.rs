@@ -1,0 +1,340 @@
+//! The steps of a sound document, lowered to a [`Flow`]. The walk through the steps has judged them before.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::declare::Declare;
+use super::layout;
+use super::steps::{Inner, Steps};
+use super::tool;
+use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::language::action::Action;
+use crate::language::action::Matcher;
+use crate::language::loop_document::LoopProperties;
+use crate::language::react::OnLimit;
+use crate::language::step::{Approval, OnRejected, Operation, Properties};
+use crate::language::tool::ActionTool;
+use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
+use crate::program::condition::CompiledCondition;
+use crate::program::flow::{
+    ApprovalStep, CallStep, Flow, FlowOutput, FlowStep, Foreach, FormStep, ReactStep, StepAction, fields,
+};
+use crate::program::reference::{Field, as_path};
+use crate::program::schema::Schema;
+use crate::program::template::{Template, ValueEscape};
+use crate::program::tool_names::ToolNames;
+use crate::program::{Program, Tool};
+use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::shape::Unknown;
+
+/// The active time of a workflow that sets none: no run is without a bound.
+const TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The parts of a document around its steps.
+pub(super) struct FlowHead {
+    /// The name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The schema of its input.
+    pub input: Option<Schema>,
+    /// The settings of the project.
+    pub project: Arc<Project>,
+}
+
+/// Lowers the steps of a document; none when it has faults that were reported before.
+pub(super) fn lower(
+    main: &Document,
+    steps: &Steps,
+    declare: &mut Declare<'_>,
+    head: FlowHead,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Program> {
+    let mut lowering = FlowLowering { main, steps, declare, faults, names: BTreeMap::new() };
+    let mut properties = layout::defaults()?;
+    properties.timeout_ms = TIMEOUT_MS;
+    properties.on_limit = OnLimit::Fail;
+    let flow = match main.kind? {
+        DocumentKind::Workflow => {
+            let WorkflowDocument { definition, .. } = WorkflowDocument::deserialize(&main.value).ok()?;
+            properties.timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
+            properties.budget = definition.budget;
+            let output = definition.output.as_ref().and_then(|output| Field::compile(output).ok());
+            Flow {
+                condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
+                steps: lowering.list("/definition/actions", &definition.actions)?,
+                output: output.map(FlowOutput::Field),
+            }
+        }
+        DocumentKind::Loop => {
+            let LoopDocument { properties: LoopProperties::Foreach(foreach), .. } =
+                LoopDocument::deserialize(&main.value).ok()?
+            else {
+                return None;
+            };
+            lowering.alone(foreach)?
+        }
+        _ => return None,
+    };
+    let called = flow.loops().into_iter();
+    let levels = called.clone().map(|called| called.levels).max().unwrap_or(0).saturating_add(1);
+    let mut sources = vec![main.tree.source.clone()];
+    let of_loops = called.flat_map(|called| called.sources.iter().cloned());
+    for source in declare.used.drain(..).chain(of_loops) {
+        if !sources.iter().any(|known: &Source| known.name == source.name) {
+            sources.push(source);
+        }
+    }
+    let FlowHead { name, description, input, project } = head;
+    Some(Program {
+        name,
+        description,
+        properties,
+        objective: Template::compile("", ValueEscape::Plain).ok()?,
+        system_prompt: None,
+        input,
+        default_input: None,
+        previous_run_id: None,
+        answer: None,
+        levels,
+        tools: Vec::new(),
+        called: ToolNames::of(std::iter::empty()),
+        turn_schema: OnceLock::new(),
+        project,
+        sources,
+        flow: Some(flow),
+        step: None,
+    })
+}
+
+struct FlowLowering<'l, 'a> {
+    main: &'l Document,
+    steps: &'l Steps,
+    declare: &'l mut Declare<'a>,
+    faults: &'l mut Vec<Diagnostic>,
+    /// The pointers of the steps with an `id`, by it.
+    names: BTreeMap<String, String>,
+}
+
+impl FlowLowering<'_, '_> {
+    /// A document that is one loop of mode `foreach`: it answers with what the loop gathers, or else with its counts.
+    fn alone(&mut self, mut foreach: ForeachProperties) -> Option<Flow> {
+        let key = if foreach.collect_results { &mut foreach.result_key } else { &mut foreach.summary_key };
+        let output = FlowOutput::Key(key.get_or_insert_with(|| "__result".to_owned()).clone());
+        let step = FlowStep {
+            name: "0".to_owned(),
+            number: 0,
+            kind: "loop".to_owned(),
+            filter: None,
+            otherwise: None,
+            output_key: None,
+            action: StepAction::Foreach(Box::new(self.foreach("/properties", foreach)?)),
+        };
+        Some(Flow { condition: None, steps: vec![step], output: Some(output) })
+    }
+
+    fn list(&mut self, pointer: &str, steps: &[Step]) -> Option<Vec<FlowStep>> {
+        let mut lowered = Vec::with_capacity(steps.len());
+        for (number, step) in steps.iter().enumerate() {
+            let later = steps.get(number + 1..).unwrap_or_default();
+            lowered.push(self.step(&format!("{pointer}/{number}"), step, &StepPlace { number, name: None, later }));
+        }
+        // All of them are looked at, so that all faults are found.
+        lowered.into_iter().collect()
+    }
+
+    fn step(&mut self, at: &str, step: &Step, place: &StepPlace<'_>) -> Option<FlowStep> {
+        let name = self.name(at, step, place);
+        let otherwise = match &step.on_false {
+            Some(other) => {
+                let place = StepPlace { name: Some(format!("{name}f")), ..*place };
+                Some(Box::new(self.step(&format!("{at}/onFalse"), other, &place)?))
+            }
+            None => None,
+        };
+        let mut output_key = step.output_key.clone();
+        let action = match &step.properties {
+            Properties::Loop(properties) => match &**properties {
+                LoopProperties::React(react) => StepAction::React(self.react(at, react)?),
+                LoopProperties::Foreach(foreach) => {
+                    StepAction::Foreach(Box::new(self.foreach(&format!("{at}/properties"), foreach.clone())?))
+                }
+            },
+            Properties::Matcher(matcher) => {
+                let tool = matcher_tool(matcher)?;
+                let sides = [("left", &matcher.left), ("right", &matcher.right)];
+                let field = |(name, side): (&str, &Option<Value>)| {
+                    Some((name.to_owned(), Field::compile(side.as_ref()?).ok()?))
+                };
+                let input = sides.into_iter().filter_map(field).collect();
+                StepAction::Call(Box::new(CallStep { tool, input, spreads: true }))
+            }
+            Properties::CustomTable(table) => {
+                let Ok(Value::Object(written)) = serde_json::to_value(table) else { return None };
+                let tool = table_tool(table.operation)?;
+                StepAction::Call(Box::new(CallStep { tool, input: fields(&written)?, spreads: false }))
+            }
+            Properties::Approval(approval) => StepAction::Approval(Box::new(approval_step(approval, place.later)?)),
+            Properties::Form(form) => StepAction::Form(FormStep {
+                expected_keys: form.expected_keys.clone(),
+                ttl_ms: form.ttl_seconds.and_then(milliseconds),
+            }),
+            Properties::Action(values) => {
+                let (tool, key) = self.tool(at, step)?;
+                output_key = output_key.or(Some(key));
+                StepAction::Call(Box::new(CallStep { tool, input: fields(values)?, spreads: false }))
+            }
+        };
+        Some(FlowStep {
+            name,
+            number: place.number,
+            kind: step.kind.clone(),
+            filter: step.filter.as_ref().and_then(|filter| CompiledCondition::compile(&filter.condition).ok()),
+            otherwise,
+            output_key: output_key.map(|key| key.trim_start_matches('@').to_owned()),
+            action,
+        })
+    }
+
+    /// The name of a step in addresses.
+    fn name(&mut self, at: &str, step: &Step, place: &StepPlace<'_>) -> String {
+        let Some(id) = &step.id else {
+            return place.name.clone().unwrap_or_else(|| place.number.to_string());
+        };
+        let at = format!("{at}/id");
+        let here = self.main.tree.place(&at);
+        let fault = |message: String| Diagnostic::error(codes::BAD_STEP_ID, message, at.as_str(), here.clone());
+        let is_number = id.starts_with(|first: char| first.is_ascii_digit());
+        let is_word = id.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        if is_number {
+            let message = format!("the step `{id}` would be mistaken for the number of a step");
+            self.faults.push(fault(message).help("begin an `id` with a letter"));
+        } else if !is_word || id.len() > 64 {
+            let message = format!("`{id}` can't stand in an address");
+            self.faults.push(fault(message).help("an `id` has at most 64 letters, digits, `_` and `-`"));
+        } else if let Some(first) = self.names.get(id) {
+            let first = self.main.tree.place(first);
+            let fault = fault(format!("two steps have the id `{id}`")).help("give one of the two another `id`");
+            self.faults.push(fault.related(&first, "the other one is here"));
+        }
+        self.names.entry(id.clone()).or_insert_with(|| at.clone());
+        id.clone()
+    }
+
+    fn react(&self, at: &str, react: &ReactProperties) -> Option<ReactStep> {
+        let pointer = format!("{at}/properties/objective");
+        let is_it = |inner: &&Inner| inner.layout.pointer("objective") == pointer;
+        let program = self.steps.loops.iter().find(is_it)?.program.as_ref()?;
+        Some(ReactStep { program: Arc::clone(program), result_key: react.result_key.clone() })
+    }
+
+    fn foreach(&mut self, at: &str, foreach: ForeachProperties) -> Option<Foreach> {
+        let steps = self.list(&format!("{at}/actions_to_execute"), &foreach.actions_to_execute)?;
+        Some(Foreach {
+            items: as_path(&foreach.items_path)?,
+            item_name: foreach.item_variable_name,
+            steps,
+            max_concurrency: foreach.max_concurrency,
+            failure_strategy: foreach.failure_strategy,
+            max_failures: foreach.max_failures,
+            collects: foreach.collect_results,
+            collect: foreach.collect.as_deref().and_then(as_path),
+            result_key: foreach.result_key,
+            summary_key: foreach.summary_key,
+            max_items: foreach.max_items,
+            item_timeout_ms: foreach.item_timeout_ms,
+            item_budget: foreach.item_budget,
+            on_pause: foreach.on_pause,
+        })
+    }
+
+    /// The tool of a registered action, and the key of its output.
+    fn tool(&mut self, at: &str, step: &Step) -> Option<(Tool, String)> {
+        let registered = *self.declare.catalog.find(&step.kind).first()?;
+        let action = Action::read(registered.value).ok()?;
+        let declaration = ActionTool { name: step.kind.clone(), timeout_ms: step.timeout_ms, ..ActionTool::default() };
+        let properties = layout::defaults()?;
+        let (tool, _) = match tool::declared(&declaration, &action, &properties, &Unknown::default()) {
+            Ok(declared) => declared,
+            Err(faults) => {
+                let (tree, pointer) = (&registered.document.tree, registered.pointer());
+                self.faults.extend(faults.into_iter().map(|fault| fault.placed(tree, &pointer)));
+                return None;
+            }
+        };
+        let mut tool = tool;
+        if let Some(retry) = &step.retry {
+            if tool.idempotent {
+                tool.retry = Some(retry.clone());
+            } else {
+                let at = format!("{at}/retry");
+                let message = format!("the action `{}` may not be repeated, and the step would", step.kind);
+                let place = self.main.tree.key_place(&at);
+                let fault = Diagnostic::error(codes::RETRY_WITHOUT, message, at, place);
+                self.faults.push(fault.help("add `\"idempotent\": true` to the action if a second call does no harm"));
+            }
+        }
+        let own = registered.value.get("outputKey").and_then(Value::as_str);
+        Some((tool, own.unwrap_or(&step.kind).to_owned()))
+    }
+}
+
+/// The place of a step in its list.
+struct StepPlace<'l> {
+    /// Its number.
+    number: usize,
+    /// Its name, when it takes the place of another step.
+    name: Option<String>,
+    /// The steps after it.
+    later: &'l [Step],
+}
+
+/// The tool of a matcher that is a step: its lists are the step's, and come with each call.
+fn matcher_tool(matcher: &Matcher) -> Option<Tool> {
+    let Ok(Value::Object(mut settings)) = serde_json::to_value(matcher) else { return None };
+    settings.remove("left");
+    settings.remove("right");
+    built_in("matcher", settings)
+}
+
+/// The tool of a custom table that is a step: the table and all else come with each call.
+fn table_tool(operation: Option<Operation>) -> Option<Tool> {
+    let settings = [("read_only".to_owned(), Value::Bool(false))].into_iter().collect();
+    let tool = built_in("custom-table", settings)?;
+    let read_only = operation == Some(Operation::Read);
+    let idempotent = read_only || operation == Some(Operation::Upsert);
+    Some(Tool { read_only, idempotent, ..tool })
+}
+
+/// The tool of a step whose type is a kind of action.
+fn built_in(kind: &str, mut settings: Map<String, Value>) -> Option<Tool> {
+    settings.insert("action_name".to_owned(), kind.into());
+    settings.insert("kind".to_owned(), kind.into());
+    let action = Action::read(&Value::Object(settings)).ok()?;
+    let declaration = ActionTool { name: kind.to_owned(), ..ActionTool::default() };
+    let (tool, _) = tool::declared(&declaration, &action, &layout::defaults()?, &Unknown::default()).ok()?;
+    Some(tool)
+}
+
+fn approval_step(approval: &Approval, later: &[Step]) -> Option<ApprovalStep> {
+    let payload = approval.request_payload.as_ref();
+    let reads = |step: &Step| serde_json::to_string(step).is_ok_and(|text| text.contains("__approved"));
+    let stops = match approval.on_rejected {
+        Some(OnRejected::Stop) => true,
+        Some(OnRejected::GoOn) => false,
+        None => !later.iter().any(reads),
+    };
+    Some(ApprovalStep {
+        comment: Template::compile(&approval.comment, ValueEscape::Plain).ok()?,
+        request_payload: payload.map_or(Some(Vec::new()), fields)?,
+        stops,
+    })
+}
+
+/// Seconds in milliseconds; none for a number that is no time.
+fn milliseconds(seconds: f64) -> Option<u64> {
+    std::time::Duration::try_from_secs_f64(seconds).ok().and_then(|time| u64::try_from(time.as_millis()).ok())
+}

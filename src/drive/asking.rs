@@ -1,0 +1,110 @@
+//! Which run asks the question that a decision is about, at any depth, and whether the decision fits it.
+
+use std::sync::Arc;
+
+use super::fault::Fault;
+use super::fold;
+use super::subrun_id::{id, loop_at, loop_of, step_run_id};
+use super::world::Engine;
+use crate::engine::approval;
+use crate::engine::event::{CallId, Decided, Decision, Event, EventKind};
+use crate::engine::flow::state::StepProgress;
+use crate::engine::outcome::{Pause, Termination};
+use crate::engine::state::{Call, CallProgress, Phase, State};
+use crate::engine::step::step;
+use crate::program::Program;
+
+/// A run below another one, which asks.
+struct AskingRun<'p> {
+    program: &'p Arc<Program>,
+    run_id: String,
+    /// The number of its pause.
+    pause: u32,
+}
+
+/// The run below that asks the question of a paused run; in a workflow, the one that a decision is about, or the only one.
+fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) -> Option<AskingRun<'p>> {
+    let run_id = &state.header.run_id;
+    if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
+        let mut asking = of_flow.open().into_iter().filter_map(|open| match &open.progress {
+            StepProgress::Waits(waits) if waits.decided.is_none() => Some((open, &waits.asks)),
+            _ => None,
+        });
+        let (open, asks) = match decided {
+            Some(Decided { at: Some(at), .. }) => asking.find(|(open, _)| open.at == *at)?,
+            Some(Decided { hash: Some(hash), .. }) => {
+                asking.find(|(_, asks)| asks.calls.iter().any(|call| call.hash == *hash))?
+            }
+            _ => asking.next()?,
+        };
+        let program = loop_at(flow, &open.at)?;
+        return Some(AskingRun { program, run_id: step_run_id(run_id, open), pause: asks.pause });
+    }
+    let Phase::Paused { pause: Pause { asks: Some(asks), calls, .. }, turn: Some(turn) } = &state.phase else {
+        return None;
+    };
+    let call = turn.calls.iter().find(|call| calls.contains(&call.id))?;
+    Some(AskingRun { program: loop_of(program, call)?, run_id: id(run_id, call.id), pause: asks.pause })
+}
+
+/// Whether a decision fits the run that asks, at any depth. Checked before anything is written.
+///
+/// # Errors
+/// Why it does not.
+pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
+    let (mut program, mut state, mut decided) = (program, state.clone(), decided.clone());
+    loop {
+        let event = Event { at: state.now, kind: EventKind::Human(decided.clone()) };
+        step(program, &mut state.clone(), event)?;
+        let Some(below) = asking(program, &state, Some(&decided)) else { return Ok(()) };
+        (decided.pause, decided.at) = (Some(below.pause), None);
+        let of_below = engine.state(below.program, &below.run_id).await?;
+        if is_taken(&of_below, &decided) {
+            return Ok(());
+        }
+        (program, state) = (below.program, of_below);
+    }
+}
+
+/// Whether another document than the current one asked the question of a run: in its sub-run, or in one below.
+pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: &State) -> Result<bool, Fault> {
+    if !matches!(state.phase, Phase::Paused { .. }) {
+        return Ok(false);
+    }
+    let (mut program, mut state) = (program, state.clone());
+    loop {
+        let Some(AskingRun { program: called, run_id, .. }) = asking(program, &state, None) else { return Ok(false) };
+        let events = engine.events(&run_id).await?;
+        if fold::same_document(called, &events).is_err() {
+            return Ok(true);
+        }
+        (program, state) = (called, fold::fold(called, &run_id, events)?);
+    }
+}
+
+/// Whether a decision may be taken only if the human has seen the call as it is now: an approval, or a decision
+/// that is bound to a hash.
+pub(super) fn needs_sight(decided: &Decided) -> bool {
+    decided.hash.is_some() || is_yes(decided)
+}
+
+/// Whether a call is made after it.
+pub(super) fn is_yes(decided: &Decided) -> bool {
+    matches!(decided.decision, Decision::Approve | Decision::Edit(_) | Decision::Retry)
+}
+
+/// Whether a run has a decision already, or has left the pause that the decision is for.
+pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
+    let Phase::Paused { pause, .. } = &state.phase else { return true };
+    if decided.pause != Some(pause.number) {
+        return true;
+    }
+    // Several calls are decided one by one, in one pause; those of a sub-run are decided there.
+    let waits = |id: CallId| {
+        let undecided =
+            |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain);
+        state.call(id).is_some_and(undecided)
+    };
+    let is_over = |id| pause.kind != Termination::Human && !waits(id);
+    approval::is_approved_by(state, decided) || pause.asks.is_none() && decided.call.is_some_and(is_over)
+}

@@ -1,0 +1,238 @@
+//! The steps of a workflow: calls and runs, made beside each other. What has ended is handed to the journal at once, and
+//! no step waits for the journal of another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use super::calls::AttemptTimer;
+use super::clock;
+use super::fault::Fault;
+use super::retry;
+use super::run::{Driver, Interruption, Interrupts, Waited};
+use super::stop::Stop;
+use super::subrun::{self, PerformedCall, SubrunRequest};
+use super::subrun_budget::SubrunBudgetGuard;
+use super::tool::{Spent, ToolCall};
+use super::world::World;
+use crate::drive::future::BoxFuture;
+use crate::engine::budget;
+use crate::engine::effect::{Effects, steps_of};
+use crate::engine::event::{
+    Allowance, CallId, EventKind, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
+    ToolReturned,
+};
+use crate::engine::flow::state::OpenStep;
+use crate::engine::state::{Phase, RunHeader};
+use crate::program::flow::{FlowStep, Foreach, StepAction};
+use crate::program::{Program, Tool};
+
+/// The most outcomes that are made durable together.
+const TOGETHER: usize = 256;
+/// The time of a step's call when the time of its run has passed: the call ends by its own time.
+const NO_LIMIT: Duration = Duration::from_secs(0xFFFF_FFFF);
+
+/// How a step ended, or that it was stopped and can be resumed.
+type StepOutcome = Result<Option<EventKind>, Fault>;
+
+/// A call of a step, with what it needs.
+struct StepCall {
+    program: Arc<Program>,
+    header: Arc<RunHeader>,
+    at: String,
+    input: serde_json::Value,
+    now: String,
+    left: Allowance,
+}
+
+impl<'a> Driver<'a> {
+    /// Performs steps, and those that follow them. `None`: the run was stopped.
+    pub(super) async fn run_steps(&mut self, steps: Vec<String>) -> Result<Option<Effects>, Fault> {
+        self.confirm().await?;
+        let mut under_way: FuturesUnordered<_> = self.begin_steps(&steps).into_iter().collect();
+        let (mut is_late, mut stopped, mut announced) = (false, false, false);
+        loop {
+            let left = if is_late { NO_LIMIT } else { self.time_left() };
+            let interrupts =
+                Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
+            let first = match interrupts.wait(under_way.next()).await? {
+                Waited::Done(Some(outcome)) => outcome,
+                // Steps that were stopped, or that did not begin because of the stop, are left for the next driver.
+                Waited::Done(None) => {
+                    let is_left = stopped || matches!(self.state.phase, Phase::Stepping);
+                    return Ok((!is_left).then(Effects::new));
+                }
+                Waited::Interruption(Interruption::Event(EventKind::DeadlinePassed)) => {
+                    is_late = true;
+                    self.take(EventKind::DeadlinePassed).await?;
+                    continue;
+                }
+                Waited::Interruption(interruption) => {
+                    // Dropping the run of a step releases its lease, so that it can be ended.
+                    drop(under_way);
+                    return match interruption {
+                        Interruption::Event(what) => self.take(what).await.map(Some),
+                        // The steps that are cut off have no outcome: they are uncertain.
+                        Interruption::Stop => Ok(None),
+                    };
+                }
+            };
+            let mut outcomes = vec![first];
+            while outcomes.len() < TOGETHER
+                && let Some(Some(outcome)) = under_way.next().now_or_never()
+            {
+                outcomes.push(outcome);
+            }
+            if self.is_asked_to_stop() && !announced {
+                announced = true;
+                self.take(EventKind::Stopping).await?;
+            }
+            let mut taken = Vec::with_capacity(outcomes.len());
+            for outcome in outcomes {
+                match outcome? {
+                    Some(what) => taken.push(self.hand_over(what)?),
+                    None => stopped = true,
+                }
+            }
+            let mut next = Vec::new();
+            for taken in taken {
+                next.extend(steps_of(&self.durable(taken).await?));
+            }
+            if !next.is_empty() {
+                self.confirm().await?;
+                under_way.extend(self.begin_steps(&next));
+            }
+        }
+    }
+
+    fn is_asked_to_stop(&self) -> bool {
+        self.watch.stop.as_ref().is_some_and(Stop::is_asked)
+    }
+
+    fn begin_steps(&self, steps: &[String]) -> Vec<BoxFuture<'a, StepOutcome>> {
+        let Some((flow, state)) = self.program.flow.as_ref().zip(self.state.flow.as_ref()) else { return Vec::new() };
+        let left = budget::left(self.program, &self.state);
+        let mut performed: Vec<BoxFuture<'a, StepOutcome>> = Vec::with_capacity(steps.len());
+        for at in steps {
+            let Some((step, open)) = flow.step_at(at).zip(state.open_at(at)) else { continue };
+            match &step.action {
+                StepAction::React(react) => performed.push(self.begin_run(&react.program, open, left)),
+                StepAction::Call(_) => {
+                    let call = StepCall {
+                        program: Arc::clone(self.program),
+                        header: Arc::clone(&self.state.header),
+                        at: at.clone(),
+                        input: open.input.clone(),
+                        now: clock::rfc3339(clock::wall_ms()),
+                        left,
+                    };
+                    let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
+                    let timer = AttemptTimer::after(&open.attempts);
+                    performed.push(Box::pin(async move {
+                        let is_due = timer.due(stop.as_ref()).await;
+                        Ok(if is_due { Some(make(&world, &call, timer.failed).await) } else { None })
+                    }));
+                }
+                StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => {}
+            }
+        }
+        performed
+    }
+
+    /// Begins or resumes the run of a step.
+    fn begin_run(&self, called: &Arc<Program>, open: &OpenStep, left: Allowance) -> BoxFuture<'a, StepOutcome> {
+        let item = self.program.flow.as_ref().and_then(|flow| item_of(&flow.steps, &open.at));
+        let bound = item.and_then(|item| item.item_budget.as_ref()).map_or(left, |item| Allowance {
+            tokens: item.tokens.into_iter().chain(left.tokens).min(),
+            cost_usd: item.cost_usd.into_iter().chain(left.cost_usd).reduce(f64::min),
+        });
+        let time = self.time_left().min(Duration::from_millis(called.properties.timeout_ms));
+        let request = SubrunRequest::of_step(&self.state, open, called, time, bound);
+        let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
+        let (at, run) =
+            (open.at.clone(), subrun::call(Arc::clone(self.world), request, self.watch.stop.clone(), budget));
+        Box::pin(async move {
+            Ok(match run.await? {
+                PerformedCall::Event(EventKind::ToolReturned(returned)) => {
+                    let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
+                    let returned = StepReturned { at, result, duration_ms, tokens, cost_usd, estimated, run_id };
+                    Some(EventKind::StepReturned(Box::new(returned)))
+                }
+                PerformedCall::Event(EventKind::ToolPaused(paused)) => {
+                    let ToolPaused { run_id, asks, tokens, cost_usd, .. } = *paused;
+                    Some(EventKind::StepPaused(Box::new(StepPaused { at, run_id, asks, tokens, cost_usd })))
+                }
+                PerformedCall::Event(other) => Some(other),
+                PerformedCall::Stopped => None,
+            })
+        })
+    }
+}
+
+/// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
+async fn make(world: &World, call: &StepCall, failed: u32) -> EventKind {
+    let began = clock::instant();
+    let returned = |result, spent: Spent| {
+        let (at, duration_ms) = (call.at.clone(), clock::elapsed_ms(began));
+        let Spent { tokens, cost_usd, estimated } = spent;
+        let returned = StepReturned { at, result, duration_ms, tokens, cost_usd, estimated, run_id: None };
+        EventKind::StepReturned(Box::new(returned))
+    };
+    let Some(tool) = tool_at(&call.program, &call.at) else {
+        let class = "the document no longer has this step".to_owned();
+        return returned(ToolResult::Failed(ToolFault { class, ..ToolFault::default() }), Spent::default());
+    };
+    let tool_call = ToolCall {
+        id: CallId { iteration: 0, index: 0 },
+        at: Some(&call.at),
+        input: &call.input,
+        run_input: &call.header.input,
+        run_id: &call.header.run_id,
+        now: &call.now,
+        model: &call.header.model.name,
+        left: call.left,
+        deadline: Duration::from_millis(tool.timeout_ms),
+    };
+    let outcome = world.toolbox.call(tool, &tool_call).await;
+    let attempt = failed.saturating_add(1);
+    let rule = tool.retry.as_ref().zip(outcome.transient);
+    let delay = rule.and_then(|(rule, failure)| retry::call_delay(rule, attempt, failure));
+    match (outcome.result, delay) {
+        (ToolResult::Failed(error), Some(delay)) => EventKind::StepRetried(Box::new(StepRetried {
+            at: call.at.clone(),
+            attempt,
+            error,
+            duration_ms: clock::elapsed_ms(began),
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        })),
+        (result, _) => returned(result, outcome.spent),
+    }
+}
+
+/// The tool that the step at an address calls.
+fn tool_at<'p>(program: &'p Program, at: &str) -> Option<&'p Tool> {
+    match &program.flow.as_ref()?.step_at(at)?.action {
+        StepAction::Call(call) => Some(&call.tool),
+        _ => None,
+    }
+}
+
+/// The innermost loop around an address.
+fn item_of<'p>(steps: &'p [FlowStep], at: &str) -> Option<&'p Foreach> {
+    let (name, rest) = at.split_once('.')?;
+    let mut found = None;
+    for step in steps {
+        let mut next = Some(step);
+        while let Some(step) = next {
+            if step.name == name {
+                found = Some(step);
+            }
+            next = step.otherwise.as_deref();
+        }
+    }
+    let StepAction::Foreach(foreach) = &found?.action else { return None };
+    let (_, inside) = rest.split_once('.')?;
+    item_of(&foreach.steps, inside).or(Some(foreach))
+}

@@ -1,0 +1,36 @@
+//! Which loop a call or a step runs, and the id of that run.
+
+use std::sync::Arc;
+
+use crate::engine::event::CallId;
+use crate::engine::flow::state::OpenStep;
+use crate::engine::state::Call;
+use crate::program::Program;
+use crate::program::flow::{Flow, StepAction};
+
+/// The id of a sub-run.
+pub(super) fn id(run_id: &str, call: CallId) -> String {
+    format!("{run_id}.{}.{}", call.iteration, call.index)
+}
+
+/// The id of the run of a step; of one that failed and runs again, another one.
+pub(super) fn step_run_id(run_id: &str, step: &OpenStep) -> String {
+    let at = &step.at;
+    match step.round {
+        0 => format!("{run_id}.{at}"),
+        round => format!("{run_id}.{at}.retry-{round}"),
+    }
+}
+
+/// The loop that a call starts, if its tool is a loop.
+pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
+    program.tool(&call.tool)?.called_loop()
+}
+
+/// The loop that the step at an address is.
+pub(super) fn loop_at<'p>(flow: &'p Flow, at: &str) -> Option<&'p Arc<Program>> {
+    match &flow.step_at(at)?.action {
+        StepAction::React(react) => Some(&react.program),
+        _ => None,
+    }
+}

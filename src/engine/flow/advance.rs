@@ -1,0 +1,330 @@
+//! Advances lists of steps: chooses the next step, computes its input, and begins it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::end::StepEnd;
+use super::opened::Opened;
+use super::record::{StepRecord, StepStatus};
+use super::state::{Current, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, Stopping, chosen};
+use crate::engine::budget;
+use crate::engine::call::SettledCost;
+use crate::engine::effect::{Effect, Effects};
+use crate::engine::event::Moment;
+use crate::engine::header::RunHeader;
+use crate::engine::state::State;
+use crate::engine::timestamp::rfc3339;
+use crate::program::Program;
+use crate::program::condition::CompiledCondition;
+use crate::program::flow::{Flow, FlowStep, Foreach, StepAction};
+use crate::program::reference::Scope;
+
+/// What advancing the steps of a run needs, and what it gives.
+pub(super) struct Advance<'p> {
+    pub flow: &'p Flow,
+    pub header: Arc<RunHeader>,
+    /// The moment of the event: when steps become due.
+    pub now: Moment,
+    /// Why no further step begins.
+    pub stopping: Option<Stopping>,
+    /// Whether no step of the present list begins, because its loop stops.
+    pub blocked: bool,
+    /// How many steps that ask models are open.
+    pub spending: usize,
+    /// How many of them may be open at once.
+    pub may_spend: usize,
+    /// Whether the budget is spent.
+    pub is_spent: bool,
+    /// The items of the loop that is under way, those of the loops inside included.
+    pub items_taken: u64,
+    /// How often failed steps were run again.
+    pub round: u32,
+    pub effects: Effects,
+    pub changes: Vec<StepChange>,
+    pub records: Vec<StepRecord>,
+}
+
+/// The names that a list of steps can use, the nearest first: its own, and those around it.
+pub(super) type Names<'n> = Vec<&'n Map<String, Value>>;
+
+/// How a list of steps ended.
+#[derive(Debug)]
+pub(super) enum ListEnd {
+    /// All steps ended.
+    Completed,
+    /// No step ran.
+    Skipped,
+    /// A step failed.
+    Failed(StepFault),
+}
+
+/// A list of steps, and what bounds it.
+pub(super) struct StepList<'p> {
+    /// The steps.
+    pub steps: &'p [FlowStep],
+    /// The address in front of them.
+    pub prefix: String,
+    /// The loop whose item it is.
+    pub of: Option<&'p Foreach>,
+}
+
+impl StepList<'_> {
+    /// The address of a step.
+    pub fn address(&self, name: &str) -> String {
+        if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
+    }
+}
+
+impl<'p> Advance<'p> {
+    /// What an event of a run advances.
+    pub fn of(program: &'p Program, flow: &'p Flow, state: &State, flow_state: &FlowState) -> Self {
+        let open = flow_state.open();
+        let spends = |open: &&&OpenStep| {
+            let has_begun = !matches!(open.progress, StepProgress::Held | StepProgress::AwaitsApproval(_));
+            has_begun && flow.step_at(&open.at).is_some_and(FlowStep::spends)
+        };
+        Self {
+            flow,
+            header: Arc::clone(&state.header),
+            now: state.now,
+            stopping: flow_state.stopping,
+            blocked: false,
+            spending: open.iter().filter(spends).count(),
+            may_spend: may_spend(program, flow, state),
+            is_spent: budget::is_spent(program, state),
+            items_taken: flow_state.items_taken,
+            round: flow_state.rounds,
+            effects: Effects::new(),
+            changes: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+
+    /// Advances a list as far as it goes without an outcome from outside. Returns how it ended, if it did.
+    pub fn list(
+        &mut self,
+        list: &StepList<'p>,
+        frame: &mut StepFrame,
+        around: &[&Map<String, Value>],
+    ) -> Option<ListEnd> {
+        loop {
+            if let Some(fault) = frame.fault.take() {
+                return Some(ListEnd::Failed(fault));
+            }
+            let StepFrame { next, current, keys, given, .. } = &mut *frame;
+            let step = list.steps.get(*next);
+            match current {
+                Current::Open(open) => {
+                    if let Some(step) = step.and_then(|step| chosen(step, &open.at)) {
+                        self.request(step, open);
+                    }
+                    return None;
+                }
+                Current::Items(items) => {
+                    let step = chosen(step?, &items.at)?;
+                    let StepAction::Foreach(foreach) = &step.action else { return None };
+                    let names: Names<'_> = [&*keys, &*given].into_iter().chain(around.iter().copied()).collect();
+                    let end = self.items(foreach, items, &names)?;
+                    self.loop_ended(list, step, frame, end);
+                }
+                Current::Idle => {
+                    let Some(step) = step else {
+                        return Some(if frame.ran { ListEnd::Completed } else { ListEnd::Skipped });
+                    };
+                    if self.blocked || self.stopping.is_some() {
+                        return None;
+                    }
+                    self.begin(list, step, frame, around);
+                }
+            }
+        }
+    }
+
+    /// Requests a step that may be requested now. With a budget, one that asks models waits until the cost of the one
+    /// before is known; when the budget is spent, no further step begins.
+    fn request(&mut self, step: &FlowStep, open: &mut OpenStep) {
+        if open.progress != StepProgress::Held {
+            return;
+        }
+        if step.spends() {
+            if self.spending >= self.may_spend {
+                return;
+            }
+            if self.is_spent {
+                self.stopping = self.stopping.or(Some(Stopping::Budget));
+                return;
+            }
+            self.spending += 1;
+        }
+        open.progress = StepProgress::Asked;
+        open.called_at_ms = Some(self.now.wall_ms);
+        self.effects.push(Effect::RunStep(open.at.clone()));
+    }
+
+    /// Begins the next step of a list, or the one that takes its place; or skips it.
+    fn begin(
+        &mut self,
+        list: &StepList<'p>,
+        step: &'p FlowStep,
+        frame: &mut StepFrame,
+        around: &[&Map<String, Value>],
+    ) {
+        let own: Map<String, Value> = std::iter::once(("__step".to_owned(), Value::from(step.number))).collect();
+        let outcome = {
+            let names: Names<'_> =
+                [&own, &frame.keys, &frame.given].into_iter().chain(around.iter().copied()).collect();
+            self.with_scope(&names, |advance, scope| advance.choose(step, list, frame, scope))
+        };
+        let (step, opened) = match outcome {
+            Ok(Some(chosen)) => chosen,
+            Ok(None) => {
+                if list.of.is_none() {
+                    self.records.push(self.skipped(list, step));
+                }
+                frame.next += 1;
+                return;
+            }
+            Err((step, code, message)) => {
+                frame.ran = true;
+                let at = list.address(&step.name);
+                let fault = StepFault { code: code.to_owned(), message, step: at.clone() };
+                return self.ended(list, step, frame, StepEnd::failed(at, self.now.wall_ms, fault));
+            }
+        };
+        frame.ran = true;
+        let at = list.address(&step.name);
+        frame.current = match opened {
+            Opened::Items(items) => Current::Items(items),
+            Opened::Step { input, progress } => {
+                let kind = step.kind.clone();
+                self.changes.push(StepChange::Started { at: at.clone(), kind: kind.clone(), input: input.clone() });
+                Current::Open(Box::new(OpenStep {
+                    at,
+                    kind,
+                    input,
+                    progress,
+                    since_ms: self.now.wall_ms,
+                    called_at_ms: None,
+                    run_id: None,
+                    round: self.round,
+                    settled: SettledCost::default(),
+                    attempts: Vec::new(),
+                }))
+            }
+        };
+    }
+
+    /// The step that runs, by the filters, and what it is given; none when no step runs.
+    #[expect(clippy::type_complexity, reason = "it is taken apart where it is called")]
+    fn choose(
+        &self,
+        step: &'p FlowStep,
+        list: &StepList<'p>,
+        frame: &StepFrame,
+        scope: &Scope<'_>,
+    ) -> Result<Option<(&'p FlowStep, Opened)>, (&'p FlowStep, &'static str, String)> {
+        let mut chosen = Some(step);
+        while let Some(step) = chosen {
+            let holds = step.filter.as_ref().map_or(Ok(true), |filter| filter.holds(scope));
+            match holds {
+                Ok(true) => break,
+                Ok(false) => chosen = step.otherwise.as_deref(),
+                Err(fault) => return Err((step, "bad_condition", format!("its `filter` can't be judged: {fault}"))),
+            }
+        }
+        let Some(step) = chosen else { return Ok(None) };
+        if let Some(fault) = self.over(list, step, frame) {
+            return Err((step, fault.0, fault.1));
+        }
+        let opened = match &step.action {
+            StepAction::Call(call) => self.call(call, scope),
+            StepAction::React(react) => {
+                let context = react.program.step.as_ref();
+                let input = context.map_or(Value::Null, |context| context.input(scope));
+                Ok(Opened::Step { input, progress: StepProgress::Held })
+            }
+            StepAction::Foreach(foreach) => self.take_items(foreach, list.address(&step.name), scope),
+            StepAction::Approval(approval) => self.approval(approval, scope),
+            StepAction::Form(form) => {
+                let ttl_ms = form.ttl_ms;
+                let expires_at_ms = ttl_ms.map(|ttl_ms| self.now.wall_ms.saturating_add_unsigned(ttl_ms));
+                let progress = StepProgress::AsksForm { expires_at_ms };
+                Ok(Opened::Step { input: Value::from(form.expected_keys.clone()), progress })
+            }
+        };
+        opened.map(|opened| Some((step, opened))).map_err(|fault| (step, fault.0, fault.1))
+    }
+
+    /// Whether the time or the budget of an item is spent.
+    fn over(&self, list: &StepList<'_>, step: &FlowStep, frame: &StepFrame) -> Option<(&'static str, String)> {
+        let foreach = list.of?;
+        if let Some(most) = foreach.item_timeout_ms
+            && self.now.active_ms.saturating_sub(frame.began_active_ms) >= most
+        {
+            return Some(("timeout", format!("the item's {most} ms are over")));
+        }
+        let budget = foreach.item_budget.as_ref().filter(|_| step.spends())?;
+        let tokens = frame.spent.tokens.input.saturating_add(frame.spent.tokens.output);
+        let over = budget.tokens.is_some_and(|most| tokens >= most)
+            || budget.cost_usd.is_some_and(|most| frame.spent.cost_usd >= most);
+        over.then(|| ("budget", "the item's budget is spent".to_owned()))
+    }
+
+    fn skipped(&self, list: &StepList<'_>, step: &FlowStep) -> StepRecord {
+        StepRecord {
+            finished_at_ms: None,
+            ..StepRecord::new(list.address(&step.name), step.kind.clone(), StepStatus::Skipped, self.now.wall_ms)
+        }
+    }
+
+    /// Evaluates with these names. The moment is that of the event.
+    pub fn with_scope<T>(&mut self, names: &[&Map<String, Value>], work: impl FnOnce(&mut Self, &Scope<'_>) -> T) -> T {
+        let (header, now) = (Arc::clone(&self.header), rfc3339(self.now.wall_ms));
+        let scope = Scope {
+            arguments: &Value::Null,
+            context: names,
+            input: &header.input,
+            now: &now,
+            run_id: &header.run_id,
+            extra: &[],
+            secrets: None,
+        };
+        work(self, &scope)
+    }
+
+    /// Whether a condition of the workflow holds.
+    ///
+    /// # Errors
+    /// Why it can't be judged.
+    pub fn holds(&mut self, condition: &CompiledCondition) -> Result<bool, String> {
+        self.with_scope(&[], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
+    }
+}
+
+/// How many steps that ask models may be open at once. Without a budget all of them; with one, the cost of a step must be
+/// known before the next begins, unless each item has a budget of its own.
+fn may_spend(program: &Program, flow: &Flow, state: &State) -> usize {
+    if !budget::is_bound(program, state) {
+        return usize::MAX;
+    }
+    let left = budget::left(program, state);
+    let mut most = 1;
+    flow.each(&mut |step| {
+        if let StepAction::Foreach(foreach) = &step.action
+            && let Some(item) = &foreach.item_budget
+        {
+            let tokens = left.tokens.zip(item.tokens).map(|(left, item)| left / item.max(1));
+            let dollars = left.cost_usd.zip(item.cost_usd).map(|(left, item)| whole(left / item));
+            let fits = tokens.into_iter().chain(dollars).min();
+            most = most.max(fits.and_then(|fits| usize::try_from(fits).ok()).unwrap_or(1));
+        }
+    });
+    most
+}
+
+/// A number without its fraction; 0 for what is no number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::as_conversions, reason = "it is bounded")]
+fn whole(number: f64) -> u64 {
+    if number.is_finite() { number.clamp(0.0, 1e9) as u64 } else { 0 }
+}

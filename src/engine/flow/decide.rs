@@ -1,0 +1,347 @@
+//! The decisions of humans about the steps that wait.
+
+use serde_json::Value;
+
+use super::advance::Advance;
+use super::advanced;
+use super::end::{StepEnd, StepOutput};
+use super::outcome::{StepTarget, at_step};
+use super::state::{Current, FlowState, OpenStep, StepFault, StepProgress};
+use super::waiting::{form_values, hash, waiting_steps};
+use crate::engine::approval::{NOT_ESCALATED, may_take};
+use crate::engine::decision::{self, OTHER_CALL};
+use crate::engine::decision_record::{ApprovalCount, DecisionRecord};
+use crate::engine::effect::{Effect, Effects, Refused};
+use crate::engine::event::{Decided, Decision, DecisionRights};
+use crate::engine::outcome::Termination;
+use crate::engine::state::{Phase, State};
+use crate::engine::subrun;
+use crate::engine::validate;
+use crate::language::approval::OnExpiry;
+use crate::program::Program;
+use crate::program::flow::{Flow, StepAction};
+
+/// Applies a decision to the step that it is about.
+///
+/// # Errors
+/// Why it does not fit; the state is untouched then.
+pub(super) fn decided(
+    program: &Program,
+    flow: &Flow,
+    state: &mut State,
+    decided: &Decided,
+) -> Result<Effects, Refused> {
+    let pause = match &state.phase {
+        Phase::Paused { pause, .. } => pause.number,
+        _ => 0,
+    };
+    if let Some(number) = decided.pause
+        && number != pause
+    {
+        let how = if number < pause { "is over" } else { "has not come yet" };
+        return Err(Refused::new(format!("pause {number} {how}; the run is in pause {pause}")));
+    }
+    let about = about(state, decided)?;
+    for at in &about {
+        fits(flow, state, at, decided)?;
+    }
+    state.interrupted = false;
+    let now_ms = state.now.wall_ms;
+    let mut records = Vec::new();
+    let header = std::sync::Arc::clone(&state.header);
+    let effects = advanced(program, flow, state, |advance, flow_state| {
+        for at in &about {
+            let mut record = DecisionRecord { step: Some(at.clone()), ..DecisionRecord::new(now_ms, pause, decided) };
+            if let Some(open) = flow_state.open_at(at) {
+                record.hash = Some(hash(open, &header));
+                record.input_before = matches!(decided.decision, Decision::Edit(_)).then(|| open.input.clone());
+                record.run_id = match &open.progress {
+                    StepProgress::Waits(waits) => Some(waits.asks.run_id.clone()),
+                    _ => None,
+                };
+            }
+            record.approvals = apply(advance, flow_state, at, decided);
+            records.push(record);
+        }
+    });
+    state.decisions.append(&mut records);
+    Ok(effects)
+}
+
+/// The addresses of the steps that a decision is about: the one that is named, or the only one that waits. `*` stands
+/// for any part of an address, for steps of unknown outcome only.
+fn about(state: &State, decided: &Decided) -> Result<Vec<String>, Refused> {
+    let waiting = waiting_steps(state);
+    let names = || waiting.iter().map(|question| question.at.as_str()).take(10).collect::<Vec<_>>().join(", ");
+    let matching: Vec<&super::question::StepQuestion> = match &decided.at {
+        Some(at) => waiting.iter().filter(|question| is_at(&question.at, at)).collect(),
+        None => match &decided.hash {
+            Some(hash) => {
+                let asks = |question: &&super::question::StepQuestion| {
+                    question.hash.as_ref() == Some(hash) || question.calls.iter().any(|call| call.hash == *hash)
+                };
+                waiting.iter().filter(asks).collect()
+            }
+            None => waiting.iter().collect(),
+        },
+    };
+    match (matching.as_slice(), &decided.at, &decided.hash) {
+        ([], Some(at), _) => Err(Refused::new(format!("no step waits at `{at}`; what waits: {}", names()))),
+        ([], None, Some(_)) => Err(Refused::new(OTHER_CALL)),
+        ([only], _, _) => Ok(vec![only.at.clone()]),
+        (several, Some(at), None) if at.contains('*') => {
+            if several.iter().any(|question| question.kind != Termination::Uncertain) {
+                return Err(Refused::new("approvals and questions are decided one by one: name one address"));
+            }
+            Ok(several.iter().map(|question| question.at.clone()).collect())
+        }
+        _ => Err(Refused::new(format!("several steps wait: say which one with its address: {}", names()))),
+    }
+}
+
+/// Whether an address is meant by another one, in which `*` stands for any part.
+fn is_at(address: &str, meant: &str) -> bool {
+    let (mut parts, mut others) = (address.split('.'), meant.split('.'));
+    loop {
+        match (parts.next(), others.next()) {
+            (None, None) => return true,
+            (Some(part), Some(other)) if other == "*" || part == other => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Whether a decision fits a step that waits.
+fn fits(flow: &Flow, state: &State, at: &str, decided: &Decided) -> Result<(), Refused> {
+    let open = state.flow.as_ref().and_then(|flow| flow.open_at(at)).ok_or_else(|| Refused::new("no such step"))?;
+    if let StepProgress::Waits(waits) = &open.progress {
+        return subrun::fits(&waits.asks, &to_run(decided), state.now.wall_ms);
+    }
+    if decided.hash.as_ref().is_some_and(|shown| *shown != hash(open, &state.header)) {
+        return Err(Refused::new(OTHER_CALL));
+    }
+    let kind = match &open.progress {
+        StepProgress::AwaitsApproval(_) | StepProgress::AsksApproval { .. } => Termination::Approval,
+        StepProgress::AsksForm { .. } => Termination::Human,
+        _ => Termination::Uncertain,
+    };
+    decision::is_of_kind(kind, &decided.decision)?;
+    match (&open.progress, &decided.decision) {
+        (StepProgress::AwaitsApproval(awaited), _) => {
+            may_take(awaited, &open.kind, decided, state.now.wall_ms)?;
+            accepts(flow, open, &decided.decision)
+        }
+        (_, _) if decided.rights == DecisionRights::Escalated => Err(Refused::new(NOT_ESCALATED)),
+        (StepProgress::AsksApproval { .. }, Decision::Edit(value)) if !value.is_object() => {
+            Err(Refused::new("the payload of an approval is a JSON object"))
+        }
+        (StepProgress::AsksForm { expires_at_ms }, Decision::Answer(answer)) => {
+            if expires_at_ms.is_some_and(|at_ms| at_ms <= state.now.wall_ms) {
+                return Err(Refused::new("nobody filled in the form in time: the run fails when it is resumed"));
+            }
+            form_values(&keys_of(open), answer).map(drop).map_err(Refused::new)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A decision as the run of a step reads it.
+fn to_run(decided: &Decided) -> Decided {
+    // The pause is the workflow's own; the run below has another number.
+    Decided { at: None, pause: None, ..decided.clone() }
+}
+
+/// Whether an edited input matches the schema of the action.
+fn accepts(flow: &Flow, open: &OpenStep, decision: &Decision) -> Result<(), Refused> {
+    let (Decision::Edit(input), Some(StepAction::Call(call))) =
+        (decision, flow.step_at(&open.at).map(|step| &step.action))
+    else {
+        return Ok(());
+    };
+    let faults = call.tool.parameters.faults(input);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Refused::new(format!("the edited input is not accepted:{}", validate::list(&faults))))
+}
+
+fn keys_of(open: &OpenStep) -> Vec<String> {
+    open.input.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Applies a decision that fits. Returns how many have approved a call that several must approve.
+fn apply(advance: &mut Advance<'_>, state: &mut FlowState, at: &str, decided: &Decided) -> Option<ApprovalCount> {
+    let mut count = None;
+    at_step(advance, state, StepTarget::at(at), &mut |advance, list, step, frame| {
+        let Current::Open(open) = &mut frame.current else { return };
+        match decide(open, decided, &mut count) {
+            DecisionEffect::Request => {
+                if !matches!(open.progress, StepProgress::Waits(_)) {
+                    open.progress = StepProgress::Asked;
+                }
+                open.called_at_ms = Some(advance.now.wall_ms);
+                advance.effects.push(Effect::RunStep(open.at.clone()));
+            }
+            DecisionEffect::Waits => {}
+            DecisionEffect::Ends(outcome) => {
+                let stops = !matches!(&step.action, StepAction::Approval(approval) if !approval.stops);
+                let outcome = match outcome {
+                    Ok(output) => Ok(output),
+                    // A no that does not stop the run is an outcome like any other.
+                    Err(Rejection { output: Some(output), .. }) if !stops => Ok(output),
+                    Err(Rejection { message, .. }) => {
+                        Err(StepFault { code: "rejected".to_owned(), message, step: open.at.clone() })
+                    }
+                };
+                let end = StepEnd::of(open, outcome);
+                advance.ended(list, step, frame, end);
+            }
+        }
+    });
+    count
+}
+
+/// What follows a decision.
+enum DecisionEffect {
+    /// The driver performs the step.
+    Request,
+    /// The step waits on: until it may be requested, or for another human.
+    Waits,
+    /// The step ends.
+    Ends(Result<StepOutput, Rejection>),
+}
+
+/// A no.
+struct Rejection {
+    message: String,
+    /// What the step gives when the no does not stop it.
+    output: Option<StepOutput>,
+}
+
+fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCount>) -> DecisionEffect {
+    let OpenStep { input, progress, .. } = open;
+    match (&mut *progress, &decided.decision) {
+        (StepProgress::Waits(waits), _) => {
+            let pause = Some(waits.asks.pause);
+            let call = subrun::meant(&waits.asks, decided);
+            waits.decided = Some(Decided { pause, call, ..to_run(decided) });
+            // It stays what it is: the run of the step takes the decision.
+            DecisionEffect::Request
+        }
+        (StepProgress::AwaitsApproval(awaited), Decision::Approve | Decision::Edit(_)) => {
+            if let Decision::Edit(edited) = &decided.decision {
+                // The approvals so far were for the other input.
+                awaited.approved_by.clear();
+                *input = edited.clone();
+            }
+            let is_last = awaited.approve(decided.by.as_deref());
+            *count = ApprovalCount::of(awaited);
+            if is_last {
+                *progress = StepProgress::Held;
+            }
+            DecisionEffect::Waits
+        }
+        (StepProgress::AwaitsApproval(_), Decision::Deny(reason)) => {
+            DecisionEffect::Ends(Err(Rejection { message: rejected(reason.as_deref()), output: None }))
+        }
+        (StepProgress::AsksApproval { .. }, decision) => {
+            let (approved, reason) = match decision {
+                Decision::Deny(reason) => (false, reason.clone()),
+                Decision::Edit(edited) => {
+                    *input = edited.clone();
+                    (true, None)
+                }
+                _ => (true, None),
+            };
+            let comment = decided.comment.clone().or_else(|| reason.clone());
+            let output = approval_output(approved, comment, input);
+            DecisionEffect::Ends(if approved {
+                Ok(output)
+            } else {
+                Err(Rejection { message: rejected(reason.as_deref()), output: Some(output) })
+            })
+        }
+        (StepProgress::AsksForm { .. }, Decision::Answer(answer)) => {
+            let keys: Vec<String> =
+                input.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+            let values = form_values(&keys, answer).unwrap_or_default();
+            let value = Value::Object(values.iter().cloned().collect());
+            DecisionEffect::Ends(Ok(StepOutput { value, keys: values }))
+        }
+        (StepProgress::Uncertain, Decision::Happened(value)) => {
+            DecisionEffect::Ends(Ok(StepOutput::from(value.clone())))
+        }
+        (StepProgress::Uncertain, Decision::Retry) => DecisionEffect::Request,
+        _ => DecisionEffect::Waits,
+    }
+}
+
+fn rejected(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("a human did not approve it: {reason}"),
+        None => "a human did not approve it".to_owned(),
+    }
+}
+
+/// What an approval writes.
+fn approval_output(approved: bool, comment: Option<String>, payload: &Value) -> StepOutput {
+    let comment = comment.map_or(Value::Null, Value::String);
+    let keys = vec![
+        ("__approved".to_owned(), Value::Bool(approved)),
+        ("__comment".to_owned(), comment.clone()),
+        ("__approval_data".to_owned(), payload.clone()),
+    ];
+    let value = serde_json::json!({ "approved": approved, "comment": comment, "data": payload });
+    StepOutput { value, keys }
+}
+
+/// Nobody decided in time: about a call, or a form.
+///
+/// # Errors
+/// When nothing has expired.
+pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Result<Effects, Refused> {
+    let now_ms = state.now.wall_ms;
+    let is_due = |open: &&OpenStep| match &open.progress {
+        StepProgress::AwaitsApproval(awaited) => awaited.is_expired(now_ms),
+        StepProgress::AsksForm { expires_at_ms } => expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms),
+        _ => false,
+    };
+    let open = state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default();
+    let due: Vec<String> = open.into_iter().filter(is_due).map(|open| open.at.clone()).collect();
+    if due.is_empty() {
+        return Err(Refused::new("no approval and no form of the run has expired"));
+    }
+    let pause = match &state.phase {
+        Phase::Paused { pause, .. } => pause.number,
+        _ => 0,
+    };
+    state.interrupted = false;
+    let mut records = Vec::new();
+    let effects = advanced(program, flow, state, |advance, flow_state| {
+        for at in &due {
+            at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
+                let Current::Open(open) = &mut frame.current else { return };
+                let on_expiry = match &mut open.progress {
+                    StepProgress::AwaitsApproval(awaited) => awaited.on_expiry.unwrap_or_default(),
+                    _ => OnExpiry::Fail,
+                };
+                let record = DecisionRecord::of_expiry(now_ms, pause, on_expiry);
+                records.push(DecisionRecord { step: Some(at.clone()), ..record });
+                if let (StepProgress::AwaitsApproval(awaited), OnExpiry::Escalate) = (&mut open.progress, on_expiry) {
+                    return awaited.escalate();
+                }
+                let is_form = matches!(open.progress, StepProgress::AsksForm { .. });
+                let (code, message) = if is_form {
+                    ("form_expired", "nobody filled in the form in time")
+                } else {
+                    ("rejected", "nobody approved it in time")
+                };
+                let fault = StepFault { code: code.to_owned(), message: message.to_owned(), step: open.at.clone() };
+                let end = StepEnd::of(open, Err(fault));
+                advance.ended(list, step, frame, end);
+            });
+        }
+    });
+    state.decisions.append(&mut records);
+    Ok(effects)
+}

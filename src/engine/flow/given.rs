@@ -1,0 +1,86 @@
+//! What a step is given when it begins: computed from the context, before anything is called.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::advance::Advance;
+use super::opened::Opened;
+use super::state::{ItemsState, StepProgress};
+use crate::engine::awaited_approval::AwaitedApproval;
+use crate::engine::validate;
+use crate::program::flow::{ApprovalStep, CallStep, Foreach};
+use crate::program::reference::{Field, Scope, Unresolved};
+
+impl Advance<'_> {
+    /// The input of a call, and whether a human must approve it.
+    pub fn call(&self, call: &CallStep, scope: &Scope<'_>) -> Result<Opened, (&'static str, String)> {
+        let input = self.object(&call.input, scope)?;
+        let faults = call.tool.parameters.faults(&input);
+        if !faults.is_empty() {
+            let list = validate::list(&faults);
+            return Err(("bad_input", format!("its input does not fit the action `{}`:{list}", call.tool.name)));
+        }
+        let progress = match AwaitedApproval::of(&call.tool.approval, &input) {
+            Some(mut awaited) => {
+                awaited.begin(&call.tool.approval, self.now.wall_ms);
+                StepProgress::AwaitsApproval(Box::new(awaited))
+            }
+            None => StepProgress::Held,
+        };
+        Ok(Opened::Step { input, progress })
+    }
+
+    pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, (&'static str, String)> {
+        let comment = approval.comment.render(scope).map_err(|unresolved| self.missing(&unresolved))?;
+        let input = self.object(&approval.request_payload, scope)?;
+        Ok(Opened::Step { input, progress: StepProgress::AsksApproval { comment } })
+    }
+
+    /// The list of a loop, and how far the loop is: at its beginning.
+    pub fn take_items(
+        &self,
+        foreach: &Foreach,
+        at: String,
+        scope: &Scope<'_>,
+    ) -> Result<Opened, (&'static str, String)> {
+        let path = format!("@{}", foreach.items.join("."));
+        let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
+        let Value::Array(list) = found.as_ref() else {
+            return Err(("not_a_list", format!("`{path}` is no list")));
+        };
+        let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
+        if self.items_taken.saturating_add(count) > u64::from(foreach.max_items) {
+            let most = foreach.max_items;
+            return Err(("too_many_items", format!("`{path}` has {count} items, and `max_items` is {most}")));
+        }
+        let list = match found {
+            std::borrow::Cow::Borrowed(_) => None,
+            std::borrow::Cow::Owned(list) => Some(Arc::new(list)),
+        };
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Opened::Items(Box::new(ItemsState { at, count, list, since_ms: self.now.wall_ms, ..ItemsState::default() })))
+    }
+
+    fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, (&'static str, String)> {
+        let resolve = |(name, field): &(String, Field)| {
+            field.resolve(scope).map(|value| (name.clone(), value)).map_err(|unresolved| self.missing(&unresolved))
+        };
+        fields.iter().map(resolve).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+    }
+
+    /// Why a value is missing; it says which step would have written it.
+    fn missing(&self, unresolved: &Unresolved) -> (&'static str, String) {
+        let mut message = format!("a value is missing: {unresolved}");
+        let mut writer = None;
+        self.flow.each(&mut |step| {
+            if step.output_key.as_ref().is_some_and(|key| message.contains(&format!("`{key}` was not given"))) {
+                writer = Some(step.name.clone());
+            }
+        });
+        if let Some(step) = writer {
+            message.push_str(&format!("; the step `{step}` writes it, and has not run"));
+        }
+        ("missing_value", message)
+    }
+}

@@ -1,0 +1,291 @@
+//! Workflows, as a pure function: the steps of a workflow or of a loop of mode `foreach`, one after the other, and the
+//! items of a loop beside each other.
+
+mod advance;
+mod decide;
+mod end;
+mod given;
+mod items;
+mod opened;
+mod outcome;
+mod output;
+pub mod question;
+pub mod record;
+mod records;
+mod redrive;
+mod resume;
+pub mod state;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use std::mem;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::advance::{Advance, ListEnd, StepList};
+use self::output::output;
+use self::state::{FlowState, OpenStep, StepFault, Stopping};
+use super::consent;
+use super::continuation;
+use super::effect::{Effects, Refused};
+use super::event::{Cancelled, Event, EventKind, Started};
+use super::next::Next;
+use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
+use super::state::{Phase, RunHeader, State};
+use crate::program::Program;
+use crate::program::flow::Flow;
+
+pub use outcome::react_output;
+pub use records::records;
+pub use waiting::waiting_steps;
+pub(in crate::engine) use waiting::{calls, due_at_ms};
+
+/// Applies an event to a workflow and returns the effects to perform.
+///
+/// # Errors
+/// When the event does not fit; the state is untouched then.
+pub(super) fn step(program: &Program, flow: &Flow, state: &mut State, event: Event) -> Result<Effects, Refused> {
+    let before = mem::replace(&mut state.now, event.at);
+    let changes = state.flow.as_mut().map(|flow| mem::take(&mut flow.changes));
+    let effects = transition(program, flow, state, event.kind);
+    if effects.is_err() {
+        state.now = before;
+        if let (Some(flow), Some(changes)) = (&mut state.flow, changes) {
+            flow.changes = changes;
+        }
+    }
+    effects
+}
+
+/// The table of phases and events: the only place that says which event fits which phase.
+// house: flat match
+fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKind) -> Result<Effects, Refused> {
+    let refused = |why: &str| Err(Refused::new(why));
+    match (&state.phase, event) {
+        (Phase::New, EventKind::Started(started)) => Ok(begin(program, flow, state, *started)),
+        (Phase::New, _) => refused("the run has not started"),
+        (_, EventKind::Started(_)) => refused("the run has started already"),
+        (Phase::Ended(_), EventKind::Retried(retried)) => redrive::retried(program, flow, state, retried),
+        (Phase::Ended(ending), EventKind::LimitsRaised(raised)) if continuation::limit_of(ending).is_some() => {
+            redrive::limits_raised(program, flow, state, raised)
+        }
+        (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
+
+        (_, EventKind::Interrupted) => {
+            state.interrupted = true;
+            Ok(Effects::new())
+        }
+        (_, EventKind::NewDocument(documents)) => {
+            Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
+            Ok(Effects::new())
+        }
+        (_, EventKind::Cancelled(cancelled)) => {
+            cancel(state, cancelled);
+            Ok(Effects::new())
+        }
+        (_, EventKind::LimitsRaised(raised)) => {
+            let phase = mem::take(&mut state.phase);
+            match continuation::raise(program, state, phase, raised) {
+                Next::Wait(phase) => {
+                    state.phase = phase;
+                    Ok(Effects::new())
+                }
+                Next::Refuse { phase, refused } => {
+                    state.phase = phase;
+                    Err(refused)
+                }
+                // Raising limits leads to nothing else.
+                _ => Ok(Effects::new()),
+            }
+        }
+        (_, EventKind::Resumed) => Ok(resume::resumed(program, flow, state)),
+        (Phase::Paused { .. }, EventKind::Human(decided)) => decide::decided(program, flow, state, &decided),
+        (Phase::Paused { .. }, EventKind::ApprovalExpired) => decide::expired(program, flow, state),
+        (_, EventKind::Human(_) | EventKind::ApprovalExpired) => refused("the run waits for no human"),
+        (Phase::Paused { .. }, _) => refused("the run waits for a human"),
+
+        (_, EventKind::Stopping) => Ok(stop(program, flow, state, Stopping::Interrupt)),
+        (_, EventKind::DeadlinePassed) => Ok(stop(program, flow, state, Stopping::Timeout)),
+        (_, EventKind::StepReturned(returned)) => outcome::returned(program, flow, state, *returned),
+        (_, EventKind::StepRetried(retried)) => outcome::retried(program, flow, state, *retried),
+        (_, EventKind::StepPaused(paused)) => outcome::paused(program, flow, state, *paused),
+        (_, EventKind::Retried(_)) => refused("the run has not failed: resume it"),
+        (
+            _,
+            EventKind::ModelReplied(_)
+            | EventKind::ModelFailed(_)
+            | EventKind::Summarized(_)
+            | EventKind::AttemptsFailed(_)
+            | EventKind::ToolReturned(_)
+            | EventKind::ToolRetried(_)
+            | EventKind::ToolPaused(_),
+        ) => refused("the run is a workflow, and asks no model itself"),
+    }
+}
+
+/// Initialises the state and begins the first steps.
+fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) -> Effects {
+    state.header = Arc::new(RunHeader {
+        run_id: started.run_id,
+        session: started.session,
+        loop_name: started.loop_name,
+        objective: started.objective,
+        input: started.input,
+        model: started.model,
+        at_ms: state.now.wall_ms,
+        timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
+        meaning: consent::meaning(&started.documents),
+        bound: started.bound,
+        order: started.order,
+        edition: started.edition,
+        callback_rights: started.callback_rights,
+        caller: started.caller,
+        previous_run_id: None,
+        rerun_of: started.rerun_of.map(String::into_boxed_str),
+    });
+    state.flow = Some(Box::default());
+    let condition = flow
+        .condition
+        .as_ref()
+        .map_or(Ok(true), |condition| Advance::of(program, flow, state, &FlowState::default()).holds(condition));
+    match condition {
+        Ok(true) => advanced(program, flow, state, |_, _| {}),
+        Ok(false) => {
+            let ending = Ending::new(Status::Completed, Termination::ConditionNotMet, state.now.wall_ms);
+            state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(Value::Null)), ..ending }));
+            Effects::new()
+        }
+        Err(why) => {
+            let message = format!("the workflow's `condition` can't be judged: {why}");
+            fail(state, Termination::StepFailed, "bad_condition", message, None);
+            Effects::new()
+        }
+    }
+}
+
+/// No further step begins; the run ends once no call is under way.
+fn stop(program: &Program, flow: &Flow, state: &mut State, why: Stopping) -> Effects {
+    advanced(program, flow, state, |_, flow_state| flow_state.stopping = flow_state.stopping.or(Some(why)))
+}
+
+fn cancel(state: &mut State, cancelled: Cancelled) {
+    let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
+    let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };
+    let ending = Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms);
+    state.interrupted = false;
+    state.phase = Phase::Ended(Box::new(Ending { error: Some(error), ..ending }));
+}
+
+/// Changes the steps, and advances all of them as far as they go without an outcome from outside.
+fn advanced(
+    program: &Program,
+    flow: &Flow,
+    state: &mut State,
+    change: impl FnOnce(&mut Advance<'_>, &mut FlowState),
+) -> Effects {
+    let mut flow_state = state.flow.take().unwrap_or_default();
+    let mut advance = Advance::of(program, flow, state, &flow_state);
+    change(&mut advance, &mut flow_state);
+    (advance.stopping, advance.round) = (flow_state.stopping, flow_state.rounds);
+    let list = root(flow);
+    let end = advance.list(&list, &mut flow_state.root, &[]);
+    flow_state.stopping = advance.stopping;
+    flow_state.items_taken = advance.items_taken;
+    flow_state.records.append(&mut advance.records);
+    flow_state.changes = advance.changes;
+    let effects = advance.effects;
+    settle(program, flow, state, &flow_state, end);
+    state.flow = Some(flow_state);
+    effects
+}
+
+/// The steps of the workflow.
+fn root(flow: &Flow) -> StepList<'_> {
+    StepList { steps: &flow.steps, prefix: String::new(), of: None }
+}
+
+/// Where the run is after its steps advanced.
+fn settle(program: &Program, flow: &Flow, state: &mut State, flow_state: &FlowState, end: Option<ListEnd>) {
+    match end {
+        Some(ListEnd::Completed | ListEnd::Skipped) => {
+            let output = output(program, flow, state, flow_state);
+            let ending = Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms);
+            state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(output)), ..ending }));
+        }
+        Some(ListEnd::Failed(fault)) => step_failed(state, fault),
+        None if flow_state.is_under_way() => state.phase = Phase::Stepping,
+        None => match flow_state.stopping {
+            Some(Stopping::Timeout) => {
+                let message = format!("{} ms of active time passed before the last step", state.timeout_ms());
+                fail(state, Termination::Timeout, "timeout", message, None);
+            }
+            Some(Stopping::Budget) => {
+                fail(state, Termination::Budget, "budget", "the run's budget is spent".to_owned(), None);
+            }
+            Some(Stopping::Interrupt) => state.phase = Phase::Stepping,
+            None => wait(state, flow_state),
+        },
+    }
+    if matches!(state.phase, Phase::Ended(_)) {
+        state.interrupted = false;
+    }
+}
+
+/// The run waits for humans. A pause with the same questions stays the same.
+fn wait(state: &mut State, flow_state: &FlowState) {
+    let waiting: Vec<&OpenStep> =
+        flow_state.open().into_iter().filter(|open| open.progress.waits_for_human()).collect();
+    let asked: Vec<String> = waiting.iter().map(|open| open.at.clone()).collect();
+    if let Phase::Paused { pause, .. } = &state.phase
+        && pause.steps == asked
+    {
+        return;
+    }
+    let questions: Vec<_> = waiting.iter().map(|open| waiting::question(open, &state.header)).collect();
+    let kind = questions.first().map_or(Termination::Human, |question| question.kind);
+    let question = match questions.as_slice() {
+        [only] => only.question.clone(),
+        several => format!("{} steps wait: {}", several.len(), listed(&asked)),
+    };
+    let pause = state.new_pause(kind, question, Vec::new());
+    let asks = match waiting.as_slice() {
+        [OpenStep { progress: state::StepProgress::Waits(waits), .. }] => Some(Box::new(waits.asks.clone())),
+        _ => None,
+    };
+    let options = asks.as_ref().map(|asks| asks.options.clone()).unwrap_or_default();
+    let context = asks.as_ref().and_then(|asks| asks.context.clone());
+    state.phase = Phase::Paused { pause: Pause { steps: asked, asks, options, context, ..pause }, turn: None };
+}
+
+/// Names in a sentence: the first few of many.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+fn step_failed(state: &mut State, fault: StepFault) {
+    let StepFault { code, message, step } = fault;
+    let termination = match code.as_str() {
+        "rejected" => Termination::Rejected,
+        "form_expired" => Termination::FormExpired,
+        _ => Termination::StepFailed,
+    };
+    let code = match termination {
+        Termination::StepFailed => "step_failed".to_owned(),
+        _ => code,
+    };
+    fail(state, termination, &code, format!("the step `{step}` failed: {message}"), Some(step));
+}
+
+fn fail(state: &mut State, termination: Termination, code: &str, message: String, step: Option<String>) {
+    let error = RunError { code: code.to_owned(), message, retryable: false, step };
+    let ending = Ending::new(Status::Failed, termination, state.now.wall_ms);
+    state.phase = Phase::Ended(Box::new(Ending { error: Some(error), ..ending }));
+}
+
+fn answer(answer: Value) -> Answer {
+    Answer { answer, confidence: 1.into(), summary: None }
+}

@@ -1,0 +1,204 @@
+//! Outcomes of steps: a call returned, or a run waits for a human.
+
+use serde_json::Value;
+
+use super::advance::{Advance, StepList};
+use super::advanced;
+use super::end::{StepEnd, StepOutput};
+use super::root;
+use super::state::{Current, FlowState, OpenStep, StepFault, StepFrame, StepProgress, chosen};
+use crate::engine::budget;
+use crate::engine::call::{SettledCost, Waits};
+use crate::engine::call_attempt::CallAttempt;
+use crate::engine::effect::{Effect, Effects, Refused};
+use crate::engine::event::{StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
+use crate::engine::state::State;
+use crate::program::Program;
+use crate::program::flow::{Flow, FlowStep, StepAction};
+
+/// The most characters of an operator's detail in a fault.
+const DETAIL_CHARS: usize = 300;
+
+/// A step returned.
+pub(super) fn returned(
+    program: &Program,
+    flow: &Flow,
+    state: &mut State,
+    returned: StepReturned,
+) -> Result<Effects, Refused> {
+    let StepReturned { at, result, tokens, cost_usd, estimated, run_id, .. } = returned;
+    let open = under_way(state, &at)?;
+    let (before, kind) = (open.settled, open.kind.clone());
+    state.counters.estimated |= estimated;
+    state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_add(1);
+    let calls = state.counters.calls.entry(kind).or_default();
+    *calls = calls.saturating_add(1);
+    let spent = charge(program, state, before, tokens, cost_usd);
+    Ok(advanced(program, flow, state, |advance, flow_state| {
+        at_step(advance, flow_state, StepTarget { at: &at, spent }, &mut |advance, list, step, frame| {
+            let Current::Open(open) = &mut frame.current else { return };
+            open.run_id = run_id.clone().map(String::into_boxed_str);
+            let outcome = match &result {
+                ToolResult::Ok(value) => Ok(StepOutput::from(value.clone())),
+                ToolResult::Failed(fault) => Err(fault_of(step, &at, fault)),
+            };
+            let end = StepEnd { tokens, ..StepEnd::of(open, outcome) };
+            advance.ended(list, step, frame, end);
+        });
+    }))
+}
+
+/// An attempt at the call of a step failed: it is requested again.
+pub(super) fn retried(
+    program: &Program,
+    flow: &Flow,
+    state: &mut State,
+    retried: StepRetried,
+) -> Result<Effects, Refused> {
+    let StepRetried { at, attempt, error, duration_ms, delay_ms } = retried;
+    let before = under_way(state, &at)?.attempts.len();
+    if usize::try_from(attempt).ok() != Some(before.saturating_add(1)) {
+        return Err(Refused::new(format!("attempt {attempt} at `{at}` does not follow attempt {before}")));
+    }
+    let at_ms = state.now.wall_ms;
+    Ok(advanced(program, flow, state, |advance, flow_state| {
+        at_step(advance, flow_state, StepTarget::at(&at), &mut |advance, _, _, frame| {
+            let Current::Open(open) = &mut frame.current else { return };
+            open.attempts.push(CallAttempt { at_ms, error: error.clone(), duration_ms, delay_ms });
+            advance.effects.push(Effect::RunStep(open.at.clone()));
+        });
+    }))
+}
+
+/// The run of a step waits for a human.
+pub(super) fn paused(
+    program: &Program,
+    flow: &Flow,
+    state: &mut State,
+    paused: StepPaused,
+) -> Result<Effects, Refused> {
+    let StepPaused { at, run_id, asks, tokens, cost_usd } = paused;
+    let before = under_way(state, &at)?.settled;
+    let spent = charge(program, state, before, tokens, cost_usd);
+    let settled = SettledCost { tokens: tokens.unwrap_or_default(), cost_usd: cost_usd.unwrap_or_default() };
+    Ok(advanced(program, flow, state, |advance, flow_state| {
+        at_step(advance, flow_state, StepTarget { at: &at, spent }, &mut |_, _, _, frame| {
+            let Current::Open(open) = &mut frame.current else { return };
+            open.run_id = Some(run_id.as_str().into());
+            open.settled = settled;
+            let waits = Waits { asks: asks.clone(), decided: None, again: false, settled };
+            open.progress = StepProgress::Waits(Box::new(waits));
+        });
+    }))
+}
+
+/// The step at an address, which must be under way.
+fn under_way<'s>(state: &'s State, at: &str) -> Result<&'s OpenStep, Refused> {
+    let open = state.flow.as_ref().and_then(|flow| flow.open_at(at));
+    match open {
+        Some(open) if open.progress.is_under_way() => Ok(open),
+        Some(_) => Err(Refused::new(format!("the step `{at}` is not under way"))),
+        None => Err(Refused::new(format!("no step is open at `{at}`"))),
+    }
+}
+
+/// Counts what a step used, without the part that was counted before. Returns what is new.
+fn charge(
+    program: &Program,
+    state: &mut State,
+    before: SettledCost,
+    tokens: Option<Tokens>,
+    cost_usd: Option<f64>,
+) -> SettledCost {
+    let Some(tokens) = tokens else { return SettledCost::default() };
+    let tokens = tokens.minus(before.tokens);
+    let cost_usd = cost_usd.map(|cost| cost - before.cost_usd);
+    budget::charge(program, state, tokens, cost_usd);
+    SettledCost { tokens, cost_usd: cost_usd.unwrap_or_default() }
+}
+
+/// A call's failure, as the workflow has it.
+fn fault_of(step: &FlowStep, at: &str, fault: &ToolFault) -> StepFault {
+    let code = match &step.action {
+        StepAction::React(_) => "run_failed",
+        _ => "call_failed",
+    };
+    let mut message = fault.class.clone();
+    if !fault.detail.is_empty() {
+        let cut = fault.detail.char_indices().nth(DETAIL_CHARS).map(|(end, _)| end);
+        let detail = fault.detail.get(..cut.unwrap_or(fault.detail.len())).unwrap_or_default();
+        message.push_str(&format!(" ({detail}{})", if cut.is_some() { "..." } else { "" }));
+    }
+    StepFault { code: code.to_owned(), message, step: at.to_owned() }
+}
+
+/// What is done with the open step at an address.
+pub(super) type AtStep<'w, 'p> = &'w mut dyn FnMut(&mut Advance<'p>, &StepList<'p>, &'p FlowStep, &mut StepFrame);
+
+/// An open step, and what it has spent just now: that counts for the items around it too.
+#[derive(Clone, Copy)]
+pub(super) struct StepTarget<'t> {
+    /// Its address.
+    pub at: &'t str,
+    /// What is new.
+    pub spent: SettledCost,
+}
+
+impl<'t> StepTarget<'t> {
+    /// A step that spent nothing.
+    pub fn at(at: &'t str) -> Self {
+        Self { at, spent: SettledCost::default() }
+    }
+}
+
+/// Works on an open step.
+pub(super) fn at_step<'p>(
+    advance: &mut Advance<'p>,
+    state: &mut FlowState,
+    target: StepTarget<'_>,
+    work: AtStep<'_, 'p>,
+) {
+    let flow = advance.flow;
+    find(advance, &root(flow), &mut state.root, target, work);
+}
+
+/// Loops are at most three deep: the recursion ends.
+fn find<'p>(
+    advance: &mut Advance<'p>,
+    list: &StepList<'p>,
+    frame: &mut StepFrame,
+    target: StepTarget<'_>,
+    work: AtStep<'_, 'p>,
+) {
+    let StepTarget { at, spent } = target;
+    frame.spent.tokens = frame.spent.tokens.plus(spent.tokens);
+    frame.spent.cost_usd += spent.cost_usd;
+    let Some(step) = list.steps.get(frame.next) else { return };
+    match &mut frame.current {
+        Current::Open(open) if open.at == at => {
+            if let Some(step) = chosen(step, at) {
+                work(advance, list, step, frame);
+            }
+        }
+        Current::Items(items) => {
+            let inside = at.strip_prefix(items.at.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            let index = inside.and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+            let Some((index, step)) = index.zip(chosen(step, &items.at)) else { return };
+            let StepAction::Foreach(foreach) = &step.action else { return };
+            let list = StepList { steps: &foreach.steps, prefix: format!("{}.{index}", items.at), of: Some(foreach) };
+            if let Some(frame) = items.open.get_mut(&index) {
+                find(advance, &list, frame, target, work);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a react step writes: its answer, as [`StepReturned`] brings it.
+pub fn react_output(answer: &Value, confidence: &serde_json::Number, summary: Option<&str>) -> Value {
+    let mut output = serde_json::json!({ "answer": answer, "confidence": confidence });
+    if let (Some(summary), Some(members)) = (summary, output.as_object_mut()) {
+        members.insert("summary".to_owned(), summary.into());
+    }
+    output
+}

@@ -1,0 +1,106 @@
+//! Records of steps, in the form that programs read.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::engine::timestamp::{as_rfc3339, as_rfc3339_if_any};
+use crate::engine::token_usage::TokenUsage;
+
+/// A step of a workflow that ended, or that is under way. What does not apply is left out.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StepRecord {
+    /// Its address, like `review.57.1`: the step's `id` or number; in a loop the item and the step follow.
+    pub at: String,
+    /// Its `type`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it is.
+    pub status: StepStatus,
+    /// When it began, RFC 3339.
+    #[serde(rename = "started_at", serialize_with = "as_rfc3339")]
+    #[schemars(with = "String")]
+    pub started_at_ms: i64,
+    /// When it ended, RFC 3339.
+    #[serde(rename = "finished_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub finished_at_ms: Option<i64>,
+    /// Its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// What it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// The run that it was, for a loop of mode `react`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The tokens that it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsage>,
+    /// How the items of a loop ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<ItemCounts>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<StepError>,
+}
+
+/// Where a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// It is under way.
+    Running,
+    /// It waits for a human.
+    Waiting,
+    /// It was under way when its run was killed or stopped: it may have happened.
+    Uncertain,
+    /// It ended.
+    Completed,
+    /// It failed.
+    Failed,
+    /// Its `filter` does not hold.
+    Skipped,
+}
+
+impl StepStatus {
+    /// The status in a word, as it is written in results.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Uncertain => "uncertain",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StepError {
+    /// A stable word.
+    pub code: String,
+    /// What happened, in a sentence.
+    pub message: String,
+    /// The address of the step that failed: this one, or one of an item.
+    pub step: String,
+}
+
+/// How the items of a loop ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ItemCounts {
+    /// All items.
+    pub total: u32,
+    /// Those of which all steps ended.
+    pub completed: u32,
+    /// Those of which a step failed.
+    pub failed: u32,
+    /// Those of which a filter left out each step.
+    pub skipped: u32,
+    /// Those that did not end, because others failed.
+    pub cancelled: u32,
+    /// The numbers of those that failed, from 0: the first thousand.
+    pub failed_indexes: Vec<u32>,
+}

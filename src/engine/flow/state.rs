@@ -1,0 +1,273 @@
+//! The state of a workflow: how far each list of steps is, and what its steps wrote.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::record::{ItemCounts, StepRecord};
+use crate::engine::awaited_approval::AwaitedApproval;
+use crate::engine::call::{SettledCost, Waits};
+use crate::engine::call_attempt::CallAttempt;
+use crate::program::flow::FlowStep;
+
+/// The state of a workflow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowState {
+    /// The steps of the workflow.
+    pub root: StepFrame,
+    /// Why no further step begins, once that is so.
+    pub stopping: Option<Stopping>,
+    /// The steps of the workflow that ended or were skipped, without those in loops.
+    pub records: Vec<StepRecord>,
+    /// How often failed steps were run again.
+    pub rounds: u32,
+    /// What the last event began and ended, steps in loops included.
+    pub changes: Vec<StepChange>,
+    /// The items of each loop that is under way, those of the loops inside included, by the address of the outermost one.
+    pub items_taken: u64,
+}
+
+/// What an event did to a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepChange {
+    /// It began: its address, its type, and its input.
+    Started {
+        /// Its address.
+        at: String,
+        /// Its type.
+        kind: String,
+        /// Its input.
+        input: Value,
+    },
+    /// It ended.
+    Ended(Box<StepRecord>),
+}
+
+/// Why no further step begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopping {
+    /// The active time is spent.
+    Timeout,
+    /// The budget is spent.
+    Budget,
+    /// The driver was asked to stop.
+    Interrupt,
+}
+
+/// A list of steps: that of the workflow, or that of one item.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepFrame {
+    /// The number of the present step.
+    pub next: usize,
+    /// How far the present step is.
+    pub current: Current,
+    /// The keys that its steps wrote.
+    pub keys: Map<String, Value>,
+    /// The names that are given to it: those of its item.
+    pub given: Map<String, Value>,
+    /// What its last step gave.
+    pub last: Option<Value>,
+    /// Whether a step of it ran.
+    pub ran: bool,
+    /// The active time at which it began, in milliseconds.
+    pub began_active_ms: u64,
+    /// What its steps spent.
+    pub spent: SettledCost,
+    /// Why it failed.
+    pub fault: Option<StepFault>,
+}
+
+/// How far the present step of a list is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Current {
+    /// It has not begun.
+    #[default]
+    Idle,
+    /// It is a call, a run or a question.
+    Open(Box<OpenStep>),
+    /// It is a loop.
+    Items(Box<ItemsState>),
+}
+
+/// A call, a run or a question that has not ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenStep {
+    /// Its address.
+    pub at: String,
+    /// Its `type`: that of a call is the name of its action.
+    pub kind: String,
+    /// Its input; for a form, the keys that it asks for.
+    pub input: Value,
+    /// How far it is.
+    pub progress: StepProgress,
+    /// When it became due, in milliseconds since 1970.
+    pub since_ms: i64,
+    /// When it was requested last, in milliseconds since 1970; none before.
+    pub called_at_ms: Option<i64>,
+    /// The run that it is, once its id is known.
+    pub run_id: Option<Box<str>>,
+    /// How often failed steps had been run again when it became due: a run of its own is another one each time.
+    pub round: u32,
+    /// What was counted of it so far.
+    pub settled: SettledCost,
+    /// The attempts that failed and were followed by another one.
+    pub attempts: Vec<CallAttempt>,
+}
+
+/// How far a call, a run or a question is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepProgress {
+    /// It may be requested. With a budget, a step that asks models waits until the cost of the one before is known.
+    Held,
+    /// It was requested; only the driver knows whether it is under way.
+    Asked,
+    /// It may or may not have happened before a crash; a human must decide.
+    Uncertain,
+    /// Its run waits for a human.
+    Waits(Box<Waits>),
+    /// A human must approve the call first.
+    AwaitsApproval(Box<AwaitedApproval>),
+    /// A human is asked to approve.
+    AsksApproval {
+        /// What the human is asked.
+        comment: String,
+    },
+    /// A human is asked to fill a form in.
+    AsksForm {
+        /// Until when, in milliseconds since 1970.
+        expires_at_ms: Option<i64>,
+    },
+}
+
+impl StepProgress {
+    /// Whether the driver must perform it: it was requested and has not ended.
+    pub fn is_under_way(&self) -> bool {
+        match self {
+            Self::Asked => true,
+            Self::Waits(waits) => waits.decided.is_some() || waits.again,
+            _ => false,
+        }
+    }
+
+    /// Whether a human must decide about it.
+    pub fn waits_for_human(&self) -> bool {
+        match self {
+            Self::Held | Self::Asked => false,
+            Self::Waits(waits) => waits.decided.is_none() && !waits.again,
+            Self::Uncertain | Self::AwaitsApproval(_) | Self::AsksApproval { .. } | Self::AsksForm { .. } => true,
+        }
+    }
+}
+
+/// A loop that is under way.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ItemsState {
+    /// The address of the loop.
+    pub at: String,
+    /// How many items there are.
+    pub count: u32,
+    /// The list, when its path leads into a JSON text: it is read once.
+    pub list: Option<Arc<Value>>,
+    /// The next item to begin.
+    pub next: u32,
+    /// The items that have begun and not ended.
+    pub open: BTreeMap<u32, StepFrame>,
+    /// How the items ended that have; the others are not in it.
+    pub ended: BTreeMap<u32, ItemStatus>,
+    /// What was gathered, as JSON: by item.
+    pub collected: BTreeMap<u32, Box<str>>,
+    /// Why items failed.
+    pub faults: BTreeMap<u32, StepFault>,
+    /// The keys that items wrote: the last item in order that did, and its value.
+    pub written: BTreeMap<String, (u32, Value)>,
+    /// How many items ended in each way.
+    pub counts: ItemCounts,
+    /// Items that failed or were cancelled, as they were: they may run again.
+    pub unfinished: BTreeMap<u32, StepFrame>,
+    /// Items that run again, and have not begun to.
+    pub again: BTreeMap<u32, StepFrame>,
+    /// Whether no further item begins, because items failed.
+    pub stopped: bool,
+    /// When the loop began, in milliseconds since 1970.
+    pub since_ms: i64,
+}
+
+/// How an item ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemStatus {
+    /// All of its steps ended.
+    Completed,
+    /// A step of it failed.
+    Failed,
+    /// A filter left out each of its steps.
+    Skipped,
+    /// Another item failed before it could end.
+    Cancelled,
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepFault {
+    /// A stable word.
+    pub code: String,
+    /// What happened, in a sentence without a final stop.
+    pub message: String,
+    /// The address of the step.
+    pub step: String,
+}
+
+impl FlowState {
+    /// The steps that have begun and not ended, in the order of their addresses.
+    pub fn open(&self) -> Vec<&OpenStep> {
+        let mut open = Vec::new();
+        collect(&self.root, &mut open);
+        open
+    }
+
+    /// The open step at an address.
+    pub fn open_at(&self, at: &str) -> Option<&OpenStep> {
+        self.open().into_iter().find(|step| step.at == at)
+    }
+
+    /// Visits the steps that have begun and not ended.
+    pub(super) fn each_open(&mut self, visit: &mut dyn FnMut(&mut OpenStep)) {
+        each(&mut self.root, visit);
+    }
+
+    /// Whether the driver must perform a step.
+    pub fn is_under_way(&self) -> bool {
+        self.open().iter().any(|step| step.progress.is_under_way())
+    }
+}
+
+/// Loops are at most three deep: the recursion ends.
+fn collect<'f>(frame: &'f StepFrame, open: &mut Vec<&'f OpenStep>) {
+    match &frame.current {
+        Current::Idle => {}
+        Current::Open(step) => open.push(step),
+        Current::Items(items) => items.open.values().for_each(|frame| collect(frame, open)),
+    }
+}
+
+fn each(frame: &mut StepFrame, visit: &mut dyn FnMut(&mut OpenStep)) {
+    match &mut frame.current {
+        Current::Idle => {}
+        Current::Open(step) => visit(step),
+        Current::Items(items) => items.open.values_mut().for_each(|frame| each(frame, visit)),
+    }
+}
+
+/// The step that is open in a list: the present one, or the one that took its place.
+pub(super) fn chosen<'p>(step: &'p FlowStep, at: &str) -> Option<&'p FlowStep> {
+    let name = at.rsplit('.').next().unwrap_or(at);
+    let mut step = Some(step);
+    while let Some(found) = step {
+        if found.name == name {
+            return Some(found);
+        }
+        step = found.otherwise.as_deref();
+    }
+    None
+}

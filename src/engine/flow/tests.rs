@@ -1,0 +1,235 @@
+//! Workflows in any order of outcomes: what they give does not depend on it, and nothing that has an outcome is done
+//! again.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::compile::{Texts, compile};
+use crate::diagnostic::Source;
+use crate::engine::effect::steps_of;
+use crate::engine::event::{Decided, Decision, Event, EventKind, Moment, StepReturned, ToolFault, ToolResult};
+use crate::engine::outcome::Status;
+use crate::engine::state::{Phase, State};
+use crate::engine::step::step;
+use crate::engine::tests::started;
+use crate::program::Program;
+use std::sync::Arc;
+
+const ACTIONS: &str = r#"[
+    {"action_name": "work", "kind": "http", "description": "Works.", "http_method": "POST", "url": "https://a.example.com/",
+     "parameters": {"type": "object"}},
+    {"action_name": "look", "kind": "http", "description": "Looks.", "http_method": "GET", "url": "https://a.example.com/",
+     "parameters": {"type": "object"}}]"#;
+
+/// A workflow of a loop over items, some of which contain lists, with approvals, filters and a loop inside.
+fn program(concurrency: u32, on_pause: &str, strategy: &str) -> Arc<Program> {
+    let document = json!({ "name": "w", "definition": { "actions": [
+        { "type": "work", "properties": {} },
+        { "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.items",
+          "item_variable_name": "one", "max_concurrency": concurrency, "on_pause": on_pause, "failure_strategy": strategy,
+          "collect_results": true, "result_key": "all", "summary_key": "counts",
+          "actions_to_execute": [
+            { "type": "look", "properties": { "id": "@one.id" }, "outputKey": "seen" },
+            { "type": "PbotApproval", "filter": { "condition": { "equal": ["@one.asks", true] } },
+              "properties": { "comment": "{{one.id}}?", "on_rejected": "go_on" } },
+            { "id": "inner", "type": "loop", "filter": { "condition": { "hasKey": "one.list" } }, "properties": {
+              "mode": "foreach", "items_path": "@one.list", "item_variable_name": "two", "max_concurrency": concurrency,
+              "collect_results": true, "result_key": "twos",
+              "actions_to_execute": [{ "type": "work", "properties": { "of": "@one.id", "two": "@two" } }] } },
+            { "type": "work", "properties": { "id": "@one.id", "seen": "@seen", "index": "@__index" },
+              "filter": { "condition": { "notEqual": ["@one.id", 3] } }, "outputKey": "done" } ] } },
+        { "type": "look", "properties": { "counts": "@counts.completed" }, "outputKey": "last" } ] } });
+    let mut texts = Texts::new(Source::new("w.json", document.to_string()));
+    texts.actions.push(Source::new("actions/a.json", ACTIONS));
+    let compiled = compile(&texts);
+    compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
+}
+
+/// A world in which each call gives what its input says, outcomes come in an order of chance, and processes die.
+struct World {
+    program: Arc<Program>,
+    state: State,
+    journal: Vec<Event>,
+    under_way: Vec<String>,
+    /// The calls of `work` that returned: none of them may be made again.
+    returned: BTreeSet<String>,
+    chance: u64,
+}
+
+impl World {
+    fn new(program: Arc<Program>, items: &Value, seed: u64) -> Self {
+        let mut world = Self {
+            program,
+            state: State::default(),
+            journal: Vec::new(),
+            under_way: Vec::new(),
+            returned: BTreeSet::new(),
+            chance: seed,
+        };
+        let EventKind::Started(mut start) = started() else { unreachable!() };
+        start.input = json!({ "items": items });
+        world.take(EventKind::Started(start));
+        world
+    }
+
+    fn chance(&mut self, of: usize) -> usize {
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.chance >> 33).unwrap() % of.max(1)
+    }
+
+    fn take(&mut self, kind: EventKind) {
+        let at = Moment { wall_ms: i64::try_from(self.journal.len()).unwrap(), active_ms: 0 };
+        let event = Event { at, kind };
+        let effects = step(&self.program, &mut self.state, event.clone()).unwrap();
+        self.journal.push(event);
+        for at in steps_of(&effects) {
+            assert!(!self.returned.contains(&at), "{at} was done already");
+            assert!(!self.under_way.contains(&at), "{at} is under way already");
+            self.under_way.push(at);
+        }
+    }
+
+    /// The process dies: the journal is folded, and the run goes on.
+    fn die(&mut self) {
+        let mut state = State::default();
+        for event in &self.journal {
+            step(&self.program, &mut state, event.clone()).unwrap();
+        }
+        assert_eq!(state, self.state, "the fold of the journal is the live state");
+        self.under_way.clear();
+        self.take(EventKind::Resumed);
+    }
+
+    /// What a call gives: a pure function of its address and input.
+    fn result(&self, at: &str) -> ToolResult {
+        let input = &self.state.flow.as_ref().unwrap().open_at(at).unwrap().input;
+        if input["id"] == 5 && input.get("seen").is_some() {
+            return ToolResult::Failed(ToolFault { class: "five fails".to_owned(), ..ToolFault::default() });
+        }
+        ToolResult::Ok(json!({ "of": input }))
+    }
+
+    fn play(mut self, deaths: usize) -> State {
+        for _ in 0..10_000 {
+            let dies = self.chance(20) < deaths;
+            match &self.state.phase {
+                Phase::Ended(_) => return self.state,
+                Phase::Paused { .. } => self.decide(),
+                _ if dies => self.die(),
+                _ => {
+                    let index = self.chance(self.under_way.len());
+                    let at = self.under_way.swap_remove(index);
+                    let result = self.result(&at);
+                    self.returned.insert(at.clone());
+                    self.take(EventKind::StepReturned(Box::new(StepReturned {
+                        at,
+                        result,
+                        duration_ms: 1,
+                        tokens: None,
+                        cost_usd: None,
+                        estimated: false,
+                        run_id: None,
+                    })));
+                }
+            }
+        }
+        panic!("it does not end");
+    }
+
+    fn decide(&mut self) {
+        let waiting = super::waiting_steps(&self.state);
+        let question = waiting[self.chance(waiting.len())].clone();
+        let decision = match question.action.as_str() {
+            "PbotApproval" if question.at.len().is_multiple_of(2) => Decision::Approve,
+            "PbotApproval" => Decision::Deny(None),
+            // A call of unknown outcome did happen, or it is made again: both give the same here.
+            _ => {
+                let ToolResult::Ok(value) = self.result(&question.at) else {
+                    return self.again(question.at);
+                };
+                self.returned.insert(question.at.clone());
+                Decision::Happened(value)
+            }
+        };
+        self.take(EventKind::Human(Decided { at: Some(question.at), ..Decided::from(decision) }));
+    }
+
+    fn again(&mut self, at: String) {
+        self.take(EventKind::Human(Decided { at: Some(at), ..Decided::from(Decision::Retry) }));
+    }
+}
+
+/// What a run gives, without what tells when: the answer, or why there is none.
+fn given(state: &State) -> Value {
+    let Phase::Ended(ending) = &state.phase else { panic!("it has not ended") };
+    let answer = ending.answer.as_ref().map(|answer| answer.answer.clone());
+    let error = ending.error.as_ref().map(|error| error.code.clone());
+    json!({ "status": ending.status.word(), "answer": answer, "error": error })
+}
+
+fn items() -> impl Strategy<Value = Value> {
+    let item = (0_u32..8, any::<bool>(), prop::option::of(prop::collection::vec(0_u32..4, 0..4)));
+    let written = |(id, asks, list): (u32, bool, Option<Vec<u32>>)| {
+        let mut item = json!({ "id": id, "asks": asks });
+        if let Some(list) = list {
+            item["list"] = json!(list);
+        }
+        item
+    };
+    prop::collection::vec(item.prop_map(written), 0..7).prop_map(Value::from)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_order_of_outcomes_and_deaths_do_not_change_what_a_workflow_gives(
+        items in items(), seed in any::<u64>(), concurrency in 1_u32..9, deaths in 0_usize..4, goes_on in any::<bool>()
+    ) {
+        let on_pause = if goes_on { "go_on" } else { "wait" };
+        let alone = World::new(program(1, "wait", "continue_on_error"), &items, 0).play(0);
+        let other = World::new(program(concurrency, on_pause, "continue_on_error"), &items, seed).play(deaths);
+        prop_assert_eq!(given(&alone), given(&other));
+        prop_assert_eq!(alone.status(), Status::Completed);
+    }
+
+    #[test]
+    fn a_failing_item_stops_the_loop_and_the_run_says_which_one(
+        items in items(), seed in any::<u64>(), concurrency in 1_u32..9, deaths in 0_usize..4
+    ) {
+        let state = World::new(program(concurrency, "wait", "stop_on_error"), &items, seed).play(deaths);
+        let fails = items.as_array().unwrap().iter().any(|item| item["id"] == 5);
+        let error = match &state.phase { Phase::Ended(ending) => ending.error.clone(), _ => None };
+        prop_assert_eq!(error.is_some(), fails);
+        if let Some(error) = error {
+            let step = error.step.unwrap();
+            let index: usize = step.split('.').nth(1).unwrap().parse().unwrap();
+            prop_assert_eq!(&items[index]["id"], &json!(5));
+        }
+    }
+}
+
+#[test]
+fn an_event_that_does_not_fit_changes_nothing() {
+    let world = World::new(program(2, "wait", "stop_on_error"), &json!([{ "id": 1 }]), 0);
+    let mut state = world.state.clone();
+    for kind in [
+        started(),
+        EventKind::ApprovalExpired,
+        EventKind::Human(Decided::from(Decision::Approve)),
+        EventKind::StepReturned(Box::new(StepReturned {
+            at: "each.0.0".to_owned(),
+            result: ToolResult::Ok(Value::Null),
+            duration_ms: 0,
+            tokens: None,
+            cost_usd: None,
+            estimated: false,
+            run_id: None,
+        })),
+    ] {
+        step(&world.program, &mut state, Event { at: Moment { wall_ms: 9, active_ms: 9 }, kind }).unwrap_err();
+        assert_eq!(state, world.state);
+    }
+}

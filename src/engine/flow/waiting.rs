@@ -1,0 +1,141 @@
+//! What a workflow that waits for humans asks them.
+
+use serde_json::Value;
+
+use super::question::StepQuestion;
+use super::state::{FlowState, OpenStep, StepProgress};
+use crate::engine::consent;
+use crate::engine::outcome::Termination;
+use crate::engine::record::WaitingCall;
+use crate::engine::state::{RunHeader, State};
+
+/// The questions of the steps that wait for a human, in the order of their addresses; none for a loop.
+pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
+    let Some(flow) = &state.flow else { return Vec::new() };
+    let waiting = flow.open().into_iter().filter(|open| open.progress.waits_for_human());
+    waiting.map(|open| question(open, &state.header)).collect()
+}
+
+/// What a decision about an open step is bound to.
+pub(super) fn hash(open: &OpenStep, header: &RunHeader) -> String {
+    let shown = match &open.progress {
+        StepProgress::AsksApproval { comment } => format!("{comment}\n{}", open.input),
+        _ => open.input.to_string(),
+    };
+    consent::hash_of(header, &open.at, &open.kind, &shown)
+}
+
+pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
+    let action = open.kind.clone();
+    let plain = StepQuestion {
+        at: open.at.clone(),
+        kind: Termination::Human,
+        question: String::new(),
+        action: action.clone(),
+        action_input: Some(open.input.clone()),
+        hash: Some(hash(open, header)),
+        expected_keys: Vec::new(),
+        expires_at_ms: None,
+        approval: None,
+        run_id: None,
+        options: Vec::new(),
+        calls: Vec::new(),
+    };
+    match &open.progress {
+        StepProgress::AwaitsApproval(awaited) => StepQuestion {
+            kind: Termination::Approval,
+            question: format!("May the step `{}` call {action}?", open.at),
+            approval: (!awaited.is_plain()).then(|| (**awaited).clone()),
+            ..plain
+        },
+        StepProgress::AsksApproval { comment } => {
+            StepQuestion { kind: Termination::Approval, question: comment.clone(), ..plain }
+        }
+        StepProgress::AsksForm { expires_at_ms } => {
+            let keys = open.input.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+            let keys: Vec<String> = keys.collect();
+            StepQuestion {
+                question: format!("Fill in {}", keys.join(", ")),
+                action_input: None,
+                expected_keys: keys,
+                expires_at_ms: *expires_at_ms,
+                ..plain
+            }
+        }
+        StepProgress::Waits(waits) => StepQuestion {
+            kind: waits.asks.kind,
+            question: waits.asks.question.clone(),
+            action_input: None,
+            hash: None,
+            run_id: Some(waits.asks.run_id.clone()),
+            options: waits.asks.options.clone(),
+            calls: waits.asks.calls.iter().map(WaitingCall::from).collect(),
+            ..plain
+        },
+        _ => StepQuestion {
+            kind: Termination::Uncertain,
+            question: format!("The process stopped while the step `{}` called {action}. Did it happen?", open.at),
+            ..plain
+        },
+    }
+}
+
+/// The steps that wait, as calls: what lists of waiting calls show of a workflow.
+pub(in crate::engine) fn calls(flow: &FlowState, header: &RunHeader) -> Vec<WaitingCall> {
+    let mut calls = Vec::new();
+    for open in flow.open().into_iter().filter(|open| open.progress.waits_for_human()) {
+        match &open.progress {
+            StepProgress::Waits(waits) => calls.extend(waits.asks.calls.iter().map(WaitingCall::from)),
+            StepProgress::AsksForm { .. } => {}
+            progress => {
+                let approval = match progress {
+                    StepProgress::AwaitsApproval(awaited) if !awaited.is_plain() => Some((**awaited).clone()),
+                    _ => None,
+                };
+                calls.push(WaitingCall {
+                    id: open.at.clone(),
+                    iteration: 0,
+                    index: u32::try_from(calls.len()).unwrap_or(u32::MAX),
+                    action: open.kind.clone(),
+                    action_input: open.input.clone(),
+                    hash: hash(open, header),
+                    approval,
+                });
+            }
+        }
+    }
+    calls
+}
+
+/// The value of a form's keys.
+///
+/// # Errors
+/// Which keys are missing or unknown.
+pub(super) fn form_values(keys: &[String], answer: &str) -> Result<Vec<(String, Value)>, String> {
+    let shape = || {
+        let example: Vec<String> = keys.iter().map(|key| format!("\"{key}\": ...")).collect();
+        format!("a form is answered by a JSON object: {{{}}}", example.join(", "))
+    };
+    let Ok(Value::Object(mut given)) = serde_json::from_str(answer) else { return Err(shape()) };
+    let missing: Vec<&str> = keys.iter().filter(|key| !given.contains_key(*key)).map(String::as_str).collect();
+    if !missing.is_empty() {
+        return Err(format!("the form lacks {}; {}", missing.join(", "), shape()));
+    }
+    if let Some(unknown) = given.keys().find(|key| !keys.contains(key)) {
+        return Err(format!("the form does not ask for `{unknown}`; {}", shape()));
+    }
+    Ok(keys.iter().filter_map(|key| Some((key.clone(), given.remove(key)?))).collect())
+}
+
+/// When the earliest approval or form expires that a workflow waits for, in milliseconds since 1970.
+pub(in crate::engine) fn due_at_ms(flow: &FlowState) -> Option<i64> {
+    let due = |open: &OpenStep| match &open.progress {
+        StepProgress::AwaitsApproval(awaited) => awaited.expires_at_ms,
+        StepProgress::AsksForm { expires_at_ms } => *expires_at_ms,
+        StepProgress::Waits(waits) => {
+            waits.asks.calls.iter().filter_map(|call| call.approval.as_ref()?.expires_at_ms).min()
+        }
+        _ => None,
+    };
+    flow.open().into_iter().filter_map(due).min()
+}

@@ -1,0 +1,226 @@
+//! A compiled workflow: its steps as a tree, and their addresses.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::condition::CompiledCondition;
+use super::reference::Field;
+use super::template::Template;
+use super::{Program, Tool};
+use crate::language::foreach::{FailureStrategy, OnItemPause};
+use crate::language::react::Budget;
+
+/// The deepest nesting of loops of mode `foreach`.
+pub const MAX_LOOPS: usize = 3;
+/// The most items of one loop that are worked on at a time.
+pub const MAX_CONCURRENCY: u32 = 256;
+
+/// The steps of a workflow, or of a loop of mode `foreach`.
+#[derive(Debug)]
+pub struct Flow {
+    /// The workflow runs only when it holds.
+    pub condition: Option<CompiledCondition>,
+    /// The steps, in their order.
+    pub steps: Vec<FlowStep>,
+    /// What a run answers; none is all keys that its steps wrote.
+    pub output: Option<FlowOutput>,
+}
+
+/// What a run answers.
+#[derive(Debug)]
+pub enum FlowOutput {
+    /// Values of the context. One that is missing is null.
+    Field(Field),
+    /// The value of a key, or null.
+    Key(String),
+}
+
+/// A step.
+#[derive(Debug)]
+pub struct FlowStep {
+    /// Its name in addresses: its `id`, its number in its list, or the name of the step whose place it takes and an `f`.
+    pub name: String,
+    /// Its number in its list, from 0.
+    pub number: usize,
+    /// Its `type`, as written.
+    pub kind: String,
+    /// It runs only when this holds.
+    pub filter: Option<CompiledCondition>,
+    /// The step that runs in its place otherwise.
+    pub otherwise: Option<Box<FlowStep>>,
+    /// The key of its output.
+    pub output_key: Option<String>,
+    /// What it does.
+    pub action: StepAction,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub enum StepAction {
+    /// A call of a tool.
+    Call(Box<CallStep>),
+    /// A run of its own.
+    React(ReactStep),
+    /// The same steps for each item of a list.
+    Foreach(Box<Foreach>),
+    /// A human approves, or does not.
+    Approval(Box<ApprovalStep>),
+    /// A human fills a form in.
+    Form(FormStep),
+}
+
+/// A call of a tool.
+#[derive(Debug)]
+pub struct CallStep {
+    /// The tool.
+    pub tool: Tool,
+    /// The call's input, by name.
+    pub input: Vec<(String, Field)>,
+    /// Whether each member of its result is a key of the context, as those of a matcher.
+    pub spreads: bool,
+}
+
+/// A loop of mode `react`.
+#[derive(Debug)]
+pub struct ReactStep {
+    /// The loop.
+    pub program: Arc<Program>,
+    /// The key of its answer.
+    pub result_key: Option<String>,
+}
+
+/// The same steps for each item of a list.
+#[derive(Debug)]
+pub struct Foreach {
+    /// The path of the list.
+    pub items: Vec<String>,
+    /// The name of the item, beside `item`.
+    pub item_name: String,
+    /// The steps.
+    pub steps: Vec<FlowStep>,
+    /// How many items are worked on at a time.
+    pub max_concurrency: u32,
+    /// What a failing item does to the others.
+    pub failure_strategy: FailureStrategy,
+    /// How many items may fail, with `continue_on_error`.
+    pub max_failures: Option<u32>,
+    /// Whether what each item gave is gathered.
+    pub collects: bool,
+    /// The path of what is gathered of an item; none is what its last step gave.
+    pub collect: Option<Vec<String>>,
+    /// The key of what was gathered.
+    pub result_key: Option<String>,
+    /// The key of the counts.
+    pub summary_key: Option<String>,
+    /// The most items.
+    pub max_items: u32,
+    /// The active time of one item in milliseconds.
+    pub item_timeout_ms: Option<u64>,
+    /// What one item may use.
+    pub item_budget: Option<Budget>,
+    /// Whether an item that waits for a human gives its place to the next one.
+    pub on_pause: OnItemPause,
+}
+
+/// A human approves, or does not.
+#[derive(Debug)]
+pub struct ApprovalStep {
+    /// What the human is asked.
+    pub comment: Template,
+    /// What the human is shown.
+    pub request_payload: Vec<(String, Field)>,
+    /// Whether a no fails the run, or the item.
+    pub stops: bool,
+}
+
+/// A human fills a form in.
+#[derive(Debug)]
+pub struct FormStep {
+    /// The keys that must be filled in.
+    pub expected_keys: Vec<String>,
+    /// How long the form is open, in milliseconds.
+    pub ttl_ms: Option<u64>,
+}
+
+impl Flow {
+    /// The step at an address like `review.57.1`: the names of steps, and the number of the item after each loop.
+    pub fn step_at(&self, address: &str) -> Option<&FlowStep> {
+        let mut parts = address.split('.');
+        let mut steps = self.steps.as_slice();
+        loop {
+            let step = find(steps, parts.next()?)?;
+            let Some(item) = parts.next() else { return Some(step) };
+            let StepAction::Foreach(foreach) = &step.action else { return None };
+            item.parse::<u32>().ok()?;
+            steps = &foreach.steps;
+        }
+    }
+
+    /// All steps, those in loops and those that take another one's place too.
+    pub fn each<'f>(&'f self, visit: &mut dyn FnMut(&'f FlowStep)) {
+        each(&self.steps, visit);
+    }
+
+    /// The loops that are steps.
+    pub fn loops(&self) -> Vec<&Arc<Program>> {
+        let mut loops = Vec::new();
+        self.each(&mut |step| {
+            if let StepAction::React(react) = &step.action {
+                loops.push(&react.program);
+            }
+        });
+        loops
+    }
+
+    /// The tools that its steps call.
+    pub fn tools(&self) -> Vec<&Tool> {
+        let mut tools = Vec::new();
+        self.each(&mut |step| {
+            if let StepAction::Call(call) = &step.action {
+                tools.push(&call.tool);
+            }
+        });
+        tools
+    }
+}
+
+impl FlowStep {
+    /// Whether it asks models: its cost counts for the run's budget.
+    pub fn spends(&self) -> bool {
+        match &self.action {
+            StepAction::Call(call) => call.tool.spends(),
+            StepAction::React(_) => true,
+            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => false,
+        }
+    }
+}
+
+/// The step of this name, or the one in the place of another.
+fn find<'f>(steps: &'f [FlowStep], name: &str) -> Option<&'f FlowStep> {
+    steps.iter().find_map(|step| in_place(step, name))
+}
+
+/// A step of this name among a step and those that take its place. A document is never deeper than its reader allows:
+/// the recursion ends.
+fn in_place<'f>(step: &'f FlowStep, name: &str) -> Option<&'f FlowStep> {
+    if step.name == name { Some(step) } else { in_place(step.otherwise.as_deref()?, name) }
+}
+
+fn each<'f>(steps: &'f [FlowStep], visit: &mut dyn FnMut(&'f FlowStep)) {
+    for step in steps {
+        let mut next = Some(step);
+        while let Some(step) = next {
+            visit(step);
+            if let StepAction::Foreach(foreach) = &step.action {
+                each(&foreach.steps, visit);
+            }
+            next = step.otherwise.as_deref();
+        }
+    }
+}
+
+/// The fields of an object, in their order.
+pub(crate) fn fields(written: &Map<String, Value>) -> Option<Vec<(String, Field)>> {
+    written.iter().map(|(name, value)| Some((name.clone(), Field::compile(value).ok()?))).collect()
+}
