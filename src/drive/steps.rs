@@ -42,6 +42,7 @@ struct StepCall {
     program: Arc<Program>,
     header: Arc<RunHeader>,
     at: String,
+    kind: String,
     input: serde_json::Value,
     now: String,
     left: Allowance,
@@ -124,6 +125,7 @@ impl<'a> Driver<'a> {
                         program: Arc::clone(self.program),
                         header: Arc::clone(&self.state.header),
                         at: at.clone(),
+                        kind: open.kind.clone(),
                         input: open.input.clone(),
                         now: clock::rfc3339(clock::wall_ms()),
                         left,
@@ -151,13 +153,16 @@ impl<'a> Driver<'a> {
         let time = self.time_left().min(Duration::from_millis(called.properties.timeout_ms));
         let request = SubrunRequest::of_step(&self.state, open, called, time, bound);
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
-        let (at, run) =
-            (open.at.clone(), subrun::call(Arc::clone(self.world), request, self.watch.stop.clone(), budget));
+        let (at, kind, run) = (
+            open.at.clone(),
+            open.kind.clone(),
+            subrun::call(Arc::clone(self.world), request, self.watch.stop.clone(), budget),
+        );
         Box::pin(async move {
             Ok(match run.await? {
                 PerformedCall::Event(EventKind::ToolReturned(returned)) => {
                     let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
-                    let returned = StepReturned { at, result, duration_ms, tokens, cost_usd, estimated, run_id };
+                    let returned = StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id };
                     Some(EventKind::StepReturned(Box::new(returned)))
                 }
                 PerformedCall::Event(EventKind::ToolPaused(paused)) => {
@@ -175,9 +180,9 @@ impl<'a> Driver<'a> {
 async fn make(world: &World, call: &StepCall, failed: u32) -> EventKind {
     let began = clock::instant();
     let returned = |result, spent: Spent| {
-        let (at, duration_ms) = (call.at.clone(), clock::elapsed_ms(began));
+        let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
         let Spent { tokens, cost_usd, estimated } = spent;
-        let returned = StepReturned { at, result, duration_ms, tokens, cost_usd, estimated, run_id: None };
+        let returned = StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id: None };
         EventKind::StepReturned(Box::new(returned))
     };
     let Some(tool) = tool_at(&call.program, &call.at) else {

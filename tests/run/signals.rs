@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, gone, look, ran, think};
 
-fn signal(child: &Child, signal: Signal) {
+pub fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).expect("a pid")), signal).expect("it is there");
 }
 

@@ -10,6 +10,9 @@ use super::tool::{SubrunQuestion, ToolFault, ToolResult};
 pub struct StepReturned {
     /// The address of the step.
     pub at: String,
+    /// Its `type`: with another document, another step may have the address.
+    #[serde(rename = "type")]
+    pub kind: String,
     /// What it gave.
     pub result: ToolResult,
     /// The time of the step in milliseconds.

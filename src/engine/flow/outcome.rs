@@ -26,9 +26,12 @@ pub(super) fn returned(
     state: &mut State,
     returned: StepReturned,
 ) -> Result<Effects, Refused> {
-    let StepReturned { at, result, tokens, cost_usd, estimated, run_id, .. } = returned;
+    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, .. } = returned;
     let open = under_way(state, &at)?;
-    let (before, kind) = (open.settled, open.kind.clone());
+    if open.kind != kind {
+        return Err(Refused::new(format!("the step `{at}` was `{kind}`, and is `{}`", open.kind)));
+    }
+    let before = open.settled;
     state.counters.estimated |= estimated;
     state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_add(1);
     let calls = state.counters.calls.entry(kind).or_default();

@@ -122,9 +122,11 @@ impl World {
                     let index = self.chance(self.under_way.len());
                     let at = self.under_way.swap_remove(index);
                     let result = self.result(&at);
+                    let kind = self.state.flow.as_ref().unwrap().open_at(&at).unwrap().kind.clone();
                     self.returned.insert(at.clone());
                     self.take(EventKind::StepReturned(Box::new(StepReturned {
                         at,
+                        kind,
                         result,
                         duration_ms: 1,
                         tokens: None,
@@ -221,6 +223,7 @@ fn an_event_that_does_not_fit_changes_nothing() {
         EventKind::Human(Decided::from(Decision::Approve)),
         EventKind::StepReturned(Box::new(StepReturned {
             at: "each.0.0".to_owned(),
+            kind: "look".to_owned(),
             result: ToolResult::Ok(Value::Null),
             duration_ms: 0,
             tokens: None,
