@@ -11,11 +11,13 @@ use super::lease_guard::{LeaseGuard, RunLease};
 use super::model::ModelClient;
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
+use super::status::status_record;
 use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
 use super::world::{Engine, Watch, World};
 use crate::engine::effect::Effects;
 use crate::engine::event::{Event, EventKind, ModelFacts, Moment, Started};
+use crate::engine::outcome::Status;
 use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::engine::step::step;
@@ -172,6 +174,10 @@ impl Engine {
             at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 },
             kind: EventKind::Started(Box::new(started)),
         };
+        let (at_ms, text, texts) = (event.at.wall_ms, written(&event)?, event.kind.texts());
+        // A run that can't start leaves nothing in the store.
+        let mut state = State::default();
+        let effects = step(program, &mut state, event)?;
         let new = NewRun {
             run_id: run_id.clone(),
             loop_name,
@@ -180,13 +186,11 @@ impl Engine {
             callback_url: start.callback_url.clone(),
             parent_run_id: origin.map(|origin| origin.caller.run_id.clone()),
             identity,
-            at_ms: event.at.wall_ms,
-            event: written(&event)?,
-            texts: event.kind.texts(),
+            at_ms,
+            event: text,
+            texts,
+            status_record: (state.status() != Status::Running).then(|| status_record(&state)),
         };
-        // A run that can't start leaves nothing in the store.
-        let mut state = State::default();
-        let effects = step(program, &mut state, event)?;
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
                 let guard = LeaseGuard::new(&self.world.journal, &run_id, &lease);

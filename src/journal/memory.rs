@@ -103,13 +103,13 @@ impl MemoryJournal {
         let data = RunData {
             events,
             texts: new.texts,
-            status_record: StatusRecord {
+            status_record: new.status_record.unwrap_or(StatusRecord {
                 status: Status::Running,
                 termination: None,
                 iterations: 0,
                 at_ms: new.at_ms,
                 due_at_ms: None,
-            },
+            }),
             fence: 1,
             driven: true,
             cancel: None,

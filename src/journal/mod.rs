@@ -127,6 +127,8 @@ pub struct NewRun {
     pub event: String,
     /// The long texts that the event names, durable together with it: kept once for all runs.
     pub texts: Vec<Blob>,
+    /// What lists show of it, if its first event leaves it other than running: a workflow may begin with a question.
+    pub status_record: Option<StatusRecord>,
 }
 
 /// The outcome of creating a run.

@@ -25,6 +25,7 @@ pub(in crate::journal) fn new_run(id: &str) -> NewRun {
         at_ms: 1_000,
         event: "first".to_owned(),
         texts: Vec::new(),
+        status_record: None,
     }
 }
 

@@ -1,8 +1,11 @@
-//! The served folder: its project, and its loops by name. It is read once, at the start.
+//! The served folder: its project, and its loops and workflows by name. It is read once, at the start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::check::detect;
 use crate::compile::Texts;
@@ -26,20 +29,34 @@ pub struct Folder {
     pub root: PathBuf,
     /// The project file's text.
     pub source: Option<Source>,
-    /// The loops by name.
+    /// The loops and workflows by name.
     pub loops: BTreeMap<String, ServedLoop>,
     neighbours: Arc<Neighbours>,
 }
 
-/// A loop of the folder.
+/// A loop or a workflow of the folder.
 #[derive(Debug)]
 pub struct ServedLoop {
+    /// What it is.
+    pub kind: ServedKind,
     /// The compiled loop.
     pub program: Arc<Program>,
     /// The folder of its relative paths.
     pub root: PathBuf,
     /// Its project file's text.
     pub source: Option<Source>,
+}
+
+/// What a document of the folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServedKind {
+    /// A loop of mode `react`.
+    Loop,
+    /// A loop of mode `foreach`.
+    Foreach,
+    /// A workflow.
+    Workflow,
 }
 
 /// Why a folder can't be served.
@@ -54,7 +71,7 @@ pub enum Unservable {
 }
 
 impl Folder {
-    /// Reads a folder: every loop in it and below it must be sound, and their names must differ.
+    /// Reads a folder: every loop and every workflow in it and below it must be sound, and their names must differ.
     ///
     /// # Errors
     /// All faults of its documents, or why the folder can't be read.
@@ -73,15 +90,15 @@ impl Folder {
         // A file that can't be read may be a loop: without it the server would look complete.
         faults.diagnostics.extend(targets.faults);
         for target in &targets.files {
-            match is_loop(&target.path) {
-                Ok(true) => {}
-                Ok(false) => continue,
+            let kind = match kind_of(&target.path) {
+                Ok(Some(kind)) => kind,
+                Ok(None) => continue,
                 Err(fault) => {
                     faults.diagnostics.push(*fault);
                     continue;
                 }
-            }
-            match offered(&target.path) {
+            };
+            match offered(&target.path, kind) {
                 Ok(offered) => folder.offer(offered)?,
                 Err(more) => {
                     faults.diagnostics.extend(more.diagnostics);
@@ -96,10 +113,13 @@ impl Folder {
         let name = offered.program.name.clone();
         let file = |offered: &ServedLoop| offered.program.sources.first().map(|source| source.name.to_string());
         let new = file(&offered).unwrap_or_default();
+        let is_flow = |offered: &ServedLoop| offered.kind == ServedKind::Workflow;
+        let is_workflow = is_flow(&offered);
         match self.loops.insert(name.clone(), offered) {
             None => Ok(()),
             Some(other) => Err(Unservable::Refused(format!(
-                "two loops have the name `{name}`: {} and {new}; give one of them another `name`",
+                "two {} have the name `{name}`: {} and {new}; give one of them another `name`",
+                if is_workflow || is_flow(&other) { "loops or workflows" } else { "loops" },
                 file(&other).unwrap_or_default()
             ))),
         }
@@ -140,27 +160,33 @@ fn settings(source: &Source) -> Result<Arc<Project>, Unservable> {
     project::settings(source).map(Arc::new).map_err(Unservable::Refused)
 }
 
-/// Whether a file is a loop that can be served. Other files are ignored.
-fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
+/// What a file is that can be served. Other files are ignored.
+fn kind_of(path: &Path) -> Result<Option<ServedKind>, Box<Diagnostic>> {
     let source = match project::read(path) {
         Ok(source) => source,
         Err(fault) if fault.code == codes::FILE => return Err(fault),
         // Too long, or not text.
-        Err(_) => return Ok(false),
+        Err(_) => return Ok(None),
     };
     if path.file_name().is_some_and(|name| name == Project::FILE) || !detect::may_be_ours(&source.text) {
-        return Ok(false);
+        return Ok(None);
     }
     let document = document::read(&source);
     let foreach = document.value.pointer("/properties/mode").is_some_and(|mode| mode == "foreach");
-    Ok(document.kind == Some(DocumentKind::Loop) && detect::is_ours(&document) && !foreach)
+    let kind = match document.kind {
+        Some(DocumentKind::Loop) if foreach => ServedKind::Foreach,
+        Some(DocumentKind::Loop) => ServedKind::Loop,
+        Some(DocumentKind::Workflow) => ServedKind::Workflow,
+        _ => return Ok(None),
+    };
+    Ok(Some(kind).filter(|_| detect::is_ours(&document)))
 }
 
-fn offered(path: &Path) -> Result<ServedLoop, Unsound> {
+fn offered(path: &Path, kind: ServedKind) -> Result<ServedLoop, Unsound> {
     let gathered = project::gather(path, &[]).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
     let source = gathered.texts.project.clone();
     let Loaded { program, root, .. } = load::load_texts(&gathered.texts, gathered.root)?;
-    Ok(ServedLoop { program, root, source })
+    Ok(ServedLoop { kind, program, root, source })
 }
 
 #[cfg(all(test, feature = "sqlite"))]

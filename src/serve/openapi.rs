@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
-    AgentsQuery, AnswerRequest, CancelQuery, EventsQuery, LoopList, LoopRequest, RerunRequest, ResumeRequest,
-    RetryRequest, StatusQuery,
+    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, CancelQuery, EventsQuery, LoopList, LoopRequest,
+    RerunRequest, ResumeRequest, RetryRequest, StatusQuery, WorkflowRequest, WorkflowStatus,
 };
 use super::view::{Accepted, AgentList, AgentStatus};
 use crate::language::AgentRequest;
@@ -86,8 +86,11 @@ fn header(name: &str, description: &str) -> Value {
 }
 
 fn id() -> Value {
-    json!({ "name": "id", "in": "path", "required": true, "description": "The run's id",
-        "schema": { "type": "string" } })
+    in_path("id", "The run's id")
+}
+
+fn in_path(name: &str, description: &str) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "description": description, "schema": { "type": "string" } })
 }
 
 fn document() -> Value {
@@ -98,6 +101,7 @@ fn document() -> Value {
     let mut paths = Map::new();
     runs(&mut writer, &mut paths);
     one_run(&mut writer, &mut paths);
+    workflows(&mut writer, &mut paths);
     rest(&mut writer, &mut paths);
     let webhooks = webhooks(&mut writer);
     let schemas = writer.schemas.take_definitions(true);
@@ -195,6 +199,35 @@ fn answer(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     paths.insert("/agents/{id}/answer".to_owned(), json!({ "post": answer }));
 }
 
+/// The routes by Hyphen's names for workflows.
+fn workflows(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
+    let waited = |writer: &mut OpenApiWriter| {
+        let status = writer.json::<WorkflowStatus>("The run has ended, or waits for a human");
+        let accepted = writer.json::<AcceptedRun>("The run continues; `Location` is the address of its status");
+        json!({ "200": status, "202": accepted })
+    };
+    let mut parameters = vec![in_path("name", "The workflow's name")];
+    parameters.extend(writer.query::<WaitQuery>());
+    parameters.push(idempotency_key());
+    let (body, answers) = (writer.schema::<WorkflowRequest>(), waited(writer));
+    let execute = writer.operation("Start a workflow of the folder", &parameters, Some(body), answers);
+    paths.insert("/workflows/{name}/execute".to_owned(), json!({ "post": execute }));
+    let run = || in_path("run", "The run's id");
+    let parameters = [vec![run()], writer.query::<StatusQuery>()].concat();
+    let answers = json!({ "200": writer.json::<WorkflowStatus>("The run") });
+    let status = writer.operation("The status of a run, with the context of a workflow", &parameters, None, answers);
+    paths.insert("/runs/{run}/status".to_owned(), json!({ "get": status }));
+    let at = in_path("at", "The address of the step, like `review.57.1`");
+    let parameters = [vec![run(), at], writer.query::<WaitQuery>()].concat();
+    let (body, answers) = (writer.schema::<ApprovalRequest>(), waited(writer));
+    let approval = writer.operation("Decide about an approval of a workflow", &parameters, Some(body), answers);
+    paths.insert("/approvals/{run}/{at}".to_owned(), json!({ "post": approval }));
+    let body = json!({ "type": "object", "description": "The keys of the form, or `data` with them" });
+    let answers = waited(writer);
+    let form = writer.operation("Fill in a form of a workflow", &parameters, Some(body), answers);
+    paths.insert("/forms/{run}/{at}/submit".to_owned(), json!({ "post": form }));
+}
+
 /// What the server posts to a `callback_url`.
 fn webhooks(writer: &mut OpenApiWriter) -> Value {
     let post = |events: &[&str], payload: Value| {
@@ -213,8 +246,8 @@ fn webhooks(writer: &mut OpenApiWriter) -> Value {
 }
 
 fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
-    let answers = json!({ "200": writer.json::<LoopList>("The loops by name") });
-    let loops = writer.operation("The loops of the folder", &[], None, answers);
+    let answers = json!({ "200": writer.json::<LoopList>("The loops and workflows by name") });
+    let loops = writer.operation("The loops and workflows of the folder", &[], None, answers);
     paths.insert("/loops".to_owned(), json!({ "get": loops }));
     let list = json!({ "200": { "description": "All diagnostics, as `loopctl check --format json` prints them",
         "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });

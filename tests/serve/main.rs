@@ -53,3 +53,4 @@ mod slow;
 mod steps;
 mod too_much;
 mod who;
+mod workflows;

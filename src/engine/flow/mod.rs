@@ -38,7 +38,7 @@ use crate::program::Program;
 use crate::program::flow::Flow;
 
 pub use outcome::react_output;
-pub use records::records;
+pub use records::{context, records};
 pub use waiting::waiting_steps;
 pub(in crate::engine) use waiting::{calls, due_at_ms};
 

@@ -1,5 +1,7 @@
 //! The record of a workflow: its steps that ended, and those that have not.
 
+use serde_json::{Map, Value};
+
 use super::items::counts_so_far;
 use super::record::{StepRecord, StepStatus};
 use super::state::{Current, StepProgress};
@@ -35,4 +37,12 @@ pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
         }
     }
     records
+}
+
+/// What the steps of a workflow can read now: its input, and the keys that they have written; none for a loop. The keys of
+/// items are not among them.
+pub fn context(state: &State) -> Option<Value> {
+    let mut context = Map::from_iter([("input".to_owned(), state.header.input.clone())]);
+    context.extend(state.flow.as_ref()?.root.keys.clone());
+    Some(Value::Object(context))
 }

@@ -74,17 +74,18 @@ impl WriteRequest for NewRun {
         }
         transaction.leases.ensure(transaction.connection)?;
         let me = transaction.leases.me().unwrap_or_default();
+        let record = self.status_record.as_ref();
         transaction
             .connection
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
-                   session, loop_name, identity, org, callback_url, callback, parent_run_id)
-                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                   session, loop_name, identity, org, callback_url, callback, parent_run_id, termination, due_at_ms)
+                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?
             .execute(params![
                 self.run_id,
                 me,
-                word(&Status::Running),
+                word(&record.map_or(Status::Running, |record| record.status)),
                 self.at_ms,
                 self.session,
                 self.loop_name,
@@ -92,7 +93,9 @@ impl WriteRequest for NewRun {
                 self.org,
                 self.callback_url,
                 self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending)),
-                self.parent_run_id
+                self.parent_run_id,
+                record.and_then(|record| record.termination.as_ref()).and_then(word),
+                record.and_then(|record| record.due_at_ms)
             ])?;
         let row = transaction.connection.last_insert_rowid();
         if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, me))? {

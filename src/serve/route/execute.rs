@@ -25,7 +25,7 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, WaitQuery};
 use crate::serve::run_store::ProgramOfRun;
-use crate::serve::scheduler::Admission;
+use crate::serve::scheduler::{ActiveRun, Admission};
 use crate::serve::view::{is_session, session_in_store};
 use crate::syntax::document;
 
@@ -73,7 +73,19 @@ pub async fn execute(
     let waiting = WaitQuery::of(&uri)?;
     let run_id = request::run_id(&headers, &caller)?;
     app.scheduler.accepts_runs()?;
-    let StartOrder { program, root, mut start } = order(&app, &caller, &body).await?;
+    let order = order(&app, &caller, &body).await?;
+    let (order, admission) = admitted(&app, caller, run_id, order)?;
+    begin(&app, order, admission, &waiting).await
+}
+
+/// Checks what a caller asks of a run that it starts, and whether it may start one now.
+pub(super) fn admitted(
+    app: &App,
+    caller: Caller,
+    run_id: Option<String>,
+    order: StartOrder,
+) -> Result<(StartOrder, Admission), ProblemDetails> {
+    let StartOrder { program, root, mut start } = order;
     if let Some(session) = &start.session {
         if !is_session(session) {
             return Err(ProblemDetails::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
@@ -91,7 +103,7 @@ pub async fn execute(
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     start.run_id = run_id;
     start.org = caller.org;
-    begin(&app, StartOrder { program, root, start }, admission, &waiting).await
+    Ok((StartOrder { program, root, start }, admission))
 }
 
 /// Starts a run that was admitted, and answers as the caller wants to wait.
@@ -101,6 +113,17 @@ pub(super) async fn begin(
     admission: Admission,
     waiting: &WaitQuery,
 ) -> Result<Response, ProblemDetails> {
+    let (run_id, active) = begun(app, order, admission, waiting).await?;
+    answer(app, &run_id, active, waiting).await
+}
+
+/// Starts a run that was admitted: its id, and the run if it is driven here.
+pub(super) async fn begun(
+    app: &Arc<App>,
+    order: StartOrder,
+    admission: Admission,
+    waiting: &WaitQuery,
+) -> Result<(String, Option<Arc<ActiveRun>>), ProblemDetails> {
     let StartOrder { program, root, start } = order;
     let Some(engine) = app.runs.engine(&root).cloned() else {
         return Err(ProblemDetails::new(
@@ -109,7 +132,7 @@ pub(super) async fn begin(
             "the loop's project is not there",
         ));
     };
-    let (run_id, active) = match engine.begin(&program, start).await? {
+    match engine.begin(&program, start).await? {
         Begin::New(started) => {
             let run_id = started.run_id().to_owned();
             let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
@@ -117,11 +140,10 @@ pub(super) async fn begin(
             if let Some(reader) = reader {
                 active.expect_reader(reader);
             }
-            (run_id, Some(active))
+            Ok((run_id, Some(active)))
         }
-        Begin::Same(run_id) => (run_id, None),
-    };
-    answer(app, &run_id, active, waiting).await
+        Begin::Same(run_id) => Ok((run_id, None)),
+    }
 }
 
 async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<StartOrder, ProblemDetails> {

@@ -15,7 +15,9 @@ mod rerun;
 mod resume;
 mod retry;
 mod status;
+mod step_decision;
 mod trace;
+mod workflow;
 
 use std::sync::Arc;
 
@@ -41,6 +43,8 @@ pub use rerun::RerunRequest;
 pub use resume::ResumeRequest;
 pub use retry::RetryRequest;
 pub use status::StatusQuery;
+pub use step_decision::ApprovalRequest;
+pub use workflow::{AcceptedRun, WorkflowRequest, WorkflowStatus};
 
 /// The scopes that may start and cancel runs. The kind of run decides which of the two is needed.
 const START: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose];
@@ -62,6 +66,10 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents/{id}/rerun", guarded(START, post(rerun::rerun)))
         .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
         .route("/agents/{id}", guarded(START, delete(cancel::cancel)))
+        .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], post(workflow::execute)))
+        .route("/runs/{run}/status", guarded(&[TokenScope::Read], get(workflow::status)))
+        .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))
+        .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], post(step_decision::form)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
         .route("/check", guarded(&[TokenScope::Read], post(check::check)))
         .route("/metrics", guarded(&[TokenScope::Read], get(metrics::metrics)))

@@ -83,7 +83,7 @@ pub async fn accepted_answer(app: &App, run_id: &str) -> Result<Response, Proble
     Ok(with_location(json(StatusCode::ACCEPTED, &accepted), run_id))
 }
 
-fn with_location(mut response: Response, run_id: &str) -> Response {
+pub(super) fn with_location(mut response: Response, run_id: &str) -> Response {
     if let Ok(location) = HeaderValue::from_str(&format!("/agents/{run_id}/status")) {
         response.headers_mut().insert(header::LOCATION, location);
     }

@@ -1,0 +1,191 @@
+//! `POST /approvals/{run}/{at}` and `POST /forms/{run}/{at}/submit`: the decision of a human about one step of a
+//! workflow, in the bodies of Hyphen.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::resume::ResumeRequest;
+use super::workflow;
+use crate::drive::engine::Resume;
+use crate::engine::event::DecisionRights;
+use crate::engine::flow::record::StepQuestion;
+use crate::engine::flow::waiting_steps;
+use crate::journal::RunSummary;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
+use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::Owner;
+use crate::serve::request::{self, WaitQuery};
+
+/// The run's id, and the address of the step in it.
+type StepPath = (String, String);
+
+/// The `type` of a step that asks for an approval.
+const APPROVAL: &str = "PbotApproval";
+
+/// A decision about an approval, as older and newer clients of Hyphen write it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRequest {
+    /// Whether it is approved.
+    pub approved: bool,
+    /// What is said with the decision: `@__comment`.
+    #[serde(default)]
+    pub comment: Option<String>,
+    /// The same, under its older name.
+    #[serde(default)]
+    pub comments: Option<String>,
+    /// What `@__approval_data` is, in place of the payload that was shown. It goes with a yes.
+    #[serde(default)]
+    pub data: Option<Map<String, Value>>,
+    /// The hash of the step as it was shown: the decision is refused when it asks something else now.
+    #[serde(default)]
+    pub hash: Option<String>,
+    /// Which pause is decided, from 1: the decision is refused when there is a newer one.
+    #[serde(default)]
+    pub pause: Option<u32>,
+}
+
+impl ApprovalRequest {
+    fn decision(self) -> Result<ResumeRequest, ProblemDetails> {
+        let Self { approved, comment, comments, data, hash, pause } = self;
+        if comment.is_some() && comments.is_some() && comment != comments {
+            let detail = "`comment` and `comments` are two names of one field: write one of them";
+            return Err(ProblemDetails::bad_request(detail));
+        }
+        let (comment, data) = (comment.or(comments), data.filter(|data| !data.is_empty()));
+        let plain = ResumeRequest { hash, pause, ..ResumeRequest::default() };
+        match (approved, data) {
+            (true, None) => Ok(ResumeRequest { approve: Some(true), comment, ..plain }),
+            (true, Some(data)) => Ok(ResumeRequest { edit: Some(Value::Object(data)), comment, ..plain }),
+            (false, None) => Ok(ResumeRequest { deny: Some(true), reason: comment, ..plain }),
+            (false, Some(_)) => {
+                Err(ProblemDetails::bad_request("`data` goes with `\"approved\": true`: with a no, write a `comment`"))
+            }
+        }
+    }
+}
+
+/// A step that somebody decides about.
+struct DecidedStep {
+    run: RunSummary,
+    rights: DecisionRights,
+    at: String,
+}
+
+impl DecidedStep {
+    /// The step that the path names, if the caller may decide about it.
+    async fn find(app: &App, caller: &Caller, path: StepPath) -> Result<Self, ProblemDetails> {
+        let (run_id, at) = path;
+        if at.contains('*') {
+            return Err(ProblemDetails::bad_request("a decision is about one step: name its whole address"));
+        }
+        let run = app.runs.find(caller, &run_id).await?;
+        let rights = caller.rights(&run.loop_name)?;
+        Ok(Self { run, rights, at })
+    }
+
+    /// What waits there; none when nothing does, which the decision then reports.
+    async fn question(&self, app: &App) -> Result<Option<StepQuestion>, ProblemDetails> {
+        let folded = app.runs.folded(&self.run.run_id).await?;
+        Ok(waiting_steps(&folded.state).into_iter().find(|question| question.at == self.at))
+    }
+
+    /// Resumes the run with the decision, and waits for its end unless the query says otherwise.
+    async fn decide(
+        self,
+        app: &Arc<App>,
+        caller: &Caller,
+        decision: ResumeRequest,
+        waiting: &WaitQuery,
+    ) -> Result<Response, ProblemDetails> {
+        let Self { run, rights, at } = self;
+        let run_id = run.run_id.as_str();
+        let decided = ResumeRequest { at: Some(at.clone()), ..decision }.decided(caller.name.clone(), rights)?;
+        app.scheduler.accepts_runs()?;
+        let word = decided.as_ref().map_or("resume", |decided| decided.decision.kind().word());
+        let resume = Resume { decided, ..Resume::default() };
+        let reader = waiting.deltas.then(|| app.scheduler.readers.join(run_id));
+        let active = app.scheduler.decide(&run, resume, None, &Owner::from(caller)).await?;
+        if let Some(reader) = reader {
+            active.expect_reader(reader);
+        }
+        tracing::info!(run_id, at, decision = word, by = caller.name.as_deref(), "decided");
+        workflow::answer(app, run_id, Some(active), waiting).await
+    }
+}
+
+/// Decides about an approval.
+pub async fn approval(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(path): Path<StepPath>,
+    uri: Uri,
+    body: Bytes,
+) -> Result<Response, ProblemDetails> {
+    let waiting = WaitQuery::of(&uri)?;
+    let step = DecidedStep::find(&app, &caller, path).await?;
+    let decision = request::body::<ApprovalRequest>(&body)?.decision()?;
+    if decision.edit.is_some() && step.question(&app).await?.is_some_and(|question| question.action != APPROVAL) {
+        let detail = format!(
+            "`data` is for a step of type `{APPROVAL}`. To call an action with another input, send `edit` with `at` to \
+             POST /agents/{}/resume",
+            step.run.run_id
+        );
+        return Err(ProblemDetails::bad_request(detail));
+    }
+    step.decide(&app, &caller, decision, &waiting).await
+}
+
+/// Fills in a form.
+pub async fn form(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(path): Path<StepPath>,
+    uri: Uri,
+    body: Bytes,
+) -> Result<Response, ProblemDetails> {
+    let waiting = WaitQuery::of(&uri)?;
+    let step = DecidedStep::find(&app, &caller, path).await?;
+    let values: Map<String, Value> = request::body(&body)?;
+    let keys = step.question(&app).await?.map(|question| question.expected_keys).unwrap_or_default();
+    let decision = ResumeRequest { answer: Some(filled_in(values, &keys).to_string()), ..ResumeRequest::default() };
+    step.decide(&app, &caller, decision, &waiting).await
+}
+
+/// What was filled in: the body itself, or its only member `data`, unless that is the one key of the form.
+fn filled_in(mut values: Map<String, Value>, keys: &[String]) -> Value {
+    let is_key = matches!(keys, [only] if only == "data");
+    match values.get("data") {
+        Some(Value::Object(_)) if values.len() == 1 && !is_key => values.remove("data").unwrap_or_default(),
+        _ => Value::Object(values),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_form_is_its_body_or_its_data() {
+        let filled = |body: Value, keys: &[&str]| {
+            let Value::Object(body) = body else { panic!("an object") };
+            filled_in(body, &keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(filled(json!({ "a": 1 }), &["a"]), json!({ "a": 1 }));
+        assert_eq!(filled(json!({ "data": { "a": 1 } }), &["a"]), json!({ "a": 1 }));
+        assert_eq!(filled(json!({ "data": { "a": 1 } }), &["data"]), json!({ "data": { "a": 1 } }));
+        assert_eq!(filled(json!({ "data": 1 }), &["a"]), json!({ "data": 1 }));
+        assert_eq!(filled(json!({ "data": {}, "a": 1 }), &["a"]), json!({ "data": {}, "a": 1 }));
+    }
+}
