@@ -20,7 +20,7 @@ use crate::language::tool::ActionTool;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::condition::CompiledCondition;
 use crate::program::flow::{
-    ApprovalStep, CallStep, Flow, FlowOutput, FlowStep, Foreach, FormStep, ReactStep, StepAction, fields,
+    ApprovalStep, CallStep, Flow, FlowOutput, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction, fields,
 };
 use crate::program::reference::{Field, as_path};
 use crate::program::schema::Schema;
@@ -67,6 +67,7 @@ pub(super) fn lower(
                 condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
                 steps: lowering.list("/definition/actions", &definition.actions)?,
                 output: output.map(FlowOutput::Field),
+                schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
             }
         }
         DocumentKind::Loop => {
@@ -133,7 +134,7 @@ impl FlowLowering<'_, '_> {
             output_key: None,
             action: StepAction::Foreach(Box::new(self.foreach("/properties", foreach)?)),
         };
-        Some(Flow { condition: None, steps: vec![step], output: Some(output) })
+        Some(Flow { condition: None, steps: vec![step], output: Some(output), schedule: None })
     }
 
     fn list(&mut self, pointer: &str, steps: &[Step]) -> Option<Vec<FlowStep>> {

@@ -7,9 +7,11 @@ use serde_json::{Map, Value};
 use super::condition::CompiledCondition;
 use super::reference::Field;
 use super::template::Template;
+use super::timetable::Timetable;
 use super::{Program, Tool};
 use crate::language::foreach::{FailureStrategy, OnItemPause};
 use crate::language::react::Budget;
+use crate::language::workflow::Schedule;
 
 /// The deepest nesting of loops of mode `foreach`.
 pub const MAX_LOOPS: usize = 3;
@@ -25,6 +27,32 @@ pub struct Flow {
     pub steps: Vec<FlowStep>,
     /// What a run answers; none is all keys that its steps wrote.
     pub output: Option<FlowOutput>,
+    /// When a server starts runs of it by itself.
+    pub schedule: Option<FlowSchedule>,
+}
+
+/// When a server starts runs of a workflow, and with which input.
+#[derive(Debug)]
+pub struct FlowSchedule {
+    /// The times.
+    pub timetable: Timetable,
+    /// The input of each run.
+    pub input: Map<String, Value>,
+    /// How often, as written.
+    pub every: String,
+    /// The time of the day, as written.
+    pub at: Option<String>,
+    /// The time zone, as written.
+    pub timezone: Option<String>,
+}
+
+impl FlowSchedule {
+    /// The schedule of a workflow; none when it says no time, which `check` reports.
+    pub fn of(written: &Schedule) -> Option<Self> {
+        let timetable = Timetable::of(written)?;
+        let Schedule { every, at, timezone, input } = written.clone();
+        Some(Self { timetable, input: input.unwrap_or_default(), every, at, timezone })
+    }
 }
 
 /// What a run answers.

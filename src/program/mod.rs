@@ -13,6 +13,7 @@ pub mod schema;
 pub mod step_context;
 pub mod table;
 pub mod template;
+pub mod timetable;
 pub mod tool_names;
 pub mod turn_schema;
 

@@ -19,6 +19,7 @@ mod quotas;
 mod request;
 pub mod route;
 pub mod run_store;
+pub mod scheduled;
 pub mod scheduler;
 mod server;
 mod service;

@@ -12,6 +12,8 @@ use super::connections::Connections;
 use super::folder::Folder;
 use super::middleware::HostNames;
 use super::route;
+use super::scheduled::ScheduledStarts;
+use crate::drive::clock;
 use crate::drive::requirements;
 use crate::drive::secret::Vault;
 use crate::journal::{Journal, StoreFault};
@@ -149,7 +151,7 @@ impl Service {
     }
 
     /// Resumes the runs that were in progress when the process ended, resumes waiting runs from now on when an approval
-    /// expires in them, and posts the pauses and results that are not delivered
+    /// expires in them, starts the runs of schedules, and posts the pauses and results that are not delivered
     /// yet. Runs that another process drives are left alone.
     ///
     /// # Errors
@@ -157,6 +159,7 @@ impl Service {
     pub async fn recover(&self) -> Result<(), StoreFault> {
         self.app.scheduler.recover_all().await?;
         self.app.scheduler.watch_due();
+        ScheduledStarts::since(clock::wall_ms()).watch(&self.app, clock::wall_ms);
         self.app.callbacks.recover_all().await
     }
 

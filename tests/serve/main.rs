@@ -47,6 +47,7 @@ mod required_secrets;
 mod reruns;
 #[cfg(unix)]
 mod restart;
+mod schedules;
 mod shares;
 #[cfg(unix)]
 mod slow;

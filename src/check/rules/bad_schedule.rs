@@ -1,7 +1,11 @@
 //! A workflow's schedule that says no time.
 
+use serde_json::Value;
+
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::program::bind;
+use crate::program::timetable::{minutes, time_of_day, zone, zone_names};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::quoted;
 
@@ -43,7 +47,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let Some(schedule) = subject.document().value.pointer(AT) else { return };
-    let text = |name: &str| schedule.get(name).and_then(serde_json::Value::as_str);
+    let text = |name: &str| schedule.get(name).and_then(Value::as_str);
     let mut report = |name: &str, message: String, help: &str, meant: Option<String>| {
         let pointer = format!("{AT}/{name}");
         if subject.is_faulty(&pointer) {
@@ -60,13 +64,31 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let message = format!("{} is no interval", quoted(every));
         report("every", message, "a number with `m`, `h` or `d`: `30m`, `6h`, `1d`", interval(every));
     }
-    if let Some(at) = text("at").filter(|at| !is_time(at)) {
+    if let Some(at) = text("at").filter(|at| time_of_day(at).is_none()) {
         let message = format!("{} is no time of the day", quoted(at));
         report("at", message, "`HH:MM` of 24 hours: `06:00`, `18:30`", time(at));
     }
-    if let Some(zone) = text("timezone").filter(|zone| !may_be_zone(zone)) {
-        let message = format!("{} is no name of a time zone", quoted(zone));
-        report("timezone", message, "the IANA name of the zone: `Europe/Berlin`, `America/New_York`, `UTC`", None);
+    if let Some(name) = text("timezone").filter(|name| zone(name).is_none()) {
+        let message = format!("{} is no name of a time zone", quoted(name));
+        let names = zone_names();
+        let same = names.iter().find(|known| known.eq_ignore_ascii_case(name));
+        let near = nearest(name, names.iter().map(String::as_str)).filter(|_| same.is_none());
+        let usual = "the IANA name of the zone: `Europe/Berlin`, `America/New_York`, `UTC`";
+        let help = near.map_or_else(|| usual.to_owned(), |near| format!("did you mean `{near}`?"));
+        report("timezone", message, &help, same.cloned());
+    }
+    if let Some(fault) = input_fault(subject, schedule) {
+        let (name, what) = match schedule.get("input") {
+            Some(_) => ("input", "the workflow does not accept this input"),
+            None => ("every", "the workflow does not accept the input `{}` of its scheduled runs"),
+        };
+        let message = format!("{what}: {fault}");
+        report(
+            name,
+            message,
+            "write `\"input\": {...}` beside `every`, as the `input` of the workflow describes it",
+            None,
+        );
     }
     let short = every.and_then(minutes).is_some_and(|minutes| minutes < 24 * 60);
     if short && text("at").is_some() {
@@ -77,17 +99,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The minutes of an interval.
-fn minutes(every: &str) -> Option<u64> {
-    let (number, unit) = every.split_at_checked(every.len().checked_sub(1)?)?;
-    let factor = match unit {
-        "m" => 1,
-        "h" => 60,
-        "d" => 24 * 60,
-        _ => return None,
-    };
-    let number: u64 = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
-    number.checked_mul(factor).filter(|minutes| *minutes > 0)
+/// Why every run that the schedule starts would be refused.
+fn input_fault(subject: &Subject<'_>, schedule: &Value) -> Option<String> {
+    let program = subject.program()?;
+    let input = schedule.get("input").unwrap_or(&Value::Null);
+    let faults = bind(program, input, "1970-01-05T00:00:00.000Z", "run").err()?;
+    faults.into_iter().next().map(|fault| fault.message)
 }
 
 /// The interval that is meant by another spelling: `daily`, `5 minutes`, `3600s`, and a number of milliseconds.
@@ -116,12 +133,6 @@ fn interval(every: &str) -> Option<String> {
     Some(format!("{count}{letter}")).filter(|meant| minutes(meant).is_some())
 }
 
-fn is_time(at: &str) -> bool {
-    let Some((hours, minutes)) = at.split_once(':') else { return false };
-    let number = |text: &str, most: u8| text.len() == 2 && text.parse::<u8>().is_ok_and(|number| number <= most);
-    number(hours, 23) && number(minutes, 59)
-}
-
 /// The time that is meant by `6:00`, `06:00:00` or `6:30 PM`.
 fn time(at: &str) -> Option<String> {
     let text = at.trim().to_ascii_uppercase();
@@ -143,20 +154,5 @@ fn time(at: &str) -> Option<String> {
         Some(half) => hours % 12 + half,
         None => hours,
     };
-    Some(format!("{hours:02}:{minutes:02}")).filter(|meant| is_time(meant))
-}
-
-/// Whether a text has the form of a zone's name. Which zones there are, the system knows.
-fn may_be_zone(zone: &str) -> bool {
-    const ALONE: [&str; 16] = [
-        "UTC", "GMT", "UCT", "EST", "MST", "HST", "CET", "MET", "EET", "WET", "PRC", "ROC", "ROK", "EST5EDT",
-        "CST6CDT", "PST8PDT",
-    ];
-    let sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+');
-    let named = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.chars().all(sign);
-    match zone.split_once('/') {
-        Some((area, place)) => named(area) && place.split('/').all(named),
-        // Some zones have the name of a country, like `Japan`; of the abbreviations there are these alone.
-        None => ALONE.contains(&zone) || (named(zone) && zone.chars().any(|c| c.is_ascii_lowercase())),
-    }
+    Some(format!("{hours:02}:{minutes:02}")).filter(|meant| time_of_day(meant).is_some())
 }

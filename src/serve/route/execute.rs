@@ -56,7 +56,7 @@ pub struct LoopRequest {
 }
 
 /// What to run, and the folder of its project.
-pub(super) struct StartOrder {
+pub(in crate::serve) struct StartOrder {
     pub program: Arc<Program>,
     pub root: PathBuf,
     pub start: Start,
@@ -118,7 +118,7 @@ pub(super) async fn begin(
 }
 
 /// Starts a run that was admitted: its id, and the run if it is driven here.
-pub(super) async fn begun(
+pub(in crate::serve) async fn begun(
     app: &Arc<App>,
     order: StartOrder,
     admission: Admission,

@@ -9,9 +9,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::drive::clock;
+use crate::program::flow::FlowSchedule;
 use crate::serve::app::App;
 use crate::serve::folder::{ServedKind, ServedLoop};
 use crate::serve::request::json;
+use crate::trace::units::rfc3339;
 
 /// The loops and workflows of the folder.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -35,6 +38,33 @@ pub struct LoopRow {
     pub input: Option<Value>,
     /// The tools that its model may call, or its steps.
     pub tools: Vec<String>,
+    /// When the server starts it by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleRow>,
+}
+
+/// When the server starts a workflow by itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ScheduleRow {
+    /// How often.
+    pub every: String,
+    /// The time of the day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The time zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// Its next time, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl From<&FlowSchedule> for ScheduleRow {
+    fn from(schedule: &FlowSchedule) -> Self {
+        let FlowSchedule { every, at, timezone, timetable, .. } = schedule;
+        let next = timetable.next(clock::wall_ms()).map(rfc3339);
+        Self { every: every.clone(), at: at.clone(), timezone: timezone.clone(), next }
+    }
 }
 
 /// The loops that can be started.
@@ -45,6 +75,7 @@ pub async fn loops(State(app): State<Arc<App>>) -> Response {
         description: offered.program.description.clone(),
         input: offered.program.input.as_ref().map(|schema| schema.source().clone()),
         tools: offered.program.all_tools().into_iter().map(|tool| tool.name.clone()).collect(),
+        schedule: offered.program.flow.as_ref().and_then(|flow| flow.schedule.as_ref()).map(ScheduleRow::from),
     };
     json(StatusCode::OK, &LoopList { loops: app.folder.loops.iter().map(row).collect() })
 }
