@@ -72,23 +72,15 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let message = format!("{} is no name of a time zone", quoted(name));
         let names = zone_names();
         let same = names.iter().find(|known| known.eq_ignore_ascii_case(name));
-        let near = nearest(name, names.iter().map(String::as_str)).filter(|_| same.is_none());
+        let near = nearest(name, names.iter().map(String::as_str)).filter(|_| same.is_none() && name.contains('/'));
         let usual = "the IANA name of the zone: `Europe/Berlin`, `America/New_York`, `UTC`";
         let help = near.map_or_else(|| usual.to_owned(), |near| format!("did you mean `{near}`?"));
         report("timezone", message, &help, same.cloned());
     }
     if let Some(fault) = input_fault(subject, schedule) {
-        let (name, what) = match schedule.get("input") {
-            Some(_) => ("input", "the workflow does not accept this input"),
-            None => ("every", "the workflow does not accept the input `{}` of its scheduled runs"),
-        };
-        let message = format!("{what}: {fault}");
-        report(
-            name,
-            message,
-            "write `\"input\": {...}` beside `every`, as the `input` of the workflow describes it",
-            None,
-        );
+        let name = if schedule.get("input").is_some() { "input" } else { "every" };
+        let help = "write `\"input\": {...}` beside `every`, as the `input` of the workflow describes it";
+        report(name, format!("every scheduled run would be refused: {fault}"), help, None);
     }
     let short = every.and_then(minutes).is_some_and(|minutes| minutes < 24 * 60);
     if short && text("at").is_some() {

@@ -16,7 +16,7 @@ use super::resume::ResumeRequest;
 use super::workflow;
 use crate::drive::engine::Resume;
 use crate::engine::event::DecisionRights;
-use crate::engine::flow::record::StepQuestion;
+use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::waiting_steps;
 use crate::journal::RunSummary;
 use crate::serve::app::App;
