@@ -1,3 +1,5 @@
+//! Times of schedules in zones that shift: none is lost, none comes twice.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,12 +70,11 @@ pub async fn execute(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
-    headers: HeaderMap,
-    uri: Uri,
+    parts: Parts,
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
-    let waiting = WaitQuery::of(&uri)?;
-    let run_id = request::run_id(&headers, &caller)?;
+    let waiting = WaitQuery::of(&parts.uri)?;
+    let run_id = request::run_id(&parts.headers, &caller)?;
     app.scheduler.accepts_runs()?;
     let order = order(&app, &name, request::body(&body)?)?;
     let (order, admission) = admitted(&app, caller, run_id, order)?;
