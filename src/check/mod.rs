@@ -7,6 +7,7 @@ mod cursor;
 pub mod detect;
 mod estimate;
 pub mod fix;
+mod key_flow;
 mod model;
 mod rules;
 mod secret_spelling;
@@ -14,6 +15,7 @@ mod sent_text;
 mod settings;
 mod shell;
 mod sql;
+mod step_tree;
 mod steps;
 mod subject;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The settings of a step or of a registered action, as they are written.
 
+mod approval;
+mod foreach;
 mod matcher;
 mod table;
 
@@ -10,6 +12,8 @@ use super::{Cursor, Rule, Subject, Used};
 use crate::compile::steps::KnownValue;
 use crate::diagnostic::Diagnostic;
 
+pub(super) use approval::approvals;
+pub(super) use foreach::{foreach, foreach_names, is_given};
 pub(super) use matcher::matcher;
 pub(super) use table::table;
 

@@ -16,7 +16,7 @@ pub(super) struct WrittenStep<'a> {
     pub written: &'a Value,
 }
 
-impl WrittenStep<'_> {
+impl<'a> WrittenStep<'a> {
     /// The JSON pointer of a property.
     pub fn property(&self, name: &str) -> String {
         format!("{}/properties/{}", self.at, crate::syntax::token(name))
@@ -29,12 +29,67 @@ impl WrittenStep<'_> {
         !subject.is_whole() || errors.any(|fault| fault.path.starts_with(&properties))
     }
 
+    /// Whether it is a loop of mode `foreach`.
+    pub fn is_foreach(&self) -> bool {
+        self.kind == "loop" && self.properties.get("mode").is_some_and(|mode| mode == "foreach")
+    }
+
+    /// The condition of its filter.
+    pub fn filter(&self) -> Option<&'a Value> {
+        self.written.get("filter")?.get("condition")
+    }
+
+    /// A property that is a text.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.properties.get(name)?.as_str()
+    }
+
+    /// How many items of the loop are worked on at a time.
+    pub fn concurrency(&self) -> u64 {
+        self.properties.get("max_concurrency").and_then(Value::as_u64).unwrap_or(1)
+    }
+
+    /// All keys that it writes when it runs, those of its action too.
+    pub fn writes(&self, subject: &Subject<'a>) -> Vec<String> {
+        let own = self.written.get("outputKey").and_then(Value::as_str);
+        let mut keys: Vec<&str> = own.into_iter().collect();
+        let is_true = |name: &str| self.properties.get(name) == Some(&Value::Bool(true));
+        match self.kind {
+            "matcher" => {
+                let lists = [
+                    ("outputMatched", "matched"),
+                    ("outputUnmatchedLeft", "unmatchedLeft"),
+                    ("outputUnmatchedRight", "unmatchedRight"),
+                ];
+                keys.extend(lists.map(|(name, default)| self.text(name).unwrap_or(default)));
+            }
+            "PbotApproval" => keys.extend(["__approved", "__approval_data", "__comment"]),
+            "PbotForm" => {
+                let asked = self.properties.get("expected_keys").and_then(Value::as_array);
+                keys.extend(asked.into_iter().flatten().filter_map(Value::as_str));
+            }
+            "loop" if self.is_foreach() => {
+                keys.extend(self.text("result_key").filter(|_| is_true("collect_results")));
+                keys.extend(self.text("summary_key"));
+            }
+            "loop" => keys.extend(self.text("result_key")),
+            "custom-table" => {}
+            action if own.is_none() => {
+                let used = subject.actions().iter().find(|used| used.name() == action);
+                let of_action = used.and_then(|used| used.written().get("outputKey")?.as_str());
+                keys.push(of_action.unwrap_or(self.kind));
+            }
+            _ => {}
+        }
+        keys.into_iter().map(|key| key.trim_start_matches('@').to_owned()).collect()
+    }
+
     /// The keys that it writes, beside those of its action, each with its JSON pointer. Those of a loop of mode `react`
     /// are judged with the loop.
     pub fn keys(&self) -> Vec<(String, &str)> {
         let names: &[&str] = match self.kind {
             "matcher" => &["outputMatched", "outputUnmatchedLeft", "outputUnmatchedRight"],
-            "loop" if self.properties.get("mode").is_some_and(|mode| mode == "foreach") => &["result_key"],
+            "loop" if self.is_foreach() => &["result_key", "summary_key"],
             _ => &[],
         };
         let inner = names.iter().filter_map(|name| Some((self.property(name), self.properties.get(*name)?.as_str()?)));

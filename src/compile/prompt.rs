@@ -144,9 +144,13 @@ pub(super) fn unknown(
         if known.written.is_open() {
             return None;
         }
+        let decided = ["approved", "_approved", "approval", "is_approved", "approve", "rejected"].contains(&first);
         let approval = ["__approved", "__approval_data", "__comment"].contains(&first);
         let (help, meant) = if approval {
             ("a step of type `PbotApproval` writes it: put one before this step".to_owned(), None)
+        } else if decided && known.written.has("__approved") {
+            let meant = (variable.path.len() == 1 && first != "rejected").then(|| "__approved".to_owned());
+            ("what a human decided is `@__approved`, which is true or false".to_owned(), meant)
         } else if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
             (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
         } else if let Some(near) = effort.nearest(first, known.names()) {
@@ -179,10 +183,10 @@ pub(super) fn unknown(
             if let Some(more) = inputs.names.len().checked_sub(LISTED).filter(|more| *more > 0) {
                 shown.push(format!("{more} more"));
             }
-            (format!("the loop's `input` takes {}", shown.join(", ")), None)
+            (format!("the {}'s `input` takes {}", inputs.of, shown.join(", ")), None)
         }
     };
-    Some(UnknownVariable { message: format!("the loop's `input` has no `{second}`"), help, meant })
+    Some(UnknownVariable { message: format!("the {}'s `input` has no `{second}`", inputs.of), help, meant })
 }
 
 /// The fault of a variable.
@@ -202,17 +206,20 @@ pub(super) struct Inputs {
     closed: bool,
     /// Whether a schema lists the names; otherwise they come from the document's own input.
     declared: bool,
+    /// What it is the input of.
+    of: &'static str,
 }
 
 impl Inputs {
     pub(super) fn of(document: &Document) -> Option<Self> {
         let input = document.value.get("input")?;
-        if document.kind != Some(DocumentKind::Loop) {
+        if !matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow)) {
             let names = input.as_object()?.keys().cloned().collect();
-            return Some(Self { names, closed: false, declared: false });
+            return Some(Self { names, closed: false, declared: false, of: "request" });
         }
         let names = input.get("properties")?.as_object()?.keys().cloned().collect();
+        let of = if document.kind == Some(DocumentKind::Loop) { "loop" } else { "workflow" };
         let only_these = input.get("additionalProperties") == Some(&Value::Bool(false));
-        Some(Self { names, closed: only_these && input.get("patternProperties").is_none(), declared: true })
+        Some(Self { names, closed: only_these && input.get("patternProperties").is_none(), declared: true, of })
     }
 }

@@ -26,6 +26,7 @@ const TEXT: Need = Need { types: JsonTypes::TEXT, called: "looks into a text, it
 const PATTERN: Need = Need { types: JsonTypes::TEXT, called: "takes a regular expression as its second operand" };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    super::unsure_operand::check(subject, found);
     each_operator(subject, &mut |whole, condition| {
         let before = found.len();
         let literals = condition.operands.iter().filter(|operand| operand.form == OperandForm::Literal).count();

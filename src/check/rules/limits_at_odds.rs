@@ -16,6 +16,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     found.extend(subject.react(&["budget", "max_tokens", "model"]).and_then(|react| reply(subject, react)));
     found.extend(subject.react(&["retry", "timeout_ms"]).and_then(|react| wait(subject, react)));
     shares(subject, found);
+    super::flow_limits::check(subject, found);
 }
 
 /// `keep_last` keeps more messages than `max_messages` allows.

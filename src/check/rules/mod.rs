@@ -22,6 +22,7 @@ mod empty_budget;
 mod empty_range;
 mod filled_variable;
 mod fixed_temperature;
+mod flow_limits;
 mod folder_outside;
 mod hidden_result;
 mod hints_without_room;
@@ -29,6 +30,7 @@ mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
 mod idle_approval;
+mod item_key;
 mod key_in_the_clear;
 mod limits_at_odds;
 mod missing_script;
@@ -69,6 +71,7 @@ mod unknown_required_tool;
 mod unknown_secret;
 mod unreached_limit;
 mod unsent_schema;
+mod unsure_operand;
 mod unused_action;
 mod unused_hint;
 mod written_key;
@@ -142,6 +145,7 @@ pub const RULES: &[Rule] = &[
     bad_public_url::RULE,
     no_member::RULE,
     object_in_address::RULE,
+    item_key::RULE,
     unreached_limit::RULE,
     unknown_required_tool::RULE,
     needs_responses::RULE,

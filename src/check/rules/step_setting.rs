@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::check::settings::{WrittenSettings, matcher, table};
+use crate::check::key_flow::follow;
+use crate::check::settings::{WrittenSettings, approvals, foreach, foreach_names, is_given, matcher, table};
+use crate::check::step_tree::tree;
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::program::reference::as_path;
@@ -16,9 +17,6 @@ use crate::syntax::quoted;
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::STEP_SETTING, check };
 
-/// The names that each step has without another step.
-const GIVEN: [&str; 4] = ["input", "now", "__run_id", "__step"];
-
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for step in steps(subject) {
         let judge = StepJudge { settings: WrittenSettings::of_step(&RULE, subject, &step), step: &step };
@@ -26,10 +24,17 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             "matcher" => matcher(&judge.settings, found),
             "custom-table" => table(&judge.settings, found),
             "PbotForm" => judge.form(found),
-            "loop" if judge.settings.text("mode") == Some("foreach") => judge.foreach(found),
+            "loop" if step.is_foreach() => foreach(&judge.settings, &step, found),
             _ => {}
         }
     }
+    let nodes = tree(subject);
+    follow(subject, &nodes, &mut |node, keys| {
+        if node.step.is_foreach() {
+            foreach_names(&WrittenSettings::of_step(&RULE, subject, &node.step), node, keys, found);
+        }
+    });
+    approvals(&RULE, subject, &nodes, found);
     for used in subject.actions() {
         if let Action::Matcher(_) = used.action {
             matcher(&WrittenSettings::of_action(&RULE, subject, used), found);
@@ -55,7 +60,7 @@ impl StepJudge<'_, '_> {
             let Some(key) = key.as_str() else { continue };
             let at = format!("{}/{index}", self.step.property("expected_keys"));
             let bare = key.trim_start_matches('@');
-            let (message, help) = if GIVEN.contains(&bare) {
+            let (message, help) = if is_given(bare) {
                 (
                     format!("`@{bare}` is the run's own: what the form asks for could never be read"),
                     "give it another name",
@@ -80,37 +85,6 @@ impl StepJudge<'_, '_> {
             let fault = self.settings.at("reminder_intervals", "a reminder comes when the form has expired".to_owned());
             let fault = fault.map(|fault| fault.help("both are in seconds from the making of the form"));
             found.extend(fault.map(|fault| Diagnostic { severity: Severity::Warning, ..fault }));
-        }
-    }
-
-    fn foreach(&self, found: &mut Vec<Diagnostic>) {
-        if let Some(name) = self.settings.text("item_variable_name").filter(|name| GIVEN.contains(name)) {
-            let fault = self
-                .settings
-                .at("item_variable_name", format!("`@{name}` is the run's own: the item could never be read"));
-            found.extend(fault.map(|fault| fault.help("name the item for what it is: `invoice`")));
-        }
-        let collects = self.settings.get("collect_results") == Some(&Value::Bool(true));
-        let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };
-        if collects && self.settings.get("result_key").is_none() && self.step.written.get("outputKey").is_none() {
-            let message = "the results are collected, and no `result_key` says under which name they are read";
-            let fault = self.settings.at("collect_results", message.to_owned());
-            found.extend(fault.map(|fault| warn(fault.help("add `result_key`"))));
-        }
-        if self.settings.get("result_key").is_some() && !collects && self.settings.get("collect_results").is_some() {
-            let message = "nothing is kept under `result_key`: `collect_results` is false";
-            let fault = self.settings.at("result_key", message.to_owned());
-            found.extend(fault.map(|fault| warn(fault.help("write `\"collect_results\": true`, or take the key out"))));
-        }
-        let items = self.settings.subject.compiled.steps.known.get(&self.step.property("items_path"));
-        let texts_or_lists = JsonTypes::LIST.or(JsonTypes::TEXT);
-        if let Some(known) = items.filter(|known| !known.types.meets(texts_or_lists)) {
-            let path = self.settings.text("items_path").unwrap_or_default();
-            let fault = self.settings.at(
-                "items_path",
-                format!("`{path}` is {}, and no list whose items could be taken", known.types.called()),
-            );
-            found.extend(fault.map(|fault| fault.help("name the path of a list")));
         }
     }
 }

@@ -65,6 +65,7 @@ pub const PLACES: &[&str] = &[
     "L149 loopctl.json:4:19 /serve/public_url: \"loops.example.com\"",
     "L154 loop.json:51:64 /properties/objective: qty",
     "L155 loop.json:8:49 /actions/0/url: ticket",
+    "L157 loop.json:16:82 /definition/actions/1/properties/request_payload/reasons: reason",
     "L160 loop.json:17:25 /properties/retry/for_ms: 600000",
     "L161 loop.json:16:36 /properties/require_tool_before_answer/0: \"lookup_tickets\"",
     "L170 loop.json:17:14 /properties/model: \"main\"",

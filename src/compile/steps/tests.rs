@@ -46,7 +46,7 @@ fn what_each_kind_of_step_writes_is_known_after_it() {
         (
             r#"{"type": "loop", "properties": {"mode": "foreach", "items_path": "@input.all", "item_variable_name": "one",
             "actions_to_execute": [{"type": "lookup", "properties": {"id": "@one.id"}, "outputKey": "inner"}],
-            "result_key": "every"}}"#,
+            "collect_results": true, "result_key": "every"}}"#,
             "every",
         ),
     ] {

@@ -14,6 +14,7 @@ use crate::compile::link::Linker;
 use crate::compile::tool;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::StepContext;
+use crate::program::flow::MAX_LOOPS;
 use crate::program::reference::{Field, as_path, each_text};
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
@@ -30,7 +31,7 @@ pub(in crate::compile) fn walk<'a>(
     faults: &mut Vec<Diagnostic>,
 ) -> Steps {
     let inputs = Inputs::of(main);
-    let mut walk = Walk { calls, around, main, declare, inputs, faults, steps: Steps::default(), count: 0 };
+    let mut walk = Walk { calls, around, main, declare, inputs, faults, steps: Steps::default(), count: 0, loops: 0 };
     let roots = roots(main);
     let mut context = Context::first();
     let at = |pointer: &str| main.value.pointer(pointer);
@@ -52,6 +53,9 @@ pub(in crate::compile) fn walk<'a>(
     if let Some(pointer) = roots.list {
         walk.list(pointer, at(pointer), &mut context);
     }
+    if let Some(output) = at("/definition/output").filter(|_| main.kind == Some(DocumentKind::Workflow)) {
+        walk.values("/definition/output", output, &context);
+    }
     if let Some(pointer) = roots.lone
         && let Some(step) = at(pointer).filter(|step| step.is_object())
     {
@@ -69,6 +73,8 @@ struct Walk<'w, 'a, 't> {
     faults: &'w mut Vec<Diagnostic>,
     steps: Steps,
     count: usize,
+    /// How many loops of mode `foreach` are around the present step.
+    loops: usize,
 }
 
 impl<'a> Walk<'_, 'a, '_> {
@@ -159,7 +165,13 @@ impl<'a> Walk<'_, 'a, '_> {
     fn foreach(&mut self, at: &str, properties: &'a Value, context: &mut Context) {
         let text = |name: &str| properties.get(name).and_then(Value::as_str);
         if let Some(path) = text("items_path") {
-            self.items_path(&format!("{at}/items_path"), path, context);
+            self.path(&format!("{at}/items_path"), path, context);
+        }
+        self.loops += 1;
+        if self.loops == MAX_LOOPS + 1 {
+            let message = format!("loops of mode `foreach` are at most {MAX_LOOPS} deep; this one is deeper");
+            let fault = Diagnostic::error(codes::LOOPS_TOO_DEEP, message, at, self.main.tree.key_place(at));
+            self.faults.push(fault.help("let a step before gather what the inner loop needs, and go through one list"));
         }
         let mut inside = context.clone();
         let items = text("items_path").and_then(as_path);
@@ -178,35 +190,44 @@ impl<'a> Walk<'_, 'a, '_> {
             }
         }
         self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
+        self.loops -= 1;
+        if let Some(path) = text("collect") {
+            self.path(&format!("{at}/collect"), path, &inside);
+        }
         let mut but = vec!["item", "__index", "__count", name];
         but.retain(|name| !context.has(name));
         context.join(&inside, &but);
-        match text("result_key") {
-            Some(key) if properties.get("collect_results") == Some(&Value::Bool(true)) => {
-                context.add_value(key, known::list());
-            }
-            Some(key) => context.add(key),
-            None => {}
+        match (text("result_key"), properties.get("collect_results")) {
+            // Nothing is gathered, and nothing kept under the key.
+            (None, _) | (Some(_), None | Some(Value::Null | Value::Bool(false))) => {}
+            (Some(key), Some(Value::Bool(true))) => context.add_value(key, known::list()),
+            (Some(key), Some(_)) => context.add(key),
         }
         if let Some(key) = text("summary_key") {
             context.add_value(key, known::counts());
         }
     }
 
-    fn items_path(&mut self, at: &str, path: &str, context: &Context) {
+    /// A setting that must be an `@path`.
+    fn path(&mut self, at: &str, path: &str, context: &Context) {
         if as_path(path).is_some() {
             return self.text(at, path, context);
         }
-        if path.is_empty() {
+        // The schema reports an empty `items_path`.
+        if path.is_empty() && !at.ends_with("/collect") {
             return;
         }
-        let message = format!("`items_path` must be an `@path`; the text {} was given", quoted(path));
+        let (name, example) = match at.ends_with("/collect") {
+            true => ("collect", "it names what is gathered of an item: `@finding.answer`"),
+            false => ("items_path", "it names the list whose items are taken: `@input.customers`"),
+        };
+        let message = format!("`{name}` must be an `@path`; the text {} was given", quoted(path));
         let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, self.main.tree.place(at));
         let bare = path.trim().trim_start_matches('{').trim_end_matches('}').trim();
         let meant = format!("@{bare}");
         self.faults.push(match as_path(&meant) {
             Some(_) => fault.help("a path begins with `@`").suggest(quoted(&meant)),
-            None => fault.help("it names the list whose items are taken: `@input.customers`"),
+            None => fault.help(example),
         });
     }
 
@@ -281,7 +302,8 @@ impl<'a> Walk<'_, 'a, '_> {
 
     /// The schema of the run's input.
     fn input(&self) -> Option<&'a Value> {
-        self.main.value.get("input").filter(|_| self.main.kind == Some(DocumentKind::Loop))
+        let declares = matches!(self.main.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
+        self.main.value.get("input").filter(|_| declares)
     }
 
     /// The schema of the value at a path.

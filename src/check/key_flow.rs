@@ -1,0 +1,245 @@
+//! Which keys there are when a step becomes due: those that are certain, those whose step may have been skipped, and
+//! those of the items of a loop.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::Subject;
+use super::step_tree::StepNode;
+use crate::program::reference::{as_path, each_text};
+
+/// The most keys that are followed. Of the others nothing is said.
+const MAX_KEYS: usize = 1_000;
+/// The most facts that are kept of conditions. Where there are more, nothing is said.
+pub(super) const MAX_FACTS: usize = 32;
+
+/// A condition that was evaluated before, and whether it held.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Fact<'a> {
+    /// The condition.
+    pub condition: &'a Value,
+    /// Whether it held.
+    pub holds: bool,
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum KeyState<'a> {
+    /// A step before wrote it.
+    Sure,
+    /// It is the item of a loop around the step.
+    Item,
+    /// One step writes it and may have been skipped.
+    Maybe {
+        /// The JSON pointer of the step.
+        by: &'a str,
+        /// It ran if all of these are facts.
+        when: Rc<[Fact<'a>]>,
+    },
+    /// The steps for each item of a loop write it, and none outside of it.
+    OfItems {
+        /// The JSON pointer of the loop.
+        of: &'a str,
+    },
+    /// Several steps may have written it, or none.
+    Unclear,
+}
+
+/// The keys at a place.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeysAt<'a> {
+    states: BTreeMap<String, KeyState<'a>>,
+    /// What the filters around the place say.
+    pub facts: Vec<Fact<'a>>,
+}
+
+impl<'a> KeysAt<'a> {
+    /// What is known of a key.
+    pub fn get(&self, key: &str) -> Option<&KeyState<'a>> {
+        self.states.get(key)
+    }
+
+    /// Whether a key is there as far as the facts tell, which say more than those around the place.
+    pub fn is_there(&self, key: &str, facts: &[Fact<'a>]) -> bool {
+        let Some(KeyState::Maybe { when, .. }) = self.get(key) else { return true };
+        if facts.len() > MAX_FACTS || facts.iter().any(|fact| fact.shows(key)) {
+            return true;
+        }
+        // Where another key is there, what its step asked for holds too.
+        let mut all = facts.to_vec();
+        for fact in facts {
+            each_text(fact.condition, &mut String::new(), &mut |_, text| {
+                let Some(other) = named(text).filter(|other| fact.shows(other)) else { return };
+                if let Some(KeyState::Maybe { when, .. }) = self.get(&other) {
+                    all.extend(when.iter().take(MAX_FACTS));
+                }
+            });
+        }
+        all.iter().any(|fact| fact.shows(key)) || when.iter().all(|fact| all.contains(fact))
+    }
+
+    fn set(&mut self, key: String, state: KeyState<'a>) {
+        if self.states.len() < MAX_KEYS || self.states.contains_key(&key) {
+            self.states.insert(key, state);
+        }
+    }
+
+    /// What is there after a step that ran, or else another one in its place.
+    fn join(&mut self, skipped: Self, by: &'a str, filter: &'a Value) {
+        let mut other = skipped.states;
+        for (key, state) in &mut self.states {
+            match (&*state, other.remove(key)) {
+                (here, Some(there)) if *here == there => {}
+                (KeyState::Sure, None) => *state = KeyState::Maybe { by, when: facts(filter, true).into() },
+                (_, None) => {}
+                (_, Some(_)) => *state = KeyState::Unclear,
+            }
+        }
+        for (key, state) in other {
+            let when = |more: &[Fact<'a>]| facts(filter, false).into_iter().chain(more.iter().copied()).collect();
+            let state = match state {
+                KeyState::Sure => KeyState::Maybe { by, when: when(&[]) },
+                KeyState::Maybe { by, when: more } => KeyState::Maybe { by, when: when(&more) },
+                other => other,
+            };
+            self.set(key, state);
+        }
+    }
+}
+
+impl Fact<'_> {
+    /// Whether it tells that a key is there.
+    fn shows(&self, key: &str) -> bool {
+        let Some((operator, operands)) = operator(self.condition) else { return false };
+        let parts = || operands.as_array().into_iter().flatten();
+        let shown = |holds: bool| parts().all(|condition| Fact { condition, holds }.shows(key));
+        let is_key = |operand: &Value| operand.as_str().and_then(key_of).is_some_and(|named| named == key);
+        let is_length = |operand: &Value| operand.get("length").is_some_and(is_key);
+        match operator {
+            "hasKey" => self.holds && operands.as_str().and_then(named).is_some_and(|named| named == key),
+            "and" => !self.holds && parts().next().is_some() && shown(false),
+            "or" => self.holds && parts().next().is_some() && shown(true),
+            // Only what is missing or null equals null.
+            "equal" | "eq" | "notEqual" => {
+                let same = self.holds == (operator != "notEqual");
+                let other = |operand: &&Value| !is_key(operand);
+                parts().any(is_length)
+                    || (parts().any(is_key) && parts().find(other).is_some_and(|other| other.is_null() != same))
+            }
+            "in" | "matches" => self.holds && parts().next().is_some_and(is_key),
+            // The step fails otherwise.
+            _ if is_order(operator) => parts().any(is_key) || parts().any(is_length),
+            _ => false,
+        }
+    }
+}
+
+/// The facts that follow when a condition holds, or does not.
+pub(super) fn facts(condition: &Value, holds: bool) -> Vec<Fact<'_>> {
+    let mut found = Vec::new();
+    add_facts(condition, holds, &mut found);
+    found
+}
+
+fn add_facts<'a>(condition: &'a Value, holds: bool, found: &mut Vec<Fact<'a>>) {
+    // A document is never deeper than its reader allows: the recursion ends.
+    match operator(condition) {
+        Some(("not", part)) => add_facts(part, !holds, found),
+        Some(("and", Value::Array(parts))) if holds => parts.iter().for_each(|part| add_facts(part, true, found)),
+        Some(("or", Value::Array(parts))) if !holds => parts.iter().for_each(|part| add_facts(part, false, found)),
+        Some(_) if found.len() <= MAX_FACTS => found.push(Fact { condition, holds }),
+        _ => {}
+    }
+}
+
+/// The operator of a condition, and what stands under it.
+pub(super) fn operator(condition: &Value) -> Option<(&str, &Value)> {
+    let members = condition.as_object().filter(|members| members.len() == 1)?;
+    members.iter().next().map(|(operator, operands)| (operator.as_str(), operands))
+}
+
+/// Whether an operator compares the order of two numbers.
+pub(super) fn is_order(operator: &str) -> bool {
+    ["greaterThan", "lessThan", "greaterOrEqual", "lessOrEqual"].contains(&operator)
+}
+
+/// The key that an `@path` begins with.
+pub(super) fn key_of(text: &str) -> Option<String> {
+    as_path(text)?.into_iter().next()
+}
+
+/// The key of the path of a `hasKey`, whose `@` may be left out.
+fn named(text: &str) -> Option<String> {
+    key_of(text).or_else(|| key_of(&format!("@{text}")))
+}
+
+/// Follows the keys through steps in their order, and calls `visit` with each step and the keys when it becomes due.
+/// Returns those after the last one.
+pub(super) fn follow<'n, 'a>(
+    subject: &Subject<'a>,
+    nodes: &'n [StepNode<'a>],
+    visit: &mut dyn FnMut(&'n StepNode<'a>, &KeysAt<'a>),
+) -> KeysAt<'a> {
+    let mut follower = KeyFollower { subject, visit };
+    let mut keys = KeysAt::default();
+    follower.list(nodes, &mut keys);
+    keys
+}
+
+struct KeyFollower<'f, 'n, 'a> {
+    subject: &'f Subject<'a>,
+    visit: &'f mut dyn FnMut(&'n StepNode<'a>, &KeysAt<'a>),
+}
+
+impl<'n, 'a> KeyFollower<'_, 'n, 'a> {
+    fn list(&mut self, nodes: &'n [StepNode<'a>], keys: &mut KeysAt<'a>) {
+        nodes.iter().for_each(|node| self.step(node, keys));
+    }
+
+    /// A document is never deeper than its reader allows: the recursion ends.
+    fn step(&mut self, node: &'n StepNode<'a>, keys: &mut KeysAt<'a>) {
+        (self.visit)(node, keys);
+        let (around, filter) = (keys.facts.clone(), node.step.filter());
+        let skipped = filter.map(|filter| {
+            let mut skipped = keys.clone();
+            if let Some(other) = &node.otherwise {
+                skipped.facts.extend(facts(filter, false));
+                self.step(other, &mut skipped);
+            }
+            skipped
+        });
+        keys.facts.extend(filter.into_iter().flat_map(|filter| facts(filter, true)));
+        if node.step.is_foreach() {
+            self.items(node, keys);
+        }
+        for key in node.step.writes(self.subject) {
+            keys.set(key, KeyState::Sure);
+        }
+        if let (Some(filter), Some(skipped)) = (filter, skipped) {
+            keys.join(skipped, node.step.at, filter);
+        }
+        keys.facts = around;
+    }
+
+    /// The steps for each item, whose keys the loop leaves behind.
+    fn items(&mut self, node: &'n StepNode<'a>, keys: &mut KeysAt<'a>) {
+        let mut inside = keys.clone();
+        let item = node.step.text("item_variable_name").unwrap_or_default();
+        for given in ["item", "__index", "__count"] {
+            inside.states.remove(given);
+        }
+        inside.set(item.to_owned(), KeyState::Item);
+        self.list(&node.items, &mut inside);
+        for (key, state) in inside.states {
+            match keys.states.get(&key) {
+                _ if state == KeyState::Item => {}
+                None => keys.set(key, KeyState::OfItems { of: node.step.at }),
+                Some(KeyState::Sure | KeyState::Item | KeyState::OfItems { .. }) => {}
+                Some(before) if *before == state => {}
+                Some(_) => keys.set(key, KeyState::Unclear),
+            }
+        }
+    }
+}
