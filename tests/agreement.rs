@@ -14,6 +14,8 @@
 mod choices;
 #[path = "agreement/environment.rs"]
 mod environment;
+#[path = "agreement/flows.rs"]
+mod flows;
 #[path = "agreement/hosts.rs"]
 mod hosts;
 #[path = "agreement/loops.rs"]

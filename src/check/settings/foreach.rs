@@ -29,8 +29,7 @@ pub(in crate::check) fn foreach(
         found.extend(fault.map(|fault| fault.help("name the item for what it is: `invoice`")));
     }
     let items = settings.known("items_path");
-    let texts_or_lists = JsonTypes::LIST.or(JsonTypes::TEXT);
-    if let Some(known) = items.filter(|known| !known.types.meets(texts_or_lists)) {
+    if let Some(known) = items.filter(|known| !known.types.meets(JsonTypes::LIST)) {
         let path = settings.text("items_path").unwrap_or_default();
         let message = format!("`{path}` is {}, and no list whose items could be taken", known.types.called());
         let fault = settings.at("items_path", message);

@@ -102,7 +102,7 @@ fn side_fault(settings: &WrittenSettings<'_, '_>, side: &str, value: &Value) -> 
     };
     if as_path(text).is_some() {
         let known = settings.known(side)?;
-        if known.types.meets(JsonTypes::LIST.or(JsonTypes::TEXT)) {
+        if known.types.meets(JsonTypes::LIST) {
             return None;
         }
         let fault = settings.at(side, format!("`{side}` is a list, and `{text}` is {}", known.types.called()))?;
