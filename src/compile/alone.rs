@@ -33,6 +33,7 @@ impl Declared {
     pub fn add(&mut self, document: &Document) {
         let (names, mut tools) = steps::named(document);
         self.names.extend(names.into_iter().map(str::to_owned));
+        self.names.extend(steps::names_of_loops(document));
         let layout = layout::LoopLayout::of(document);
         let own = layout.iter().filter_map(|layout| layout.get(document, "tools")?.as_array());
         tools.extend(own.flatten());

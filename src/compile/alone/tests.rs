@@ -65,3 +65,24 @@ fn what_runs_elsewhere_and_documents_of_other_kinds_are_left_in_peace() {
     assert_eq!(reported(r#"{"scenarios": []}"#, "[]"), [at("L018", "")]);
     assert!(reported("[7, null, {}]", "[]").is_empty());
 }
+
+#[test]
+fn a_script_calls_the_loops_of_a_workflow_by_the_names_of_their_steps() {
+    let react = |more: &str| {
+        format!(r#"{{"type": "loop"{more}, "properties": {{"mode": "react", "objective": "x", "tools": []"#)
+    };
+    let (named, keyed) = (react(r#", "id": "judge""#), react(""));
+    let list =
+        format!(r#"{named}}}}}, {keyed}, "result_key": "found"}}, "onFalse": {keyed}, "result_key": "other"}}}}}}"#);
+    let each = format!(
+        r#"{{"type": "loop", "id": "each", "properties": {{"mode": "foreach", "items_path": "@input.x", "item_variable_name": "i",
+        "actions_to_execute": [{list}, {keyed}}}}}]}}}}"#
+    );
+    let mut declared = Declared::default();
+    let workflow = format!(r#"{{"name": "w", "definition": {{"actions": [{each}]}}}}"#);
+    declared.add(&read(&Source::new("workflow.json", workflow)));
+    let script = r#"{"replies": [], "loops": {"judge": [], "found": [], "other": [], "2": [], "each": []}}"#;
+    let faults = alone(&read(&Source::new("script.json", script)), &declared);
+    let faults: Vec<_> = faults.into_iter().map(|fault| (fault.code, fault.path)).collect();
+    assert_eq!(faults, [at("L022", "/loops/each")]);
+}

@@ -110,6 +110,43 @@ pub(super) fn named(document: &Document) -> (Vec<&str>, Vec<&Value>) {
     (names, tools)
 }
 
+/// The names of the steps of a document that are loops of mode `react`, by which scripts call their runs: an `id`, else a
+/// `result_key`, else the number.
+pub(super) fn names_of_loops(document: &Document) -> Vec<String> {
+    let roots = roots(document);
+    let mut names = Vec::new();
+    if let Some(properties) = roots.foreach.and_then(|pointer| document.value.pointer(pointer)) {
+        loops_of_list(properties.get("actions_to_execute"), &mut names);
+    }
+    if let Some(list) = roots.list {
+        loops_of_list(document.value.pointer(list), &mut names);
+    }
+    names
+}
+
+/// A document is never deeper than its reader allows: the recursion ends.
+fn loops_of_list(steps: Option<&Value>, names: &mut Vec<String>) {
+    for (number, first) in steps.and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let mut number = number.to_string();
+        let mut next = Some(first);
+        while let Some(step) = next {
+            let mode = step.pointer("/properties/mode").and_then(Value::as_str);
+            if step.get("type").and_then(Value::as_str) == Some("loop") && mode != Some("foreach") {
+                names.push(name_of_loop(step, &number).to_owned());
+            }
+            loops_of_list(step.pointer("/properties/actions_to_execute"), names);
+            "onFalse".clone_into(&mut number);
+            next = step.get("onFalse");
+        }
+    }
+}
+
+/// The name of a loop that is a step: scripts and traces call its runs by it.
+fn name_of_loop<'v>(step: &'v Value, number: &'v str) -> &'v str {
+    let key = || step.pointer("/properties/result_key").and_then(Value::as_str);
+    step.get("id").and_then(Value::as_str).or_else(key).unwrap_or(number)
+}
+
 fn of_step<'v>(step: &'v Value, names: &mut Vec<&'v str>, tools: &mut Vec<&'v Value>) {
     // A document is never deeper than its reader allows: the recursion ends.
     match (step.get("type").and_then(Value::as_str), step.get("properties")) {

@@ -8,7 +8,7 @@ use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
 use super::super::prompt::{Inputs, KnownNames, unknown};
 use super::super::react::{Around, ReadLoop, react};
-use super::{Inner, JsonTypes, KnownValue, MAX_STEPS, Steps, known, roots};
+use super::{Inner, JsonTypes, KnownValue, MAX_STEPS, Steps, known, name_of_loop, roots};
 use crate::compile::context::Context;
 use crate::compile::link::Linker;
 use crate::compile::tool;
@@ -148,8 +148,7 @@ impl<'a> Walk<'_, 'a, '_> {
         let name = |tool: &'a Value| tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str));
         self.steps.tools.extend(tools.filter_map(name).map(str::to_owned));
         let key = properties.get("result_key").and_then(Value::as_str);
-        // Scripts and traces call the runs of the step by this name.
-        let name = step.get("id").and_then(Value::as_str).or(key).or(at.rsplit('/').next()).unwrap_or_default();
+        let name = name_of_loop(step, at.rsplit('/').next().unwrap_or_default());
         let program = program.filter(|_| sound).map(|mut program| {
             program.name = name.to_owned();
             program.step = Some(StepContext::of(&program));
