@@ -1,7 +1,7 @@
 //! A run that waits for a human, as those are told who are to decide: the receiver of its callbacks, and the program of
 //! `--on-pause`.
 
-use std::fmt;
+use std::{fmt, mem};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::approval::concerns;
 use super::redact::Redaction;
 use super::result::{PauseView, pause};
+use super::steps::as_call;
 use super::units::rfc3339;
+use crate::engine::flow::question::StepQuestion;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::{Question, WaitingCall};
 use crate::engine::state::State;
@@ -59,7 +61,38 @@ pub struct OpenPause {
     /// The calls that wait, each to be decided on its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<OpenCall>,
+    /// The steps of a workflow that wait, each to be decided on its own: the first fifty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<OpenStepQuestion>,
+    /// How many steps wait, if they are more. The others are posted when those before them are decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps_waiting: Option<usize>,
 }
+
+/// A step of a workflow that waits, with the decisions that are possible.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct OpenStepQuestion {
+    /// The step and its question. The calls of its run are in `calls`.
+    #[serde(flatten)]
+    pub question: StepQuestion,
+    /// What could deceive a reader of its input, in a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub concerns: Vec<String>,
+    /// The decisions that it takes, by their fields; `data` for a form. Left out when calls of its run wait, each of which
+    /// has its own.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub choices: &'static [&'static str],
+    /// Where to decide about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerLink>,
+    /// The calls of its run that wait, each to be decided on its own.
+    #[serde(rename = "calls", skip_serializing_if = "Vec::is_empty")]
+    pub open_calls: Vec<OpenCall>,
+}
+
+/// So many steps are told at most: each post has all that wait, and a decision about one of them is followed by a post.
+const MOST_STEPS: usize = 50;
 
 /// A call that waits, with the decisions that are possible.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -98,13 +131,17 @@ impl fmt::Debug for AnswerLink {
 impl PausedRun {
     /// A run in this state; none when it does not wait.
     pub fn of(state: &State, redact: &Redaction) -> Option<Self> {
-        let PauseView { number, question, call, mut calls, .. } = pause(state, redact)?;
-        if calls.is_empty() {
+        let PauseView { number, question, call, mut calls, steps } = pause(state, redact)?;
+        if !steps.is_empty() {
+            // They are told with their steps.
+            calls.clear();
+        } else if calls.is_empty() {
             calls.extend(call);
         }
+        let steps_waiting = Some(steps.len()).filter(|count| *count > MOST_STEPS);
+        let steps: Vec<OpenStepQuestion> = steps.into_iter().take(MOST_STEPS).map(OpenStepQuestion::from).collect();
         let choices = choices(question.kind);
-        let open = |call: WaitingCall| OpenCall { concerns: concerns(&call), call, choices, answer: None };
-        let calls: Vec<OpenCall> = calls.into_iter().map(open).collect();
+        let calls: Vec<OpenCall> = calls.into_iter().map(|call| open(call, choices)).collect();
         let header = &state.header;
         Some(Self {
             agent_run_id: header.run_id.clone(),
@@ -117,12 +154,33 @@ impl PausedRun {
             pause: OpenPause {
                 number,
                 question,
-                choices: if calls.is_empty() { choices } else { &[] },
+                choices: if calls.is_empty() && steps.is_empty() { choices } else { &[] },
                 answer: None,
                 calls,
+                steps,
+                steps_waiting,
             },
         })
     }
+}
+
+impl From<StepQuestion> for OpenStepQuestion {
+    fn from(mut question: StepQuestion) -> Self {
+        let choices = if question.expected_keys.is_empty() { choices(question.kind) } else { &["data"][..] };
+        let calls = mem::take(&mut question.calls);
+        let open_calls: Vec<OpenCall> = calls.into_iter().map(|call| open(call, choices)).collect();
+        Self {
+            concerns: as_call(&question).map(|call| concerns(&call)).unwrap_or_default(),
+            choices: if open_calls.is_empty() { choices } else { &[] },
+            question,
+            answer: None,
+            open_calls,
+        }
+    }
+}
+
+fn open(call: WaitingCall, choices: &'static [&'static str]) -> OpenCall {
+    OpenCall { concerns: concerns(&call), call, choices, answer: None }
 }
 
 /// The decisions that a pause of this kind takes.

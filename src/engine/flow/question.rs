@@ -40,6 +40,9 @@ pub struct StepQuestion {
     /// The run of the step that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// The pause that this run is in, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_pause: Option<u32>,
     /// The answers that a model offers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,

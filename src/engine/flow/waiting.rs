@@ -38,6 +38,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         expires_at_ms: None,
         approval: None,
         run_id: None,
+        run_pause: None,
         options: Vec::new(),
         calls: Vec::new(),
     };
@@ -68,6 +69,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             action_input: None,
             hash: None,
             run_id: Some(waits.asks.run_id.clone()),
+            run_pause: Some(waits.asks.pause),
             options: waits.asks.options.clone(),
             calls: waits.asks.calls.iter().map(WaitingCall::from).collect(),
             ..plain

@@ -9,15 +9,17 @@ use reqwest::Url;
 use super::{Callbacks, Post, TRIES, body, noted, wait_after};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
+use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
 use crate::engine::record::WaitingCall;
 use crate::engine::state::{Phase, State};
 use crate::journal::{AnswerToken, RunSummary, StoreFault};
+use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::authorizer::{hash_text, new_answer_token};
 use crate::serve::run_store::FoldedRun;
 use crate::serve::view::session_of;
-use crate::trace::paused::{AnswerLink, OpenPause};
+use crate::trace::paused::{AnswerLink, OpenPause, OpenStepQuestion};
 use crate::trace::units::rfc3339;
 use crate::trace::{PausedRun, Redaction};
 
@@ -109,13 +111,19 @@ impl Callbacks {
             pause: paused.pause.number,
             tokens: Vec::new(),
         };
-        let OpenPause { answer, calls, .. } = &mut paused.pause;
-        if calls.is_empty() {
+        let OpenPause { answer, calls, steps, .. } = &mut paused.pause;
+        if calls.is_empty() && steps.is_empty() {
             // Only who may decide about everything else, too, answers a question.
-            *answer = if rights == DecisionRights::Escalated { None } else { issue.link(None)? };
+            let may = rights != DecisionRights::Escalated;
+            *answer = may.then(|| issue.link(&AnswerSubject::Question, None)).transpose()?.flatten();
         }
-        for open in calls.iter_mut().filter(|open| may_decide(rights, &open.call)) {
-            open.answer = issue.link(Some(&open.call))?;
+        for open in calls.iter_mut().filter(|open| may_decide(rights, open.call.approval.as_ref())) {
+            let WaitingCall { id, hash, approval, .. } = &open.call;
+            let subject = AnswerSubject::Call { id: id.clone(), hash: hash.clone() };
+            open.answer = issue.link(&subject, ends_ms(approval.as_ref()))?;
+        }
+        for step in steps {
+            issue.link_step(step, rights)?;
         }
         Ok(Some((paused, issue.tokens)))
     }
@@ -129,19 +137,19 @@ pub fn pause_of(state: &State) -> Option<u32> {
     }
 }
 
-/// Whether these rights are enough for a call.
-fn may_decide(rights: DecisionRights, call: &WaitingCall) -> bool {
-    let is_escalated = call.approval.as_ref().is_some_and(|approval| approval.escalated);
+/// When an approval expires.
+fn ends_ms(approval: Option<&AwaitedApproval>) -> Option<i64> {
+    approval.and_then(|approval| approval.expires_at_ms)
+}
+
+/// Whether these rights are enough for what needs this approval, or none.
+fn may_decide(rights: DecisionRights, approval: Option<&AwaitedApproval>) -> bool {
+    let is_escalated = approval.is_some_and(|approval| approval.escalated);
     match rights {
         DecisionRights::All => true,
         DecisionRights::Ordinary => !is_escalated,
         DecisionRights::Escalated => is_escalated,
     }
-}
-
-/// How a token names its call: by its id, and by its hash, so that it decides about nothing but what was shown.
-pub fn name_of(call: &WaitingCall) -> String {
-    format!("{} {}", call.id, call.hash)
 }
 
 /// Where a run is answered: the path alone when it is not known how others reach the server.
@@ -163,16 +171,28 @@ struct Issue {
 }
 
 impl Issue {
-    /// A new token for the question, or for a call; none when the call's approval has expired.
-    fn link(&mut self, call: Option<&WaitingCall>) -> Result<Option<AnswerLink>, Fault> {
-        let approval = call.and_then(|call| call.approval.as_ref());
-        let ends_ms = approval.and_then(|approval| approval.expires_at_ms).unwrap_or(i64::MAX);
-        let expires_at_ms = self.now_ms.saturating_add(TOKEN_LIFE_MS).min(ends_ms);
+    /// New tokens for a step that waits, or for each of the calls of its run.
+    fn link_step(&mut self, step: &mut OpenStepQuestion, rights: DecisionRights) -> Result<(), Fault> {
+        let OpenStepQuestion { question, answer, open_calls, .. } = step;
+        if open_calls.is_empty() && may_decide(rights, question.approval.as_ref()) {
+            let subject = AnswerSubject::Step(StepSubject::of(question, None));
+            *answer = self.link(&subject, question.expires_at_ms.or(ends_ms(question.approval.as_ref())))?;
+        }
+        for open in open_calls.iter_mut().filter(|open| may_decide(rights, open.call.approval.as_ref())) {
+            let subject = AnswerSubject::Step(StepSubject::of(question, Some(&open.call)));
+            open.answer = self.link(&subject, ends_ms(open.call.approval.as_ref()))?;
+        }
+        Ok(())
+    }
+
+    /// A new token; none when what it is for has expired.
+    fn link(&mut self, subject: &AnswerSubject, ends_ms: Option<i64>) -> Result<Option<AnswerLink>, Fault> {
+        let expires_at_ms = self.now_ms.saturating_add(TOKEN_LIFE_MS).min(ends_ms.unwrap_or(i64::MAX));
         if expires_at_ms <= self.now_ms {
             return Ok(None);
         }
         let token = new_answer_token().map_err(|why| Fault::Store(StoreFault::Other(why)))?;
-        let (hash, call) = (hash_text(&token), call.map(name_of));
+        let (hash, call) = (hash_text(&token), subject.written());
         self.tokens.push(AnswerToken { hash, pause: self.pause, call, expires_at_ms, used: false });
         Ok(Some(AnswerLink { url: self.url.clone(), token, expires_at: rfc3339(expires_at_ms) }))
     }

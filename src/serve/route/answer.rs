@@ -2,6 +2,7 @@
 //! pause. The token is the only credential, and decides about its own call only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -9,15 +10,17 @@ use axum::response::Response;
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::resume::ResumeRequest;
 use super::status::accepted_answer;
 use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::engine::event::{Decided, DecisionRights, EventKind};
+use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
-use crate::journal::AnswerToken;
+use crate::journal::{AnswerToken, RunSummary, StoreFault};
+use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::app::App;
 use crate::serve::authorizer::{bearer_token, hash_text};
 use crate::serve::callback::pause_of;
@@ -30,8 +33,12 @@ use crate::serve::request::{self, RunId};
 const BY: &str = "callback";
 /// The longest body with the token in it, in bytes: nobody has shown a token before it is read.
 const UNKNOWN_BYTES: usize = 64 * 1_024;
+/// So often a decision about a step is tried while decisions about other steps of its run come between.
+const MOST_TRIES: u32 = 8;
+/// How long one try waits for the step that goes on.
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
-/// One decision: one of `answer`, `approve`, `deny`, `edit`, `happened` and `retry`.
+/// One decision: one of `answer`, `data`, `approve`, `deny`, `edit`, `happened` and `retry`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AnswerRequest {
@@ -39,6 +46,8 @@ pub struct AnswerRequest {
     pub token: Option<String>,
     /// The answer to the question, or guidance for a run that repeats itself.
     pub answer: Option<String>,
+    /// The keys of a form.
+    pub data: Option<Map<String, Value>>,
     /// `true`: the call may be made.
     pub approve: Option<bool>,
     /// `true`: the call may not be made.
@@ -57,6 +66,8 @@ pub struct AnswerRequest {
     pub pause: Option<u32>,
     /// The call; the decision is refused when the token is for another one.
     pub call: Option<String>,
+    /// The address of the step; the decision is refused when the token is for another one.
+    pub at: Option<String>,
     /// The hash of the call as it was shown; the decision is refused when the token is for another one.
     pub hash: Option<String>,
     /// What is recorded with the decision, at most 2,000 characters; the model does not read it.
@@ -77,19 +88,32 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
 
 impl AnswerRequest {
     /// The decision about what the token is for.
-    fn decided(self, token: &AnswerToken, rights: DecisionRights) -> Result<Option<Decided>, ProblemDetails> {
-        let of_token = token.call.as_deref().and_then(|call| call.split_once(' '));
-        let (call, hash) = of_token.map_or((None, None), |(call, hash)| (Some(call.to_owned()), Some(hash.to_owned())));
+    fn decided(
+        self,
+        token: &AnswerToken,
+        subject: &AnswerSubject,
+        rights: DecisionRights,
+    ) -> Result<Option<Decided>, ProblemDetails> {
+        let (at, call, hash) = match subject.clone() {
+            AnswerSubject::Question => (None, None, None),
+            AnswerSubject::Call { id, hash } => (None, Some(id), Some(hash)),
+            AnswerSubject::Step(StepSubject { at, call, hash, .. }) => (Some(at), call, hash),
+        };
         let is_other = self.pause.is_some_and(|pause| pause != token.pause)
             || (self.call.is_some() && self.call != call)
+            || (self.at.is_some() && self.at != at)
             || (self.hash.is_some() && self.hash != hash);
         if is_other {
-            let what = call.map_or_else(|| "the question".to_owned(), |call| format!("call {call}"));
+            let what = subject.said();
             let detail =
                 format!("this token is for {what} in pause {}, as it was posted, and for nothing else", token.pause);
             return Err(ProblemDetails::conflict("refused", detail));
         }
-        let Self { answer, approve, deny, reason, edit, happened, retry, comment, .. } = self;
+        let Self { answer, data, approve, deny, reason, edit, happened, retry, comment, .. } = self;
+        if answer.is_some() && data.is_some() {
+            return Err(ProblemDetails::bad_request("`data` is the answer to a form: leave `answer` out"));
+        }
+        let answer = data.map(|data| Value::Object(data).to_string()).or(answer);
         let pause = Some(token.pause);
         let written = ResumeRequest {
             answer,
@@ -101,6 +125,7 @@ impl AnswerRequest {
             retry,
             pause,
             call,
+            at,
             hash,
             comment,
             ..ResumeRequest::default()
@@ -141,23 +166,79 @@ pub async fn answer(
             (known(&app, &run_id, &token.ok_or_else(unknown)?).await?, body)
         }
     };
-    let decided = decision(&app, &run_id, &token, &body).await?;
+    let subject = AnswerSubject::read(token.call.as_deref()).ok_or_else(unknown)?;
+    let decided = decision(&app, (&run_id, &token), &subject, &body).await?;
     app.scheduler.accepts_runs()?;
     let run = app.runs.journal.find(&run_id).await?.ok_or_else(unknown)?;
-    if run.status != Status::Paused {
+    // Another step of a workflow may be going on after a decision of its own.
+    if run.status != Status::Paused && !(run.status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
         return Err(ProblemDetails::answer_is_over());
     }
     let owner = Owner { org: run.org.clone(), token: None };
     app.quotas.check_bytes(&owner)?;
     app.quotas.sent(&owner, body.len());
     let word = decided.decision.kind().word();
-    let resume = Resume { decided: Some(decided), answer_token: Some(token.hash.clone()), ..Resume::default() };
-    // The token is for the call as it was shown, under the recorded document.
-    if let Err(problem) = app.scheduler.decide(&run, resume, Some(false), &owner).await {
-        return Err(over_or(&app, &run_id, &token, problem).await);
+    match &subject {
+        AnswerSubject::Step(step) => decide_step(&app, (&run_id, &token), (step, decided), &owner).await?,
+        AnswerSubject::Question | AnswerSubject::Call { .. } => {
+            if let Err(problem) = take(&app, &run, (&token, decided), &owner).await {
+                return Err(over_or(&app, &run_id, &token, problem).await);
+            }
+        }
     }
     tracing::info!(run_id, decision = word, by = BY, "decided");
     accepted_answer(&app, &run_id).await
+}
+
+/// Resumes a run with a decision, which uses its token up.
+async fn take(
+    app: &Arc<App>,
+    run: &RunSummary,
+    decision: (&AnswerToken, Decided),
+    owner: &Owner,
+) -> Result<(), ProblemDetails> {
+    let (token, decided) = decision;
+    let resume = Resume { decided: Some(decided), answer_token: Some(token.hash.clone()), ..Resume::default() };
+    // The token is for the call as it was shown, under the recorded document.
+    app.scheduler.decide(run, resume, Some(false), owner).await.map(drop)
+}
+
+/// Takes a decision about a step that still asks what was posted, in whatever pause the run is by now: decisions about
+/// other steps end a pause, and this token stays good.
+async fn decide_step(
+    app: &Arc<App>,
+    token: (&str, &AnswerToken),
+    decision: (&StepSubject, Decided),
+    owner: &Owner,
+) -> Result<(), ProblemDetails> {
+    let ((run_id, token), (step, decided)) = (token, decision);
+    let mut refused = ProblemDetails::from(StoreFault::Driven(run_id.to_owned()));
+    for _ in 0..MOST_TRIES {
+        let state = app.runs.folded(run_id).await?;
+        if !waiting_steps(&state.state).iter().any(|question| step.is(question)) {
+            return Err(ProblemDetails::answer_is_over());
+        }
+        let Some(pause) = pause_of(&state.state) else {
+            // Another step goes on after its decision.
+            app.scheduler.wait(run_id, None, Some(BETWEEN_TRIES)).await?;
+            continue;
+        };
+        let run = app.runs.journal.find(run_id).await?.ok_or_else(unknown)?;
+        // What was read is what is decided: in another pause, the decision is refused, and read again.
+        let decided = Decided { pause: Some(pause), ..decided.clone() };
+        refused = match take(app, &run, (token, decided), owner).await {
+            Ok(()) => return Ok(()),
+            Err(problem) if problem.status != StatusCode::CONFLICT => return Err(problem),
+            Err(problem) => problem,
+        };
+        let now = app.runs.folded(run_id).await?;
+        let is_driven = refused.code == StoreFault::Driven(String::new()).code();
+        if pause_of(&now.state) == Some(pause) && !is_driven {
+            break;
+        }
+    }
+    let token = app.runs.journal.answer_token(run_id, &token.hash).await?;
+    if token.is_none_or(|token| token.used) { Err(ProblemDetails::answer_is_over()) } else { Err(refused) }
 }
 
 /// The token of the run that was given, if it is still good.
@@ -173,7 +254,13 @@ async fn known(app: &App, run_id: &str, given: &str) -> Result<AnswerToken, Prob
 }
 
 /// The decision in a body, with the rights that the run passes on.
-async fn decision(app: &App, run_id: &str, token: &AnswerToken, body: &Bytes) -> Result<Decided, ProblemDetails> {
+async fn decision(
+    app: &App,
+    token: (&str, &AnswerToken),
+    subject: &AnswerSubject,
+    body: &Bytes,
+) -> Result<Decided, ProblemDetails> {
+    let (run_id, token) = token;
     let first = app.runs.events_from(run_id, 0, 1).await?.into_iter().next();
     let rights = match first.map(|event| event.kind) {
         Some(EventKind::Started(started)) => started.callback_rights,
@@ -181,7 +268,7 @@ async fn decision(app: &App, run_id: &str, token: &AnswerToken, body: &Bytes) ->
     };
     let written = request::body::<AnswerRequest>(body)?;
     // Without rights, no token was issued.
-    let decided = written.decided(token, rights.ok_or_else(unknown)?)?;
+    let decided = written.decided(token, subject, rights.ok_or_else(unknown)?)?;
     decided.ok_or_else(|| ProblemDetails::bad_request("give a decision"))
 }
 
