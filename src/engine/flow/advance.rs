@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::end::StepEnd;
-use super::opened::Opened;
+use super::opened::{BeginFault, ChosenStep, Opened};
 use super::record::{StepRecord, StepStatus};
 use super::state::{Current, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, Stopping, chosen};
 use crate::engine::budget;
@@ -171,21 +171,21 @@ impl<'p> Advance<'p> {
         around: &[&Map<String, Value>],
     ) {
         let own: Map<String, Value> = std::iter::once(("__step".to_owned(), Value::from(step.number))).collect();
-        let outcome = {
+        let chosen = {
             let names: Names<'_> =
                 [&own, &frame.keys, &frame.given].into_iter().chain(around.iter().copied()).collect();
             self.with_scope(&names, |advance, scope| advance.choose(step, list, frame, scope))
         };
-        let (step, opened) = match outcome {
-            Ok(Some(chosen)) => chosen,
-            Ok(None) => {
-                if list.of.is_none() {
-                    self.records.push(self.skipped(list, step));
-                }
-                frame.next += 1;
-                return;
+        let Some(ChosenStep { step, opened }) = chosen else {
+            if list.of.is_none() {
+                self.records.push(self.skipped(list, step));
             }
-            Err((step, code, message)) => {
+            frame.next += 1;
+            return;
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(BeginFault { code, message }) => {
                 frame.ran = true;
                 let at = list.address(&step.name);
                 let fault = StepFault { code: code.to_owned(), message, step: at.clone() };
@@ -216,28 +216,33 @@ impl<'p> Advance<'p> {
     }
 
     /// The step that runs, by the filters, and what it is given; none when no step runs.
-    #[expect(clippy::type_complexity, reason = "it is taken apart where it is called")]
     fn choose(
         &self,
         step: &'p FlowStep,
         list: &StepList<'p>,
         frame: &StepFrame,
         scope: &Scope<'_>,
-    ) -> Result<Option<(&'p FlowStep, Opened)>, (&'p FlowStep, &'static str, String)> {
+    ) -> Option<ChosenStep<'p>> {
         let mut chosen = Some(step);
         while let Some(step) = chosen {
-            let holds = step.filter.as_ref().map_or(Ok(true), |filter| filter.holds(scope));
-            match holds {
-                Ok(true) => break,
+            match step.filter.as_ref().map_or(Ok(true), |filter| filter.holds(scope)) {
+                Ok(true) => {
+                    let opened = self.over(list, step, frame).map_or_else(|| self.open(step, list, scope), Err);
+                    return Some(ChosenStep { step, opened });
+                }
                 Ok(false) => chosen = step.otherwise.as_deref(),
-                Err(fault) => return Err((step, "bad_condition", format!("its `filter` can't be judged: {fault}"))),
+                Err(fault) => {
+                    let fault = BeginFault::new("bad_condition", format!("its `filter` can't be judged: {fault}"));
+                    return Some(ChosenStep { step, opened: Err(fault) });
+                }
             }
         }
-        let Some(step) = chosen else { return Ok(None) };
-        if let Some(fault) = self.over(list, step, frame) {
-            return Err((step, fault.0, fault.1));
-        }
-        let opened = match &step.action {
+        None
+    }
+
+    /// What a step is given when it begins.
+    fn open(&self, step: &FlowStep, list: &StepList<'_>, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        match &step.action {
             StepAction::Call(call) => self.call(call, scope),
             StepAction::React(react) => {
                 let context = react.program.step.as_ref();
@@ -252,23 +257,22 @@ impl<'p> Advance<'p> {
                 let progress = StepProgress::AsksForm { expires_at_ms };
                 Ok(Opened::Step { input: Value::from(form.expected_keys.clone()), progress })
             }
-        };
-        opened.map(|opened| Some((step, opened))).map_err(|fault| (step, fault.0, fault.1))
+        }
     }
 
     /// Whether the time or the budget of an item is spent.
-    fn over(&self, list: &StepList<'_>, step: &FlowStep, frame: &StepFrame) -> Option<(&'static str, String)> {
+    fn over(&self, list: &StepList<'_>, step: &FlowStep, frame: &StepFrame) -> Option<BeginFault> {
         let foreach = list.of?;
         if let Some(most) = foreach.item_timeout_ms
             && self.now.active_ms.saturating_sub(frame.began_active_ms) >= most
         {
-            return Some(("timeout", format!("the item's {most} ms are over")));
+            return Some(BeginFault::new("timeout", format!("the item's {most} ms are over")));
         }
         let budget = foreach.item_budget.as_ref().filter(|_| step.spends())?;
         let tokens = frame.spent.tokens.input.saturating_add(frame.spent.tokens.output);
         let over = budget.tokens.is_some_and(|most| tokens >= most)
             || budget.cost_usd.is_some_and(|most| frame.spent.cost_usd >= most);
-        over.then(|| ("budget", "the item's budget is spent".to_owned()))
+        over.then(|| BeginFault::new("budget", "the item's budget is spent".to_owned()))
     }
 
     fn skipped(&self, list: &StepList<'_>, step: &FlowStep) -> StepRecord {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::advance::Advance;
-use super::opened::Opened;
+use super::opened::{BeginFault, Opened};
 use super::state::{ItemsState, StepProgress};
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::validate;
@@ -14,12 +14,15 @@ use crate::program::reference::{Field, Scope, Unresolved};
 
 impl Advance<'_> {
     /// The input of a call, and whether a human must approve it.
-    pub fn call(&self, call: &CallStep, scope: &Scope<'_>) -> Result<Opened, (&'static str, String)> {
+    pub fn call(&self, call: &CallStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let input = self.object(&call.input, scope)?;
         let faults = call.tool.parameters.faults(&input);
         if !faults.is_empty() {
             let list = validate::list(&faults);
-            return Err(("bad_input", format!("its input does not fit the action `{}`:{list}", call.tool.name)));
+            return Err(BeginFault::new(
+                "bad_input",
+                format!("its input does not fit the action `{}`:{list}", call.tool.name),
+            ));
         }
         let progress = match AwaitedApproval::of(&call.tool.approval, &input) {
             Some(mut awaited) => {
@@ -31,28 +34,26 @@ impl Advance<'_> {
         Ok(Opened::Step { input, progress })
     }
 
-    pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, (&'static str, String)> {
+    pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let comment = approval.comment.render(scope).map_err(|unresolved| self.missing(&unresolved))?;
         let input = self.object(&approval.request_payload, scope)?;
         Ok(Opened::Step { input, progress: StepProgress::AsksApproval { comment } })
     }
 
     /// The list of a loop, and how far the loop is: at its beginning.
-    pub fn take_items(
-        &self,
-        foreach: &Foreach,
-        at: String,
-        scope: &Scope<'_>,
-    ) -> Result<Opened, (&'static str, String)> {
+    pub fn take_items(&self, foreach: &Foreach, at: String, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let path = format!("@{}", foreach.items.join("."));
         let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
         let Value::Array(list) = found.as_ref() else {
-            return Err(("not_a_list", format!("`{path}` is no list")));
+            return Err(BeginFault::new("not_a_list", format!("`{path}` is no list")));
         };
         let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
         if self.items_taken.saturating_add(count) > u64::from(foreach.max_items) {
             let most = foreach.max_items;
-            return Err(("too_many_items", format!("`{path}` has {count} items, and `max_items` is {most}")));
+            return Err(BeginFault::new(
+                "too_many_items",
+                format!("`{path}` has {count} items, and `max_items` is {most}"),
+            ));
         }
         let list = match found {
             std::borrow::Cow::Borrowed(_) => None,
@@ -62,7 +63,7 @@ impl Advance<'_> {
         Ok(Opened::Items(Box::new(ItemsState { at, count, list, since_ms: self.now.wall_ms, ..ItemsState::default() })))
     }
 
-    fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, (&'static str, String)> {
+    fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, BeginFault> {
         let resolve = |(name, field): &(String, Field)| {
             field.resolve(scope).map(|value| (name.clone(), value)).map_err(|unresolved| self.missing(&unresolved))
         };
@@ -70,7 +71,7 @@ impl Advance<'_> {
     }
 
     /// Why a value is missing; it says which step would have written it.
-    fn missing(&self, unresolved: &Unresolved) -> (&'static str, String) {
+    fn missing(&self, unresolved: &Unresolved) -> BeginFault {
         let mut message = format!("a value is missing: {unresolved}");
         let mut writer = None;
         self.flow.each(&mut |step| {
@@ -81,6 +82,6 @@ impl Advance<'_> {
         if let Some(step) = writer {
             message.push_str(&format!("; the step `{step}` writes it, and has not run"));
         }
-        ("missing_value", message)
+        BeginFault::new("missing_value", message)
     }
 }
