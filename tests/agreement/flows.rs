@@ -176,8 +176,16 @@ fn texts(document: &Value) -> Texts {
     texts
 }
 
-/// How a run of a sound document ended: why it failed, if it did.
-fn run(texts: &Texts) -> Option<Result<(Option<String>, Vec<Diagnostic>), String>> {
+/// A run of a sound document that ended, or waits.
+struct FlowEnd {
+    /// Why it failed.
+    error: Option<String>,
+    /// What `check` warned of.
+    warnings: Vec<Diagnostic>,
+}
+
+/// Runs a document; none when it is not sound. An error is one of the machine, which no document may bring about.
+fn run(texts: &Texts) -> Option<Result<FlowEnd, String>> {
     let loaded = load_texts(texts, PathBuf::from(".")).ok()?;
     let complete = json!({ "thought": "t", "action": "__complete__", "action_input": { "answer": { "n": 2 } } });
     let result = json!([{ "n": 1, "word": "x" }]);
@@ -190,8 +198,10 @@ fn run(texts: &Texts) -> Option<Result<(Option<String>, Vec<Diagnostic>), String
     Some(match runtime.block_on(engine.run(&loaded.program, start, Watch::default())) {
         Err(fault) => Err(fault.to_string()),
         Ok(finished) => match finished.state.phase {
-            Phase::Ended(ending) => Ok((ending.error.map(|error| error.message), loaded.warnings)),
-            Phase::Paused { .. } => Ok((None, loaded.warnings)),
+            Phase::Ended(ending) => {
+                Ok(FlowEnd { error: ending.error.map(|error| error.message), warnings: loaded.warnings })
+            }
+            Phase::Paused { .. } => Ok(FlowEnd { error: None, warnings: loaded.warnings }),
             other => Err(format!("it did not end: {other:?}")),
         },
     })
@@ -258,7 +268,7 @@ fn a_workflow_without_errors_never_fails_for_what_its_document_shows() {
         match run(&texts(&document)) {
             None => {}
             Some(Err(fault)) => prop_assert!(false, "{fault}\n{document:#}"),
-            Some(Ok((error, warnings))) => {
+            Some(Ok(FlowEnd { error, warnings })) => {
                 sound.set(sound.get() + 1);
                 if let Some(message) = error {
                     failed.set(failed.get() + 1);

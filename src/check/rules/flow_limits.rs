@@ -55,7 +55,7 @@ fn times(subject: &Subject<'_>, node: &StepNode<'_>, around: &[&StepNode<'_>], f
         let tighter = bounds.iter().filter(|bound| bound.value < own.value);
         let Some(bound) = tighter.min_by(|one, other| one.value.total_cmp(&other.value)) else { continue };
         let message = format!("{what} may take {} ms, and {} has {} ms", own.value, bound.called, bound.value);
-        report(own, bound, &message, "make the one shorter, or the other longer", found);
+        report(&own, bound, &message, "make the one shorter, or the other longer", found);
     }
 }
 
@@ -68,11 +68,11 @@ fn budgets(subject: &Subject<'_>, step: &WrittenStep<'_>, found: &mut Vec<Diagno
         let amount = |value: f64| if unit == "tokens" { format!("{value} tokens") } else { format!("${value}") };
         let (own_amount, all_amount) = (amount(own.value), amount(all.value));
         let message = format!("an item may use {own_amount}, and the workflow with all of its items {all_amount}");
-        report(own, &all, &message, "the budget of an item is a part of that of the workflow", found);
+        report(&own, &all, &message, "the budget of an item is a part of that of the workflow", found);
     }
 }
 
-fn report(own: WrittenLimit<'_>, bound: &WrittenLimit<'_>, message: &str, help: &str, found: &mut Vec<Diagnostic>) {
+fn report(own: &WrittenLimit<'_>, bound: &WrittenLimit<'_>, message: &str, help: &str, found: &mut Vec<Diagnostic>) {
     let fault = own.cursor.report(&RULE, message.to_owned()).help(help.to_owned());
     found.push(fault.related(&bound.cursor.place(), "it is bounded here"));
 }

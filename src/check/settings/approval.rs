@@ -49,9 +49,9 @@ fn stops(rule: &Rule, subject: &Subject<'_>, node: &StepNode<'_>, later: &[StepN
 fn asks(node: &StepNode<'_>, key: &str) -> Option<(String, String)> {
     let mut asked = None;
     node.each(&mut Vec::new(), &mut |node, _| {
-        let at = format!("{}/filter/condition", node.step.at);
+        let mut at = format!("{}/filter/condition", node.step.at);
         let Some(condition) = node.step.filter().filter(|_| asked.is_none()) else { return };
-        each_text(condition, &mut at.clone(), &mut |at, text| {
+        each_text(condition, &mut at, &mut |at, text| {
             let is_decided = as_path(text).is_some_and(|path| path == [key, "approved"]);
             if is_decided && asked.is_none() && !at.ends_with("/hasKey") {
                 asked = Some((at.to_owned(), text.to_owned()));
