@@ -83,3 +83,4 @@ mod tool_retry;
 mod window;
 mod workflow_humans;
 mod workflows;
+mod workflows_again;
