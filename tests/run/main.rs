@@ -70,6 +70,7 @@ mod side_by_side;
 mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;
+mod stores_alike;
 mod streaming;
 mod stuck;
 mod subloops;

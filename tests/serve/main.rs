@@ -54,5 +54,6 @@ mod shares;
 mod slow;
 mod steps;
 mod too_much;
+mod tool_outcomes;
 mod who;
 mod workflows;
