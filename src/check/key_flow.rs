@@ -110,7 +110,7 @@ impl<'a> KeysAt<'a> {
 }
 
 impl Fact<'_> {
-    /// Whether it tells that a key is there.
+    /// Whether it shows that a key is there.
     fn shows(&self, key: &str) -> bool {
         let Some((operator, operands)) = operator(self.condition) else { return false };
         let parts = || operands.as_array().into_iter().flatten();

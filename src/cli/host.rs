@@ -68,7 +68,7 @@ pub fn quiet() -> Option<std::time::Duration> {
     crate::journal::failpoint::time("quiet")
 }
 
-/// How long a program may take that is told of a pause: 30 s, or less when a test says so.
+/// How long a program may take that is notified of a pause: 30 s, or less when a test says so.
 pub fn on_pause() -> std::time::Duration {
     crate::journal::failpoint::time("on_pause").unwrap_or(std::time::Duration::from_secs(30))
 }

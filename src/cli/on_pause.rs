@@ -1,4 +1,4 @@
-//! `--on-pause`: tells a program that a run waits for a human.
+//! `--on-pause`: notifies a program that a run waits for a human.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ pub struct OnPauseArgs {
     pub on_pause: Option<PathBuf>,
 }
 
-/// Whether the run paused while this command drove it: a pause is told once.
+/// Whether the run paused while this command drove it: a pause is reported once.
 #[derive(Debug, Default)]
 pub struct PauseSeen(AtomicBool);
 
@@ -61,7 +61,7 @@ impl OnPauseArgs {
 }
 
 fn sentence(program: &Path, why: &str) -> String {
-    format!("--on-pause: {} was not told of the pause: {why}", program.display())
+    format!("--on-pause: {} was not notified of the pause: {why}", program.display())
 }
 
 fn cut(text: &str) -> String {

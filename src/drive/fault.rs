@@ -36,7 +36,7 @@ pub enum Fault {
     Conflict(String),
     /// The previous run that a new one names does not exist, or belongs to another organisation.
     #[error(
-        "there is no run {0} that this one could be told of; `previous_run_id` names an earlier run of the same store"
+        "there is no run {0} for this one to read; `previous_run_id` names an earlier run of the same store"
     )]
     NoPrevious(String),
     /// The events of the journal do not fit together.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::app::App;
 use super::folder::ServedLoop;
 use super::request::WaitQuery;
-use super::route::{StartOrder, begun};
+use super::route::{StartOrder, started};
 use super::scheduler::Admission;
 use crate::drive::start::Start;
 use crate::engine::digest::Digest;
@@ -68,7 +68,7 @@ enum Due {
 }
 
 /// What the ids of a workflow's scheduled runs begin with; their time follows. Ids are in addresses and headers: a name
-/// with other signs than those of plain names is written without them, and its digest tells it from others.
+/// with other signs than those of plain names is written without them, and its digest distinguishes it from others.
 fn id_prefix(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
@@ -147,7 +147,7 @@ async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, due: (&FlowSche
     let input = Value::Object(schedule.input.clone());
     let start = Start { run_id: Some(run_id.clone()), input, ..Start::default() };
     let order = StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start };
-    match begun(app, order, Admission::default(), &WaitQuery::default()).await {
+    match started(app, order, Admission::default(), &WaitQuery::default()).await {
         Ok(_) => {
             tracing::info!(run_id, "started by its schedule");
             true

@@ -1,4 +1,4 @@
-//! A run that waits for a human, as those are told who are to decide: the receiver of its callbacks, and the program of
+//! A run that waits for a human, as its deciders see it: the receiver of its callbacks, and the program of
 //! `--on-pause`.
 
 use std::{fmt, mem};
@@ -91,7 +91,7 @@ pub struct OpenStepQuestion {
     pub open_calls: Vec<OpenCall>,
 }
 
-/// So many steps are told at most: each post has all that wait, and a decision about one of them is followed by a post.
+/// So many steps are listed at most: each post has all that wait, and a decision about one of them is followed by a post.
 const MOST_STEPS: usize = 50;
 
 /// A call that waits, with the decisions that are possible.
@@ -133,7 +133,7 @@ impl PausedRun {
     pub fn of(state: &State, redact: &Redaction) -> Option<Self> {
         let PauseView { number, question, call, mut calls, steps } = pause(state, redact)?;
         if !steps.is_empty() {
-            // They are told with their steps.
+            // They are listed with their steps.
             calls.clear();
         } else if calls.is_empty() {
             calls.extend(call);

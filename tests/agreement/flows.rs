@@ -230,7 +230,7 @@ fn writers(value: &Value, key: &str, in_loop: bool) -> (usize, bool) {
     found
 }
 
-/// Why a failure is one that `check` should have told.
+/// Why a failure is one that `check` should have reported.
 fn is_untold(message: &str, document: &Value, warnings: &[Diagnostic]) -> Option<&'static str> {
     if message.contains("can't be judged") && message.contains("is missing") {
         let begin = message.find("can't be judged: ").unwrap() + "can't be judged: ".len();
@@ -252,18 +252,18 @@ fn is_untold(message: &str, document: &Value, warnings: &[Diagnostic]) -> Option
         return None;
     }
     let of_input = ["`@input.n`", "`@input.items`", "@input.n is", "@input.items is"];
-    let told = ["is no list", "compares numbers"].iter().any(|why| message.contains(why));
-    if told && of_input.iter().any(|path| message.contains(path)) {
-        return Some("the schema of the input tells the type");
+    let known = ["is no list", "compares numbers"].iter().any(|why| message.contains(why));
+    if known && of_input.iter().any(|path| message.contains(path)) {
+        return Some("the schema of the input gives the type");
     }
-    let other = told || message.contains("looks into a text") || message.contains("does not fit the action `matcher`");
+    let other = known || message.contains("looks into a text") || message.contains("does not fit the action `matcher`");
     (!other).then_some("nothing else should fail")
 }
 
 #[test]
 fn a_workflow_without_errors_never_fails_for_what_its_document_shows() {
     let (sound, failed) = (Cell::new(0), Cell::new(0));
-    let told = TestRunner::new(config(1_500, 9)).run(&tapes(120), |tape| {
+    let agreed = TestRunner::new(config(1_500, 9)).run(&tapes(120), |tape| {
         let document = FlowMaker { choices: Choices::new(tape), written: Vec::new() }.document();
         match run(&texts(&document)) {
             None => {}
@@ -279,6 +279,6 @@ fn a_workflow_without_errors_never_fails_for_what_its_document_shows() {
         }
         Ok(())
     });
-    told.unwrap();
+    agreed.unwrap();
     assert!(sound.get() > 200 && failed.get() > 20, "{} sound, {} failed", sound.get(), failed.get());
 }

@@ -55,7 +55,7 @@ fn lists_of_the_input_are_taken_where_the_call_gives_none_of_that_name() {
         ["matched", "unmatchedLeft", "unmatchedRight"].map(|key| found[key].as_array().expect("a list").len())
     };
     assert_eq!([counts(0), counts(1), counts(2), counts(3)], [[2, 1, 1], [1, 2, 0], [1, 0, 0], [0, 3, 3]]);
-    // Without the input, a call that gives no list is told what is missing.
+    // Without the input, a call that gives no list says what is missing.
     let trace = place.calls(&[think("match", json!({ "invoices": [] }))]);
     assert!(observed(&trace[0]).contains("`right`: `input` has no `payments`"), "{:#}", trace[0]);
 }

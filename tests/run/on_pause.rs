@@ -1,4 +1,4 @@
-//! `--on-pause`: a program is told once that a run waits, whatever comes of it.
+//! `--on-pause`: a program is notified once that a run waits, whatever comes of it.
 
 use std::path::PathBuf;
 
@@ -22,10 +22,10 @@ fn place(properties: Value, replies: &[Value], lines: &str) -> Place {
 }
 
 /// What the program wrote each time.
-const RECORDS: &str = "cat >> told; echo \"$# $1\" >> args; env | cut -d= -f1 | sort > variables; echo loud";
+const RECORDS: &str = "cat >> notices; echo \"$# $1\" >> args; env | cut -d= -f1 | sort > variables; echo loud";
 
-fn told(place: &Place) -> Vec<Value> {
-    let text = std::fs::read_to_string(place.path().join("told")).unwrap_or_default();
+fn notices(place: &Place) -> Vec<Value> {
+    let text = std::fs::read_to_string(place.path().join("notices")).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).expect("JSON on a line")).collect()
 }
 
@@ -49,7 +49,7 @@ fn a_program_gets_what_the_run_waits_for_and_two_variables() {
     let place = place(json!({}), &[ask("Which one?"), complete(json!("ok"))], RECORDS);
     let paused = run(&place, &TELL, &[("SECRET_OF_THE_SHELL", "s3cret")]);
     assert_eq!((paused.code, &paused.json()["status"]), (3, &json!("paused")), "{paused:#?}");
-    let [one] = &told(&place)[..] else { panic!("it is told once: {:?}", told(&place)) };
+    let [one] = &notices(&place)[..] else { panic!("it is notified once: {:?}", notices(&place)) };
     assert_eq!((&one["agent_run_id"], &one["status"], &one["loop"]), (&json!("r"), &json!("paused"), &json!("test")));
     let pause = &one["pause"];
     assert_eq!(
@@ -72,12 +72,12 @@ fn each_pause_is_told_by_the_command_in_which_the_run_pauses() {
     assert_eq!(run(&place, &TELL, &[]).code, 3);
     assert_eq!(run(&place, &TELL, &[]).code, 3, "it waits already");
     assert_eq!(resume(&place, &TELL).code, 3, "it is shown");
-    assert_eq!(told(&place).len(), 1);
+    assert_eq!(notices(&place).len(), 1);
     assert_eq!(resume(&place, &[&["--answer", "a"], &TELL[..]].concat()).code, 3);
-    let numbers: Vec<Value> = told(&place).iter().map(|one| one["pause"]["number"].clone()).collect();
+    let numbers: Vec<Value> = notices(&place).iter().map(|one| one["pause"]["number"].clone()).collect();
     assert_eq!(numbers, [1, 2]);
     assert_eq!(resume(&place, &[&["--answer", "b"], &TELL[..]].concat()).code, 0);
-    assert_eq!(told(&place).len(), 2, "a run that ends tells nobody");
+    assert_eq!(notices(&place).len(), 2, "a run that ends notifies nobody");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_waiting_call_is_told_with_its_hash_and_without_its_secrets() {
     let reply = think("act", json!({ "what": "pay", "api_key": "k-0123456789" }));
     let place = place(json!({ "tools": [tool] }), &[reply, complete(json!("ok"))], RECORDS);
     assert_eq!(run(&place, &TELL, &[]).code, 3);
-    let call = told(&place)[0]["pause"]["calls"][0].clone();
+    let call = notices(&place)[0]["pause"]["calls"][0].clone();
     assert_eq!((&call["action"], &call["action_input"]["api_key"]), (&json!("act"), &json!("[hidden]")));
     assert_eq!(call["choices"], json!(["approve", "deny", "edit"]));
     let hash = call["hash"].as_str().expect("a hash");

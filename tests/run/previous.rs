@@ -99,7 +99,7 @@ fn an_earlier_run_that_is_not_there_or_has_not_ended_leaves_no_run() {
     let ask = think("__pause_for_human__", json!({ "question": "Which?" }));
     assert_eq!(scripted(&place, "loop.json", &[ask], &["--run-id", "waits"]).code, 3);
     for (earlier, why) in [
-        ("nobody", "there is no run nobody that this one could be told of"),
+        ("nobody", "there is no run nobody for this one to read"),
         ("", "there is no run "),
         ("b", "there is no run b "),
         ("waits", "run waits has not ended (paused): `previous_run_id` takes a run that has ended"),

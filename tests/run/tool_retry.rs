@@ -148,7 +148,7 @@ fn a_script_answers_each_attempt_with_its_next_entry() {
     );
 }
 
-/// Starts the run, waits until an attempt has failed and its wait has begun, and does something to the process.
+/// Starts the run, waits until an attempt has failed and its wait has started, and does something to the process.
 fn in_the_wait(place: &Place, server: &Server, then: impl FnOnce(&std::process::Child)) -> Ran {
     let mut child = place.start(&RUN[..6], &[]);
     let rest = wait_for_line(&mut child, "attempt 1: http 503");

@@ -81,11 +81,11 @@ fn steps_run_in_order_and_their_outputs_have_their_names_and_types() {
         "input.json",
     ]);
     let events: Vec<Value> = lines.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let begun = |at: &str| events.iter().find(|event| event["event"] == "step_started" && event["at"] == at).unwrap();
-    assert_eq!(begun("0")["action_input"]["text"], "7 of @x");
-    assert_eq!(begun("0")["action_input"]["list"], json!([7]));
-    assert_eq!(begun("1")["action_input"], json!({ "before": { "n": 1 }, "step": 1 }));
-    assert_eq!(begun("2")["action_input"], json!({ "length": 2, "first": "x" }));
+    let started = |at: &str| events.iter().find(|event| event["event"] == "step_started" && event["at"] == at).unwrap();
+    assert_eq!(started("0")["action_input"]["text"], "7 of @x");
+    assert_eq!(started("0")["action_input"]["list"], json!([7]));
+    assert_eq!(started("1")["action_input"], json!({ "before": { "n": 1 }, "step": 1 }));
+    assert_eq!(started("2")["action_input"], json!({ "length": 2, "first": "x" }));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_budget_lets_steps_that_ask_models_run_one_after_the_other_and_ends_the_run_
     );
     let (ran, result) = run(&place, json!({ "items": [1, 2, 3, 4, 5] }));
     assert_eq!((ran.code, &result["termination"]), (1, &json!("budget")), "{ran:#?}");
-    let begun = place.call(&["runs", "--all", "--output", "json"]);
-    let begun = if begun.code == 0 { begun.json().as_array().map_or(0, Vec::len) } else { 0 };
-    assert!(begun <= 3, "the budget is enough for one or two of five: {begun}");
+    let started = place.call(&["runs", "--all", "--output", "json"]);
+    let started = if started.code == 0 { started.json().as_array().map_or(0, Vec::len) } else { 0 };
+    assert!(started <= 3, "the budget is enough for one or two of five: {started}");
 }

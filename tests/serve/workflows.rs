@@ -1,4 +1,4 @@
-//! Workflows over HTTP: begun by their names, decided step by step, and found again by the next server.
+//! Workflows over HTTP: started by their names, decided step by step, and found again by the next server.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             ToolDeclaration::Typed(_) => subject.at(pointer).below("/name"),
             ToolDeclaration::Legacy(_) => subject.at(pointer),
         };
-        let message = format!("the model is told of the tool `{tool}` as `{called}`");
+        let message = format!("the model sees the tool `{tool}` as `{called}`");
         found.push(cursor.report(&RULE, message).help(
             "native tool calls take 1 to 64 letters, digits, `_` and `-` of ASCII; the document, the trace and the \
              store keep the name as it is",

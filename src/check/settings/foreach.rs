@@ -71,10 +71,10 @@ fn results(settings: &WrittenSettings<'_, '_>, step: &WrittenStep<'_>, found: &m
 fn failures(settings: &WrittenSettings<'_, '_>, step: &WrittenStep<'_>, found: &mut Vec<Diagnostic>) {
     let goes_on = settings.text("failure_strategy") == Some("continue_on_error");
     let is_true = |name: &str| settings.get(name) == Some(&Value::Bool(true));
-    let told = is_true("collect_results")
+    let reported = is_true("collect_results")
         || ["summary_key", "max_failures"].iter().any(|name| settings.get(name).is_some())
         || step.written.get("outputKey").is_some();
-    if goes_on && !told && !step.at.is_empty() {
+    if goes_on && !reported && !step.at.is_empty() {
         let message = "nobody would learn which items failed: their failures are noted nowhere";
         let help = "add `summary_key`, or `collect_results` with a `result_key`, or `max_failures`";
         found.extend(warning(settings.at("failure_strategy", message.to_owned()), help));

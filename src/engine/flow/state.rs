@@ -81,7 +81,7 @@ pub struct StepFrame {
 /// How far the present step of a list is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Current {
-    /// It has not begun.
+    /// It has not started.
     #[default]
     Idle,
     /// It is a call, a run or a question.
@@ -171,7 +171,7 @@ pub struct ItemsState {
     pub list: Option<Arc<Value>>,
     /// The next item to begin.
     pub next: u32,
-    /// The items that have begun and not ended.
+    /// The items that have started and not ended.
     pub open: BTreeMap<u32, StepFrame>,
     /// How the items ended that have; the others are not in it.
     pub ended: BTreeMap<u32, ItemStatus>,
@@ -185,7 +185,7 @@ pub struct ItemsState {
     pub counts: ItemCounts,
     /// Items that failed or were cancelled, as they were: they may run again.
     pub unfinished: BTreeMap<u32, StepFrame>,
-    /// Items that run again, and have not begun to.
+    /// Items that run again, and have not started to.
     pub again: BTreeMap<u32, StepFrame>,
     /// Whether no further item begins, because items failed.
     pub stopped: bool,
@@ -219,7 +219,7 @@ pub struct StepFault {
 }
 
 impl FlowState {
-    /// The steps that have begun and not ended, in the order of their addresses.
+    /// The steps that have started and not ended, in the order of their addresses.
     pub fn open(&self) -> Vec<&OpenStep> {
         let mut open = Vec::new();
         collect(&self.root, &mut open);
@@ -231,7 +231,7 @@ impl FlowState {
         self.open().into_iter().find(|step| step.at == at)
     }
 
-    /// Visits the steps that have begun and not ended.
+    /// Visits the steps that have started and not ended.
     pub(super) fn each_open(&mut self, visit: &mut dyn FnMut(&mut OpenStep)) {
         each(&mut self.root, visit);
     }

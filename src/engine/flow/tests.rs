@@ -163,7 +163,7 @@ impl World {
     }
 }
 
-/// What a run gives, without what tells when: the answer, or why there is none.
+/// What a run gives, without times: the answer, or why there is none.
 fn given(state: &State) -> Value {
     let Phase::Ended(ending) = &state.phase else { panic!("it has not ended") };
     let answer = ending.answer.as_ref().map(|answer| answer.answer.clone());

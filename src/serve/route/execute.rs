@@ -113,12 +113,12 @@ pub(super) async fn begin(
     admission: Admission,
     waiting: &WaitQuery,
 ) -> Result<Response, ProblemDetails> {
-    let (run_id, active) = begun(app, order, admission, waiting).await?;
+    let (run_id, active) = started(app, order, admission, waiting).await?;
     answer(app, &run_id, active, waiting).await
 }
 
 /// Starts a run that was admitted: its id, and the run if it is driven here.
-pub(in crate::serve) async fn begun(
+pub(in crate::serve) async fn started(
     app: &Arc<App>,
     order: StartOrder,
     admission: Admission,

@@ -38,7 +38,7 @@ pub use answer::AnswerRequest;
 pub use cancel::CancelQuery;
 pub use events::EventsQuery;
 pub use execute::LoopRequest;
-pub(super) use execute::{StartOrder, begun};
+pub(super) use execute::{StartOrder, started};
 pub use loops::LoopList;
 pub use rerun::RerunRequest;
 pub use resume::ResumeRequest;

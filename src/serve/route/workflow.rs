@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::execute::{StartOrder, admitted, begun};
+use super::execute::{StartOrder, admitted, started};
 use super::status::{StatusQuery, with_location};
 use crate::diagnostic::nearest;
 use crate::drive::start::Start;
@@ -78,7 +78,7 @@ pub async fn execute(
     app.scheduler.accepts_runs()?;
     let order = order(&app, &name, request::body(&body)?)?;
     let (order, admission) = admitted(&app, caller, run_id, order)?;
-    let (run_id, active) = begun(&app, order, admission, &waiting).await?;
+    let (run_id, active) = started(&app, order, admission, &waiting).await?;
     answer(&app, &run_id, active, &waiting).await
 }
 

@@ -135,7 +135,7 @@ fn wanted(found: ParsedObject) -> Result<Wanted, String> {
     };
     // With a bracket missing, a key of the call inside its arguments may belong outside of them.
     if supplied && input.keys().any(|key| matches!(field_of(key), CallField::Name | CallField::Input)) {
-        return Err("A <tool_call> of your reply has a bracket too few; it can't be told where.".to_owned());
+        return Err("A <tool_call> of your reply has a bracket too few; it is not clear where.".to_owned());
     }
     Ok(Wanted { name, input: Value::Object(input), unread: None })
 }

@@ -30,7 +30,7 @@ const OPEN_THINKING: &str = "Your reply begins a <think> block and does not clos
 const LATE_THINKING: &str = "Your reply closes a <think> block behind a call or an answer.";
 const NEITHER: &str = "Your reply has neither a <tool_call> nor an <answer>.";
 const OPEN_ANSWER: &str = "Your reply begins an <answer> and does not close it.";
-const MIXED_ANSWER: &str = "The <answer> of your reply has another tag inside; it can't be told what belongs to it.";
+const MIXED_ANSWER: &str = "The <answer> of your reply has another tag inside; it is not clear what belongs to it.";
 const EMPTY_ANSWER: &str = "The <answer> of your reply is empty.";
 const TWO_ANSWERS: &str = "Your reply has two different <answer> blocks.";
 

@@ -87,7 +87,7 @@ impl KnownTable {
         };
         let Some(name) = names(NAMES, Some(&request.table))?.pop() else {
             let mut known = names(NAMES, None)?;
-            // What else the database has is not told to who may not use it.
+            // What else the database has is not shown to those who may not use it.
             known.retain(|name| {
                 request.tables.is_empty() || request.tables.iter().any(|table| table.eq_ignore_ascii_case(name))
             });
