@@ -27,9 +27,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         .collect();
     let why = match left.as_slice() {
         [] => return,
-        _ if !named("dialect_instructions") => "the prompt does not say in which form the model must reply",
-        _ if !named("tools") && !native => "the prompt does not say what the model can call",
-        _ => "the prompt does not say what the model is to reach",
+        _ if !named("dialect_instructions") => "the model does not learn in which form it must reply",
+        _ if !named("tools") && !native => "the model does not learn what it can call",
+        _ => "the model does not learn what to reach",
     };
     let fault = cursor.report(&RULE, format!("the system prompt leaves out {}: {why}", left.join(" and ")));
     found.push(fault.help("it takes the place of ours, whole: name in it what the model needs"));
