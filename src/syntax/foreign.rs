@@ -65,6 +65,12 @@ pub(super) fn help_for(name: &str) -> Option<String> {
     Some(format!("`{name}` is a field of {}; here {}", field.product, field.here))
 }
 
+/// The name of the first action that a list declares.
+pub(super) fn declared_action(value: &Node) -> Option<String> {
+    let first = value.items()?.first()?;
+    Some(first.get("action_name")?.as_str()?.to_owned())
+}
+
 /// An entry of `tools` or `actions` in another product's shape.
 pub(super) struct ForeignEntry {
     /// What it is, in words.

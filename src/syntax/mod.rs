@@ -7,6 +7,7 @@ pub mod document;
 mod foreign;
 mod lookup;
 mod number;
+mod other_word;
 mod pasted;
 mod reader;
 pub mod shape;

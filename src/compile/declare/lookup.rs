@@ -128,7 +128,7 @@ impl<'a> Declare<'a> {
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));
         let searched = self.searched_files();
-        let message = format!("the action `{name}` is not found, and no step of the platform is called so");
+        let message = format!("the action `{name}` is not found, and no built-in step has this name");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
         self.faults.push(match near {
             Some((near, lone)) => {

@@ -8,17 +8,17 @@ use super::form::{LazyForm, Others, SchemaForm};
 use super::known::{resolve, words};
 use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
-use crate::syntax::foreign;
-use crate::syntax::{Member, Node, Span, quoted};
+use crate::syntax::{Member, Node, Span, foreign, other_word, quoted};
 
 /// The most places that one fault lists.
 const MAX_RELATED: usize = 50;
 
-/// The field that an unknown key is close to.
+/// The field that is probably meant by an unknown key.
 struct Near {
     field: &'static str,
-    /// Whether no other field is as close.
+    /// Whether no other field can be meant.
     lone: bool,
+    help: String,
 }
 
 /// The object that an unknown field is in.
@@ -118,9 +118,7 @@ impl<'a> Walker<'a> {
         let place = self.place(member.key_span);
         let name = &*member.key;
         let (fields, required) = (field_names(form.schema), &form.required);
-        let near = self.nearest.field(name, absent.iter().copied());
-        let near = near.map(|(near, lone)| (absent.iter().copied().find(|field| *field == near), lone));
-        let near = near.and_then(|(field, lone)| Some(Near { field: field?, lone }));
+        let near = self.near(form, member, absent);
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::syntax::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
@@ -149,12 +147,17 @@ impl<'a> Walker<'a> {
                     }
                     return None;
                 }
-                let help = format!("`{name}` belongs {home}");
+                let help = match foreign::declared_action(&member.value) {
+                    Some(action) if home == "in `definition`" => {
+                        format!("a workflow finds its actions in files beside it: `actions/{action}.json`")
+                    }
+                    _ => format!("`{name}` belongs {home}"),
+                };
                 homes.insert(home, self.faults.len());
                 (fault.help(help), None)
             }
             (Some(near), _) => {
-                let fault = fault.help(format!("the nearest name is `{}`", near.field));
+                let fault = fault.help(near.help.as_str());
                 (if near.lone { fault.suggest(quoted(near.field)) } else { fault }, Some(near))
             }
             (None, _) if foreign.is_some() => (fault.help(foreign.unwrap_or_default()), None),
@@ -170,6 +173,18 @@ impl<'a> Walker<'a> {
         };
         self.report(fault);
         explains
+    }
+
+    /// The field that is probably meant by an unknown key: by a common word for it, or by a similar name.
+    fn near(&mut self, form: &SchemaForm, member: &Member, absent: &[&'static str]) -> Option<Near> {
+        let name = &*member.key;
+        if let Some(field) = other_word::field_of(name, absent.iter().copied()) {
+            let lone = form.fields.get(field).is_some_and(|form| form.takes(&member.value));
+            return Some(Near { field, lone, help: format!("`{name}` is called `{field}` here") });
+        }
+        let (near, lone) = self.nearest.field(name, absent.iter().copied())?;
+        let field = absent.iter().copied().find(|field| *field == near)?;
+        Some(Near { field, lone, help: format!("the nearest name is `{field}`") })
     }
 
     fn missing(&mut self, form: &SchemaForm, node: &Node, key: Option<Span>, explained: &[String]) {

@@ -1,0 +1,81 @@
+//! Common words for fields that have another name here.
+
+/// A word, and the field that is meant by it.
+struct OtherWord {
+    word: &'static str,
+    field: &'static str,
+}
+
+const fn of(word: &'static str, field: &'static str) -> OtherWord {
+    OtherWord { word, field }
+}
+
+/// One word may be meant for several fields: the one that the object has is taken.
+const WORDS: &[OtherWord] = &[
+    of("command", "program"),
+    of("cmd", "program"),
+    of("executable", "program"),
+    of("binary", "program"),
+    of("arguments", "args"),
+    of("argv", "args"),
+    of("working_directory", "cwd"),
+    of("workdir", "cwd"),
+    of("environment", "env"),
+    of("method", "http_method"),
+    of("verb", "http_method"),
+    of("endpoint", "url"),
+    of("uri", "url"),
+    of("payload", "body"),
+    of("json", "body"),
+    of("params", "parameters"),
+    of("schema", "parameters"),
+    of("name", "action_name"),
+    of("sql", "query"),
+    of("statement", "query"),
+    of("database", "datasource"),
+    of("programs", "commands"),
+    of("executables", "commands"),
+    of("domains", "hosts"),
+    of("allowed_hosts", "hosts"),
+    of("goal", "objective"),
+    of("task", "objective"),
+    of("prompt", "objective"),
+    of("system", "system_prompt"),
+    of("system_message", "system_prompt"),
+    of("max_turns", "max_iterations"),
+    of("max_steps", "max_iterations"),
+    of("max_rounds", "max_iterations"),
+    of("steps", "actions"),
+    of("steps", "actions_to_execute"),
+    of("actions", "actions_to_execute"),
+    of("do", "actions_to_execute"),
+    of("body", "actions_to_execute"),
+    of("items", "items_path"),
+    of("list", "items_path"),
+    of("in", "items_path"),
+    of("as", "item_variable_name"),
+    of("item_name", "item_variable_name"),
+    of("concurrency", "max_concurrency"),
+    of("parallelism", "max_concurrency"),
+    of("on_error", "failure_strategy"),
+    of("message", "comment"),
+    of("fields", "expected_keys"),
+    of("keys", "expected_keys"),
+    of("else", "onFalse"),
+    of("when", "filter"),
+    of("if", "filter"),
+    of("save_as", "outputKey"),
+    of("output", "outputKey"),
+    of("inputs", "properties"),
+    of("input", "properties"),
+    of("args", "properties"),
+    of("with", "properties"),
+    of("confirm", "requires_approval"),
+    of("requires_confirmation", "requires_approval"),
+];
+
+/// The field among these that is meant by a word.
+pub(super) fn field_of<'a>(word: &str, fields: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let meant = WORDS.iter().filter(|known| known.word == word);
+    meant.into_iter().find_map(|known| fields.clone().find(|field| *field == known.field))
+}
