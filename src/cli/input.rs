@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::failure::CommandError;
 use crate::diagnostic::Source;
@@ -18,9 +18,9 @@ mod tests;
 /// The input of the run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InputArgs {
-    /// A field of the run's input; repeatable. V is parsed as JSON if it is valid JSON, unless the document's `input`
-    /// declares a string
-    #[arg(long = "input", value_name = "K=V")]
+    /// A field of the run's input, or several as a JSON object; repeatable. V is parsed as JSON if it is valid JSON,
+    /// unless the document's `input` declares a string
+    #[arg(long = "input", value_name = "K=V|JSON")]
     pub fields: Vec<String>,
     /// The run's input as a JSON file; `-` reads stdin. Fields of --input override it
     #[arg(long, value_name = "FILE")]
@@ -36,7 +36,7 @@ impl InputArgs {
     /// The input; `Null` when none is given, which leaves the document's own.
     ///
     /// # Errors
-    /// When a field is not written `K=V`, or the file is no JSON.
+    /// When a field is neither written `K=V` nor an object, or the file is no JSON.
     pub fn read(&self, program: &Program) -> Result<Value, CommandError> {
         let given = self.input_file.as_deref().map(read_json).transpose()?;
         if self.fields.is_empty() {
@@ -55,26 +55,33 @@ impl InputArgs {
         let schema = program.input.as_ref().map(crate::program::schema::Schema::source);
         let mut given = BTreeSet::new();
         for field in &self.fields {
-            let (name, value) = read_field(field, schema)?;
-            // As with a duplicate key in a document, it is unclear which value is right.
-            if !given.insert(name) {
-                return Err(CommandError::usage_help(
-                    format!("--input {name}=... is given twice"),
-                    format!("keep one of the two; an array is written as JSON: --input '{name}=[\"a\", \"b\"]'"),
-                ));
+            for (name, value) in read_fields(field, schema)? {
+                // As with a duplicate key in a document, it is unclear which value is right.
+                if !given.insert(name.clone()) {
+                    return Err(CommandError::usage_help(
+                        format!("--input {name}=... is given twice"),
+                        format!("keep one of the two; an array is written as JSON: --input '{name}=[\"a\", \"b\"]'"),
+                    ));
+                }
+                fields.insert(name, value);
             }
-            fields.insert(name.to_owned(), value);
         }
         Ok(Value::Object(fields))
     }
 }
 
-/// The name and the value of `K=V`.
-fn read_field<'a>(field: &'a str, schema: Option<&Value>) -> Result<(&'a str, Value), CommandError> {
+/// The members of an object, or the name and the value of `K=V`.
+fn read_fields(field: &str, schema: Option<&Value>) -> Result<Map<String, Value>, CommandError> {
+    if field.trim_start().starts_with('{') {
+        let value = json(Source::new("--input", field))?;
+        // JSON that begins with a brace is an object.
+        return Ok(value.as_object().cloned().unwrap_or_default());
+    }
     let Some((name, text)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(CommandError::usage_help(
             format!("--input {field} is not of the form K=V"),
-            "write --input ticket_id=TK-1; quote a text with spaces: --input 'question=Why is it late?'",
+            "write --input ticket_id=TK-1; quote a text with spaces: --input 'question=Why is it late?'; or an object: \
+             --input '{\"ticket_id\": \"TK-1\"}'",
         ));
     };
     let value = if wants_text(schema, name) {
@@ -82,7 +89,7 @@ fn read_field<'a>(field: &'a str, schema: Option<&Value>) -> Result<(&'a str, Va
     } else {
         serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
     };
-    Ok((name, value))
+    Ok(Map::from_iter([(name.to_owned(), value)]))
 }
 
 /// Whether the input schema says that the field is a string.
@@ -112,7 +119,11 @@ pub fn read_json(file: &Path) -> Result<Value, CommandError> {
         let help = "an input is a JSON object: {\"ticket_id\": \"TK-1\"}";
         return Err(CommandError::usage_help(format!("{} is empty", name_of(file)), help));
     }
-    let source = Source::new(name_of(file), text);
+    json(Source::new(name_of(file), text))
+}
+
+/// The value of a JSON text.
+fn json(source: Source) -> Result<Value, CommandError> {
     let (tree, faults) = syntax::parse(&source);
     match serde_json::from_str(&source.text) {
         Err(error) if faults.is_empty() => Err(CommandError::usage(format!("{} is not JSON: {error}", source.name))),

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 
 fn field(text: &str, schema: &Value) -> Value {
-    read_field(text, Some(schema)).unwrap().1
+    read_fields(text, Some(schema)).unwrap().remove("n").unwrap()
 }
 
 #[test]
@@ -35,6 +35,17 @@ fn a_value_stays_text_where_the_schema_says_string() {
 }
 
 #[test]
+fn an_object_gives_all_its_members_as_they_are_written() {
+    let schema = json!({"properties": {"n": {"type": "string"}}});
+    for text in ["{\"n\": 12, \"a=b\": [1]}", "  {\"n\":12,\"a=b\":[1]}"] {
+        assert_eq!(Value::Object(read_fields(text, Some(&schema)).unwrap()), json!({"n": 12, "a=b": [1]}), "{text}");
+    }
+    for text in ["{\"n\": 12", "{n: 12}", "{\"n\": 1, \"n\": 2}", "{\"n\": 1} and more"] {
+        assert!(read_fields(text, None).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn digits_are_kept() {
     assert_eq!(field("n=12345678901234567890123", &json!({})).to_string(), "12345678901234567890123");
 }
@@ -42,6 +53,6 @@ fn digits_are_kept() {
 #[test]
 fn a_field_without_a_name_or_a_value_is_refused() {
     for text in ["n", "=1", ""] {
-        assert!(read_field(text, None).is_err(), "{text}");
+        assert!(read_fields(text, None).is_err(), "{text}");
     }
 }

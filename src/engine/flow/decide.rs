@@ -95,7 +95,7 @@ fn about(state: &State, decided: &Decided) -> Result<Vec<String>, Refused> {
             }
             Ok(several.iter().map(|question| question.at.clone()).collect())
         }
-        _ => Err(Refused::new(format!("several steps wait: say which one with its address: {}", names()))),
+        _ => Err(Refused::new(format!("several steps wait; name one of them with `at`: {}", names()))),
     }
 }
 
