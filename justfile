@@ -24,7 +24,7 @@ spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
-# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds, tests/run in pieces
+# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces
 nightly:
     cargo test --locked --test crash --test simulation --test serve --test check_hostile --test run -- --ignored --nocapture --test-threads 1
 

@@ -247,6 +247,26 @@ fn what_is_no_list_or_too_long_fails_before_the_first_item() {
 }
 
 #[test]
+fn max_items_counts_the_items_of_the_loops_inside_and_stops_the_loop() {
+    let inner = json!({ "id": "inner", "type": "loop", "properties": { "mode": "foreach", "items_path": "@one.list",
+        "item_variable_name": "two", "failure_strategy": "continue_on_error", "summary_key": "inner_counts",
+        "actions_to_execute": [{ "type": "a", "properties": {} }] } });
+    let input = json!({ "items": [{ "list": [1, 2] }, { "list": [3, 4, 5] }, { "list": [] }] });
+    for (most, code) in [(8, 0), (7, 1)] {
+        let place = place();
+        let settings = json!({ "max_items": most, "failure_strategy": "continue_on_error", "summary_key": "counts" });
+        steps(&place, json!([foreach("@input.items", settings, json!([inner]))]));
+        let (ran, result) = run(&place, input.clone());
+        assert_eq!(ran.code, code, "{ran:#?}");
+        if code == 1 {
+            assert_eq!(result["steps"][0]["error"]["code"], "too_many_items");
+            assert_eq!(result["error"]["step"], "each.1.inner");
+            assert_eq!(result["steps"][0]["items"]["cancelled"], 1);
+        }
+    }
+}
+
+#[test]
 fn a_react_step_is_a_run_of_its_own_with_the_names_that_its_texts_use() {
     let place = place();
     let react = json!({ "id": "judge", "type": "loop", "properties": { "mode": "react", "tools": [],

@@ -274,7 +274,7 @@ pub fn started(program: &Program) -> EventKind {
 }
 
 /// An event as it is read back, with the long text that was kept beside it.
-fn read(text: &str) -> Event {
+pub fn read(text: &str) -> Event {
     let mut event = Event::read(text).expect("what was written can be read");
     event.kind.put_back(&[SYSTEM.into()]).expect("the text is there");
     event

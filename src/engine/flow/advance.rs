@@ -34,15 +34,27 @@ pub(super) struct Advance<'p> {
     pub spending: usize,
     /// How many of them may be open at once.
     pub may_spend: usize,
+    /// Whether a cancelled item left its place among them: a step that was visited before may take it.
+    pub freed: bool,
     /// Whether the budget is spent.
     pub is_spent: bool,
-    /// The items of the loop that is under way, those of the loops inside included.
-    pub items_taken: u64,
+    /// The loops around the present list, the outermost first.
+    pub around: Vec<TakenItems>,
     /// How often failed steps were run again.
     pub round: u32,
     pub effects: Effects,
     pub changes: Vec<StepChange>,
     pub records: Vec<StepRecord>,
+}
+
+/// The items that a loop has taken so far, those of the loops inside included.
+pub(super) struct TakenItems {
+    /// How many.
+    pub count: u64,
+    /// How many it may take.
+    pub most: u32,
+    /// The loop inside that would have taken more than that.
+    pub over: Option<StepFault>,
 }
 
 /// The names that a list of steps can use, the nearest first: its own, and those around it.
@@ -79,21 +91,17 @@ impl StepList<'_> {
 impl<'p> Advance<'p> {
     /// What an event of a run advances.
     pub fn of(program: &'p Program, flow: &'p Flow, state: &State, flow_state: &FlowState) -> Self {
-        let open = flow_state.open();
-        let spends = |open: &&&OpenStep| {
-            let has_begun = !matches!(open.progress, StepProgress::Held | StepProgress::AwaitsApproval(_));
-            has_begun && flow.step_at(&open.at).is_some_and(FlowStep::spends)
-        };
         Self {
             flow,
             header: Arc::clone(&state.header),
             now: state.now,
             stopping: flow_state.stopping,
             blocked: false,
-            spending: open.iter().filter(spends).count(),
+            spending: spending(flow, &flow_state.open()),
             may_spend: may_spend(program, flow, state),
+            freed: false,
             is_spent: budget::is_spent(program, state),
-            items_taken: flow_state.items_taken,
+            around: Vec::new(),
             round: flow_state.rounds,
             effects: Effects::new(),
             changes: Vec::new(),
@@ -144,7 +152,7 @@ impl<'p> Advance<'p> {
     /// Requests a step that may be requested now. With a budget, one that asks models waits until the cost of the one
     /// before is known; when the budget is spent, no further step begins.
     fn request(&mut self, step: &FlowStep, open: &mut OpenStep) {
-        if open.progress != StepProgress::Held {
+        if open.progress != StepProgress::Held || self.blocked || self.stopping.is_some() {
             return;
         }
         if step.spends() {
@@ -195,7 +203,12 @@ impl<'p> Advance<'p> {
         frame.ran = true;
         let at = list.address(&step.name);
         frame.current = match opened {
-            Opened::Items(items) => Current::Items(items),
+            Opened::Items(items) => {
+                for taken in &mut self.around {
+                    taken.count = taken.count.saturating_add(items.taken);
+                }
+                Current::Items(items)
+            }
             Opened::Step { input, progress } => {
                 let kind = step.kind.clone();
                 self.changes.push(StepChange::Started { at: at.clone(), kind: kind.clone(), input: input.clone() });
@@ -217,7 +230,7 @@ impl<'p> Advance<'p> {
 
     /// The step that runs, by the filters, and what it is given; none when no step runs.
     fn choose(
-        &self,
+        &mut self,
         step: &'p FlowStep,
         list: &StepList<'p>,
         frame: &StepFrame,
@@ -241,7 +254,7 @@ impl<'p> Advance<'p> {
     }
 
     /// What a step is given when it begins.
-    fn open(&self, step: &FlowStep, list: &StepList<'_>, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+    fn open(&mut self, step: &FlowStep, list: &StepList<'_>, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         match &step.action {
             StepAction::Call(call) => self.call(call, scope),
             StepAction::React(react) => {
@@ -282,6 +295,13 @@ impl<'p> Advance<'p> {
         }
     }
 
+    /// The open steps of an item that was cancelled count no longer among those that spend.
+    pub fn no_longer_spends(&mut self, frame: &StepFrame) {
+        let spending = spending(self.flow, &frame.open());
+        self.spending = self.spending.saturating_sub(spending);
+        self.freed |= spending > 0;
+    }
+
     /// Evaluates with these names. The moment is that of the event.
     pub fn with_scope<T>(&mut self, names: &[&Map<String, Value>], work: impl FnOnce(&mut Self, &Scope<'_>) -> T) -> T {
         let (header, now) = (Arc::clone(&self.header), rfc3339(self.now.wall_ms));
@@ -304,6 +324,15 @@ impl<'p> Advance<'p> {
     pub fn holds(&mut self, condition: &CompiledCondition) -> Result<bool, String> {
         self.with_scope(&[], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
     }
+}
+
+/// How many of these steps ask models and have begun to.
+fn spending(flow: &Flow, open: &[&OpenStep]) -> usize {
+    let spends = |open: &&&OpenStep| {
+        let has_begun = !matches!(open.progress, StepProgress::Held | StepProgress::AwaitsApproval(_));
+        has_begun && flow.step_at(&open.at).is_some_and(FlowStep::spends)
+    };
+    open.iter().filter(spends).count()
 }
 
 /// How many steps that ask models may be open at once. Without a budget all of them; with one, the cost of a step must be

@@ -119,9 +119,6 @@ impl Advance<'_> {
     pub fn loop_ended(&mut self, list: &StepList<'_>, step: &FlowStep, frame: &mut StepFrame, end: LoopEnd) {
         let StepAction::Foreach(foreach) = &step.action else { return };
         let Current::Items(mut items) = std::mem::take(&mut frame.current) else { return };
-        if list.of.is_none() {
-            self.items_taken = 0;
-        }
         let status = if end.fault.is_some() { StepStatus::Failed } else { StepStatus::Completed };
         let counts = counts(&items);
         let record = StepRecord {

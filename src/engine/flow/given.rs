@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::advance::Advance;
+use super::advance::{Advance, TakenItems};
 use super::opened::{BeginFault, Opened};
-use super::state::{ItemsState, StepProgress};
+use super::state::{ItemsState, StepFault, StepProgress};
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::validate;
 use crate::program::flow::{ApprovalStep, CallStep, Foreach};
@@ -41,26 +41,41 @@ impl Advance<'_> {
     }
 
     /// The list of a loop, and how far the loop is: at its beginning.
-    pub fn take_items(&self, foreach: &Foreach, at: String, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+    pub fn take_items(&mut self, foreach: &Foreach, at: String, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let path = format!("@{}", foreach.items.join("."));
         let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
         let Value::Array(list) = found.as_ref() else {
             return Err(BeginFault::new("not_a_list", format!("`{path}` is no list")));
         };
         let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
-        if self.items_taken.saturating_add(count) > u64::from(foreach.max_items) {
-            let most = foreach.max_items;
-            return Err(BeginFault::new(
-                "too_many_items",
-                format!("`{path}` has {count} items, and `max_items` is {most}"),
-            ));
+        if count > u64::from(foreach.max_items) {
+            let message = format!("`{path}` has {count} items, and `max_items` is {}", foreach.max_items);
+            return Err(BeginFault::new("too_many_items", message));
+        }
+        let is_over = |taken: &&mut TakenItems| taken.count.saturating_add(count) > u64::from(taken.most);
+        if let Some(around) = self.around.iter_mut().find(is_over) {
+            let TakenItems { count: before, most, .. } = *around;
+            let message = format!(
+                "`{path}` has {count} items, after {before} others: that is more than the `max_items` of a loop around it, \
+                 which is {most}"
+            );
+            let fault = BeginFault::new("too_many_items", message);
+            around.over = Some(StepFault { code: fault.code.to_owned(), message: fault.message.clone(), step: at });
+            return Err(fault);
         }
         let list = match found {
             std::borrow::Cow::Borrowed(_) => None,
             std::borrow::Cow::Owned(list) => Some(Arc::new(list)),
         };
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        Ok(Opened::Items(Box::new(ItemsState { at, count, list, since_ms: self.now.wall_ms, ..ItemsState::default() })))
+        let (taken, count) = (count, u32::try_from(count).unwrap_or(u32::MAX));
+        Ok(Opened::Items(Box::new(ItemsState {
+            at,
+            count,
+            taken,
+            list,
+            since_ms: self.now.wall_ms,
+            ..ItemsState::default()
+        })))
     }
 
     fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, BeginFault> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::advance::{Advance, ListEnd, Names, StepList};
+use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
 use super::record::ItemCounts;
 use super::state::{Current, ItemStatus, ItemsState, StepFault, StepFrame};
 use crate::language::foreach::{FailureStrategy, OnItemPause};
@@ -30,10 +30,14 @@ impl<'p> Advance<'p> {
     ) -> Option<LoopEnd> {
         let was_blocked = self.blocked;
         self.blocked |= items.stopped;
+        self.around.push(TakenItems { count: items.taken, most: foreach.max_items, over: None });
         for index in items.open.keys().copied().collect::<Vec<_>>() {
             self.item(foreach, items, index, names);
         }
-        while !items.stopped && self.may_begin_item(foreach, items) {
+        while !items.stopped
+            && self.around.last().is_none_or(|taken| taken.over.is_none())
+            && self.may_begin_item(foreach, items)
+        {
             let (index, frame) = match items.again.pop_first() {
                 Some(again) => again,
                 None => {
@@ -46,8 +50,14 @@ impl<'p> Advance<'p> {
             self.item(foreach, items, index, names);
         }
         self.blocked = was_blocked;
+        if let Some(TakenItems { count, over, .. }) = self.around.pop() {
+            // A limit that the items share stops the loop: which of them reaches it is a matter of timing.
+            items.taken = count;
+            items.stopped |= over.is_some();
+            items.over = items.over.take().or(over);
+        }
         if items.stopped {
-            cancel_idle(items);
+            self.cancel_idle(items);
         }
         let is_over = items.open.is_empty() && (items.stopped || !has_more(items));
         is_over.then(|| LoopEnd { fault: self.fault_of(foreach, items) })
@@ -139,6 +149,20 @@ impl<'p> Advance<'p> {
         }
     }
 
+    /// Ends the items that have no call under way, because the loop stops.
+    fn cancel_idle(&mut self, items: &mut ItemsState) {
+        let idle: Vec<u32> =
+            items.open.iter().filter(|(_, frame)| !is_under_way(frame)).map(|(index, _)| *index).collect();
+        for index in idle {
+            if let Some(frame) = items.open.remove(&index) {
+                self.no_longer_spends(&frame);
+                items.unfinished.insert(index, frame);
+            }
+            items.ended.insert(index, ItemStatus::Cancelled);
+            items.counts.cancelled += 1;
+        }
+    }
+
     /// What is gathered of an item.
     fn collected(&mut self, foreach: &Foreach, frame: &StepFrame, names: &[&Map<String, Value>]) -> Value {
         let Some(path) = &foreach.collect else { return frame.last.clone().unwrap_or(Value::Null) };
@@ -148,13 +172,18 @@ impl<'p> Advance<'p> {
 
     /// Why a loop failed.
     fn fault_of(&self, foreach: &Foreach, items: &ItemsState) -> Option<StepFault> {
+        if items.over.is_some() {
+            return items.over.clone();
+        }
         let (index, fault) = items.faults.iter().next()?;
-        match (foreach.failure_strategy, items.stopped) {
-            (_, false) => None,
-            (FailureStrategy::StopOnError, true) => {
+        if !items.stopped {
+            return None;
+        }
+        match foreach.failure_strategy {
+            FailureStrategy::StopOnError => {
                 Some(StepFault { message: format!("item {index} failed: {}", fault.message), ..fault.clone() })
             }
-            (FailureStrategy::ContinueOnError, true) => Some(StepFault {
+            FailureStrategy::ContinueOnError => Some(StepFault {
                 code: "too_many_failures".to_owned(),
                 message: format!(
                     "{} failed, and `max_failures` is {}; the first is item {index}: {}",
@@ -174,18 +203,6 @@ impl<'p> Advance<'p> {
 
 fn has_more(items: &ItemsState) -> bool {
     !items.again.is_empty() || items.next < items.count
-}
-
-/// Ends the items that have no call under way, because the loop stops.
-fn cancel_idle(items: &mut ItemsState) {
-    let idle: Vec<u32> = items.open.iter().filter(|(_, frame)| !is_under_way(frame)).map(|(index, _)| *index).collect();
-    for index in idle {
-        if let Some(frame) = items.open.remove(&index) {
-            items.unfinished.insert(index, frame);
-        }
-        items.ended.insert(index, ItemStatus::Cancelled);
-        items.counts.cancelled += 1;
-    }
 }
 
 /// Whether a call of an item is under way. Loops are at most three deep: the recursion ends.

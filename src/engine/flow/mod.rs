@@ -190,9 +190,11 @@ fn advanced(
     change(&mut advance, &mut flow_state);
     (advance.stopping, advance.round) = (flow_state.stopping, flow_state.rounds);
     let list = root(flow);
-    let end = advance.list(&list, &mut flow_state.root, &[]);
+    let mut end = advance.list(&list, &mut flow_state.root, &[]);
+    while end.is_none() && mem::take(&mut advance.freed) {
+        end = advance.list(&list, &mut flow_state.root, &[]);
+    }
     flow_state.stopping = advance.stopping;
-    flow_state.items_taken = advance.items_taken;
     flow_state.records.append(&mut advance.records);
     flow_state.changes = advance.changes;
     let effects = advance.effects;

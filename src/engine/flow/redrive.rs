@@ -76,6 +76,7 @@ fn revive(frame: &mut StepFrame) {
 
 fn revive_items(items: &mut ItemsState) {
     items.stopped = false;
+    items.over = None;
     items.faults.clear();
     items.ended.retain(|_, status| matches!(status, ItemStatus::Completed | ItemStatus::Skipped));
     (items.counts.failed, items.counts.cancelled) = (0, 0);

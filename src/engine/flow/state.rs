@@ -24,8 +24,6 @@ pub struct FlowState {
     pub rounds: u32,
     /// What the last event began and ended, steps in loops included.
     pub changes: Vec<StepChange>,
-    /// The items of each loop that is under way, those of the loops inside included, by the address of the outermost one.
-    pub items_taken: u64,
 }
 
 /// What an event did to a step.
@@ -167,6 +165,10 @@ pub struct ItemsState {
     pub at: String,
     /// How many items there are.
     pub count: u32,
+    /// How many items it has taken, those of the loops inside included.
+    pub taken: u64,
+    /// The loop inside that would have taken more items than this one may.
+    pub over: Option<StepFault>,
     /// The list, when its path leads into a JSON text: it is read once.
     pub list: Option<Arc<Value>>,
     /// The next item to begin.
@@ -187,7 +189,7 @@ pub struct ItemsState {
     pub unfinished: BTreeMap<u32, StepFrame>,
     /// Items that run again, and have not started to.
     pub again: BTreeMap<u32, StepFrame>,
-    /// Whether no further item begins, because items failed.
+    /// Whether no further item begins, because items failed or a loop inside had too many.
     pub stopped: bool,
     /// When the loop began, in milliseconds since 1970.
     pub since_ms: i64,
@@ -218,12 +220,19 @@ pub struct StepFault {
     pub step: String,
 }
 
+impl StepFrame {
+    /// Its steps that have begun and not ended, those of items included, in the order of their addresses.
+    pub(super) fn open(&self) -> Vec<&OpenStep> {
+        let mut open = Vec::new();
+        collect(self, &mut open);
+        open
+    }
+}
+
 impl FlowState {
     /// The steps that have started and not ended, in the order of their addresses.
     pub fn open(&self) -> Vec<&OpenStep> {
-        let mut open = Vec::new();
-        collect(&self.root, &mut open);
-        open
+        self.root.open()
     }
 
     /// The open step at an address.

@@ -1,0 +1,127 @@
+//! The calls of a world: what comes back, how many at a time, and what a driver does that is asked to stop.
+
+use loopctl::Termination;
+use loopctl::engine::event::{
+    EventKind, StepPaused, StepRetried, StepReturned, SubrunQuestion, Tokens, ToolFault, ToolResult,
+};
+use loopctl::engine::flow::state::{OpenStep, StepProgress};
+use loopctl::engine::state::Phase;
+use serde_json::json;
+
+use super::world::World;
+
+impl World<'_> {
+    /// The driver is asked to stop: calls end, no step begins, and another driver goes on.
+    pub(super) fn stops_and_goes_on(&mut self) {
+        if !matches!(self.state.phase, Phase::Stepping) {
+            return;
+        }
+        self.sees("stops");
+        self.take_durable(EventKind::Stopping);
+        while !self.under_way.is_empty() && matches!(self.state.phase, Phase::Stepping) {
+            let at = self.under_way.swap_remove(self.chance.below(self.under_way.len() as u64) as usize);
+            let outcome = self.outcome(&at);
+            self.take_durable(outcome);
+        }
+        if matches!(self.state.phase, Phase::Stepping) {
+            self.resumes();
+        }
+    }
+
+    /// Some of the calls under way come back, together.
+    pub(super) fn outcomes(&mut self) {
+        assert!(!self.under_way.is_empty(), "nothing is under way, and the run does not wait: {:?}", self.state.phase);
+        let most = if self.trouble == 0 { 1 } else { 1 + self.chance.below(self.under_way.len() as u64) };
+        // Alone: in the order of their requests.
+        let requested: Vec<String> = (0..most)
+            .map(|_| match self.trouble {
+                0 => self.under_way.remove(0),
+                _ => self.under_way.swap_remove(self.chance.below(self.under_way.len() as u64) as usize),
+            })
+            .collect();
+        for at in requested {
+            if matches!(self.state.phase, Phase::Stepping) {
+                let outcome = self.outcome(&at);
+                self.take(outcome);
+            }
+        }
+        if self.goes_wrong(25) {
+            return self.die();
+        }
+        self.durable();
+    }
+
+    pub(super) fn open(&self, at: &str) -> &OpenStep {
+        self.state.flow.as_ref().unwrap().open_at(at).unwrap_or_else(|| panic!("{at} is not open"))
+    }
+
+    fn outcome(&mut self, at: &str) -> EventKind {
+        let OpenStep { kind, input, progress, attempts, round, .. } = self.open(at).clone();
+        let attempt = attempts.len() as u64 + 1;
+        if kind == "put" && attempt <= self.outside.failing_attempts(&input) {
+            let error = ToolFault { class: "http 503".to_owned(), ..ToolFault::default() };
+            let attempt = u32::try_from(attempt).unwrap();
+            return EventKind::StepRetried(Box::new(StepRetried {
+                at: at.to_owned(),
+                attempt,
+                error,
+                duration_ms: 1,
+                delay_ms: 1,
+            }));
+        }
+        let mut result = self.outside.call(&kind, &input);
+        let mut tokens = None;
+        if kind == "loop" {
+            tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
+            let run_id = format!("r.{at}.{round}");
+            let answered = self.answered.entry(run_id.clone()).or_default();
+            if let StepProgress::Waits(waits) = &progress
+                && let Some(decided) = &waits.decided
+            {
+                // A decision that comes twice counts once.
+                *answered = (*answered).max(u64::from(decided.pause.unwrap()));
+            }
+            if *answered < self.outside.questions(&input) {
+                let pause = u32::try_from(*answered).unwrap() + 1;
+                let asks = question(run_id.clone(), pause);
+                self.sees("questions of runs");
+                return EventKind::StepPaused(Box::new(StepPaused {
+                    at: at.to_owned(),
+                    run_id,
+                    asks,
+                    tokens,
+                    cost_usd: None,
+                }));
+            }
+            result = result.map(|answer| json!({ "answer": answer, "confidence": 1 }));
+        }
+        let result = result.map_or_else(
+            || ToolResult::Failed(ToolFault { class: "down".to_owned(), ..ToolFault::default() }),
+            ToolResult::Ok,
+        );
+        EventKind::StepReturned(Box::new(StepReturned {
+            at: at.to_owned(),
+            kind,
+            result,
+            duration_ms: 1,
+            tokens,
+            cost_usd: None,
+            estimated: false,
+            run_id: None,
+        }))
+    }
+}
+
+fn question(run_id: String, pause: u32) -> SubrunQuestion {
+    let question = "Go on?".to_owned();
+    SubrunQuestion {
+        run_id,
+        pause,
+        kind: Termination::Human,
+        question,
+        context: None,
+        options: Vec::new(),
+        calls: Vec::new(),
+        stuck: None,
+    }
+}

@@ -1,0 +1,74 @@
+//! The humans of a world: they decide about the steps that wait, in any order.
+
+use loopctl::engine::event::{Decided, Decision, EventKind};
+use loopctl::engine::flow::question::StepQuestion;
+use loopctl::engine::flow::state::StepProgress;
+use loopctl::engine::flow::waiting_steps;
+use loopctl::engine::state::Phase;
+use loopctl::program::flow::StepAction;
+use serde_json::json;
+
+use super::world::World;
+
+impl World<'_> {
+    /// A human decides about one of the steps that wait, whichever.
+    pub(super) fn decide(&mut self) {
+        let waiting = waiting_steps(&self.state);
+        assert!(!waiting.is_empty(), "the run waits for nothing:\n{}", self.journal.join("\n"));
+        let question = self.chance.pick(&waiting);
+        let is_answered =
+            |world: &mut Self, other: &StepQuestion| other.expires_at_ms.is_some() && world.decision(other).is_some();
+        let decision = match self.decision(&question) {
+            Some(decision) => decision,
+            // All forms expire together: those that are answered in time come before.
+            None if waiting.iter().any(|other| is_answered(self, other)) => return,
+            None => {
+                self.sees("forms expired");
+                self.wall_ms += 1_000_000;
+                return self.take_durable(EventKind::ApprovalExpired);
+            }
+        };
+        let by = Some("ana".to_owned());
+        let pause = match &self.state.phase {
+            Phase::Paused { pause, .. } => Some(pause.number).filter(|_| self.chance.one_in(2)),
+            _ => None,
+        };
+        let hash = question.hash.clone().filter(|_| self.chance.one_in(2));
+        let at = Some(question.at.clone()).filter(|_| hash.is_none() || waiting.len() > 1);
+        if matches!(decision, Decision::Edit(_) | Decision::Approve) {
+            self.inputs.remove(&question.at);
+        }
+        self.take_durable(EventKind::Human(Decided { pause, at, hash, by, ..Decided::from(decision) }));
+    }
+
+    /// What a human decides; none when nobody ever will.
+    fn decision(&mut self, question: &StepQuestion) -> Option<Decision> {
+        let open = self.open(&question.at).clone();
+        let approved = |yes: bool| if yes { Decision::Approve } else { Decision::Deny(None) };
+        Some(match &open.progress {
+            StepProgress::AsksApproval { .. } => {
+                let flow = self.program.flow.as_ref().unwrap();
+                let StepAction::Approval(approval) = &flow.step_at(&open.at).unwrap().action else { unreachable!() };
+                approved(self.outside.approves(&open.input, approval.stops))
+            }
+            StepProgress::AwaitsApproval(_) => match self.outside.edits(&open.input) {
+                _ if !self.outside.approves(&open.input, true) => Decision::Deny(None),
+                Some(edited) => Decision::Edit(edited),
+                None => Decision::Approve,
+            },
+            StepProgress::AsksForm { expires_at_ms } => {
+                let keys = open.input.as_array().unwrap();
+                Decision::Answer(json!(self.outside.fills(&open.at, keys, expires_at_ms.is_some())?).to_string())
+            }
+            StepProgress::Waits(_) => Decision::Answer("go on".to_owned()),
+            _ => {
+                assert!(["work", "pay"].contains(&open.kind.as_str()), "{} is never of unknown outcome", open.kind);
+                self.sees("calls of unknown outcome");
+                match self.outside.call(&open.kind, &open.input) {
+                    Some(result) if self.made.contains(&open.at) => Decision::Happened(result),
+                    _ => Decision::Retry,
+                }
+            }
+        })
+    }
+}
