@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fault::Fault;
 use super::fold;
-use super::subrun_id::{id, loop_at, loop_of, step_run_id};
+use super::subrun_id::{id, loop_at, loop_of};
 use super::world::Engine;
 use crate::engine::approval;
 use crate::engine::event::{CallId, Decided, Decision, Event, EventKind};
@@ -38,7 +38,7 @@ fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) ->
             _ => asking.next()?,
         };
         let program = loop_at(flow, &open.at)?;
-        return Some(AskingRun { program, run_id: step_run_id(run_id, open), pause: asks.pause });
+        return Some(AskingRun { program, run_id: open.subrun_id(run_id), pause: asks.pause });
     }
     let Phase::Paused { pause: Pause { asks: Some(asks), calls, .. }, turn: Some(turn) } = &state.phase else {
         return None;

@@ -8,6 +8,7 @@ use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::blob::Blob;
 use crate::engine::event::{Event, EventKind, RunDocument};
+use crate::engine::flow::view::StepLog;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::program::Program;
@@ -36,12 +37,21 @@ pub fn events(run_id: &str, events: &[String], texts: &[Blob]) -> Result<Vec<Eve
 /// # Errors
 /// When an event does not fit: the journal is damaged, or the document is not the run's.
 pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State, Fault> {
+    logged(program, run_id, events, &mut StepLog::default())
+}
+
+/// The same, with what the events say of the steps at an address.
+///
+/// # Errors
+/// As [`fold`].
+pub fn logged(program: &Program, run_id: &str, events: Vec<Event>, log: &mut StepLog) -> Result<State, Fault> {
     let mut state = State::default();
     for (at, event) in events.into_iter().enumerate() {
         step(program, &mut state, event).map_err(|refused| Fault::Journal {
             run: run_id.to_owned(),
             reason: format!("event {at} does not fit: {refused}"),
         })?;
+        log.take(&state);
     }
     Ok(state)
 }

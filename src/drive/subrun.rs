@@ -14,7 +14,7 @@ use super::fold;
 use super::start::Start;
 use super::stop::Stop;
 use super::subrun_budget::{self, SubrunBudget};
-use super::subrun_id::{id, loop_at, loop_of, step_run_id};
+use super::subrun_id::{id, loop_at, loop_of};
 use super::world::{Engine, Resume, Watch, World};
 use crate::drive::future::BoxFuture;
 use crate::engine::event::{
@@ -91,7 +91,7 @@ impl SubrunRequest {
         let call = CallId { iteration: 0, index: 0 };
         let start = Start {
             input: open.input.clone(),
-            run_id: Some(step_run_id(&header.run_id, open)),
+            run_id: Some(open.subrun_id(&header.run_id)),
             ..Self::start(header, called, time)
         };
         let caller = ParentCall { run_id: header.run_id.clone(), call, at: Some(open.at.clone()) };
@@ -257,7 +257,7 @@ fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, 
     let run_id = &state.header.run_id;
     if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
         let may_run = |open: &&OpenStep| matches!(open.progress, StepProgress::Asked | StepProgress::Waits(_));
-        let run = |open: &OpenStep| Some((loop_at(flow, &open.at)?, step_run_id(run_id, open)));
+        let run = |open: &OpenStep| Some((loop_at(flow, &open.at)?, open.subrun_id(run_id)));
         return of_flow.open().into_iter().filter(may_run).filter_map(run).collect();
     }
     let turn = match &state.phase {

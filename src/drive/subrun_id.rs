@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::engine::event::CallId;
-use crate::engine::flow::state::OpenStep;
 use crate::engine::state::Call;
 use crate::program::Program;
 use crate::program::flow::{Flow, StepAction};
@@ -11,15 +10,6 @@ use crate::program::flow::{Flow, StepAction};
 /// The id of a sub-run.
 pub(super) fn id(run_id: &str, call: CallId) -> String {
     format!("{run_id}.{}.{}", call.iteration, call.index)
-}
-
-/// The id of the run of a step; of one that failed and runs again, another one.
-pub(super) fn step_run_id(run_id: &str, step: &OpenStep) -> String {
-    let at = &step.at;
-    match step.round {
-        0 => format!("{run_id}.{at}"),
-        round => format!("{run_id}.{at}.retry-{round}"),
-    }
 }
 
 /// The loop that a call starts, if its tool is a loop.

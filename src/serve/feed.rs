@@ -10,9 +10,10 @@ use super::app::App;
 use super::problem::ProblemDetails;
 use super::run_store::ProgramOfRun;
 use super::scheduler::{ActiveRun, ReplyReader};
+use super::step_reader::StepReader;
 use crate::drive::fault::Fault;
 use crate::engine::event::{Event, EventKind};
-use crate::engine::notice;
+use crate::engine::notice::{self, Notice};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
 use crate::program::Program;
@@ -50,6 +51,17 @@ impl FromStr for EventPosition {
     }
 }
 
+/// What a reader wants of the events of a run.
+#[derive(Debug, Default)]
+pub struct WantedEvents {
+    /// What it has already.
+    pub seen: Option<EventPosition>,
+    /// Whether it wants replies while they arrive.
+    pub deltas: bool,
+    /// The steps of a workflow, as they are, in place of those that begin and end.
+    pub steps: Option<StepReader>,
+}
+
 /// A reader's stream.
 pub struct Feed {
     app: Arc<App>,
@@ -61,6 +73,8 @@ pub struct Feed {
     /// What the reader has already.
     seen: Option<EventPosition>,
     ready: VecDeque<String>,
+    /// What a reader sees of the steps of a workflow, when it wants to see them as they are.
+    steps: Option<StepReader>,
     /// How much of the reply that is arriving the reader has; none when it wants none of it.
     live: Option<LiveReader>,
     /// The version of the run at the last poll; none when the next poll is due in any case.
@@ -85,16 +99,16 @@ struct LiveReader {
 pub struct Interrupted;
 
 impl Feed {
-    /// A stream of a run's events after `seen`; `deltas`: with replies while they arrive. `None`: it has ended, and the reader has all.
+    /// A stream of a run's events. `None`: it has ended, and the reader has all.
     ///
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
     pub async fn new(
         app: Arc<App>,
         run_id: &str,
-        seen: Option<EventPosition>,
-        deltas: bool,
+        wanted: WantedEvents,
     ) -> Result<Option<Self>, FeedFault> {
+        let WantedEvents { seen, deltas, steps } = wanted;
         // The first of all: a model that is asked from now on streams.
         let reader = deltas.then(|| app.scheduler.readers.join(run_id));
         let live = reader.map(|reader| LiveReader { position: LivePosition::default(), _reader: reader });
@@ -114,6 +128,7 @@ impl Feed {
             folded: 0,
             seen,
             ready: VecDeque::new(),
+            steps,
             live,
             version: None,
             silent: 0,
@@ -138,21 +153,22 @@ impl Feed {
         let notices = notice::notices(&self.program, &mut self.state, event);
         let notices = notices.map_err(|refused| unreadable(&self.run_id, refused))?;
         self.folded += 1;
-        let mut texts: Vec<String> = Vec::new();
-        for notice in &notices {
-            texts.push(events::shown(notice, &redact).unwrap_or_default().to_string());
-        }
         if matches!(self.state.phase, Phase::Ended(_)) {
             let shown =
                 Shown { result_key: self.program.properties.result_key.as_deref(), trace: false, driven: false };
             let result = result(shown, &self.state, &redact);
             let text = serde_json::to_string(&events::last(&result)).unwrap_or_default();
-            self.last = Some((EventPosition { event: number, notice: texts.len() }, text));
+            self.last = Some((EventPosition { event: number, notice: notices.len() }, text));
         }
-        for (notice, text) in texts.iter().enumerate() {
-            let place = EventPosition { event: number, notice };
-            if self.seen.is_none_or(|seen| place > seen) {
-                self.ready.push_back(written(place, text));
+        if let Some(steps) = &mut self.steps {
+            steps.take(&self.state);
+        }
+        for (at, notice) in notices.iter().enumerate() {
+            let place = EventPosition { event: number, notice: at };
+            let is_shown = self.steps.is_some() && matches!(notice, Notice::StepStarted { .. } | Notice::StepEnded { .. });
+            if self.seen.is_none_or(|seen| place > seen) && !is_shown {
+                let text = events::shown(notice, &redact).unwrap_or_default().to_string();
+                self.ready.push_back(written(place, &text));
             }
         }
         Ok(())
@@ -216,6 +232,9 @@ impl Feed {
             if self.app.scheduler.is_draining() {
                 return Some(Err(Interrupted));
             }
+            if let Some(steps) = &mut self.steps {
+                steps.rest().await;
+            }
             if !self.wait(news, arrived).await {
                 continue;
             }
@@ -225,6 +244,16 @@ impl Feed {
                 return Some(Ok(": still here\n\n".to_owned()));
             }
         }
+    }
+
+    /// Queues the steps as they are now, unless the reader has them or there are more events. Returns whether it did.
+    async fn show_steps(&mut self, more: bool) -> Result<bool, Fault> {
+        let Some(steps) = self.steps.as_mut().filter(|steps| steps.is_due(more)) else { return Ok(false) };
+        let run = self.app.runs.journal.find(&self.run_id).await.map_err(Fault::Store)?;
+        let piece = steps.piece(&self.program, &self.state, run.is_some_and(|run| run.driven));
+        let shown = piece.is_some();
+        self.ready.extend(piece);
+        Ok(shown)
     }
 
     /// What the reader lacks of the reply that is arriving, once it has the events before it. Such an event has no id:
@@ -252,7 +281,7 @@ impl Feed {
         }
     }
 
-    /// Reads some of the events that were appended since the last poll. Returns whether there were any.
+    /// Reads some of the events that were appended since the last poll. Returns whether the reader gets anything new.
     async fn poll(&mut self) -> Result<bool, Fault> {
         let events = self.app.runs.events_from(&self.run_id, self.folded, READ_BYTES).await?;
         let any = !events.is_empty();
@@ -265,7 +294,8 @@ impl Feed {
             }
             self.take(event)?;
         }
-        Ok(any)
+        let shown = self.show_steps(any).await?;
+        Ok(any || shown)
     }
 
     /// The last event of a stream that can't continue. It has no id: a reader that connects again continues after the

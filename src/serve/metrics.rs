@@ -256,8 +256,7 @@ impl Meter {
             Notice::StepEnded { record } if metrics.tools.contains(&record.kind) => {
                 let success = if record.error.is_none() { "true" } else { "false" };
                 let labels = vec![("tool", record.kind.clone()), ("success", success.to_owned())];
-                let ms = record.finished_at_ms.unwrap_or(record.started_at_ms).saturating_sub(record.started_at_ms);
-                metrics.tool.get_or_create(&labels).observe(seconds(u64::try_from(ms).unwrap_or_default()));
+                metrics.tool.get_or_create(&labels).observe(seconds(record.duration_ms()));
             }
             Notice::Paused { question, .. } => {
                 metrics.paused.get_or_create(&vec![("kind", word(question.kind))]).inc();

@@ -25,6 +25,7 @@ pub mod scheduler;
 mod server;
 mod service;
 mod socket;
+mod step_reader;
 mod view;
 
 pub use folder::{Folder, Unservable};

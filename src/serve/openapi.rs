@@ -12,7 +12,9 @@ use super::route::{
     AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, CancelQuery, EventsQuery, LoopList, LoopRequest,
     RerunRequest, ResumeRequest, RetryRequest, StatusQuery, WorkflowRequest, WorkflowStatus,
 };
+use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
+use crate::engine::flow::view::StepView;
 use crate::language::AgentRequest;
 use crate::trace::PausedRun;
 
@@ -150,9 +152,13 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<AgentStatus>("The run") });
     let status = writer.operation("The status of a run", &parameters, None, answers);
     paths.insert("/agents/{id}/status".to_owned(), json!({ "get": status }));
-    let result = json!({ "description": "The result with its trace",
-        "content": { "application/json": { "schema": { "type": "object" } } } });
-    let trace = writer.operation("The trace of a run", &with_id(vec![]), None, json!({ "200": result }));
+    let result = json!({ "type": "object", "description": "The result with its trace" });
+    let schema = json!({ "anyOf": [writer.schema::<StepView>(), result] });
+    let result = json!({ "description": "The result with its trace, or the steps at `at`",
+        "content": { "application/json": { "schema": schema } } });
+    let parameters = with_id(writer.query::<StepsQuery>());
+    let summary = "The trace of a run; with `at`, the steps of a workflow at an address";
+    let trace = writer.operation(summary, &parameters, None, json!({ "200": result }));
     paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
     // The schema of each event of the stream, not of its whole text, which need not end.
     let event = json!({ "type": "object", "required": ["id", "data"], "properties": {

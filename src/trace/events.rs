@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::redact::Redaction;
 use super::result::RunResult;
+use crate::engine::flow::view::StepView;
 use crate::engine::notice::Notice;
 
 /// The fields with JSON that models and tools wrote: in them, names say what is secret. All other fields have
@@ -28,12 +29,22 @@ pub enum Line<'a> {
     Last(Last<'a>),
 }
 
-/// The last line of a stream: how the run stands, or why there is no more.
+/// What is no event of the run: the last line of a stream, and the steps as they are now.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Last<'a> {
     /// The result of the run, as `--output json` prints it.
     Result(&'a RunResult),
+    /// Over HTTP only, if the reader asks for it: the steps of a workflow at the address that it asks for, in place of what
+    /// begins and ends one by one. It is no part of the run's record, and has no id.
+    Steps(&'a StepView),
+    /// Over HTTP only, in place of `steps`: the workflow has no such step, or no such item yet.
+    NoSteps {
+        /// The address.
+        at: String,
+        /// What there is, in a sentence.
+        message: String,
+    },
     /// Over HTTP only: the stream can't go on, although the run may. A reader comes again with the id of the
     /// last event that had one.
     StreamFailed {

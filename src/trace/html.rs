@@ -194,7 +194,9 @@ fn steps(page: &mut String, result: &RunResult) {
             escaped(&step.kind),
             step.status.word()
         );
-        let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&rfc3339(step.started_at_ms)));
+        if let Some(at_ms) = step.started_at_ms {
+            let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&rfc3339(at_ms)));
+        }
         if let Some(items) = &step.items {
             page.push_str(&folded("meta", &counted(items)));
         }

@@ -25,12 +25,12 @@ pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
         },
         (None, None, status) => Value::from(status.word()),
     };
-    let duration_ms = record.finished_at_ms.map_or(0, |end| end.saturating_sub(record.started_at_ms));
+    let duration_ms = record.duration_ms();
     let mut shown = pieces.observation(&ShownObservation {
         whose: Some(&record.at),
         value: &value,
         success: record.error.is_none(),
-        duration_ms: u64::try_from(duration_ms).unwrap_or_default(),
+        duration_ms,
     });
     if let Some(run_id) = &record.run_id {
         shown.push_str(&pieces.remark(&format!("run {run_id}")));

@@ -6,6 +6,7 @@ use super::units::plural;
 use crate::engine::flow;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::{ItemCounts, StepError, StepRecord};
+use crate::engine::flow::view::StepView;
 use crate::engine::record::WaitingCall;
 use crate::engine::state::State;
 
@@ -21,6 +22,15 @@ pub fn shown_step(record: StepRecord, redact: &Redaction) -> StepRecord {
         output: record.output.map(|output| redact.value(&output)),
         error: record.error.map(|error| StepError { message: redact.text(&error.message).into_owned(), ..error }),
         ..record
+    }
+}
+
+/// The steps at an address with their secrets hidden.
+pub fn shown_view(view: StepView, redact: &Redaction) -> StepView {
+    StepView {
+        steps: view.steps.into_iter().map(|record| shown_step(record, redact)).collect(),
+        questions: view.questions.into_iter().map(|question| shown_question(question, redact)).collect(),
+        ..view
     }
 }
 

@@ -167,6 +167,8 @@ fn the_page_asks_nobody_else_and_holds_no_markup_of_its_own_in_scripts() {
         ("/page.css", "text/css"),
         ("/page.js", "text/javascript"),
         ("/decide.js", "text/javascript"),
+        ("/flow.js", "text/javascript"),
+        ("/server.js", "text/javascript"),
         ("/text.js", "text/javascript"),
     ] {
         let reply = server.get(target);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::advance::{Advance, StepList};
 use super::items::{LoopEnd, counts, gathered};
 use super::record::{StepError, StepRecord, StepStatus};
-use super::state::{Current, OpenStep, StepChange, StepFault, StepFrame};
+use super::state::{Current, ItemStatus, OpenStep, StepChange, StepFault, StepFrame};
 use crate::engine::event::Tokens;
 use crate::engine::token_usage::TokenUsage;
 use crate::program::flow::{FlowStep, StepAction};
@@ -69,7 +69,7 @@ impl StepRecord {
             at,
             kind,
             status,
-            started_at_ms,
+            started_at_ms: Some(started_at_ms),
             finished_at_ms: None,
             input: None,
             output: None,
@@ -134,6 +134,9 @@ impl Advance<'_> {
             frame.current = Current::Items(items);
             return;
         }
+        let ended = |index| items.ended.get(&index).copied().unwrap_or(ItemStatus::Cancelled);
+        let statuses = (0..items.count).map(ended).collect();
+        self.changes.push(StepChange::ItemsEnded { at: items.at.clone(), statuses });
         frame.next += 1;
         let gathered = foreach.collects.then(|| gathered(&items));
         let counts = serde_json::to_value(counts).unwrap_or_default();

@@ -9,6 +9,7 @@ mod items;
 mod opened;
 mod outcome;
 mod output;
+mod place;
 pub mod question;
 pub mod record;
 mod records;
@@ -17,6 +18,7 @@ mod resume;
 pub mod state;
 #[cfg(test)]
 mod tests;
+pub mod view;
 mod waiting;
 
 use std::mem;
@@ -38,6 +40,7 @@ use crate::program::Program;
 use crate::program::flow::Flow;
 
 pub use outcome::react_output;
+pub use place::NoSuchStep;
 pub use records::{context, records};
 pub use waiting::waiting_steps;
 pub(in crate::engine) use waiting::{calls, due_at_ms};

@@ -1,10 +1,10 @@
 //! Records of steps, in the form that programs read.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::timestamp::{as_rfc3339, as_rfc3339_if_any};
+use crate::engine::timestamp::as_rfc3339_if_any;
 use crate::engine::token_usage::TokenUsage;
 
 /// A step of a workflow that ended, or that is under way. What does not apply is left out.
@@ -18,9 +18,9 @@ pub struct StepRecord {
     /// Where it is.
     pub status: StepStatus,
     /// When it began, RFC 3339.
-    #[serde(rename = "started_at", serialize_with = "as_rfc3339")]
-    #[schemars(with = "String")]
-    pub started_at_ms: i64,
+    #[serde(rename = "started_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub started_at_ms: Option<i64>,
     /// When it ended, RFC 3339.
     #[serde(rename = "finished_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
     #[schemars(with = "Option<String>")]
@@ -45,10 +45,20 @@ pub struct StepRecord {
     pub error: Option<StepError>,
 }
 
+impl StepRecord {
+    /// The time from its begin to its end in milliseconds; 0 when it has not ended.
+    pub fn duration_ms(&self) -> u64 {
+        let times = self.started_at_ms.zip(self.finished_at_ms);
+        times.map_or(0, |(from, to)| u64::try_from(to.saturating_sub(from)).unwrap_or_default())
+    }
+}
+
 /// Where a step is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
+    /// It has not begun.
+    Pending,
     /// It is under way.
     Running,
     /// It waits for a human.
@@ -61,18 +71,22 @@ pub enum StepStatus {
     Failed,
     /// Its `filter` does not hold.
     Skipped,
+    /// It had not ended when its run, or the loop around it, did.
+    Cancelled,
 }
 
 impl StepStatus {
     /// The status in a word, as it is written in results.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Pending => "pending",
             Self::Running => "running",
             Self::Waiting => "waiting",
             Self::Uncertain => "uncertain",
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
         }
     }
 }

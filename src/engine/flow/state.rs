@@ -40,6 +40,13 @@ pub enum StepChange {
     },
     /// It ended.
     Ended(Box<StepRecord>),
+    /// It was a loop that did not fail: how each of its items ended.
+    ItemsEnded {
+        /// Its address.
+        at: String,
+        /// By item.
+        statuses: Box<[ItemStatus]>,
+    },
 }
 
 /// Why no further step begins.
@@ -136,6 +143,17 @@ pub enum StepProgress {
         /// Until when, in milliseconds since 1970.
         expires_at_ms: Option<i64>,
     },
+}
+
+impl OpenStep {
+    /// The id of the run that a loop of mode `react` is; of one that failed and runs again, another one.
+    pub fn subrun_id(&self, run_id: &str) -> String {
+        let at = &self.at;
+        match self.round {
+            0 => format!("{run_id}.{at}"),
+            round => format!("{run_id}.{at}.retry-{round}"),
+        }
+    }
 }
 
 impl StepProgress {

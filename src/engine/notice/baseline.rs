@@ -151,7 +151,7 @@ impl Baseline {
             }
         }
         if let (Some(flow), false) = (&state.flow, self.cause == Cause::Interrupt) {
-            notices.extend(flow.changes.iter().map(step_changed));
+            notices.extend(flow.changes.iter().filter_map(step_changed));
         }
         if state.watch.budget_warned && !self.warned {
             notices.push(Notice::BudgetWarning {
@@ -230,10 +230,14 @@ fn announced(state: &State, effect: &Effect) -> Option<Notice> {
 }
 
 /// What an event did to a step.
-fn step_changed(change: &StepChange) -> Notice {
-    match change.clone() {
-        StepChange::Started { at, kind, input } => Notice::StepStarted { at, kind, action_input: input },
-        StepChange::Ended(record) => Notice::StepEnded { record },
+fn step_changed(change: &StepChange) -> Option<Notice> {
+    match change {
+        StepChange::Started { at, kind, input } => {
+            Some(Notice::StepStarted { at: at.clone(), kind: kind.clone(), action_input: input.clone() })
+        }
+        StepChange::Ended(record) => Some(Notice::StepEnded { record: record.clone() }),
+        // The record of the loop has the counts.
+        StepChange::ItemsEnded { .. } => None,
     }
 }
 

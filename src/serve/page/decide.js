@@ -1,6 +1,6 @@
 // The forms in which a human decides about a pause. `send` sends the members of a decision.
 
-import { called, el, exact, exactText, fill, head, needs } from "./text.js";
+import { called, count, el, exact, exactText, fill, head, needs, when } from "./text.js";
 
 export const button = (text, kind, on) => el("button", { type: "button", class: kind, on }, text);
 
@@ -36,14 +36,14 @@ function written(input, fault) {
 }
 
 // The hash binds the decision to the call as it is shown here.
-const place = (call) => `"call":"${called(call)}","hash":${JSON.stringify(call.hash)}`;
+const place = (call) => `${call.place || `"call":"${called(call)}"`},"hash":${JSON.stringify(call.hash)}`;
 const waiting = (call) => [
-  head(call.action, `call ${called(call)}, with exactly this input`),
+  head(call.action, call.note || `call ${called(call)}, with exactly this input`),
   el("pre", { class: "exact" }, exact(call.action_input)), needs(call.approval)];
 
 function approval(call, send, fault) {
   const text = exactText(call.action_input);
-  const [why, reason] = field("Why not (the model reads it)", "input");
+  const [why, reason] = field(call.why || "Why not (the model reads it)", "input");
   const [other, input] = field("Another input, as JSON", "textarea", text);
   const deny = () => send(`"deny":true,${reason.value.trim() ? `"reason":${JSON.stringify(reason.value)},` : ""}${place(call)}`);
   const edit = () => { const text = written(input, fault); if (text !== null) send(`"edit":${text},${place(call)}`); };
@@ -65,3 +65,109 @@ function uncertain(call, send, fault) {
 }
 
 export const forms = new Map([["approval", approval], ["uncertain", uncertain]]);
+
+// ---- the steps of a workflow that wait --------------------------------------------------------
+
+/** A text as JSON: as it is, if it is JSON of another kind than a text, else as a text. */
+const asJson = (text, kind) => (kind === "text" ? JSON.stringify(text) : text.trim());
+const isValue = (text) => { try { return typeof JSON.parse(text) !== "string"; } catch { return false; } };
+
+/** A form with an input for each key. What is typed is a text, or JSON: a number, `true`, a list. */
+function filling(question, send, fault) {
+  const inputs = question.expected_keys.map((key) => {
+    const [label, input] = field(key, "textarea");
+    input.rows = 1;
+    const kind = el("select", { "aria-label": `What ${key} is` }, el("option", { value: "text" }, "text"), el("option", { value: "json" }, "JSON"));
+    kind.addEventListener("change", () => { kind.chosen = true; });
+    input.addEventListener("input", () => { if (!kind.chosen) kind.value = isValue(input.value) ? "json" : "text"; });
+    return { key, input, kind, row: el("div", { class: "with key" }, label, kind) };
+  });
+  const give = () => {
+    for (const { key, input, kind } of inputs) {
+      if (kind.value === "json" && !/\S/.test(input.value)) {
+        fill(fault, `Write a value for ${key}.`);
+        return input.focus();
+      }
+      if (kind.value === "json" && written(input, fault) === null) return undefined;
+    }
+    const members = inputs.map(({ key, input, kind }) => `${JSON.stringify(key)}:${asJson(input.value, kind.value)}`);
+    return send("form", `{${members.join(",")}}`);
+  };
+  const until = question.expires_at ? el("p", { class: "meta" }, "without an answer until ", when(question.expires_at), ", it fails") : [];
+  return [inputs.map(({ row }) => row), until, el("div", { class: "buttons" }, button("Send", "first", give))];
+}
+
+/** The approval that is a step of its own: what is said with it goes on as `@__comment`. */
+function approving(question, send, fault) {
+  const text = exactText(question.action_input);
+  const hidden = text.includes("[hidden]");
+  const [says, comment] = field("Comment", "input");
+  const [other, input] = field("Another payload, as JSON", "textarea", text);
+  const hash = `"hash":${JSON.stringify(question.hash)}`;
+  const said = () => (comment.value.trim() ? `"comment":${JSON.stringify(comment.value)},` : "");
+  const decide = (approved) => send("approval", `{"approved":${approved},${said()}${hash}}`);
+  const edit = () => { const to = written(input, fault); if (to !== null) send("resume", `{"edit":${to},${said()}"at":${JSON.stringify(question.at)},${hash}}`); };
+  return [
+    Object.keys(question.action_input || {}).length ? el("pre", { class: "exact" }, exact(question.action_input)) : [],
+    hidden ? el("p", { class: "meta" }, "[hidden] stands for what its name or form says is secret; the step has the value.") : [],
+    says, el("div", { class: "buttons" }, button("Approve", "good", () => decide(true)), button("Deny", "bad", () => decide(false))),
+    hidden ? [] : el("details", {}, el("summary", {}, "Change the payload"), other, button("Approve this payload", "", edit)),
+  ];
+}
+
+/** What decides about a step: its own question, or that of its run, which may be one of several calls. */
+function deciding(question, send, fault) {
+  const at = `"at":${JSON.stringify(question.at)}`;
+  const resume = (members) => send("resume", `{${members}}`);
+  if (question.expected_keys) return filling(question, send, fault);
+  const form = forms.get(question.kind);
+  if (form && question.calls) {
+    return question.calls.map((call) => form({ ...call, place: `${at},"call":"${called(call)}"` }, resume, fault));
+  }
+  if (question.kind === "approval" && question.action === "PbotApproval") return approving(question, send, fault);
+  const call = { ...question, place: at, note: "with exactly this input", why: "Why not" };
+  if (form) return form(call, resume, fault);
+  if (question.kind === "model_error") return el("div", { class: "buttons" }, button("Retry", "first", () => resume(`"retry":true,${at}`)));
+  return answer(question, (members) => resume(`${members},${at}`), fault);
+}
+
+const keyOf = ({ at, hash, run_id: run, run_pause: pause, calls, approval: needed }) => JSON.stringify([at, hash, run, pause, calls, needed]);
+
+/** Shows what the steps of a workflow ask: each has its own form, and those that stay keep what was typed. `post` sends a
+ * decision, and gives the sentence of a refusal; `link` is where a step is shown. */
+export function questions(section, view, post, link) {
+  const asked = view.questions || [];
+  const known = new Map(Array.from(section.querySelectorAll(".question-of"), (one) => [one.dataset.key, one]));
+  if (!section.querySelector(".asked")) {
+    fill(section, el("h2", {}, "Waits for a human"), el("p", { class: "meta" }), el("div", { class: "asked" }));
+  }
+  const [, note, list] = section.children;
+  const left = view.waiting - asked.length;
+  fill(note, view.waiting > 1 ? `${count(view.waiting, "step")} wait${left > 0 ? `; these are the first ${asked.length}` : ""}` : "");
+  asked.forEach((question, n) => {
+    const key = keyOf(question);
+    let group = known.get(key);
+    known.delete(key);
+    if (!group) {
+      const fault = el("p", { class: "fault", role: "alert" });
+      const enable = (able) => group.querySelectorAll("button").forEach((one) => { one.disabled = !able; });
+      const send = async (kind, body) => {
+        enable(false);
+        fill(fault, "");
+        const why = await post(kind, question.at, body);
+        if (why === null) return;
+        fill(fault, why);
+        enable(true);
+      };
+      const says = question.kind === "uncertain" ? titles.uncertain : question.question;
+      group = el("div", { class: "question-of", role: "group", "aria-label": `The step ${question.at}`, "data-key": key },
+        el("p", { class: "head" }, el("a", { class: "at", href: link(question.at) }, question.at),
+          el("span", { class: "meta" }, question.run_id ? ["asked by ", el("a", { class: "link id", href: `#${encodeURIComponent(question.run_id)}` },
+            question.run_id)] : question.expected_keys ? "a form" : titles[question.kind] || question.kind)),
+        question.expected_keys ? [] : el("p", { class: "question" }, says), deciding(question, send, fault), fault);
+    }
+    if (list.children[n] !== group) list.insertBefore(group, list.children[n] || null);
+  });
+  known.forEach((group) => group.remove());
+  section.hidden = !asked.length;
+}

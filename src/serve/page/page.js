@@ -1,7 +1,9 @@
 // The page of `loopctl serve`: lists runs, follows one, and sends decisions.
 
-import { answer, button, forms, titles } from "./decide.js";
-import { box, called, continuation, count, decision, el, ending, fill, head, lay, parse, plain, stopped, took, when } from "./text.js";
+import { answer, button, forms, questions, titles } from "./decide.js";
+import { PAGE, board, href, nowhere } from "./flow.js";
+import { Refused, ask, because, get, hasToken, keepToken, of, stream, whenWanted } from "./server.js";
+import { box, called, continuation, count, decision, el, ending, fill, head, lay, plain, stopped, took } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 2000;
@@ -10,37 +12,12 @@ const MOST = 500;
 const LONGEST = 4000;
 const say = (text) => { if ($("said").textContent !== text) fill($("said"), text); };
 
-// ---- the server -------------------------------------------------------------------------------
-
-let token = sessionStorage.getItem("token");
-
-class Refused extends Error {}
-
-async function ask(target, options = {}) {
-  const headers = { ...options.headers };
-  if (token) headers.Authorization = `Bearer ${token}`;
-  if (options.body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await fetch(target, { ...options, headers, cache: "no-store", credentials: "omit" });
-  if (answer.ok) return answer;
-  if (answer.status === 401) throw wantToken();
-  const problem = await answer.json().catch(() => ({}));
-  const why = new Refused(problem.detail || `the server answered ${answer.status}`);
-  // A server that is stopping, or a proxy without its server: a retry may succeed.
-  why.passes = answer.status >= 500;
-  why.changed = problem.code === "document_changed";
-  throw why;
-}
-
-const get = async (target, options) => parse(await (await ask(target, options)).text());
-const of = (id, rest) => `agents/${encodeURIComponent(id)}/${rest}`;
-
 /** Asks for a token; the error says what was wrong with the last one. */
 function wantToken() {
-  const why = new Refused(token ? "The server does not know this token." : "");
+  const why = new Refused(hasToken() ? "The server does not know this token." : "");
   if (!$("token").hidden) return new Refused($("said").textContent);
   say(why.message);
-  token = null;
-  sessionStorage.removeItem("token");
+  keepToken(null);
   leave();
   $("token").hidden = false;
   $("main").hidden = $("forget").hidden = true;
@@ -68,14 +45,14 @@ async function look() {
       $("none").hidden = runs.agents.length > 0;
       $("more").hidden = !runs.next_cursor || limit >= MOST;
       $("main").hidden = false;
-      $("forget").hidden = !token;
+      $("forget").hidden = !hasToken();
       mark();
       const many = waiting.agents.length + (waiting.next_cursor ? "+" : "");
       document.title = waiting.agents.length ? `(${many}) loopctl` : "loopctl";
       say("");
     }
   } catch (why) {
-    say(why instanceof Refused ? why.message : "The server can't be reached; retrying.");
+    say(because(why, "retrying."));
   }
   clearTimeout(due);
   due = setTimeout(look, EVERY_MS);
@@ -100,16 +77,50 @@ function leave() {
   document.body.classList.remove("one");
 }
 
+/** The run that is shown, and the address of its step or item. */
+function where() {
+  // An address that was typed by hand may not be valid.
+  try { return location.hash.slice(1).split("/").map(decodeURIComponent); } catch { return [""]; }
+}
+
+/** Shows other steps of the run that is shown, or another run. */
+function move() {
+  const [id, at = ""] = where();
+  if (id !== open.id || !open.flow) return enter();
+  if (at === open.at) return undefined;
+  Object.assign(open, { at, from: 0, only: "" });
+  $("run").focus({ preventScroll: true });
+  return reread(open);
+}
+
+/** Asks for the steps at the present address: once of a run that has ended, else from now on. */
+async function reread(run) {
+  if (!run.over) {
+    run.stop.abort();
+    run.stop = new AbortController();
+    return follow(run);
+  }
+  try {
+    const view = await get(of(run.id, `trace?${steps(run)}`));
+    if (open === run) show.steps(run, view);
+  } catch (why) {
+    if (open === run && why.code === "no_such_step") nowhere(run, $("steps"), why.message);
+    else say(because(why));
+  }
+  return undefined;
+}
+
+const steps = (run) => `at=${encodeURIComponent(run.at)}&limit=${PAGE}&from=${run.from}${run.only ? `&status=${run.only}` : ""}`;
+
 function enter() {
   leave();
-  let id = "";
-  // An address that was typed by hand may not be valid.
-  try { id = decodeURIComponent(location.hash.slice(1)); } catch { /* it names no run */ }
+  const [id, at] = where();
   mark();
   if (!id || !$("token").hidden) return;
-  open = { id, stop: new AbortController(), cards: new Map(), steps: new Map(), panel: "", desk: {}, timer: 0 };
-  for (const part of ["about", "trace", "pause", "end"]) $(part).replaceChildren();
-  $("pause").hidden = $("end").hidden = $("busy").hidden = $("hint").hidden = true;
+  open = { id, at: at || "", from: 0, only: "", last: "", stop: new AbortController(), cards: new Map(), steps: new Map(), panel: "", desk: {}, timer: 0 };
+  for (const part of ["about", "trace", "pause", "end", "steps"]) $(part).replaceChildren();
+  $("steps").shown = "";
+  $("steps").hidden = $("pause").hidden = $("end").hidden = $("busy").hidden = $("hint").hidden = true;
   $("run").hidden = false;
   document.body.classList.add("one");
   mark();
@@ -118,37 +129,20 @@ function enter() {
   follow(open);
 }
 
-/** The events of a run after `last`, as they happen. */
-async function* events(run, last) {
-  const headers = last ? { "Last-Event-ID": last } : {};
-  const answer = await ask(of(run.id, "events?deltas=true"), { headers, signal: run.stop.signal });
-  if (answer.status === 204) return;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ""; ;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    rest += value;
-    const pieces = rest.split("\n\n");
-    rest = pieces.pop();
-    for (const piece of pieces) {
-      const field = (name) => piece.split("\n").find((line) => line.startsWith(name))?.slice(name.length);
-      if (field("data: ")) yield [field("id: "), parse(field("data: "))];
-    }
-  }
-}
-
 async function follow(run) {
-  for (let last = "", over = false; !over && open === run;) {
+  const { stop } = run;
+  const gone = () => open !== run || run.stop !== stop;
+  for (let over = false; !over && !gone();) {
     try {
       arriving(run, null);
-      for await (const [id, event] of events(run, last)) {
-        if (open !== run) return;
-        if (id) last = id;
-        over = event.event === "result";
+      for await (const [id, event] of stream(of(run.id, `events?deltas=true&${steps(run)}`), run.last, run.stop.signal)) {
+        if (gone()) return;
+        if (id) run.last = id;
+        run.over = over = event.event === "result";
         show[event.event]?.(run, event);
       }
     } catch (why) {
-      if (open !== run) return;
+      if (gone()) return;
       if (why instanceof Refused && !why.passes) return say(why.message);
       say("The server can't be reached; retrying.");
     }
@@ -211,11 +205,11 @@ const show = {
   stream_failed: (run, event) => say(`${event.message} Retrying.`),
   run_started(run, event) {
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
-      el("p", { class: "objective" }, event.objective), el("p", { class: "meta" }, `model ${event.model}`));
+      el("p", { class: "objective" }, event.objective), event.max_iterations ? el("p", { class: "meta" }, `model ${event.model}`) : []);
   },
   run_resumed(run) {
     arriving(run, null);
-    settle(run);
+    if (!run.flow) settle(run);
   },
   model_asked: (run, event) => busy(`Iteration ${plain(event.iteration)}: the model is asked`),
   model_delta: arriving,
@@ -235,13 +229,23 @@ const show = {
     fill(item.firstChild.lastChild, ending(event));
     if (!event.call_status) item.append(box(event.observation, "out"));
   },
-  decided: (run, event) => (event.call ? step(run, event.call.iteration) : $("about")).append(decision(event)),
+  steps(run, event) {
+    run.flow = true;
+    board(run, $("steps"), event, () => reread(run));
+    questions($("pause"), event, poster(run), (at) => href(run, at));
+  },
+  no_steps(run, event) {
+    run.flow = true;
+    nowhere(run, $("steps"), event.message);
+  },
+  decided: (run, event) => (event.step ? $("trace").append(el("li", { class: "meta" }, `${event.step} · `, decision(event))) : event.call ? step(run, event.call.iteration) : $("about")).append(decision(event)),
   progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
     event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
   paused(run) {
     arriving(run, null);
     busy("");
-    settle(run);
+    if (!run.flow) settle(run);
+    look();
   },
   run_ended(run) {
     arriving(run, null);
@@ -297,7 +301,7 @@ const again = (run) => el("div", { class: "buttons" }, button("Retry", "first", 
     enter();
     look();
   } catch (why) {
-    say(why instanceof Refused ? why.message : "The server can't be reached: try again.");
+    say(because(why));
     event.target.disabled = false;
   }
 }));
@@ -313,9 +317,9 @@ function sender(run, number, fault) {
       say("Your decision was taken.");
       look();
     } catch (why) {
-      fill(fault, why instanceof Refused ? why.message : "The server can't be reached: try again.");
+      fill(fault, because(why));
       enable(true);
-      if (why.changed) {
+      if (why.code === "document_changed") {
         fault.append(button("With the new text", "", () => send(`${body},"new_document":true`)),
           button("With the recorded text", "", () => send(`${body},"new_document":false`)));
       }
@@ -325,6 +329,24 @@ function sender(run, number, fault) {
   };
   return send;
 }
+
+/** Sends a decision about a step. Another decision of the run may be under way: then it is sent again. */
+const poster = (run) => async (kind, at, body) => {
+  const path = { approval: `approvals/${encodeURIComponent(run.id)}/${encodeURIComponent(at)}`,
+    form: `forms/${encodeURIComponent(run.id)}/${encodeURIComponent(at)}/submit`, resume: of(run.id, "resume") }[kind];
+  for (let tries = 0; ; tries += 1) {
+    try {
+      await ask(`${path}?async=true`, { method: "POST", body });
+      say("Your decision was taken.");
+      look();
+      return null;
+    } catch (why) {
+      const other = why.code === "run_driven";
+      if (other && tries < 20) await new Promise((go) => setTimeout(go, 250));
+      else return other ? "Other steps of the run are under way: try again when they have ended or wait." : because(why);
+    }
+  }
+};
 
 /** Shows what to decide. Each of several calls has its own form, and the others keep what was typed. */
 function panel(run, pause, number) {
@@ -351,18 +373,18 @@ function panel(run, pause, number) {
 
 $("token").addEventListener("submit", (event) => {
   event.preventDefault();
-  token = $("bearer").value.trim();
-  sessionStorage.setItem("token", token);
+  keepToken($("bearer").value.trim());
   $("bearer").value = "";
   $("token").hidden = true;
   say("");
   look();
   enter();
 });
-$("forget").addEventListener("click", () => { token = null; say(""); wantToken(); });
+$("forget").addEventListener("click", () => { keepToken(null); say(""); wantToken(); });
 $("filter").addEventListener("change", () => { limit = 50; look(); });
 $("more").addEventListener("click", () => { limit = Math.min(limit * 2, MOST); look(); });
-addEventListener("hashchange", enter);
+addEventListener("hashchange", move);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+whenWanted(wantToken);
 look();
 enter();

@@ -8,6 +8,9 @@ const DECEIVES = /[@DECEIVES@]/gu;
 // What marks a number that JavaScript would round. Nobody outside knows it.
 const MARK = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("") + ":";
 
+/** The most characters of a value that are shown. */
+const LONGEST = 100000;
+
 /** Text as nodes, with what is hidden in it made visible. */
 function shown(text) {
   const pieces = [];
@@ -74,7 +77,13 @@ export const plain = (value) => (String(value).startsWith(MARK) ? String(value).
 export const took = (ms) => (ms < 1000 ? `${plain(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 export const count = (n, word) => `${plain(n)} ${word}${n === 1 ? "" : "s"}`;
 export const when = (moment) => el("time", { datetime: moment, title: moment }, new Date(moment).toLocaleString());
-export const box = (value, kind) => (value === undefined ? [] : el("pre", { class: kind, tabindex: "0" }, readable(value)));
+/** A value whole, or the first part of a very long one as text. */
+function whole(value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (text.length <= LONGEST) return readable(value);
+  return [text.slice(0, LONGEST).replaceAll(MARK, ""), el("span", { class: "meta" }, `… ${count(text.length, "character")} in all`)];
+}
+export const box = (value, kind) => (value === undefined ? [] : el("pre", { class: kind, tabindex: "0" }, whole(value)));
 export const head = (action, note) => el("p", { class: "head" }, el("code", {}, action), el("span", { class: "meta" }, note));
 /** The id of a call, like `2.0`. */
 export const called = (call) => call && `${plain(call.iteration)}.${plain(call.index)}`;
@@ -115,7 +124,7 @@ function row(run) {
   const why = run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
   return [
     el("span", { class: "line" }, el("b", {}, run.loop), el("span", { class: `status ${run.status}` }, run.status)),
-    el("span", { class: "meta" }, when(run.created_at), ` · ${count(run.iterations, "iteration")}${why}`,
+    el("span", { class: "meta" }, when(run.created_at), `${run.iterations ? ` · ${count(run.iterations, "iteration")}` : ""}${why}`,
       run.session ? ` · ${run.session}` : ""),
   ];
 }

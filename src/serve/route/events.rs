@@ -11,12 +11,14 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::engine::flow::record::StepStatus;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::feed::{EventPosition, Feed, FeedFault};
+use crate::serve::feed::{EventPosition, Feed, FeedFault, WantedEvents};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, QuotaItem};
 use crate::serve::request::{self, RunId};
+use crate::serve::step_reader::{StepReader, StepsQuery};
 
 /// Which events are sent.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -24,6 +26,26 @@ use crate::serve::request::{self, RunId};
 pub struct EventsQuery {
     /// Whether replies are sent while they arrive, as `model_delta`.
     pub deltas: bool,
+    /// For a run of a workflow: an address, or empty for all steps. The stream then has an event `steps` with the steps at
+    /// this address whenever they changed, in place of `step_started` and `step_ended`.
+    pub at: Option<String>,
+    /// At the address of a loop: the first item, from 0.
+    pub from: u32,
+    /// At the address of a loop: so many items at most, 1 to 1,000; 200 by default.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<usize>,
+    /// At the address of a loop: only the items of this status.
+    pub status: Option<StepStatus>,
+}
+
+impl EventsQuery {
+    /// What a reader sees of the steps of a workflow.
+    fn steps(self) -> Result<Option<StepReader>, ProblemDetails> {
+        let Self { at, from, limit, status, .. } = self;
+        let is_asked_for = at.is_some();
+        let reader = StepReader::new(&StepsQuery { at, from, limit, status })?;
+        Ok(is_asked_for.then_some(reader))
+    }
 }
 
 /// The events of a run: from the start, or after `Last-Event-ID`.
@@ -34,7 +56,9 @@ pub async fn events(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ProblemDetails> {
-    let EventsQuery { deltas } = request::query(&uri)?;
+    let asked: EventsQuery = request::query(&uri)?;
+    let deltas = asked.deltas;
+    let steps = asked.steps()?;
     app.runs.find(&caller, &run_id).await?;
     let permit = app.quotas.take(&Owner::from(&caller), QuotaItem::EventStream)?;
     let wrong =
@@ -43,7 +67,7 @@ pub async fn events(
         Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(wrong)?),
         None => None,
     };
-    let feed = Feed::new(Arc::clone(&app), &run_id, seen, deltas).await.map_err(|fault| match fault {
+    let feed = Feed::new(Arc::clone(&app), &run_id, WantedEvents { seen, deltas, steps }).await.map_err(|fault| match fault {
         FeedFault::Fault(fault) => fault.into(),
         FeedFault::NoSuchPlace => wrong(),
     })?;

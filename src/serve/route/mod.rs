@@ -82,6 +82,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/page.js", get(page::script))
         .route("/text.js", get(page::text))
         .route("/decide.js", get(page::decide))
+        .route("/flow.js", get(page::flow))
+        .route("/server.js", get(page::server))
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
         // `middleware::admitted` limits bodies; axum's own limit of 2 MB would be a second one.

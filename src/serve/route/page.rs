@@ -33,6 +33,16 @@ pub async fn decide() -> Response {
     file("text/javascript; charset=utf-8", include_str!("../page/decide.js"))
 }
 
+/// The steps of a workflow.
+pub async fn flow() -> Response {
+    file("text/javascript; charset=utf-8", include_str!("../page/flow.js"))
+}
+
+/// Requests to the server.
+pub async fn server() -> Response {
+    file("text/javascript; charset=utf-8", include_str!("../page/server.js"))
+}
+
 /// The functions that show text.
 pub async fn text() -> Response {
     file("text/javascript; charset=utf-8", &TEXT)
