@@ -103,11 +103,7 @@ impl Feed {
     ///
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
-    pub async fn new(
-        app: Arc<App>,
-        run_id: &str,
-        wanted: WantedEvents,
-    ) -> Result<Option<Self>, FeedFault> {
+    pub async fn new(app: Arc<App>, run_id: &str, wanted: WantedEvents) -> Result<Option<Self>, FeedFault> {
         let WantedEvents { seen, deltas, steps } = wanted;
         // The first of all: a model that is asked from now on streams.
         let reader = deltas.then(|| app.scheduler.readers.join(run_id));
@@ -165,7 +161,8 @@ impl Feed {
         }
         for (at, notice) in notices.iter().enumerate() {
             let place = EventPosition { event: number, notice: at };
-            let is_shown = self.steps.is_some() && matches!(notice, Notice::StepStarted { .. } | Notice::StepEnded { .. });
+            let is_shown =
+                self.steps.is_some() && matches!(notice, Notice::StepStarted { .. } | Notice::StepEnded { .. });
             if self.seen.is_none_or(|seen| place > seen) && !is_shown {
                 let text = events::shown(notice, &redact).unwrap_or_default().to_string();
                 self.ready.push_back(written(place, &text));

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::problem::ProblemDetails;
+use crate::engine::flow::NoSuchStep;
 use crate::engine::flow::record::StepStatus;
 use crate::engine::flow::view::{ItemWindow, StepLog, StepView};
-use crate::engine::flow::NoSuchStep;
 use crate::engine::state::State;
 use crate::program::Program;
 use crate::trace::events::Last;

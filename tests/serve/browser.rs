@@ -180,6 +180,14 @@ impl Browser {
         self.post(&format!("/element/{element}/value"), &json!({ "text": text }));
     }
 
+    /// Presses keys, one after the other, where the focus is.
+    pub fn keys(&self, keys: &str) {
+        let pressed =
+            |key: char| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })];
+        let actions: Vec<Value> = keys.chars().flat_map(pressed).collect();
+        self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
+    }
+
     /// What the browser complained about.
     pub fn complaints(&self) -> Vec<String> {
         let log = self.post("/se/log", &json!({ "type": "browser" }));

@@ -16,7 +16,7 @@ use loopctl::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary,
     StoreFault, Ticket,
 };
-use loopctl::serve::feed::Feed;
+use loopctl::serve::feed::{Feed, WantedEvents};
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
 use serde_json::{Value, json};
@@ -245,7 +245,7 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
         let offered = &served.folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
         let finished = engine.run(&offered.program, Start::default(), Watch::default()).await.unwrap();
-        let opened = Feed::new(Arc::clone(&served), finished.run_id(), None, false).await;
+        let opened = Feed::new(Arc::clone(&served), finished.run_id(), WantedEvents::default()).await;
         let mut feed = opened.unwrap_or_else(|_| panic!("it can be read")).expect("the run has events");
         let mut received = String::new();
         while let Some(Ok(piece)) = feed.next().await {

@@ -37,6 +37,7 @@ mod owner;
 mod page;
 mod page_again;
 mod page_decided;
+mod page_flow;
 mod page_live;
 mod page_markup;
 mod previous;

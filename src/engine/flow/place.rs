@@ -12,8 +12,8 @@ const MOST_NAMES: usize = 20;
 const MOST_CHARS: usize = 100;
 
 /// Where an address leads.
-pub(super) struct Place<'p> {
-    pub kind: PlaceKind<'p>,
+pub(super) struct FoundStep<'p> {
+    pub kind: AddressKind<'p>,
     /// The steps around it; at an item, its own.
     pub list: &'p [FlowStep],
     /// How far these steps are; none before they begin, and once the loop around them has ended.
@@ -23,7 +23,7 @@ pub(super) struct Place<'p> {
 }
 
 /// What is at an address.
-pub(super) enum PlaceKind<'p> {
+pub(super) enum AddressKind<'p> {
     /// An item of a loop.
     Item,
     /// A step.
@@ -50,13 +50,13 @@ pub(super) fn below<'a>(address: &'a str, of: &str) -> Option<&'a str> {
 ///
 /// # Errors
 /// When there is no such step, or the loop has no such item, or not yet.
-pub(super) fn place_at<'p>(
+pub(super) fn found_at<'p>(
     flow: &'p Flow,
     root: &'p StepFrame,
     address: &str,
     ended: &BTreeMap<String, Box<[ItemStatus]>>,
-) -> Result<Place<'p>, NoSuchStep> {
-    let mut place = Place { kind: PlaceKind::Item, list: &flow.steps, frame: Some(root), prefix: String::new() };
+) -> Result<FoundStep<'p>, NoSuchStep> {
+    let mut place = FoundStep { kind: AddressKind::Item, list: &flow.steps, frame: Some(root), prefix: String::new() };
     let mut parts = address.split('.');
     while let Some(name) = parts.next() {
         let Some(step) = place.list.iter().find_map(|step| chosen(step, name)) else {
@@ -64,7 +64,7 @@ pub(super) fn place_at<'p>(
         };
         let at = if place.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", place.prefix) };
         let Some(number) = parts.next() else {
-            return Ok(Place { kind: PlaceKind::Step(step), ..place });
+            return Ok(FoundStep { kind: AddressKind::Step(step), ..place });
         };
         let StepAction::Foreach(foreach) = &step.action else {
             return Err(NoSuchStep(format!("the step `{at}` is no loop over items: nothing is below its address")));
@@ -86,8 +86,8 @@ pub(super) fn place_at<'p>(
             };
             return Err(NoSuchStep(format!("the loop `{at}` has no item `{}`; it has {has}", shown(number))));
         };
-        place = Place {
-            kind: PlaceKind::Item,
+        place = FoundStep {
+            kind: AddressKind::Item,
             list: &foreach.steps,
             frame: items.and_then(|items| frame_of(items, index)),
             prefix: format!("{at}.{index}"),
@@ -115,7 +115,7 @@ fn frame_of(items: &ItemsState, index: u32) -> Option<&StepFrame> {
     items.open.get(&index).or_else(|| items.unfinished.get(&index)).or_else(|| items.again.get(&index))
 }
 
-fn no_step(place: &Place<'_>, name: &str) -> NoSuchStep {
+fn no_step(place: &FoundStep<'_>, name: &str) -> NoSuchStep {
     let mut names = Vec::new();
     for step in place.list {
         let mut next = Some(step);
@@ -126,7 +126,8 @@ fn no_step(place: &Place<'_>, name: &str) -> NoSuchStep {
     }
     let listed = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let of = if place.prefix.is_empty() { "the workflow".to_owned() } else { format!("`{}`", place.prefix) };
-    let near = nearest(name, names.iter().copied()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let near =
+        nearest(name, names.iter().copied()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     let more = names.len().saturating_sub(MOST_NAMES);
     let there = listed(names.get(..MOST_NAMES).unwrap_or(&names));
     let there = if more > 0 { format!("{there} and {more} more") } else { there };

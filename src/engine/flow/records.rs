@@ -10,7 +10,7 @@ use crate::engine::state::{Phase, State};
 
 /// What is known of the run around a step that has no outcome.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surroundings<'r> {
+pub(super) struct StepSurroundings<'r> {
     /// The run's id.
     pub run_id: &'r str,
     /// Whether the run, or the item around the step, has ended: the step does not go on.
@@ -19,7 +19,7 @@ pub(super) struct Surroundings<'r> {
     pub is_driven: bool,
 }
 
-impl<'r> Surroundings<'r> {
+impl<'r> StepSurroundings<'r> {
     /// What is known of a run. `driven`: whether a driver has the run now.
     pub fn of(state: &'r State, driven: bool) -> Self {
         let is_driven = driven && matches!(state.status(), Status::Running | Status::Paused);
@@ -76,7 +76,7 @@ impl<'r> Surroundings<'r> {
 pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
     let Some(flow) = &state.flow else { return Vec::new() };
     let mut records = flow.records.clone();
-    let around = Surroundings::of(state, driven);
+    let around = StepSurroundings::of(state, driven);
     if records.last().is_some_and(|last| last.status == StepStatus::Failed) {
         // A loop that failed stays as it is, and is recorded already.
         return records;

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::{NoSuchStep, Place, PlaceKind, below, place_at};
+use super::place::{AddressKind, FoundStep, NoSuchStep, below, found_at};
 use super::question::StepQuestion;
 use super::record::{StepRecord, StepStatus};
-use super::records::Surroundings;
+use super::records::StepSurroundings;
 use super::state::{Current, ItemStatus, ItemsState, StepChange, StepFrame, chosen};
 use super::waiting;
 use crate::engine::outcome::Status;
@@ -128,7 +128,7 @@ impl StepLog {
         window: ItemWindow,
     ) -> Result<StepView, NoSuchStep> {
         let (Some(flow), Some(flow_state)) = (&program.flow, &state.flow) else { return Err(NoSuchStep::of_loop()) };
-        let around = Surroundings::of(state, driven);
+        let around = StepSurroundings::of(state, driven);
         let all = ListView { log: self, recorded: &flow_state.records, around, prefix: "", ended: None };
         let mut waits = flow_state.open();
         waits.retain(|open| open.progress.waits_for_human() && !around.is_over);
@@ -148,17 +148,17 @@ impl StepLog {
             view.steps = all.steps(&flow.steps, Some(&flow_state.root));
             return Ok(view);
         };
-        let Place { kind, list, frame, prefix, .. } = place_at(flow, &flow_state.root, at, &self.items)?;
+        let FoundStep { kind, list, frame, prefix, .. } = found_at(flow, &flow_state.root, at, &self.items)?;
         let item = (!prefix.is_empty()).then(|| self.item(state, &prefix, around)).flatten();
         let is_over = around.is_over || item.is_some_and(|status| status == StepStatus::Cancelled);
-        let around = Surroundings { is_over, ..around };
+        let around = StepSurroundings { is_over, ..around };
         let here = ListView { around, prefix: &prefix, ended: item, ..all };
         match kind {
-            PlaceKind::Item => {
+            AddressKind::Item => {
                 view.item = item;
                 view.steps = here.steps(list, frame);
             }
-            PlaceKind::Step(step) => {
+            AddressKind::Step(step) => {
                 view.steps.push(here.step(step, frame));
                 if matches!(step.action, StepAction::Foreach(_)) {
                     let items = items_of(frame, at);
@@ -170,14 +170,20 @@ impl StepLog {
     }
 
     /// Where the item at an address is.
-    fn item(&self, state: &State, at: &str, around: Surroundings<'_>) -> Option<StepStatus> {
+    fn item(&self, state: &State, at: &str, around: StepSurroundings<'_>) -> Option<StepStatus> {
         let (of, index) = at.rsplit_once('.')?;
         let index = index.parse().ok()?;
         let items = super::place::items_at(&state.flow.as_ref()?.root, of);
         Some(self.item_status(of, items, index, around))
     }
 
-    fn item_status(&self, of: &str, items: Option<&ItemsState>, index: u32, around: Surroundings<'_>) -> StepStatus {
+    fn item_status(
+        &self,
+        of: &str,
+        items: Option<&ItemsState>,
+        index: u32,
+        around: StepSurroundings<'_>,
+    ) -> StepStatus {
         let known = self.items.get(of).and_then(|all| all.get(usize::try_from(index).ok()?)).copied();
         let Some(items) = items else { return known.map_or(StepStatus::Pending, StepStatus::from) };
         match (items.ended.get(&index), items.open.get(&index)) {
@@ -192,7 +198,7 @@ impl StepLog {
         &self,
         at: &str,
         items: Option<&ItemsState>,
-        around: Surroundings<'_>,
+        around: StepSurroundings<'_>,
         window: ItemWindow,
     ) -> ItemsView {
         let known = self.items.get(at).map_or(0, |all| u32::try_from(all.len()).unwrap_or(u32::MAX));
@@ -227,7 +233,7 @@ struct ListView<'v> {
     log: &'v StepLog,
     /// The records of the workflow's own steps.
     recorded: &'v [StepRecord],
-    around: Surroundings<'v>,
+    around: StepSurroundings<'v>,
     /// The address of the item.
     prefix: &'v str,
     /// Where the item is.
@@ -270,10 +276,7 @@ impl ListView<'_> {
             || frame.is_some_and(|frame| step.number < frame.next)
             || last.is_some_and(|last| step.number < last);
         let status = if is_skipped { StepStatus::Skipped } else { StepStatus::Pending };
-        StepRecord {
-            started_at_ms: None,
-            ..StepRecord::new(self.address(&step.name), step.kind.clone(), status, 0)
-        }
+        StepRecord { started_at_ms: None, ..StepRecord::new(self.address(&step.name), step.kind.clone(), status, 0) }
     }
 
     fn recorded(&self, step: &FlowStep) -> Option<&StepRecord> {

@@ -159,12 +159,11 @@ export function questions(section, view, post, link) {
         fill(fault, why);
         enable(true);
       };
-      const says = question.kind === "uncertain" ? titles.uncertain : question.question;
       group = el("div", { class: "question-of", role: "group", "aria-label": `The step ${question.at}`, "data-key": key },
         el("p", { class: "head" }, el("a", { class: "at", href: link(question.at) }, question.at),
           el("span", { class: "meta" }, question.run_id ? ["asked by ", el("a", { class: "link id", href: `#${encodeURIComponent(question.run_id)}` },
             question.run_id)] : question.expected_keys ? "a form" : titles[question.kind] || question.kind)),
-        question.expected_keys ? [] : el("p", { class: "question" }, says), deciding(question, send, fault), fault);
+        question.expected_keys || question.kind === "uncertain" ? [] : el("p", { class: "question" }, question.question), deciding(question, send, fault), fault);
     }
     if (list.children[n] !== group) list.insertBefore(group, list.children[n] || null);
   });

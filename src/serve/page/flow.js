@@ -174,7 +174,7 @@ export function board(run, section, view, again) {
     const list = el("ol", { class: "rows" });
     const part = el("div", { class: "items" });
     const heads = run.at ? [way(run, run.at)] : [];
-    fill(section, el("h2", { class: "title" }, "Steps"), heads, el("p", { class: "where" }), list, part);
+    fill(section, el("h2", { class: "title" }, "Steps"), heads, el("p", { class: "where", hidden: "" }), list, part);
     section.shown = `${run.id} ${run.at}`;
   }
   section.hidden = false;

@@ -204,6 +204,8 @@ function card(run, iteration, call, action, input) {
 const show = {
   stream_failed: (run, event) => say(`${event.message} Retrying.`),
   run_started(run, event) {
+    // A workflow has no iterations.
+    run.flow = !event.max_iterations;
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
       el("p", { class: "objective" }, event.objective), event.max_iterations ? el("p", { class: "meta" }, `model ${event.model}`) : []);
   },
@@ -230,14 +232,10 @@ const show = {
     if (!event.call_status) item.append(box(event.observation, "out"));
   },
   steps(run, event) {
-    run.flow = true;
     board(run, $("steps"), event, () => reread(run));
     questions($("pause"), event, poster(run), (at) => href(run, at));
   },
-  no_steps(run, event) {
-    run.flow = true;
-    nowhere(run, $("steps"), event.message);
-  },
+  no_steps: (run, event) => nowhere(run, $("steps"), event.message),
   decided: (run, event) => (event.step ? $("trace").append(el("li", { class: "meta" }, `${event.step} · `, decision(event))) : event.call ? step(run, event.call.iteration) : $("about")).append(decision(event)),
   progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
     event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
@@ -265,8 +263,9 @@ function ended(run, result) {
   if (result.result) parts.push(box(result.result.answer, "exact"));
   if (result.error) parts.push(el("p", {}, `${result.error.code}: ${result.error.message}`));
   if (result.termination === "model_error" && result.error?.retryable) parts.push(again(run));
-  parts.push(el("p", { class: "meta" }, `${count(result.iterations, "iteration")} · ${plain(result.usage.input_tokens)} ` +
-    `tokens in, ${plain(result.usage.output_tokens)} out`));
+  const tokens = `${plain(result.usage.input_tokens)} tokens in, ${plain(result.usage.output_tokens)} out`;
+  if (!run.flow) parts.push(el("p", { class: "meta" }, `${count(result.iterations, "iteration")} · ${tokens}`));
+  else if (result.usage.input_tokens) parts.push(el("p", { class: "meta" }, tokens));
   fill($("end"), parts);
   $("end").hidden = false;
   look();

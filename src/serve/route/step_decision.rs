@@ -66,7 +66,7 @@ impl ApprovalRequest {
         match (approved, data) {
             (true, None) => Ok(ResumeRequest { approve: Some(true), comment, ..plain }),
             (true, Some(data)) => Ok(ResumeRequest { edit: Some(Value::Object(data)), comment, ..plain }),
-            (false, None) => Ok(ResumeRequest { deny: Some(true), reason: comment, ..plain }),
+            (false, None) => Ok(ResumeRequest { deny: Some(true), reason: comment.clone(), comment, ..plain }),
             (false, Some(_)) => {
                 Err(ProblemDetails::bad_request("`data` goes with `\"approved\": true`: with a no, write a `comment`"))
             }
