@@ -183,6 +183,7 @@ impl Engine {
             loop_name,
             session,
             org,
+            token: start.token.clone(),
             callback_url: start.callback_url.clone(),
             parent_run_id: origin.map(|origin| origin.caller.run_id.clone()),
             identity,

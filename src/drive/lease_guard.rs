@@ -20,9 +20,13 @@ impl Leased {
     /// # Errors
     /// When another driver has it, there is no such run, or the store fails.
     pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreFault> {
-        let lease = journal.lease(run_id).await?;
+        Ok(Self::claimed(journal, run_id, journal.lease(run_id).await?))
+    }
+
+    /// A run that was claimed from the queue.
+    pub fn claimed(journal: &Arc<dyn Journal>, run_id: &str, lease: Lease) -> Self {
         let guard = LeaseGuard::new(journal, run_id, &lease);
-        Ok(Self { run_id: run_id.to_owned(), lease, guard })
+        Self { run_id: run_id.to_owned(), lease, guard }
     }
 
     /// Takes the lease of a run to cancel it. `None`: another driver has it, and was asked to cancel it.
@@ -79,6 +83,11 @@ impl LeaseGuard {
     /// Holds a lease that was just granted.
     pub fn new(journal: &Arc<dyn Journal>, run_id: &str, lease: &Lease) -> Self {
         Self { journal: Arc::clone(journal), run_id: run_id.to_owned(), fence: Some(lease.fence) }
+    }
+
+    /// Records that the lease was released with an event.
+    pub fn released(&mut self) {
+        self.fence = None;
     }
 
     /// Releases the lease, and waits for the store.

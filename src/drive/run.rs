@@ -60,6 +60,8 @@ pub(super) struct HandedOver {
     stored: Ticket<()>,
     notices: Vec<Notice>,
     effects: Effects,
+    /// Whether the lease is released with it.
+    releases: bool,
 }
 
 /// A run to be driven: its state, and the lease on it.
@@ -212,6 +214,8 @@ impl<'a> Driver<'a> {
         let (before, had_ended) = (self.state.status(), matches!(self.state.phase, Phase::Ended(_)));
         let effects = step(self.program, &mut self.state, event)?;
         let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
+        // Nothing follows the end of a run.
+        let releases = matches!(self.state.phase, Phase::Ended(_));
         let append = Append {
             run_id: self.lease.run_id.clone(),
             fence: self.lease.fence,
@@ -222,6 +226,7 @@ impl<'a> Driver<'a> {
             remember: self.remembered(&effects),
             reopens: had_ended,
             answer_token,
+            release: releases,
         };
         let stored = self.world.journal.append(append);
         self.lease.events += 1;
@@ -229,13 +234,16 @@ impl<'a> Driver<'a> {
             Some(_) => baseline.notices(self.program, &self.state, &effects),
             None => Vec::new(),
         };
-        Ok(HandedOver { stored, notices, effects })
+        Ok(HandedOver { stored, notices, effects, releases })
     }
 
     /// Waits until an event is durable, and reports it. Its effects may be performed after that.
-    pub(super) async fn durable(&self, taken: HandedOver) -> Result<Effects, Fault> {
-        let HandedOver { stored, notices, effects } = taken;
+    pub(super) async fn durable(&mut self, taken: HandedOver) -> Result<Effects, Fault> {
+        let HandedOver { stored, notices, effects, releases } = taken;
         stored.await.map_err(Fault::Cut)?;
+        if releases {
+            self.lease.guard.released();
+        }
         if let Some(listener) = self.watch.listener {
             notices.into_iter().for_each(|notice| listener.on(notice));
         }

@@ -33,6 +33,8 @@ pub struct Start {
     pub timeout_ms: Option<u64>,
     /// The organisation that it belongs to. Everyone with access to the store sees all runs; a server shows each organisation its own.
     pub org: Option<String>,
+    /// The name of the token that starts it: the runs of a token have turns of their own in a server's queue.
+    pub token: Option<String>,
     /// Where a server posts its pauses and its result.
     pub callback_url: Option<String>,
     /// What the receiver of these posts may decide about: a pause is then posted with tokens that answer it.

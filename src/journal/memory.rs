@@ -1,16 +1,21 @@
 //! The journal in memory: for runs that need not outlive the process.
 
+mod queue;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::answer_token::{AnswerToken, AnswerTokens};
 use super::log::Log;
+use super::now::Clock;
 use super::open::StoreKind;
 use super::{
-    Append, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun, RunFilter,
-    RunSummary, StatusRecord, StoreFault, Ticket, failpoint,
+    Append, CALLBACK_LEASE, Callback, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal,
+    Lease, NewRun, QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StatusRecord, StoreFault, Ticket, Waiting,
+    failpoint,
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
@@ -30,11 +35,18 @@ pub(super) const KIND: StoreKind = StoreKind {
 /// A store that ends with the process. It keeps every run until then, also those that have ended: some
 /// kilobytes each. A process that plays runs without end needs a store on disk. An append locks its own run
 /// only.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryJournal {
     /// Locked for writing only while a run is created.
     table: RwLock<RunTable>,
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
+    clock: Clock,
+}
+
+impl Default for MemoryJournal {
+    fn default() -> Self {
+        Self { table: RwLock::default(), sessions: Mutex::default(), clock: Clock::new() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +65,7 @@ struct StoredRun {
     loop_name: String,
     session: Option<String>,
     org: Option<String>,
+    token: Option<String>,
     callback_url: Option<String>,
     parent_run_id: Option<String>,
     identity: String,
@@ -70,6 +83,8 @@ struct RunData {
     driven: bool,
     cancel: Option<CancelRequest>,
     callback: CallbackProgress,
+    /// When the callback is free to be posted; none when there is nothing to post.
+    callback_at_ms: Option<i64>,
     posted_pause: u32,
     answer_tokens: AnswerTokens,
 }
@@ -100,6 +115,7 @@ impl MemoryJournal {
         }
         let mut events = Log::default();
         events.push(&new.event);
+        let is_to_be_posted = new.status_record.as_ref().is_some_and(StatusRecord::is_to_be_posted);
         let data = RunData {
             events,
             texts: new.texts,
@@ -114,6 +130,7 @@ impl MemoryJournal {
             driven: true,
             cancel: None,
             callback: CallbackProgress::default(),
+            callback_at_ms: is_to_be_posted.then(|| self.after(CALLBACK_LEASE)),
             posted_pause: 0,
             answer_tokens: AnswerTokens::default(),
         };
@@ -123,6 +140,7 @@ impl MemoryJournal {
             loop_name: new.loop_name,
             session: new.session,
             org: new.org,
+            token: new.token,
             callback_url: new.callback_url,
             parent_run_id: new.parent_run_id,
             identity: new.identity,
@@ -154,12 +172,14 @@ impl MemoryJournal {
         data.events.push(&entry.event);
         data.texts.extend(entry.texts);
         if let Some(status_record) = entry.status_record {
+            data.callback_at_ms = status_record.is_to_be_posted().then(|| self.after(CALLBACK_LEASE));
             data.status_record = status_record;
         }
         if entry.reopens {
             data.cancel = None;
             data.callback = CallbackProgress::default();
         }
+        data.driven = !entry.release;
         Ok(())
     }
 
@@ -301,6 +321,22 @@ impl Journal for MemoryJournal {
         Ticket::ready(self.runs(&filter))
     }
 
+    fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {
+        Ticket::ready(Ok(self.heads_of(&run_ids)))
+    }
+
+    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>> {
+        Ticket::ready(Ok(self.queued(&waiting)))
+    }
+
+    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+        Ticket::ready(Ok(self.claimed(&waiting, &shares)))
+    }
+
+    fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).map(|run| run.retry_at(at_ms)))
+    }
+
     fn called_under(&self, run_id: &str) -> Ticket<u64> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let is_under = |run: &&Arc<StoredRun>| {
@@ -343,14 +379,25 @@ impl Journal for MemoryJournal {
         Ticket::ready(self.run(run_id).map(|run| run.data().cancel.clone()))
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
-        Ticket::ready(self.run(run_id).map(|run| run.data().callback = progress))
+    fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {
+        Ticket::ready(Ok(self.due_callbacks(most)))
+    }
+
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
+        let at_ms = again_in.map(|again_in| self.after(again_in.saturating_add(CALLBACK_LEASE)));
+        Ticket::ready(self.run(run_id).map(|run| {
+            let mut data = run.data();
+            if progress.state != CallbackState::Pending || data.callback.state == CallbackState::Pending {
+                (data.callback, data.callback_at_ms) = (progress, at_ms);
+            }
+        }))
     }
 
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {
         Ticket::ready(self.run(run_id).map(|run| {
             let mut data = run.data();
             data.posted_pause = data.posted_pause.max(pause);
+            data.callback_at_ms = None;
         }))
     }
 

@@ -6,9 +6,9 @@ pub mod failpoint;
 pub mod fault;
 mod log;
 pub mod memory;
-#[cfg(feature = "sqlite")]
 mod now;
 mod open;
+pub mod queue;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(test)]
@@ -16,6 +16,7 @@ mod tests;
 pub mod ticket;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ use serde_json::Value;
 pub use answer_token::AnswerToken;
 pub use fault::StoreFault;
 pub use open::{file, open, outlives_process};
+pub use queue::{ClaimedRun, QueueShare, QueuedRuns, RunHead, Waiting};
 pub use ticket::Ticket;
 
 use self::open::StoreKind;
@@ -68,6 +70,21 @@ pub trait Journal: Send + Sync {
     /// Runs, newest first unless the filter says otherwise.
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
 
+    /// How many events these runs have, and their status: one look-up for all that somebody waits for. Runs that do not
+    /// exist are left out.
+    fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>>;
+
+    /// The runs that wait for a driver, counted by their owners; the owner of the oldest one comes first.
+    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>>;
+
+    /// Leases runs that wait for a driver: of each owner so many, the oldest first. There may be fewer, because other
+    /// drivers claim them too.
+    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>>;
+
+    /// Has a run that waits for its model claimed from this moment on, in milliseconds since 1970. Ignored for any
+    /// other run.
+    fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()>;
+
     /// How many runs were called by this one, and by those that it called.
     fn called_under(&self, run_id: &str) -> Ticket<u64>;
 
@@ -86,8 +103,14 @@ pub trait Journal: Send + Sync {
     /// Whether the end of the run was requested, and why. Cheap: called between two steps.
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>>;
 
-    /// Records the progress of a run's callback. Ignored for a run without one.
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()>;
+    /// Takes runs whose end or pause is to be posted: at most so many, and for [`CALLBACK_LEASE`]. A run that came to
+    /// rest is the driver's that brought it there for as long.
+    fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>>;
+
+    /// Records the progress of a run's callback. `again_in`: the caller posts it again; no living driver else takes it
+    /// before this time and [`CALLBACK_LEASE`] are over. Ignored for a run without one; and a callback that was made
+    /// or given up is never pending again by this.
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()>;
 
     /// Records that a pause of a run, from 1, need not be posted any more. An earlier one than the last is ignored.
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()>;
@@ -114,6 +137,8 @@ pub struct NewRun {
     pub session: Option<String>,
     /// The organisation that it belongs to.
     pub org: Option<String>,
+    /// The name of the token that started it: the runs of a token have turns of their own in the queue.
+    pub token: Option<String>,
     /// Where its result is to be posted.
     pub callback_url: Option<String>,
     /// The run that called this one, when one did.
@@ -165,6 +190,8 @@ pub struct Append {
     /// The hash of the answer token that the event uses up: the event is refused when the run has no such token, or it
     /// was used.
     pub answer_token: Option<String>,
+    /// Whether the lease is released together with the event.
+    pub release: bool,
 }
 
 /// What lists of runs show.
@@ -180,6 +207,15 @@ pub struct StatusRecord {
     pub at_ms: i64,
     /// When the run must be looked at although nobody asks for it, in milliseconds since 1970.
     pub due_at_ms: Option<i64>,
+}
+
+impl StatusRecord {
+    /// Whether this is to be posted to the run's callback: an end, or a pause that waits for a human. A run that a
+    /// signal stopped or that waits for its model goes on by itself.
+    pub fn is_to_be_posted(&self) -> bool {
+        !matches!(self.status, Status::Running | Status::Quarantined)
+            && !matches!((self.status, self.termination), (_, None) | (Status::Paused, Some(Termination::ModelError)))
+    }
 }
 
 /// The right to drive a run.
@@ -258,6 +294,9 @@ pub struct CallbackProgress {
     /// The number of tries.
     pub tries: u32,
 }
+
+/// For so long nobody else posts what one driver is posting, while that driver lives.
+pub const CALLBACK_LEASE: Duration = Duration::from_secs(60);
 
 /// Whether a callback is still to be made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -19,6 +19,7 @@ pub(in crate::journal) fn new_run(id: &str) -> NewRun {
         loop_name: "triage".to_owned(),
         session: Some("ada".to_owned()),
         org: None,
+        token: None,
         callback_url: None,
         parent_run_id: None,
         identity: "document+input".to_owned(),
@@ -41,6 +42,7 @@ pub(in crate::journal) fn event(id: &str, fence: u64, seq: u64) -> Append {
         remember: Vec::new(),
         reopens: false,
         answer_token: None,
+        release: false,
     }
 }
 

@@ -3,7 +3,8 @@
 
 mod pause;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use reqwest::{Client, Url};
@@ -20,7 +21,7 @@ use crate::drive::egress::Egress;
 use crate::drive::fault::Fault;
 use crate::engine::outcome::{Ending, Status, Termination};
 use crate::engine::state::Phase;
-use crate::journal::{Callback, CallbackProgress, CallbackState, RunFilter, RunSummary, StoreFault, Ticket};
+use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary, StoreFault, Ticket};
 use crate::language::Project;
 use crate::trace::units::rfc3339;
 use axum::http::StatusCode;
@@ -35,6 +36,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The wait before a retry after the store failed.
 const AGAIN: Duration = Duration::from_secs(2);
+/// The interval of the looks for posts that no living server makes.
+const LOOK: Duration = Duration::from_secs(1);
+/// When a callback is looked at again that can't be made, because its run can't be read.
+const MUCH_LATER: Duration = Duration::from_secs(60 * 60);
+/// So many runs are posted or wait for the next try here; more stay in the store.
+const MOST_UNDER_WAY: usize = 1_024;
 /// The maximum number of concurrent posts.
 const AT_ONCE: usize = 16;
 /// The longest URL.
@@ -53,6 +60,7 @@ pub struct Callbacks {
     reading: Semaphore,
     /// The pauses that are being posted.
     pauses: PausesInPost,
+    under_way: Mutex<HashMap<String, usize>>,
 }
 
 impl Callbacks {
@@ -68,6 +76,7 @@ impl Callbacks {
             room: Semaphore::new(AT_ONCE),
             reading: Semaphore::new(AT_ONCE),
             pauses: PausesInPost::default(),
+            under_way: Mutex::default(),
         }
     }
 
@@ -93,30 +102,79 @@ impl Callbacks {
     /// Posts the result of a run that has ended, or the pause of one that waits for a human, in a task of its own, when
     /// the run has a callback.
     pub fn post_what_is_due(self: &Arc<Self>, run_id: &str) {
+        if self.key.is_none() {
+            return;
+        }
         let (callbacks, run_id) = (Arc::clone(self), run_id.to_owned());
+        *self.under_way().entry(run_id.clone()).or_default() += 1;
         tokio::spawn(async move {
-            while let Err(fault) = callbacks.deliver(&run_id).await {
-                tracing::error!(run_id, code = fault.code(), "the callback can't be made: {fault}");
-                match &fault {
-                    Fault::Store(fault) if passes(fault) => tokio::time::sleep(AGAIN).await,
-                    _ => return,
+            callbacks.post_in_time(&run_id).await;
+            let mut under_way = callbacks.under_way();
+            if let Some(tasks) = under_way.get_mut(&run_id) {
+                *tasks -= 1;
+                if *tasks == 0 {
+                    under_way.remove(&run_id);
                 }
             }
         });
     }
 
-    /// Posts every result and every pause that is still to be posted, after a restart.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreFault> {
-        let filter = RunFilter { callback_pending: true, ..RunFilter::default() };
-        for run in self.runs.journal.list(filter).await? {
-            if !matches!(run.status, Status::Running | Status::Quarantined) {
-                self.post_what_is_due(&run.run_id);
+    /// The tasks that post, by their runs.
+    fn under_way(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn post_in_time(&self, run_id: &str) {
+        while let Err(fault) = self.deliver(run_id).await {
+            tracing::error!(run_id, code = fault.code(), "the callback can't be made: {fault}");
+            match &fault {
+                Fault::Store(fault) if passes(fault) => tokio::time::sleep(AGAIN).await,
+                _ => return drop(self.put_off(run_id).await),
             }
         }
-        Ok(())
+    }
+
+    /// A run whose callback can't be made is looked at again much later.
+    async fn put_off(&self, run_id: &str) -> Result<(), Fault> {
+        let Some((_, Callback { progress, .. })) = self.pending(run_id).await? else { return Ok(()) };
+        self.runs.journal.note_callback(run_id, progress, Some(MUCH_LATER)).await.map_err(Fault::Store)
+    }
+
+    /// Posts each second what no living server posts, until this is dropped.
+    pub fn watch(self: &Arc<Self>) {
+        let callbacks = Arc::downgrade(self);
+        if self.key.is_none() {
+            return;
+        }
+        tokio::spawn(async move {
+            while let Some(callbacks) = callbacks.upgrade() {
+                if let Err(fault) = callbacks.claim().await {
+                    tracing::error!(code = fault.code(), "callbacks can't be claimed: {fault}");
+                }
+                drop(callbacks);
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+    }
+
+    /// Claims what is due, and posts it.
+    async fn claim(self: &Arc<Self>) -> Result<(), StoreFault> {
+        loop {
+            let most = MOST_UNDER_WAY.saturating_sub(self.under_way().len()).min(AT_ONCE);
+            if most == 0 {
+                return Ok(());
+            }
+            let claimed = self.runs.journal.claim_callbacks(most).await?;
+            for run_id in &claimed {
+                // A task of this server that still posts it keeps it.
+                if !self.under_way().contains_key(run_id) {
+                    self.post_what_is_due(run_id);
+                }
+            }
+            if claimed.len() < most {
+                return Ok(());
+            }
+        }
     }
 
     async fn deliver(&self, run_id: &str) -> Result<(), Fault> {
@@ -163,8 +221,9 @@ impl Callbacks {
                 Err(_) => CallbackState::Pending,
             };
             let progress = CallbackProgress { state, tries };
+            let again_in = (state == CallbackState::Pending).then(|| wait_after(tries));
             // Only the note is retried, not the post.
-            noted(run_id, || self.runs.journal.note_callback(run_id, progress)).await?;
+            noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in)).await?;
             if let Err(why) = taken {
                 tracing::warn!(run_id, tries, "the callback was not accepted: {why}");
             }

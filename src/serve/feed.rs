@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::app::App;
+use super::heads::HeadReader;
 use super::problem::ProblemDetails;
 use super::run_store::ProgramOfRun;
 use super::scheduler::{ActiveRun, ReplyReader};
@@ -24,7 +25,7 @@ use crate::trace::{Redaction, Shown, escape, events, result};
 /// So many bytes of a journal are read at once. The next ones are read only when the reader has received their
 /// notices, so a reader that stops reading holds no more.
 const READ_BYTES: usize = 32 * 1024;
-/// How long to wait before the next poll of a run that may be driven by another process.
+/// The interval of the polls of a run whatever is known of it.
 const POLL: Duration = Duration::from_secs(1);
 /// The number of polls without news after which a comment keeps the stream alive.
 const KEEP_ALIVE_POLLS: u32 = 15;
@@ -77,6 +78,8 @@ pub struct Feed {
     steps: Option<StepReader>,
     /// How much of the reply that is arriving the reader has; none when it wants none of it.
     live: Option<LiveReader>,
+    /// Waits for news of the run while it is not driven here.
+    head: Option<HeadReader>,
     /// The version of the run at the last poll; none when the next poll is due in any case.
     version: Option<u64>,
     silent: u32,
@@ -126,6 +129,7 @@ impl Feed {
             ready: VecDeque::new(),
             steps,
             live,
+            head: None,
             version: None,
             silent: 0,
             ended: false,
@@ -266,11 +270,17 @@ impl Feed {
     }
 
     /// Waits for news, for as long as a poll; returns whether there were none.
-    async fn wait(&self, news: Option<impl Future<Output = ()>>, arrived: Option<impl Future<Output = ()>>) -> bool {
+    async fn wait(
+        &mut self,
+        news: Option<impl Future<Output = ()>>,
+        arrived: Option<impl Future<Output = ()>>,
+    ) -> bool {
         let (Some(news), Some(arrived)) = (news, arrived) else {
-            tokio::time::sleep(POLL).await;
-            return true;
+            let folded = u64::try_from(self.folded).unwrap_or(u64::MAX);
+            let head = self.head.get_or_insert_with(|| self.app.scheduler.head_reader(&self.run_id));
+            return tokio::time::timeout(POLL, head.until(|head| head.events > folded)).await.is_err();
         };
+        self.head = None;
         tokio::select! {
             () = news => false,
             () = arrived, if self.live.is_some() => false,

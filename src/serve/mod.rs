@@ -9,6 +9,7 @@ mod compile_pool;
 mod connections;
 pub mod feed;
 pub mod folder;
+mod heads;
 mod hidden_paths;
 mod listen;
 mod metrics;

@@ -150,17 +150,18 @@ impl Service {
         route::router(&self.app)
     }
 
-    /// Resumes the runs that were in progress when the process ended, resumes waiting runs from now on when an approval
-    /// expires in them, starts the runs of schedules, and posts the pauses and results that are not delivered
-    /// yet. Runs that another process drives are left alone.
+    /// Claims the runs of the journal that no living process drives, now and from now on each second: those that were in
+    /// progress when a process ended, and those in which an approval expires. Starts the runs of schedules, and posts
+    /// the pauses and results that no living process posts.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn recover(&self) -> Result<(), StoreFault> {
         self.app.scheduler.recover_all().await?;
-        self.app.scheduler.watch_due();
+        self.app.scheduler.watch_queue();
         ScheduledStarts::since(clock::wall_ms()).watch(&self.app, clock::wall_ms);
-        self.app.callbacks.recover_all().await
+        self.app.callbacks.watch();
+        Ok(())
     }
 
     /// Starts no more runs, and returns when each run has finished its step, or after this time. `/readyz` returns 503

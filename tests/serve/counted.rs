@@ -13,8 +13,8 @@ use loopctl::drive::start::Start;
 use loopctl::engine::blob::Blob;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary,
-    StoreFault, Ticket,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueShare,
+    QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Waiting,
 };
 use loopctl::serve::feed::{Feed, WantedEvents};
 use loopctl::serve::folder::Folder;
@@ -142,9 +142,34 @@ impl Journal for Counting {
         self.inner.cancel_requested(run_id)
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
+    fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {
+        self.note("heads");
+        self.inner.heads(run_ids)
+    }
+
+    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>> {
+        self.note("queue");
+        self.inner.queue(waiting)
+    }
+
+    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+        self.note("claim");
+        self.inner.claim(waiting, shares)
+    }
+
+    fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
+        self.note("retry_at");
+        self.inner.retry_at(run_id, at_ms)
+    }
+
+    fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {
+        self.note("claim_callbacks");
+        self.inner.claim_callbacks(most)
+    }
+
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
         self.note("note_callback");
-        self.inner.note_callback(run_id, progress)
+        self.inner.note_callback(run_id, progress, again_in)
     }
 
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {

@@ -95,6 +95,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         loop_name: name.to_owned(),
         session: None,
         org: None,
+        token: None,
         callback_url: None,
         parent_run_id: id.contains('.').then(|| "parent".to_owned()),
         identity: id.to_owned(),
@@ -117,6 +118,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         remember: Vec::new(),
         reopens: false,
         answer_token: None,
+        release: false,
     }));
     wait(journal.release(id, lease.fence));
 }

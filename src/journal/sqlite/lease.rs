@@ -49,6 +49,14 @@ pub(super) struct HeldLease {
     pub(super) next: Option<i64>,
 }
 
+/// The registered drivers that `lives` accepts, by their names and the ends of their leases.
+pub(super) fn living(connection: &Connection, lives: impl Fn(&str, i64) -> bool) -> rusqlite::Result<Vec<String>> {
+    let mut all = connection.prepare_cached("SELECT driver, until_ms FROM drivers")?;
+    let drivers: Vec<(String, i64)> =
+        all.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    Ok(drivers.into_iter().filter(|(name, until_ms)| lives(name, *until_ms)).map(|(name, _)| name).collect())
+}
+
 /// The leases of an opened store; the writer's own.
 #[derive(Debug)]
 pub(super) struct Leases {
@@ -104,6 +112,18 @@ impl Leases {
     pub(super) fn lost(&mut self, run_id: &str) {
         self.edit(|view| view.fences.remove(run_id));
         self.held.remove(run_id);
+    }
+
+    /// Records that a run was released, unless another lease of it is held by now.
+    pub(super) fn released(&mut self, run_id: &str, fence: u64) {
+        if self.held.get(run_id).is_some_and(|held| u64::try_from(held.fence) == Ok(fence)) {
+            self.lost(run_id);
+        }
+    }
+
+    /// The time after this one, in milliseconds since 1970.
+    pub(super) fn after(&self, time: Duration) -> i64 {
+        self.clock.wall_ms().saturating_add_unsigned(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Records a lease that nobody waits for any more.
@@ -195,6 +215,16 @@ impl Leases {
     /// Whether the driver of this name, whose time ends at `until_ms`, must be left alone.
     pub(super) fn is_protected(&self, name: &str, until_ms: i64) -> bool {
         self.clock.wall_ms() < until_ms && self.drivers.alive(name)
+    }
+
+    /// The drivers whose runs must be left alone; `only_lives`: also those that live and no longer renew their leases.
+    pub(super) fn protected(&self, connection: &Connection, only_lives: bool) -> rusqlite::Result<Vec<String>> {
+        living(
+            connection,
+            |name, until_ms| {
+                if only_lives { self.drivers.alive(name) } else { self.is_protected(name, until_ms) }
+            },
+        )
     }
 
     /// Removes a driver's row and file if it is dead. A driver that only hangs keeps both: it may wake up and

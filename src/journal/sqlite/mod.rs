@@ -6,9 +6,11 @@
 //! delays neither appends nor the steps of runs.
 
 mod answer_tokens;
+mod callbacks;
 mod drivers;
 mod lease;
 mod posted;
+mod queue;
 mod read;
 mod requests;
 mod schema;
@@ -26,17 +28,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::callbacks::{ClaimCallbacks, NoteCallback};
 use self::drivers::Drivers;
 use self::lease::Leases;
 use self::posted::{NotePostedPause, PutAnswerTokens};
+use self::queue::{Claim, RetryAt};
 use self::read::{Census, SqliteReader};
-use self::requests::{CancelRun, GiveBack, MakeSure, NoteCallback, Take};
+use self::requests::{CancelRun, GiveBack, MakeSure, Take};
 use self::writer::SqliteWriter;
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary,
-    StoreFault, Ticket, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueShare,
+    QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Waiting, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -191,6 +195,24 @@ impl Journal for SqliteJournal {
         self.slow.ask(None, move |connection| census.list(connection, &filter))
     }
 
+    fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {
+        let mut census = self.census();
+        self.quick.ask(None, move |connection| census.heads(connection, &run_ids))
+    }
+
+    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>> {
+        let census = self.census();
+        self.quick.ask(None, move |connection| census.queued(connection, &waiting))
+    }
+
+    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+        self.writer.ask(Claim { waiting, shares })
+    }
+
+    fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
+        self.write(RetryAt { run_id: run_id.to_owned(), at_ms })
+    }
+
     fn called_under(&self, run_id: &str) -> Ticket<u64> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));
@@ -238,8 +260,12 @@ impl Journal for SqliteJournal {
         self.quick.ask(Some(run_id), move |connection| read::cancel_request(connection, &run))
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
-        self.write(NoteCallback { run_id: run_id.to_owned(), progress })
+    fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {
+        self.writer.ask(ClaimCallbacks(most))
+    }
+
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
+        self.write(NoteCallback { run_id: run_id.to_owned(), progress, again_in })
     }
 
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {

@@ -23,7 +23,9 @@ impl WriteRequest for NotePostedPause {
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
         let found = transaction
             .connection
-            .prepare_cached("UPDATE runs SET callback_pause = max(callback_pause, ?2) WHERE run_id = ?1")?
+            .prepare_cached(
+                "UPDATE runs SET callback_pause = max(callback_pause, ?2), callback_at_ms = NULL WHERE run_id = ?1",
+            )?
             .execute(params![self.run_id, self.pause])?;
         if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
     }

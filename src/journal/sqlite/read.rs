@@ -15,6 +15,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::drivers::Drivers;
+use super::lease::living;
+use super::queue::{self, listed};
 use super::requests::{cut_short, sum, word};
 use super::schema::open_to_read;
 use super::take_ups::below;
@@ -22,7 +24,8 @@ use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
 use crate::journal::{
-    Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault, Ticket,
+    Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueuedRuns, RunFilter, RunHead, RunSummary,
+    StoreFault, Ticket, Waiting,
 };
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
@@ -213,6 +216,34 @@ impl Census {
     ) -> Result<Option<RunSummary>, Trouble> {
         let mut query = connection.prepare_cached(FIND_OF)?;
         Ok(query.query_row((org, run_id), |row| self.summary(row)).optional()?)
+    }
+
+    /// How far these runs are.
+    pub(super) fn heads(&mut self, connection: &Connection, run_ids: &[String]) -> Result<Vec<RunHead>, Trouble> {
+        let mut query = connection.prepare_cached(
+            "SELECT run_id, (SELECT max(seq) + 1 FROM events WHERE run = runs.id), until_ms, status, 0, 0, 0, 0, 0,
+               runs.driver, 0, 0, 0, 0, 0, failed_take_ups
+             FROM runs LEFT JOIN drivers USING (driver) WHERE run_id IN (SELECT value FROM json_each(?1))",
+        )?;
+        let mut rows = query.query([listed(run_ids)])?;
+        let mut heads = Vec::new();
+        while let Some(row) = rows.next()? {
+            let events: Option<i64> = row.get(1)?;
+            heads.push(RunHead {
+                run_id: row.get(0)?,
+                events: events.and_then(|events| u64::try_from(events).ok()).unwrap_or_default(),
+                status: status(row)?,
+                driven: self.drives(row.get(9)?, row.get(2)?),
+            });
+        }
+        Ok(heads)
+    }
+
+    /// The runs that wait for a driver.
+    pub(super) fn queued(&self, connection: &Connection, waiting: &Waiting) -> Result<Vec<QueuedRuns>, Trouble> {
+        let now_ms = self.clock.wall_ms();
+        let living = living(connection, |name, until_ms| now_ms < until_ms && self.drivers.alive(name))?;
+        queue::queued(connection, waiting, &living)
     }
 
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.

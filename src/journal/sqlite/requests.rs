@@ -12,7 +12,7 @@ use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
 use crate::engine::outcome::Status;
 use crate::journal::memory::out_of_order;
-use crate::journal::{Append, CallbackProgress, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
+use crate::journal::{Append, CALLBACK_LEASE, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
 
 /// The serialized word of a status or termination.
 pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
@@ -73,14 +73,15 @@ impl WriteRequest for NewRun {
             return Ok(if same { Created::Same } else { Created::Conflict });
         }
         transaction.leases.ensure(transaction.connection)?;
-        let me = transaction.leases.me().unwrap_or_default();
+        let me = transaction.leases.me().unwrap_or_default().to_owned();
         let record = self.status_record.as_ref();
         transaction
             .connection
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
-                   session, loop_name, identity, org, callback_url, callback, parent_run_id, termination, due_at_ms)
-                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                   session, loop_name, identity, org, callback_url, callback, parent_run_id, termination, due_at_ms,
+                   token, callback_at_ms, callback_by)
+                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?2)",
             )?
             .execute(params![
                 self.run_id,
@@ -95,21 +96,23 @@ impl WriteRequest for NewRun {
                 self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending)),
                 self.parent_run_id,
                 record.and_then(|record| record.termination.as_ref()).and_then(word),
-                record.and_then(|record| record.due_at_ms)
+                record.and_then(|record| record.due_at_ms),
+                self.token,
+                record.filter(|record| record.is_to_be_posted()).map(|_| transaction.leases.after(CALLBACK_LEASE))
             ])?;
         let row = transaction.connection.last_insert_rowid();
-        if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, me))? {
+        if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, &me))? {
             return Err(Trouble::Database(rusqlite::Error::QueryReturnedNoRows));
         }
         texts::keep(transaction.connection, row, &self.texts)?;
         transaction.appended += 1;
-        transaction.row = row;
+        transaction.rows.push(row);
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
     }
 
-    fn durable(&self, answer: &Created, row: i64, leases: &mut Leases) {
-        if let Created::New(_) = answer {
-            leases.granted(&self.run_id, HeldLease { row, fence: 1, next: Some(1) });
+    fn durable(&self, answer: &Created, rows: &[i64], leases: &mut Leases) {
+        if let (Created::New(_), [row]) = (answer, rows) {
+            leases.granted(&self.run_id, HeldLease { row: *row, fence: 1, next: Some(1) });
         }
     }
 
@@ -165,7 +168,7 @@ impl WriteRequest for Append {
             connection
                 .prepare_cached(
                     "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6,
-                       due_at_ms = ?7 WHERE id = ?1",
+                       due_at_ms = ?7, callback_at_ms = ?8, callback_by = ?9 WHERE id = ?1",
                 )?
                 .execute(params![
                     row,
@@ -174,7 +177,9 @@ impl WriteRequest for Append {
                     status_record.iterations,
                     status_record.at_ms,
                     next + 1,
-                    status_record.due_at_ms
+                    status_record.due_at_ms,
+                    status_record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE)),
+                    me
                 ])?;
         }
         if self.reopens {
@@ -194,7 +199,34 @@ impl WriteRequest for Append {
                 )?
                 .execute(params![row, key, value.to_string()])?;
         }
+        if self.release {
+            release(transaction, &self.run_id, self.fence)?;
+        }
         Ok(())
+    }
+
+    fn durable(&self, (): &(), _rows: &[i64], leases: &mut Leases) {
+        if self.release {
+            leases.released(&self.run_id, self.fence);
+        }
+    }
+}
+
+/// Releases a lease, unless it is not the current one.
+fn release(transaction: &mut Transaction<'_>, run_id: &str, fence: u64) -> Result<(), Trouble> {
+    let fence = i64::try_from(fence).unwrap_or(i64::MAX);
+    let events = transaction.leases.held(run_id).and_then(|held| held.next);
+    let failed = transaction
+        .connection
+        .prepare_cached(
+            "UPDATE runs SET driver = NULL, events = coalesce(?4, events)
+             WHERE run_id = ?1 AND fence = ?2 AND driver = ?3 RETURNING failed_take_ups",
+        )?
+        .query_row(params![run_id, fence, transaction.leases.me(), events], |row| row.get::<_, u32>(0))
+        .optional()?;
+    match failed {
+        None | Some(0) => Ok(()),
+        Some(_) => take_ups::forget_if_something_happened(transaction.connection, run_id).map_err(Trouble::from),
     }
 }
 
@@ -257,13 +289,15 @@ impl WriteRequest for Take {
                 "UPDATE runs SET fence = ?2, driver = ?3, failed_take_ups = ?4, take_up_events = ?5 WHERE id = ?1",
             )?
             .execute(params![row, fence, transaction.leases.me(), now.failed, now.events])?;
-        transaction.row = row;
+        transaction.rows.push(row);
         Ok(Lease { fence: count(fence), events: count(events), failed_take_ups: now.failed })
     }
 
-    fn durable(&self, lease: &Lease, row: i64, leases: &mut Leases) {
+    fn durable(&self, lease: &Lease, rows: &[i64], leases: &mut Leases) {
         let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
-        leases.granted(&self.0, HeldLease { row, fence, next: None });
+        if let [row] = rows {
+            leases.granted(&self.0, HeldLease { row: *row, fence, next: None });
+        }
     }
 
     fn unclaimed(&self, lease: &Lease, leases: &mut Leases) {
@@ -285,28 +319,11 @@ impl WriteRequest for GiveBack {
     }
 
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
-        let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
-        let events = transaction.leases.held(&self.run_id).and_then(|held| held.next);
-        let failed = transaction
-            .connection
-            .prepare_cached(
-                "UPDATE runs SET driver = NULL, events = coalesce(?4, events)
-                 WHERE run_id = ?1 AND fence = ?2 AND driver = ?3 RETURNING failed_take_ups",
-            )?
-            .query_row(params![self.run_id, fence, transaction.leases.me(), events], |row| row.get::<_, u32>(0))
-            .optional()?;
-        match failed {
-            None | Some(0) => Ok(()),
-            Some(_) => {
-                take_ups::forget_if_something_happened(transaction.connection, &self.run_id).map_err(Trouble::from)
-            }
-        }
+        release(transaction, &self.run_id, self.fence)
     }
 
-    fn durable(&self, (): &(), _row: i64, leases: &mut Leases) {
-        if leases.held(&self.run_id).is_some_and(|held| count(held.fence) == self.fence) {
-            leases.lost(&self.run_id);
-        }
+    fn durable(&self, (): &(), _rows: &[i64], leases: &mut Leases) {
+        leases.released(&self.run_id, self.fence);
     }
 
     fn undone(&self, leases: &mut Leases) {
@@ -357,31 +374,6 @@ impl WriteRequest for CancelRun {
                    cancel_requested = 1 WHERE run_id = ?1",
             )?
             .execute(params![self.run_id, self.reason])?;
-        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
-    }
-}
-
-/// Records the progress of a run's callback.
-pub(super) struct NoteCallback {
-    pub(super) run_id: String,
-    pub(super) progress: CallbackProgress,
-}
-
-impl WriteRequest for NoteCallback {
-    type Answer = ();
-
-    fn run_id(&self) -> &str {
-        &self.run_id
-    }
-
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
-        let found = transaction
-            .connection
-            .prepare_cached(
-                "UPDATE runs SET callback = CASE WHEN callback IS NULL THEN NULL ELSE ?2 END, callback_tries = ?3
-                 WHERE run_id = ?1",
-            )?
-            .execute(params![self.run_id, word(&self.progress.state), self.progress.tries])?;
         if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
     }
 }

@@ -14,7 +14,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 5;
+pub(super) const VERSION: i64 = 6;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -46,8 +46,13 @@ CREATE TABLE runs (
   failed_take_ups INTEGER NOT NULL DEFAULT 0,
   take_up_events INTEGER,
   due_at_ms INTEGER,
-  callback_pause INTEGER NOT NULL DEFAULT 0
+  callback_pause INTEGER NOT NULL DEFAULT 0,
+  token TEXT,
+  callback_at_ms INTEGER,
+  callback_by TEXT
 ) STRICT;
+CREATE INDEX runs_by_queue ON runs (org, token, id)
+  WHERE parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
 CREATE INDEX runs_by_due ON runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE TABLE answer_tokens (
   hash TEXT PRIMARY KEY,
@@ -95,7 +100,7 @@ CREATE TABLE drivers (
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4)];
+const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5)];
 
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
@@ -123,6 +128,16 @@ CREATE TABLE IF NOT EXISTS answer_tokens (
   used INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS answer_tokens_by_run ON answer_tokens (run_id);
+";
+
+/// Version 6 knows which token started a run, and when a callback is free to be posted.
+const FROM_5: &str = "
+ALTER TABLE runs ADD COLUMN token TEXT;
+ALTER TABLE runs ADD COLUMN callback_at_ms INTEGER;
+ALTER TABLE runs ADD COLUMN callback_by TEXT;
+UPDATE runs SET callback_at_ms = 0 WHERE callback = 'pending' AND status <> 'running';
+CREATE INDEX IF NOT EXISTS runs_by_queue ON runs (org, token, id)
+  WHERE parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
 ";
 
 /// What a file turned out to be.

@@ -26,8 +26,8 @@ pub(super) struct Transaction<'a> {
     pub(super) leases: &'a mut Leases,
     /// The events that were written in it.
     pub(super) appended: u64,
-    /// The key of the run that the request created or leased.
-    pub(super) row: i64,
+    /// The keys of the runs that the request created or leased.
+    pub(super) rows: Vec<i64>,
 }
 
 /// Something to be written.
@@ -46,9 +46,9 @@ pub(super) trait WriteRequest: Send + 'static {
     /// Performs the request. May be called again after a rollback.
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Trouble>;
 
-    /// Called when the write is durable and the caller is about to be answered; `row` is what the request left
-    /// in [`Transaction::row`].
-    fn durable(&self, _answer: &Self::Answer, _row: i64, _leases: &mut Leases) {}
+    /// Called when the write is durable and the caller is about to be answered; `rows` is what the request left
+    /// in [`Transaction::rows`].
+    fn durable(&self, _answer: &Self::Answer, _rows: &[i64], _leases: &mut Leases) {}
 
     /// Called when the caller has gone.
     fn unclaimed(&self, _answer: &Self::Answer, _leases: &mut Leases) {}
@@ -60,7 +60,7 @@ pub(super) trait WriteRequest: Send + 'static {
 /// A request with its caller.
 struct Pending<R: WriteRequest> {
     request: R,
-    outcome: Option<Result<(R::Answer, i64), StoreFault>>,
+    outcome: Option<Result<(R::Answer, Vec<i64>), StoreFault>>,
     asker: oneshot::Sender<Result<R::Answer, StoreFault>>,
 }
 
@@ -82,9 +82,9 @@ impl<R: WriteRequest> Job for Pending<R> {
     }
 
     fn perform(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()> {
-        transaction.row = 0;
+        transaction.rows.clear();
         self.outcome = Some(match self.request.perform(transaction) {
-            Ok(answer) => Ok((answer, transaction.row)),
+            Ok(answer) => Ok((answer, std::mem::take(&mut transaction.rows))),
             Err(Trouble::Refused(fault)) => Err(fault),
             Err(Trouble::Database(error)) => return Err(error),
         });
@@ -98,8 +98,8 @@ impl<R: WriteRequest> Job for Pending<R> {
             request.undone(leases);
         }
         let answer = match committed.and_then(|()| outcome.unwrap_or_else(never)) {
-            Ok((answer, row)) => {
-                request.durable(&answer, row, leases);
+            Ok((answer, rows)) => {
+                request.durable(&answer, &rows, leases);
                 Ok(answer)
             }
             Err(fault) => Err(fault),
@@ -299,7 +299,7 @@ impl Thread {
                 .renew(connection)
                 .map_err(|trouble| TransactionFailure { fault: trouble.into_fault(store, None), one_by_one: false })?;
         }
-        let mut transaction = Transaction { connection, leases, appended: 0, row: 0 };
+        let mut transaction = Transaction { connection, leases, appended: 0, rows: Vec::new() };
         for job in jobs {
             job.perform(&mut transaction).map_err(|error| {
                 let fault = fault(&error, store, Some(job.run_id()));

@@ -106,12 +106,12 @@ fn a_callback_is_pending_until_it_is_noted_otherwise() {
         for (state, tries) in [(CallbackState::Pending, 2), (CallbackState::Delivered, 3), (CallbackState::GivenUp, 16)]
         {
             let progress = CallbackProgress { state, tries };
-            wait(journal.note_callback("r", progress)).unwrap();
-            wait(journal.note_callback("without", progress)).unwrap();
+            wait(journal.note_callback("r", progress, None)).unwrap();
+            wait(journal.note_callback("without", progress, None)).unwrap();
             assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress, posted_pause: 0 }));
             assert_eq!(callback("without"), None);
         }
         let missing = StoreFault::NoSuchRun("nobody".to_owned());
-        assert_eq!(wait(journal.note_callback("nobody", CallbackProgress::default())).unwrap_err(), missing);
+        assert_eq!(wait(journal.note_callback("nobody", CallbackProgress::default(), None)).unwrap_err(), missing);
     });
 }

@@ -61,7 +61,11 @@ impl Callbacks {
         let Some(_posting) = self.pauses.take(run_id, number) else { return Ok(()) };
         // Read again: the task that posted this pause before may just have ended.
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
-        let Some(key) = self.key.as_ref().filter(|_| callback.posted_pause < number) else { return Ok(()) };
+        let Some(key) = &self.key else { return Ok(()) };
+        if callback.posted_pause >= number {
+            // A server before this one died between the two.
+            return noted(run_id, || self.runs.journal.note_posted_pause(run_id, number)).await;
+        }
         let Some((paused, tokens)) = self.with_tokens(&folded, &run)? else { return Ok(()) };
         if !tokens.is_empty() {
             self.runs.journal.put_answer_tokens(run_id, tokens).await.map_err(Fault::Store)?;
@@ -76,6 +80,8 @@ impl Callbacks {
                 Err(why) => tracing::warn!(run_id, pause = number, tries, "the callback was not accepted: {why}"),
             }
             if tries < TRIES {
+                let (progress, again_in) = (callback.progress, Some(wait_after(tries)));
+                noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in)).await?;
                 tokio::time::sleep(wait_after(tries)).await;
                 // It may have been decided meanwhile.
                 if self

@@ -102,7 +102,7 @@ pub(super) fn admitted(
     }
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     start.run_id = run_id;
-    start.org = caller.org;
+    (start.org, start.token) = (caller.org, caller.name);
     Ok((StartOrder { program, root, start }, admission))
 }
 

@@ -18,8 +18,8 @@ pub async fn alive() -> Response {
 /// Whether runs are accepted: not while the server stops, when its store can't be read, or when
 /// something that its loops need is missing: the names of secrets and models, never their values.
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
-    let (driven, queued) = app.scheduler.load();
-    let store = app.runs.journal.find("").await.is_ok();
+    let (driven, queued) = (app.scheduler.driven(), app.scheduler.queued().await);
+    let (store, queued) = (queued.is_ok(), queued.unwrap_or_default());
     let missing: Vec<String> = app.runs.missing().into_iter().map(|missing| missing.name).collect();
     let ready = store && missing.is_empty() && !app.scheduler.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

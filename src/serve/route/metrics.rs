@@ -34,7 +34,7 @@ pub async fn metrics(
     let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
     let quarantined = app.runs.journal.list(filter).await?.len();
     let waiting = waiting(&app).await?;
-    let (driven, queued) = app.scheduler.load();
+    let (driven, queued) = (app.scheduler.driven(), app.scheduler.queued().await?);
     let (unknown_connections, known_connections) = app.connections.count();
     let event_streams = app.quotas.event_streams();
     let now =

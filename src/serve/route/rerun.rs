@@ -58,7 +58,7 @@ pub async fn rerun(
     let mut order = order(&app, &caller, &run_id, &events, document).await?;
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     order.start.run_id = new_id;
-    order.start.org = caller.org;
+    (order.start.org, order.start.token) = (caller.org, caller.name);
     execute::begin(&app, order, admission, &waiting).await
 }
 

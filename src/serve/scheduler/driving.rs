@@ -1,14 +1,13 @@
 //! Drives runs: a task for each, which holds a slot until it ends.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::active::NoticeForwarder;
 use super::slots::RunSlot;
-use super::{ActiveRun, QueuedRun, Scheduler};
+use super::{ActiveRun, Scheduler};
 use crate::drive::begin::StartedRun;
 use crate::drive::engine::{Finished, Resume, Watch};
 use crate::drive::fault::Fault;
@@ -17,9 +16,6 @@ use crate::journal::StoreFault;
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
 use crate::trace::Redaction;
-
-/// How long the scheduler waits before it resumes a run whose store failed.
-const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// A run that is driven here, and the slot that it holds. Dropping this gives the slot back, also when the driver
 /// panics.
@@ -50,13 +46,22 @@ impl Drop for DrivenRun {
         {
             let mut schedule = scheduler.schedule();
             schedule.slots.give_back(slot);
+            if std::thread::panicking() {
+                schedule.rests.rest_for_good(run_id);
+            }
             if schedule.active.get(run_id).is_some_and(|known| Arc::ptr_eq(known, active)) {
                 schedule.active.remove(run_id);
             }
         }
         active.leave(left.take());
         scheduler.idle.notify_waiters();
-        scheduler.start_queued();
+        // Nothing is looked up for each run that ends while nothing waits.
+        let schedule = scheduler.schedule();
+        let waits = !schedule.left.is_empty() || !schedule.waiting.is_empty();
+        drop(schedule);
+        if waits && !std::thread::panicking() {
+            scheduler.look();
+        }
     }
 }
 
@@ -129,28 +134,32 @@ impl Scheduler {
 
     /// Frees the slot of a run, and does what its end requires.
     pub(super) fn finish(self: &Arc<Self>, driven: DrivenRun, result: Result<(), Fault>) {
-        let (run_id, owner) = (driven.run_id.clone(), driven.slot.owner.clone());
+        let run_id = driven.run_id.clone();
         let left = driven.left.clone();
-        drop(driven);
         let run_id = run_id.as_str();
-        match result {
-            Ok(()) => {
-                self.callbacks.post_what_is_due(run_id);
-                self.resume_after_outage(run_id, owner, left.as_deref());
-            }
+        match &result {
+            Ok(()) => self.schedule().rests.forget(run_id),
             // Another driver has it, or one of its sub-runs.
             Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
-            Err(Fault::Store(fault) | Fault::Cut(fault)) if !matches!(fault, StoreFault::Corrupt(_)) => {
-                tracing::error!(run_id, code = fault.code(), "the store failed; the run will be resumed: {fault}");
-                let scheduler = Arc::clone(self);
-                let queued = QueuedRun { run_id: run_id.to_owned(), _permit: None };
-                tokio::spawn(async move {
-                    tokio::time::sleep(RETRY_AFTER).await;
-                    scheduler.schedule().queue.push(&owner, queued);
-                    scheduler.start_queued();
-                });
+            Err(fault) => {
+                // Before its slot is free: nobody here claims it at once.
+                self.schedule().rests.rest(run_id);
+                match fault {
+                    Fault::Store(fault) | Fault::Cut(fault) if !matches!(fault, StoreFault::Corrupt(_)) => {
+                        tracing::error!(
+                            run_id,
+                            code = fault.code(),
+                            "the store failed; the run will be resumed: {fault}"
+                        );
+                    }
+                    fault => tracing::error!(run_id, code = fault.code(), "the run can't be resumed: {fault}"),
+                }
             }
-            Err(fault) => tracing::error!(run_id, code = fault.code(), "the run can't be resumed: {fault}"),
+        }
+        drop(driven);
+        if result.is_ok() {
+            self.callbacks.post_what_is_due(run_id);
+            self.resume_after_outage(run_id, left.as_deref());
         }
     }
 }

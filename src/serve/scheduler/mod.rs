@@ -1,14 +1,14 @@
-//! Decides which runs are driven here: a limited number at once, while the others wait for a slot. A queued run
-//! is in the store like any other; nobody drives it yet.
+//! Decides which runs are driven here: a limited number at once. The others wait in the store's queue, from which every
+//! server of the store claims runs when it has slots for them.
 
 mod active;
+mod claim;
 mod driving;
-mod due;
 mod outage;
-mod queue;
 mod readers;
-mod recovery;
+mod rests;
 pub mod slots;
+mod turns;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,12 +21,13 @@ use tokio::sync::{Notify, oneshot};
 pub use active::ActiveRun;
 use driving::{DrivenRun, DriverTask};
 use outage::Outages;
-use queue::Queue;
 pub use readers::{ReplyReader, ReplyReaders};
-use recovery::Recovered;
+use rests::Rests;
 use slots::RunSlots;
+use turns::Turns;
 
 use super::callback::Callbacks;
+use super::heads::{HeadReader, HeadWatch};
 use super::metrics::Metrics;
 use super::problem::ProblemDetails;
 use super::quotas::{Owner, Permit, QuotaItem, Quotas, later};
@@ -39,7 +40,7 @@ use crate::drive::stop::Stop;
 use crate::engine::outcome::Status;
 use crate::journal::{RunSummary, StoreFault};
 
-/// The interval at which a run that another process drives is polled.
+/// The interval at which a caller who waits for a run that is not driven here looks whether the server stops.
 const POLL: Duration = Duration::from_millis(250);
 
 /// How long a decision waits for a run that is driven here. Then it is refused.
@@ -53,6 +54,7 @@ pub struct Scheduler {
     metrics: Arc<Metrics>,
     /// Who reads replies while they arrive.
     pub readers: Arc<ReplyReaders>,
+    heads: Arc<HeadWatch>,
     schedule: Mutex<RunSchedule>,
     stop: Stop,
     draining: AtomicBool,
@@ -61,16 +63,31 @@ pub struct Scheduler {
 
 struct RunSchedule {
     slots: RunSlots,
-    queue: Queue<QueuedRun>,
+    turns: Turns,
+    /// The owners of whom some runs went on waiting at the last look at the queue.
+    left: Vec<Owner>,
+    looks: Looks,
     active: HashMap<String, Arc<ActiveRun>>,
+    /// The runs that were started here and wait for a slot: for those that wait for them, and for quotas.
+    waiting: HashMap<String, QueuedRun>,
+    rests: Rests,
     outages: Outages,
 }
 
-/// A run that waits for a slot.
+/// The looks at the queue: one at a time.
+#[derive(Default)]
+struct Looks {
+    is_under_way: bool,
+    is_wanted: bool,
+}
+
+/// A run that was started here and waits for a slot.
 struct QueuedRun {
-    run_id: String,
-    /// Its item in its owner's quota; a run that was recovered from the store counts in none.
+    owner: Owner,
+    /// Its item in its owner's quota.
     _permit: Option<Permit>,
+    /// Whether its lease was released: from then on, any server may claim it.
+    is_released: bool,
 }
 
 /// The right to start a run: its owner, and the permit to wait in the queue.
@@ -97,9 +114,18 @@ impl Scheduler {
         metrics: Arc<Metrics>,
         slots: RunSlots,
     ) -> Self {
-        let schedule =
-            RunSchedule { slots, queue: Queue::default(), active: HashMap::new(), outages: Outages::default() };
+        let schedule = RunSchedule {
+            slots,
+            turns: Turns::default(),
+            left: Vec::new(),
+            looks: Looks::default(),
+            active: HashMap::new(),
+            waiting: HashMap::new(),
+            rests: Rests::default(),
+            outages: Outages::default(),
+        };
         Self {
+            heads: Arc::new(HeadWatch::new(Arc::clone(&runs.journal))),
             runs,
             callbacks,
             quotas,
@@ -121,10 +147,14 @@ impl Scheduler {
         self.schedule().active.get(run_id).cloned()
     }
 
-    /// How many runs are driven here, and how many wait.
-    pub fn load(&self) -> (usize, usize) {
-        let schedule = self.schedule();
-        (schedule.slots.driven(), schedule.queue.len())
+    /// How many runs are driven here.
+    pub fn driven(&self) -> usize {
+        self.schedule().slots.driven()
+    }
+
+    /// Waits for news of a run that is not driven here.
+    pub fn head_reader(&self, run_id: &str) -> HeadReader {
+        self.heads.join(run_id)
     }
 
     /// Starts no more runs: the server is stopping.
@@ -154,8 +184,8 @@ impl Scheduler {
     pub async fn leave_all(&self) {
         {
             let mut schedule = self.schedule();
-            for queued in schedule.queue.remove(|_| true) {
-                if let Some(active) = schedule.active.remove(&queued.run_id) {
+            for run_id in std::mem::take(&mut schedule.waiting).into_keys() {
+                if let Some(active) = schedule.active.remove(&run_id) {
                     active.leave(None);
                 }
             }
@@ -198,10 +228,14 @@ impl Scheduler {
         let active = ActiveRun::new();
         let slot = {
             let mut schedule = self.schedule();
-            // A run does not overtake queued runs of its owner.
-            let may = !schedule.queue.has(&admission.owner) && !self.is_draining();
+            // A run does not overtake runs of its owner that wait.
+            let may = !schedule.has_waiting(&admission.owner) && !self.is_draining();
             let slot = may.then(|| schedule.slots.take(&admission.owner)).flatten();
             schedule.active.insert(run_id.clone(), Arc::clone(&active));
+            if slot.is_none() {
+                let queued = QueuedRun { owner: admission.owner, _permit: admission.permit, is_released: false };
+                schedule.waiting.insert(run_id.clone(), queued);
+            }
             slot
         };
         if let Some(slot) = slot {
@@ -209,49 +243,17 @@ impl Scheduler {
             self.spawn(program, driven, DriverTask::Start(started));
             return Ok(active);
         }
-        // The lease is released first: the driver that takes the run from the queue needs it.
+        // The driver that claims the run needs the lease.
         let left = started.leave().await;
-        let queued = QueuedRun { run_id: run_id.clone(), _permit: admission.permit };
-        self.schedule().queue.push(&admission.owner, queued);
-        self.start_queued();
+        if let Some(queued) = self.schedule().waiting.get_mut(&run_id) {
+            queued.is_released = true;
+        }
         if self.is_draining() {
-            // The queue may have been cleared before this run was added.
+            // The runs that wait may have been left before this one was added.
             self.forget(&run_id);
         }
+        self.look();
         left.map(|()| active)
-    }
-
-    /// Starts queued runs while there are slots.
-    fn start_queued(self: &Arc<Self>) {
-        while let Some(driven) = self.next_queued() {
-            let scheduler = Arc::clone(self);
-            tokio::spawn(async move {
-                match scheduler.recover(&driven.run_id).await {
-                    Ok(Recovered::Leased(run, program)) => {
-                        let task = DriverTask::Resume { run: Box::new(run), resume: Box::default(), taken: None };
-                        scheduler.spawn(program, driven, task);
-                    }
-                    Ok(Recovered::Quarantined) => drop(driven),
-                    Err(fault) => scheduler.finish(driven, Err(fault)),
-                }
-            });
-        }
-    }
-
-    /// The next queued run with its slot; none when the queue is empty, or no owner in it has a slot.
-    fn next_queued(self: &Arc<Self>) -> Option<DrivenRun> {
-        let (run_id, active, slot) = {
-            let mut schedule = self.schedule();
-            let RunSchedule { slots, queue, active, .. } = &mut *schedule;
-            if self.is_draining() || slots.is_full() {
-                return None;
-            }
-            let (owner, QueuedRun { run_id, .. }) = queue.pop(|owner| slots.has_room(owner))?;
-            let slot = slots.take(&owner)?;
-            let active = Arc::clone(active.entry(run_id.clone()).or_insert_with(ActiveRun::new));
-            (run_id, active, slot)
-        };
-        Some(DrivenRun::new(self, run_id, active, slot))
     }
 
     /// Resumes a run as a human wants: with a decision, a retry or raised limits, or a quarantined run. It needs no free slot, because the
@@ -323,11 +325,10 @@ impl Scheduler {
         Ok(Some(FoldedRun { program, state }))
     }
 
-    /// Removes a run from the queue that will not be driven here, and signals that to all who wait for it.
+    /// Signals to all who wait for a run that waits here that it will not be driven here.
     fn forget(&self, run_id: &str) {
         let mut schedule = self.schedule();
-        let removed = schedule.queue.remove(|queued| queued.run_id == run_id);
-        if !removed.is_empty()
+        if schedule.waiting.remove(run_id).is_some()
             && let Some(active) = schedule.active.remove(run_id)
         {
             active.leave(None);
@@ -370,10 +371,26 @@ impl Scheduler {
                 let run = run.filter(|run| run.state.status() == summary.status);
                 return Ok(Some(SettledRun { summary: Some(summary), run }));
             }
-            if self.is_draining() || (!summary.driven && self.active(run_id).is_none()) {
-                return Ok(None);
+            if self.active(run_id).is_some() {
+                continue;
             }
-            tokio::time::sleep(POLL).await;
+            let mut head = self.head_reader(run_id);
+            loop {
+                if self.is_draining() || self.schedule().rests.has(run_id) {
+                    return Ok(None);
+                }
+                let settled = head.until(|head| head.status != Status::Running);
+                if tokio::time::timeout(POLL, settled).await.is_ok() || self.active(run_id).is_some() {
+                    break;
+                }
+            }
         }
+    }
+}
+
+impl RunSchedule {
+    /// Whether runs of this owner wait.
+    fn has_waiting(&self, owner: &Owner) -> bool {
+        self.left.contains(owner) || self.waiting.values().any(|queued| queued.owner == *owner)
     }
 }

@@ -1,0 +1,131 @@
+//! The queue: the runs that wait for a driver, and how far runs are.
+
+use rusqlite::{Connection, params};
+
+use super::lease::{HeldLease, Leases};
+use super::requests::Take;
+use super::trouble::Trouble;
+use super::writer::{Transaction, WriteRequest};
+use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, QueueShare, QueuedRuns, Waiting};
+
+/// The runs that wait for a driver. `?1` is the time, `?2` the drivers that are alive, `?3` the runs that the caller
+/// does not want. The first part is the condition of the index `runs_by_queue`; the number is
+/// [`MOST_FAILED_TAKE_UPS`].
+macro_rules! waiting {
+    () => {
+        "parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL)
+         AND (status = 'running' AND (failed_take_ups < 3 OR driver IS NOT NULL)
+           OR status = 'paused' AND due_at_ms <= ?1)
+         AND (driver IS NULL OR driver NOT IN (SELECT value FROM json_each(?2)))
+         AND run_id NOT IN (SELECT value FROM json_each(?3))"
+    };
+}
+const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
+
+/// Names as the list that a statement takes.
+pub(super) fn listed(names: &[String]) -> String {
+    serde_json::to_string(names).unwrap_or_default()
+}
+
+/// The runs that wait, counted by their owners.
+pub(super) fn queued(
+    connection: &Connection,
+    waiting: &Waiting,
+    living: &[String],
+) -> Result<Vec<QueuedRuns>, Trouble> {
+    let sql = concat!("SELECT org, token, count(*) FROM runs WHERE ", waiting!(), " GROUP BY 1, 2 ORDER BY min(id)");
+    let mut query = connection.prepare_cached(sql)?;
+    let queued = query.query_map(params![waiting.now_ms, listed(living), listed(&waiting.except)], |row| {
+        let runs: i64 = row.get(2)?;
+        Ok(QueuedRuns { org: row.get(0)?, token: row.get(1)?, runs: u64::try_from(runs).unwrap_or_default() })
+    })?;
+    Ok(queued.collect::<Result<_, _>>()?)
+}
+
+/// Leases runs that wait.
+pub(super) struct Claim {
+    pub(super) waiting: Waiting,
+    pub(super) shares: Vec<QueueShare>,
+}
+
+impl Claim {
+    /// The runs that are to be leased for a share.
+    fn of_share(&self, connection: &Connection, share: &QueueShare, living: &str) -> rusqlite::Result<Vec<String>> {
+        let sql = concat!(
+            "SELECT run_id FROM runs WHERE ",
+            waiting!(),
+            " AND org IS ?4 AND token IS ?5 ORDER BY id LIMIT ?6"
+        );
+        let Waiting { now_ms, except } = &self.waiting;
+        let most = i64::try_from(share.runs).unwrap_or(i64::MAX);
+        connection
+            .prepare_cached(sql)?
+            .query_map(params![now_ms, living, listed(except), share.org, share.token, most], |row| row.get(0))?
+            .collect()
+    }
+}
+
+impl WriteRequest for Claim {
+    type Answer = Vec<ClaimedRun>;
+
+    fn run_id(&self) -> &str {
+        ""
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<ClaimedRun>, Trouble> {
+        let living = listed(&transaction.leases.protected(transaction.connection, false)?);
+        let mut claimed = Vec::new();
+        for share in &self.shares {
+            for run_id in self.of_share(transaction.connection, share, &living)? {
+                let lease = match Take(run_id.clone()).perform(transaction) {
+                    Ok(lease) => Ok(lease),
+                    Err(Trouble::Refused(fault)) => Err(fault),
+                    Err(trouble @ Trouble::Database(_)) => return Err(trouble),
+                };
+                claimed.push(ClaimedRun { run_id, org: share.org.clone(), token: share.token.clone(), lease });
+            }
+        }
+        Ok(claimed)
+    }
+
+    fn durable(&self, claimed: &Vec<ClaimedRun>, rows: &[i64], leases: &mut Leases) {
+        let leased = claimed.iter().filter_map(|run| Some((&run.run_id, run.lease.as_ref().ok()?)));
+        for ((run_id, lease), row) in leased.zip(rows) {
+            let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
+            leases.granted(run_id, HeldLease { row: *row, fence, next: None });
+        }
+    }
+
+    fn unclaimed(&self, claimed: &Vec<ClaimedRun>, leases: &mut Leases) {
+        for run in claimed {
+            if let Ok(lease) = &run.lease {
+                leases.orphaned(&run.run_id, lease.fence);
+            }
+        }
+    }
+}
+
+/// Has a run that waits for its model claimed from a moment on.
+pub(super) struct RetryAt {
+    pub(super) run_id: String,
+    pub(super) at_ms: i64,
+}
+
+impl WriteRequest for RetryAt {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        transaction
+            .connection
+            .prepare_cached(
+                "UPDATE runs SET due_at_ms = ?2
+                 WHERE run_id = ?1 AND status = 'paused' AND termination = 'model_error'",
+            )?
+            .execute(params![self.run_id, self.at_ms])?;
+        Ok(())
+    }
+}

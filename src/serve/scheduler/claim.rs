@@ -1,0 +1,215 @@
+//! Claims runs from the store's queue when there are slots for them: when one becomes free, and each second, because
+//! other servers of the store start runs, leave them, and die.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::driving::{DrivenRun, DriverTask};
+use super::slots::RunSlot;
+use super::{ActiveRun, RunSchedule, Scheduler};
+use crate::drive::clock;
+use crate::drive::fault::Fault;
+use crate::drive::lease_guard::{Leased, LeasedRun};
+use crate::engine::outcome::{Status, Termination};
+use crate::journal::{ClaimedRun, QueuedRuns, RunFilter, StoreFault, Waiting};
+use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::Owner;
+use crate::serve::run_store::ProgramOfRun;
+
+/// The interval of the looks at the queue.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Scheduler {
+    /// Looks at the queue each second, until the server stops.
+    pub fn watch_queue(self: &Arc<Self>) {
+        let scheduler: Weak<Self> = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                let Some(scheduler) = scheduler.upgrade().filter(|scheduler| !scheduler.is_draining()) else { return };
+                if let Err(fault) = scheduler.forget_what_went_on().await {
+                    tracing::error!(code = fault.code(), "the runs that wait here can't be looked up: {fault}");
+                }
+                scheduler.look();
+            }
+        });
+    }
+
+    /// Claims every run that was under way when the last server ended, as far as there are slots, and has those that
+    /// wait for their model ask it now; sub-runs are resumed by their callers.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreFault> {
+        let filter = RunFilter { status: Some(Status::Paused), ..RunFilter::default() };
+        let paused = self.runs.journal.list(filter).await?.into_iter();
+        for run in paused.filter(|run| run.termination == Some(Termination::ModelError) && !run.driven) {
+            self.runs.journal.retry_at(&run.run_id, clock::wall_ms()).await?;
+        }
+        self.claim().await
+    }
+
+    /// Looks at the queue in a task of its own.
+    pub(super) fn look(self: &Arc<Self>) {
+        {
+            let mut schedule = self.schedule();
+            schedule.looks.is_wanted = true;
+            if std::mem::replace(&mut schedule.looks.is_under_way, true) {
+                return;
+            }
+        }
+        let scheduler = Arc::clone(self);
+        tokio::spawn(async move {
+            while scheduler.wants_look() {
+                if let Err(fault) = scheduler.claim().await {
+                    tracing::error!(code = fault.code(), "runs can't be claimed: {fault}");
+                }
+            }
+        });
+    }
+
+    fn wants_look(&self) -> bool {
+        let mut schedule = self.schedule();
+        let looks = &mut schedule.looks;
+        looks.is_under_way = std::mem::take(&mut looks.is_wanted);
+        looks.is_under_way
+    }
+
+    /// How many runs of the store wait for a driver.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn queued(&self) -> Result<usize, StoreFault> {
+        let queue = self.runs.journal.queue(Waiting { now_ms: clock::wall_ms(), except: Vec::new() }).await?;
+        Ok(usize::try_from(queue.iter().map(|of| of.runs).sum::<u64>()).unwrap_or(usize::MAX))
+    }
+
+    /// Claims as many runs as there are slots for.
+    async fn claim(self: &Arc<Self>) -> Result<(), StoreFault> {
+        let waiting = {
+            let schedule = self.schedule();
+            if self.is_draining() || schedule.slots.is_full() {
+                return Ok(());
+            }
+            Waiting { now_ms: clock::wall_ms(), except: schedule.rests.resting() }
+        };
+        let queue = self.runs.journal.queue(waiting.clone()).await?;
+        let mut taken: Vec<(Owner, RunSlot)> = Vec::new();
+        let shares = {
+            let mut schedule = self.schedule();
+            let RunSchedule { slots, turns, .. } = &mut *schedule;
+            let shares = turns.divide(&queue, |owner| {
+                let slot = slots.take(owner);
+                slot.is_some_and(|slot| {
+                    taken.push((owner.clone(), slot));
+                    true
+                })
+            });
+            schedule.left = left(queue, &taken);
+            shares
+        };
+        if shares.is_empty() {
+            return Ok(());
+        }
+        let claimed = self.runs.journal.claim(waiting, shares).await;
+        for run in claimed.as_ref().map(Vec::as_slice).unwrap_or_default() {
+            let is_its = |(owner, _): &(Owner, RunSlot)| owner.org == run.org && owner.token == run.token;
+            if let Some(at) = taken.iter().position(is_its) {
+                self.take_claimed(run.clone(), taken.swap_remove(at).1);
+            }
+        }
+        // Others were faster.
+        let mut schedule = self.schedule();
+        taken.iter().for_each(|(_, slot)| schedule.slots.give_back(slot));
+        claimed.map(drop)
+    }
+
+    /// Drives a run that was claimed, in its slot.
+    fn take_claimed(self: &Arc<Self>, run: ClaimedRun, slot: RunSlot) {
+        let ClaimedRun { run_id, lease, .. } = run;
+        let active = {
+            let mut schedule = self.schedule();
+            let known = schedule.active.get(&run_id).cloned();
+            // A request that wants to drive it now is refused: it has an entry of its own until then.
+            let waits_here = schedule.waiting.remove(&run_id).is_some();
+            let active = known.filter(|_| waits_here).unwrap_or_else(ActiveRun::new);
+            schedule.active.insert(run_id.clone(), Arc::clone(&active));
+            active
+        };
+        let driven = DrivenRun::new(self, run_id.clone(), active, slot);
+        let scheduler = Arc::clone(self);
+        tokio::spawn(async move {
+            let leased = match lease {
+                Ok(lease) => Leased::claimed(&scheduler.runs.journal, &run_id, lease),
+                Err(fault) => return scheduler.finish(driven, Err(Fault::Store(fault))),
+            };
+            if leased.is_to_be_quarantined() {
+                tracing::error!(run_id, "set aside: its drivers died again and again before anything happened in it");
+                let released = leased.give_back().await.map_err(Fault::Store);
+                if let Err(fault) = released {
+                    scheduler.finish(driven, Err(fault));
+                }
+                return;
+            }
+            match scheduler.read_leased(leased, &run_id).await {
+                Ok((run, program)) => {
+                    let task = DriverTask::Resume { run: Box::new(run), resume: Box::default(), taken: None };
+                    scheduler.spawn(program, driven, task);
+                }
+                Err(fault) => scheduler.finish(driven, Err(fault)),
+            }
+        });
+    }
+
+    /// Forgets the runs that wait or rest here and that another server has driven or ended since.
+    async fn forget_what_went_on(&self) -> Result<(), StoreFault> {
+        let known: Vec<String> = {
+            let schedule = self.schedule();
+            let waiting = schedule.waiting.iter().filter(|(_, queued)| queued.is_released).map(|(run_id, _)| run_id);
+            waiting.chain(schedule.rests.runs()).cloned().collect()
+        };
+        if known.is_empty() {
+            return Ok(());
+        }
+        let heads = self.runs.journal.heads(known.clone()).await?;
+        for run_id in known {
+            let head = heads.iter().find(|head| head.run_id == run_id);
+            if head.is_none_or(|head| head.driven || head.status != Status::Running) {
+                self.forget(&run_id);
+            }
+            if head.is_none_or(|head| !matches!(head.status, Status::Running | Status::Paused)) {
+                self.schedule().rests.forget(&run_id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Leases and reads a run that a human decided about, with the document that the human chose.
+    ///
+    /// # Errors
+    /// When another driver has it, its document can't be read or has changed, or the store fails.
+    pub(super) async fn lease(
+        &self,
+        run_id: &str,
+        new_document: Option<bool>,
+    ) -> Result<(LeasedRun, ProgramOfRun), ProblemDetails> {
+        let leased = Leased::take(&self.runs.journal, run_id).await?;
+        let events = self.runs.events(run_id).await?;
+        let program = self.runs.chosen(run_id, &events, new_document).await?;
+        Ok((LeasedRun { leased, events }, program))
+    }
+
+    /// Reads a leased run. If that fails, dropping the lease releases it.
+    pub(super) async fn read_leased(&self, leased: Leased, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
+        let events = self.runs.events(run_id).await?;
+        let program = self.runs.program(run_id, &events).await?;
+        Ok((LeasedRun { leased, events }, program))
+    }
+}
+
+/// The owners of whom some runs go on waiting.
+fn left(queue: Vec<QueuedRuns>, taken: &[(Owner, RunSlot)]) -> Vec<Owner> {
+    let owned = queue.into_iter().map(|of| (Owner { org: of.org, token: of.token }, of.runs));
+    let count = |owner: &Owner| u64::try_from(taken.iter().filter(|(of, _)| of == owner).count()).unwrap_or(u64::MAX);
+    owned.filter(|(owner, runs)| *runs > count(owner)).map(|(owner, _)| owner).collect()
+}
