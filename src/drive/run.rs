@@ -60,7 +60,7 @@ pub(super) struct HandedOver {
     stored: Ticket<()>,
     notices: Vec<Notice>,
     effects: Effects,
-    /// Whether the lease is released with it.
+    /// Whether the lease is released with it: nothing follows the end of a run.
     releases: bool,
 }
 
@@ -214,8 +214,6 @@ impl<'a> Driver<'a> {
         let (before, had_ended) = (self.state.status(), matches!(self.state.phase, Phase::Ended(_)));
         let effects = step(self.program, &mut self.state, event)?;
         let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
-        // Nothing follows the end of a run.
-        let releases = matches!(self.state.phase, Phase::Ended(_));
         let append = Append {
             run_id: self.lease.run_id.clone(),
             fence: self.lease.fence,
@@ -226,14 +224,13 @@ impl<'a> Driver<'a> {
             remember: self.remembered(&effects),
             reopens: had_ended,
             answer_token,
-            release: releases,
+            release: matches!(self.state.phase, Phase::Ended(_)),
         };
+        let releases = append.release;
         let stored = self.world.journal.append(append);
         self.lease.events += 1;
-        let notices = match self.watch.listener {
-            Some(_) => baseline.notices(self.program, &self.state, &effects),
-            None => Vec::new(),
-        };
+        let notices = self.watch.listener.map(|_| baseline.notices(self.program, &self.state, &effects));
+        let notices = notices.unwrap_or_default();
         Ok(HandedOver { stored, notices, effects, releases })
     }
 

@@ -1,9 +1,10 @@
 //! The journal in memory: for runs that need not outlive the process.
 
 mod queue;
+mod stored_run;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,8 +14,8 @@ use super::log::Log;
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
-    Append, CALLBACK_LEASE, Callback, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal,
-    Lease, NewRun, QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StatusRecord, StoreFault, Ticket, Waiting,
+    Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
+    NewRun, QueueQuery, QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StatusRecord, StoreFault, Ticket,
     failpoint,
 };
 use crate::engine::blob::Blob;
@@ -220,63 +221,6 @@ pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> StoreFault {
     StoreFault::Other(format!("event {seq} of run {run_id} can't be appended: its next event is number {next}"))
 }
 
-impl StoredRun {
-    fn data(&self) -> MutexGuard<'_, RunData> {
-        self.data.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The events of the run, for the holder of the lease with this number.
-    fn held(&self, fence: u64) -> Result<MutexGuard<'_, RunData>, StoreFault> {
-        let data = self.data();
-        if data.driven && data.fence == fence { Ok(data) } else { Err(StoreFault::Fenced(self.run_id.to_string())) }
-    }
-
-    fn lease(&self) -> Result<Lease, StoreFault> {
-        let mut data = self.data();
-        if data.driven {
-            return Err(StoreFault::Driven(self.run_id.to_string()));
-        }
-        data.driven = true;
-        data.fence = data.fence.saturating_add(1);
-        Ok(Lease { fence: data.fence, events: data.next(), failed_take_ups: 0 })
-    }
-
-    fn is_due(&self, now_ms: i64) -> bool {
-        self.data().status_record.due_at_ms.is_some_and(|due_at_ms| due_at_ms <= now_ms)
-    }
-
-    fn release(&self, fence: u64) {
-        let mut data = self.data();
-        if data.fence == fence {
-            data.driven = false;
-        }
-    }
-
-    fn summary(&self) -> RunSummary {
-        let data = self.data();
-        RunSummary {
-            run_id: self.run_id.to_string(),
-            loop_name: self.loop_name.clone(),
-            session: self.session.clone(),
-            status: data.status_record.status,
-            termination: data.status_record.termination,
-            iterations: data.status_record.iterations,
-            started_at_ms: self.started_at_ms,
-            updated_at_ms: data.status_record.at_ms,
-            driven: data.driven,
-            damaged: None,
-            identity: self.identity.clone(),
-            parent_run_id: self.parent_run_id.clone(),
-            org: self.org.clone(),
-            callback: self.callback_url.clone().map(|url| Callback {
-                url,
-                progress: data.callback,
-                posted_pause: data.posted_pause,
-            }),
-        }
-    }
-}
-
 impl Journal for MemoryJournal {
     fn create(&self, run: NewRun) -> Ticket<Created> {
         Ticket::ready(self.make(run))
@@ -325,11 +269,11 @@ impl Journal for MemoryJournal {
         Ticket::ready(Ok(self.heads_of(&run_ids)))
     }
 
-    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>> {
+    fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>> {
         Ticket::ready(Ok(self.queued(&waiting)))
     }
 
-    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+    fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
         Ticket::ready(Ok(self.claimed(&waiting, &shares)))
     }
 

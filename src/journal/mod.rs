@@ -25,7 +25,7 @@ use serde_json::Value;
 pub use answer_token::AnswerToken;
 pub use fault::StoreFault;
 pub use open::{file, open, outlives_process};
-pub use queue::{ClaimedRun, QueueShare, QueuedRuns, RunHead, Waiting};
+pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use ticket::Ticket;
 
 use self::open::StoreKind;
@@ -75,11 +75,11 @@ pub trait Journal: Send + Sync {
     fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>>;
 
     /// The runs that wait for a driver, counted by their owners; the owner of the oldest one comes first.
-    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>>;
+    fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>>;
 
     /// Leases runs that wait for a driver: of each owner so many, the oldest first. There may be fewer, because other
     /// drivers claim them too.
-    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>>;
+    fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>>;
 
     /// Has a run that waits for its model claimed from this moment on, in milliseconds since 1970. Ignored for any
     /// other run.

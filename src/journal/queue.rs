@@ -6,7 +6,7 @@ use crate::engine::outcome::Status;
 /// Which runs wait for a driver: those that are under way, and waiting ones in which something is due. Runs that other
 /// runs called are driven by their callers, and quarantined ones by nobody.
 #[derive(Debug, Clone, Default)]
-pub struct Waiting {
+pub struct QueueQuery {
     /// The time, for what is due, in milliseconds since 1970.
     pub now_ms: i64,
     /// Runs that the caller does not want.

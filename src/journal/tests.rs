@@ -6,6 +6,7 @@ use serde_json::json;
 
 mod answer_tokens;
 mod lists;
+mod queue;
 mod reads;
 
 use super::memory::MemoryJournal;

@@ -14,11 +14,11 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The runs that somebody waits for.
 pub struct HeadWatch {
     journal: Arc<dyn Journal>,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedHeads>,
 }
 
 #[derive(Default)]
-struct Watched {
+struct WatchedHeads {
     runs: HashMap<String, WatchedRun>,
     is_looking: bool,
 }
@@ -41,7 +41,7 @@ impl HeadWatch {
         Self { journal, watched: Mutex::default() }
     }
 
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    fn watched(&self) -> MutexGuard<'_, WatchedHeads> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -13,8 +13,8 @@ use loopctl::drive::start::Start;
 use loopctl::engine::blob::Blob;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueShare,
-    QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Waiting,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
+    QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket,
 };
 use loopctl::serve::feed::{Feed, WantedEvents};
 use loopctl::serve::folder::Folder;
@@ -147,12 +147,12 @@ impl Journal for Counting {
         self.inner.heads(run_ids)
     }
 
-    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>> {
+    fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>> {
         self.note("queue");
         self.inner.queue(waiting)
     }
 
-    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+    fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
         self.note("claim");
         self.inner.claim(waiting, shares)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{MemoryJournal, StoredRun};
 use crate::engine::outcome::{Status, Termination};
-use crate::journal::{CALLBACK_LEASE, CallbackState, ClaimedRun, QueueShare, QueuedRuns, RunHead, Waiting};
+use crate::journal::{CALLBACK_LEASE, CallbackState, ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 
 impl MemoryJournal {
     /// The time after this one, in milliseconds since 1970.
@@ -29,7 +29,7 @@ impl MemoryJournal {
     }
 
     /// The runs that wait for a driver, the oldest first.
-    fn waiting(&self, waiting: &Waiting) -> Vec<Arc<StoredRun>> {
+    fn waiting(&self, waiting: &QueueQuery) -> Vec<Arc<StoredRun>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let waits = |run: &&Arc<StoredRun>| {
             run.waits(waiting.now_ms) && !waiting.except.iter().any(|except| **except == *run.run_id)
@@ -37,7 +37,7 @@ impl MemoryJournal {
         table.in_order.iter().filter(waits).cloned().collect()
     }
 
-    pub(super) fn queued(&self, waiting: &Waiting) -> Vec<QueuedRuns> {
+    pub(super) fn queued(&self, waiting: &QueueQuery) -> Vec<QueuedRuns> {
         let mut queue: Vec<QueuedRuns> = Vec::new();
         for run in self.waiting(waiting) {
             match queue.iter_mut().find(|of| of.org == run.org && of.token == run.token) {
@@ -48,7 +48,7 @@ impl MemoryJournal {
         queue
     }
 
-    pub(super) fn claimed(&self, waiting: &Waiting, shares: &[QueueShare]) -> Vec<ClaimedRun> {
+    pub(super) fn claimed(&self, waiting: &QueueQuery, shares: &[QueueShare]) -> Vec<ClaimedRun> {
         let runs = self.waiting(waiting);
         let mut claimed = Vec::new();
         for share in shares {

@@ -39,8 +39,8 @@ use self::writer::SqliteWriter;
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueShare,
-    QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Waiting, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
+    QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -200,12 +200,12 @@ impl Journal for SqliteJournal {
         self.quick.ask(None, move |connection| census.heads(connection, &run_ids))
     }
 
-    fn queue(&self, waiting: Waiting) -> Ticket<Vec<QueuedRuns>> {
+    fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>> {
         let census = self.census();
         self.quick.ask(None, move |connection| census.queued(connection, &waiting))
     }
 
-    fn claim(&self, waiting: Waiting, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+    fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
         self.writer.ask(Claim { waiting, shares })
     }
 

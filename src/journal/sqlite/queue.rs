@@ -6,7 +6,7 @@ use super::lease::{HeldLease, Leases};
 use super::requests::Take;
 use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
-use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, QueueShare, QueuedRuns, Waiting};
+use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns};
 
 /// The runs that wait for a driver. `?1` is the time, `?2` the drivers that are alive, `?3` the runs that the caller
 /// does not want. The first part is the condition of the index `runs_by_queue`; the number is
@@ -20,6 +20,16 @@ macro_rules! waiting {
          AND run_id NOT IN (SELECT value FROM json_each(?3))"
     };
 }
+const QUEUE: &str = concat!(
+    "SELECT org, token, count(*) FROM runs INDEXED BY runs_by_queue WHERE ",
+    waiting!(),
+    " GROUP BY 1, 2 ORDER BY min(id)"
+);
+const OF_SHARE: &str = concat!(
+    "SELECT run_id FROM runs INDEXED BY runs_by_queue WHERE ",
+    waiting!(),
+    " AND org IS ?4 AND token IS ?5 ORDER BY id LIMIT ?6"
+);
 const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
 /// Names as the list that a statement takes.
@@ -30,11 +40,10 @@ pub(super) fn listed(names: &[String]) -> String {
 /// The runs that wait, counted by their owners.
 pub(super) fn queued(
     connection: &Connection,
-    waiting: &Waiting,
+    waiting: &QueueQuery,
     living: &[String],
 ) -> Result<Vec<QueuedRuns>, Trouble> {
-    let sql = concat!("SELECT org, token, count(*) FROM runs WHERE ", waiting!(), " GROUP BY 1, 2 ORDER BY min(id)");
-    let mut query = connection.prepare_cached(sql)?;
+    let mut query = connection.prepare_cached(QUEUE)?;
     let queued = query.query_map(params![waiting.now_ms, listed(living), listed(&waiting.except)], |row| {
         let runs: i64 = row.get(2)?;
         Ok(QueuedRuns { org: row.get(0)?, token: row.get(1)?, runs: u64::try_from(runs).unwrap_or_default() })
@@ -44,22 +53,17 @@ pub(super) fn queued(
 
 /// Leases runs that wait.
 pub(super) struct Claim {
-    pub(super) waiting: Waiting,
+    pub(super) waiting: QueueQuery,
     pub(super) shares: Vec<QueueShare>,
 }
 
 impl Claim {
     /// The runs that are to be leased for a share.
     fn of_share(&self, connection: &Connection, share: &QueueShare, living: &str) -> rusqlite::Result<Vec<String>> {
-        let sql = concat!(
-            "SELECT run_id FROM runs WHERE ",
-            waiting!(),
-            " AND org IS ?4 AND token IS ?5 ORDER BY id LIMIT ?6"
-        );
-        let Waiting { now_ms, except } = &self.waiting;
+        let QueueQuery { now_ms, except } = &self.waiting;
         let most = i64::try_from(share.runs).unwrap_or(i64::MAX);
         connection
-            .prepare_cached(sql)?
+            .prepare_cached(OF_SHARE)?
             .query_map(params![now_ms, living, listed(except), share.org, share.token, most], |row| row.get(0))?
             .collect()
     }
@@ -128,4 +132,10 @@ impl WriteRequest for RetryAt {
             .execute(params![self.run_id, self.at_ms])?;
         Ok(())
     }
+}
+
+/// The statements that read the queue.
+#[cfg(test)]
+pub(super) fn statements() -> [&'static str; 2] {
+    [QUEUE, OF_SHARE]
 }

@@ -24,8 +24,8 @@ use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
 use crate::journal::{
-    Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueuedRuns, RunFilter, RunHead, RunSummary,
-    StoreFault, Ticket, Waiting,
+    Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
+    RunSummary, StoreFault, Ticket,
 };
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
@@ -240,7 +240,7 @@ impl Census {
     }
 
     /// The runs that wait for a driver.
-    pub(super) fn queued(&self, connection: &Connection, waiting: &Waiting) -> Result<Vec<QueuedRuns>, Trouble> {
+    pub(super) fn queued(&self, connection: &Connection, waiting: &QueueQuery) -> Result<Vec<QueuedRuns>, Trouble> {
         let now_ms = self.clock.wall_ms();
         let living = living(connection, |name, until_ms| now_ms < until_ms && self.drivers.alive(name))?;
         queue::queued(connection, waiting, &living)

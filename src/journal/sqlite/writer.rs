@@ -57,10 +57,13 @@ pub(super) trait WriteRequest: Send + 'static {
     fn undone(&self, _leases: &mut Leases) {}
 }
 
+/// The answer to a request, with the keys of the runs that it created or leased.
+type Performed<A> = Result<(A, Vec<i64>), StoreFault>;
+
 /// A request with its caller.
 struct Pending<R: WriteRequest> {
     request: R,
-    outcome: Option<Result<(R::Answer, Vec<i64>), StoreFault>>,
+    outcome: Option<Performed<R::Answer>>,
     asker: oneshot::Sender<Result<R::Answer, StoreFault>>,
 }
 

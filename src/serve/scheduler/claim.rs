@@ -11,7 +11,7 @@ use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::{Leased, LeasedRun};
 use crate::engine::outcome::{Status, Termination};
-use crate::journal::{ClaimedRun, QueuedRuns, RunFilter, StoreFault, Waiting};
+use crate::journal::{ClaimedRun, QueueQuery, QueuedRuns, RunFilter, StoreFault};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::run_store::ProgramOfRun;
@@ -80,7 +80,7 @@ impl Scheduler {
     /// # Errors
     /// When the store fails.
     pub async fn queued(&self) -> Result<usize, StoreFault> {
-        let queue = self.runs.journal.queue(Waiting { now_ms: clock::wall_ms(), except: Vec::new() }).await?;
+        let queue = self.runs.journal.queue(QueueQuery { now_ms: clock::wall_ms(), except: Vec::new() }).await?;
         Ok(usize::try_from(queue.iter().map(|of| of.runs).sum::<u64>()).unwrap_or(usize::MAX))
     }
 
@@ -91,7 +91,7 @@ impl Scheduler {
             if self.is_draining() || schedule.slots.is_full() {
                 return Ok(());
             }
-            Waiting { now_ms: clock::wall_ms(), except: schedule.rests.resting() }
+            QueueQuery { now_ms: clock::wall_ms(), except: schedule.rests.resting() }
         };
         let queue = self.runs.journal.queue(waiting.clone()).await?;
         let mut taken: Vec<(Owner, RunSlot)> = Vec::new();

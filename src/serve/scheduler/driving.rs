@@ -137,7 +137,8 @@ impl Scheduler {
         let run_id = driven.run_id.clone();
         let left = driven.left.clone();
         let run_id = run_id.as_str();
-        match &result {
+        let is_driven = result.is_ok();
+        match result {
             Ok(()) => self.schedule().rests.forget(run_id),
             // Another driver has it, or one of its sub-runs.
             Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
@@ -157,7 +158,7 @@ impl Scheduler {
             }
         }
         drop(driven);
-        if result.is_ok() {
+        if is_driven {
             self.callbacks.post_what_is_due(run_id);
             self.resume_after_outage(run_id, left.as_deref());
         }

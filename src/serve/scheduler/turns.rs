@@ -21,7 +21,7 @@ struct OrgTurns {
 }
 
 /// The runs of one owner that wait, and how many of them are to be claimed.
-struct Line {
+struct OwnerLine {
     owner: Owner,
     left: u64,
     claimed: usize,
@@ -31,8 +31,8 @@ impl Turns {
     /// Divides slots among the owners whose runs wait: `take` takes a slot for an owner, if there is one for it.
     pub fn divide(&mut self, queue: &[QueuedRuns], mut take: impl FnMut(&Owner) -> bool) -> Vec<QueueShare> {
         let owner = |of: &QueuedRuns| Owner { org: of.org.clone(), token: of.token.clone() };
-        let mut lines: Vec<Line> =
-            queue.iter().map(|of| Line { owner: owner(of), left: of.runs, claimed: 0 }).collect();
+        let mut lines: Vec<OwnerLine> =
+            queue.iter().map(|of| OwnerLine { owner: owner(of), left: of.runs, claimed: 0 }).collect();
         self.keep(&lines);
         while let Some(line) = lines.iter_mut().filter(|line| line.left > 0).min_by_key(|line| self.last(&line.owner)) {
             if take(&line.owner) {
@@ -46,19 +46,19 @@ impl Turns {
         }
         let shares = lines.into_iter().filter(|line| line.claimed > 0);
         shares
-            .map(|Line { owner, claimed, .. }| QueueShare { org: owner.org, token: owner.token, runs: claimed })
+            .map(|OwnerLine { owner, claimed, .. }| QueueShare { org: owner.org, token: owner.token, runs: claimed })
             .collect()
     }
 
     /// Forgets owners whose runs do not wait, and lets new ones come last.
-    fn keep(&mut self, lines: &[Line]) {
+    fn keep(&mut self, lines: &[OwnerLine]) {
         self.orgs.retain(|org, turns| {
             turns
                 .tokens
                 .retain(|token, _| lines.iter().any(|line| line.owner.org == *org && line.owner.token == *token));
             !turns.tokens.is_empty()
         });
-        for Line { owner, .. } in lines {
+        for OwnerLine { owner, .. } in lines {
             let now = self.now;
             let org =
                 self.orgs.entry(owner.org.clone()).or_insert_with(|| OrgTurns { last: now, ..OrgTurns::default() });

@@ -8,6 +8,7 @@ mod faults;
 mod group;
 mod leases;
 mod owner;
+mod queue;
 mod speed;
 mod take_ups;
 

@@ -3,7 +3,9 @@
 use rusqlite::StatementStatus;
 
 use super::*;
-use crate::journal::tests::{begin, new_run, wait};
+use crate::engine::outcome::Status;
+use crate::journal::tests::{begin, event, new_run, wait};
+use crate::journal::{QueueQuery, QueueShare, StatusRecord};
 
 /// The steps of SQLite's machine that a look-up takes.
 fn steps(connection: &Connection, sql: &str, values: &[Option<&str>]) -> i32 {
@@ -39,9 +41,31 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
     assert!(by_id(Some("org1"), "r00") > by_id(Some("org1"), "r99"));
 }
 
+const TO_5: &str =
+    "DROP INDEX runs_by_queue; ALTER TABLE runs DROP COLUMN token; ALTER TABLE runs DROP COLUMN callback_at_ms;
+                    ALTER TABLE runs DROP COLUMN callback_by; PRAGMA user_version = 5;";
 const TO_4: &str = "DROP TABLE answer_tokens; DROP INDEX runs_by_due; ALTER TABLE runs DROP COLUMN due_at_ms;
                     ALTER TABLE runs DROP COLUMN callback_pause; PRAGMA user_version = 4;";
 const TO_3: &str = "ALTER TABLE runs DROP COLUMN parent_run_id; PRAGMA user_version = 3;";
+
+#[test]
+fn a_store_of_version_5_has_a_queue_and_its_callbacks_are_due_when_it_is_opened() {
+    let (_folder, path) = place();
+    let journal = open(&path);
+    for (id, status) in [("ended", Status::Completed), ("waits", Status::Paused), ("running", Status::Running)] {
+        let callback_url = Some("https://e.example/".to_owned());
+        wait(journal.create(NewRun { callback_url, ..new_run(id) })).unwrap();
+        let status_record = Some(StatusRecord { status, termination: None, iterations: 1, at_ms: 1, due_at_ms: None });
+        wait(journal.append(Append { status_record, release: true, ..event(id, 1, 1) })).unwrap();
+    }
+    drop(journal);
+    Connection::open(&path).unwrap().execute_batch(TO_5).unwrap();
+    let journal = open(&path);
+    assert_eq!(wait(journal.claim_callbacks(9)).unwrap(), ["ended", "waits"]);
+    let share = QueueShare { org: None, token: None, runs: 9 };
+    let claimed = wait(journal.claim(QueueQuery::default(), vec![share])).unwrap();
+    assert_eq!(claimed.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["running"]);
+}
 
 #[test]
 fn a_store_of_version_4_is_brought_to_this_one_when_it_is_opened() {
@@ -49,7 +73,7 @@ fn a_store_of_version_4_is_brought_to_this_one_when_it_is_opened() {
     let journal = open(&path);
     begin(&journal, "r");
     drop(journal);
-    Connection::open(&path).unwrap().execute_batch(TO_4).unwrap();
+    Connection::open(&path).unwrap().execute_batch(&format!("{TO_5} {TO_4}")).unwrap();
     let journal = open(&path);
     let due = RunFilter { due_ms: Some(i64::MAX), ..RunFilter::default() };
     assert_eq!(wait(journal.list(due)).unwrap(), []);
@@ -74,7 +98,7 @@ fn a_store_of_version_3_names_the_parents_of_its_sub_runs_when_it_is_opened() {
     let before = parents(&journal);
     assert_eq!(before, [None, Some("r.1.0".to_owned()), Some("r".to_owned()), None]);
     drop(journal);
-    Connection::open(&path).unwrap().execute_batch(&format!("{TO_4} {TO_3}")).unwrap();
+    Connection::open(&path).unwrap().execute_batch(&format!("{TO_5} {TO_4} {TO_3}")).unwrap();
     let journal = open(&path);
     assert_eq!(parents(&journal), before);
     assert_eq!(wait(journal.called_under("r")).unwrap(), 2);
@@ -91,7 +115,7 @@ fn a_store_of_version_2_is_brought_to_this_one_when_it_is_opened() {
     drop(journal);
     let older = "DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN failed_take_ups;
                  ALTER TABLE runs DROP COLUMN take_up_events; PRAGMA user_version = 2";
-    Connection::open(&path).unwrap().execute_batch(&format!("{TO_4} {TO_3} {older}")).unwrap();
+    Connection::open(&path).unwrap().execute_batch(&format!("{TO_5} {TO_4} {TO_3} {older}")).unwrap();
     let journal = open(&path);
     assert!(wait(journal.find_of(None, "r")).unwrap().is_some());
     assert!(wait(journal.find_of(Some("acme"), "r")).unwrap().is_none());

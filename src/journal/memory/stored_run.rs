@@ -1,0 +1,63 @@
+//! A run in memory: its lease, and what lists show of it.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use super::{RunData, StoredRun};
+use crate::journal::{Callback, Lease, RunSummary, StoreFault};
+
+impl StoredRun {
+    pub(super) fn data(&self) -> MutexGuard<'_, RunData> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The events of the run, for the holder of the lease with this number.
+    pub(super) fn held(&self, fence: u64) -> Result<MutexGuard<'_, RunData>, StoreFault> {
+        let data = self.data();
+        if data.driven && data.fence == fence { Ok(data) } else { Err(StoreFault::Fenced(self.run_id.to_string())) }
+    }
+
+    pub(super) fn lease(&self) -> Result<Lease, StoreFault> {
+        let mut data = self.data();
+        if data.driven {
+            return Err(StoreFault::Driven(self.run_id.to_string()));
+        }
+        data.driven = true;
+        data.fence = data.fence.saturating_add(1);
+        Ok(Lease { fence: data.fence, events: data.next(), failed_take_ups: 0 })
+    }
+
+    pub(super) fn is_due(&self, now_ms: i64) -> bool {
+        self.data().status_record.due_at_ms.is_some_and(|due_at_ms| due_at_ms <= now_ms)
+    }
+
+    pub(super) fn release(&self, fence: u64) {
+        let mut data = self.data();
+        if data.fence == fence {
+            data.driven = false;
+        }
+    }
+
+    pub(super) fn summary(&self) -> RunSummary {
+        let data = self.data();
+        RunSummary {
+            run_id: self.run_id.to_string(),
+            loop_name: self.loop_name.clone(),
+            session: self.session.clone(),
+            status: data.status_record.status,
+            termination: data.status_record.termination,
+            iterations: data.status_record.iterations,
+            started_at_ms: self.started_at_ms,
+            updated_at_ms: data.status_record.at_ms,
+            driven: data.driven,
+            damaged: None,
+            identity: self.identity.clone(),
+            parent_run_id: self.parent_run_id.clone(),
+            org: self.org.clone(),
+            callback: self.callback_url.clone().map(|url| Callback {
+                url,
+                progress: data.callback,
+                posted_pause: data.posted_pause,
+            }),
+        }
+    }
+}
