@@ -136,6 +136,12 @@ impl Server {
         drop(self.shared.arrived.wait_while(guard, |known| known.len() < requests).unwrap());
     }
 
+    /// Waits until its requests, in the order of arrival, fulfil a condition.
+    pub fn wait_until(&self, holds: impl Fn(&[Request]) -> bool) {
+        let guard = self.shared.requests.lock().unwrap();
+        drop(self.shared.arrived.wait_while(guard, |known| !holds(known)).unwrap());
+    }
+
     /// Waits until it has read everything from closed connections: the last bytes of a killed process may still
     /// be on their way. Nobody may be connected.
     pub fn wait_until_read(&self) {

@@ -16,6 +16,7 @@ mod call_order;
 mod clock;
 mod continued;
 mod drivers;
+mod items;
 mod kills;
 mod network;
 mod pairs;
