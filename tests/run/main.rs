@@ -82,6 +82,7 @@ mod termination;
 #[cfg(all(unix, debug_assertions))]
 mod tool_retry;
 mod window;
+mod workflow_faults;
 mod workflow_humans;
 mod workflows;
 mod workflows_again;
