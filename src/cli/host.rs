@@ -17,6 +17,7 @@ pub use crate::project::load::{Loaded, Unsound as LoadFault};
 use crate::diagnostic::Source;
 use crate::drive::fold;
 use crate::engine::event::{Event, RunDocument};
+use crate::engine::flow::view::StepLog;
 use crate::engine::state::State;
 use crate::journal::{Journal, StoreFault};
 use crate::language::{Project, Script};
@@ -107,6 +108,16 @@ pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Sourc
     let program = recorded(run_id, &events, project)?;
     let state = engine.state(&program, run_id).await?;
     Ok(RecordedRun { program, state, engine })
+}
+
+/// The state of a run, and what its events say of the steps at an address; an empty one stands for all steps.
+///
+/// # Errors
+/// When the events do not fit together.
+pub fn step_log(program: &Program, run_id: &str, events: Vec<Event>, at: &str) -> Result<(State, StepLog), Fault> {
+    let mut log = StepLog::new(Some(at.to_owned()).filter(|at| !at.is_empty()));
+    let state = fold::logged(program, run_id, events, &mut log)?;
+    Ok((state, log))
 }
 
 /// The current document of a run: the one that it started with, or a newer one that it was resumed with.

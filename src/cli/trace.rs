@@ -14,18 +14,25 @@ use super::run_ref;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::engine::event::{Event, EventKind, Reasoning};
+use crate::engine::flow::view::ItemWindow;
+use crate::trace::html::{html, steps_at};
 use crate::trace::result::RunResult;
-use crate::trace::{About, Look, Redaction, Shown, html::html, result, text};
+use crate::trace::steps::shown_view;
+use crate::trace::{About, Look, Redaction, Shown, result, step_text, text};
 
 /// Show the trace of a run: each thought, tool call and observation
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl trace triage-7k2m9q4x
   loopctl trace triage-7k2m9q4x --format html -o trace.html
-  loopctl trace triage-7k2m9q4x --format json | jq '.trace[] | .action'")]
+  loopctl trace triage-7k2m9q4x --format json | jq '.trace[] | .action'
+  loopctl trace payments-1b9x4k2m --at review.57")]
 pub struct TraceCommand {
     /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
+    /// Only the steps of a workflow at this address: a step, an item of a loop (`review.57`), a step of it (`review.57.1`)
+    #[arg(long, value_name = "ADDRESS")]
+    pub at: Option<String>,
     /// The format of the trace
     #[arg(long, value_enum, default_value_t)]
     pub format: TraceFormat,
@@ -60,6 +67,9 @@ impl TraceCommand {
         if self.reasoning && self.format != TraceFormat::Json {
             return Err(CommandError::usage_help("--reasoning is for programs", "add --format json"));
         }
+        if self.reasoning && self.at.is_some() {
+            return Err(CommandError::usage_help("--reasoning is about a whole run", "leave --at out"));
+        }
         let (journal, place) = self.store.open()?;
         let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
         let next = NextCommands::new(&run, &place);
@@ -67,7 +77,8 @@ impl TraceCommand {
             .await
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let redact = Redaction::new(&program.project.redact);
-        let summary = engine.find(&self.run).await.map_err(CommandError::from)?;
+        let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
+        let summary = engine.find(&run).await.map_err(CommandError::from)?;
         let driven = summary.is_some_and(|summary| summary.driven);
         let result = result(Shown { trace: true, driven, ..shown(&program) }, &state, &redact);
         let objective = redact.text(&state.header.objective);
@@ -77,7 +88,20 @@ impl TraceCommand {
             objective: &objective,
             active_ms: state.now.active_ms,
         };
-        let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
+        if let Some(at) = &self.at {
+            let events = engine.events(&run).await.map_err(CommandError::from)?;
+            let (state, log) = host::step_log(&program, &run, events, at)?;
+            let window = ItemWindow { from: 0, most: usize::MAX, status: None };
+            let view =
+                log.view(&program, &state, driven, window).map_err(|why| CommandError::usage(why.to_string()))?;
+            let view = shown_view(view, &redact);
+            let page = match self.format {
+                TraceFormat::Text => step_text::view(look, &about, &run, &view),
+                TraceFormat::Json => json_line(&view)?,
+                TraceFormat::Html => steps_at(&about, &run, &view),
+            };
+            return self.write(surface, &page);
+        }
         let page = match self.format {
             TraceFormat::Text => text::text(look, &about, &result),
             TraceFormat::Json if self.reasoning => {
@@ -87,14 +111,17 @@ impl TraceCommand {
             TraceFormat::Json => json_line(&result)?,
             TraceFormat::Html => html(&about, &result),
         };
+        let exit = self.write(surface, &page)?;
+        // The status of a run that has not ended is no part of its trace.
+        if self.output.is_none() && self.format == TraceFormat::Text && result.finished_at.is_none() {
+            surface.say(&format!("\n{}", next.text(&result, &surface.err)));
+        }
+        Ok(exit)
+    }
+
+    fn write(&self, surface: &Surface, page: &str) -> Result<Exit, CommandError> {
         match &self.output {
-            None => {
-                surface.print(&page)?;
-                // The status of a run that has not ended is no part of its trace.
-                if self.format == TraceFormat::Text && result.finished_at.is_none() {
-                    surface.say(&format!("\n{}", next.text(&result, &surface.err)));
-                }
-            }
+            None => surface.print(page)?,
             Some(file) => std::fs::write(file, page).map_err(|error| CommandError::file("written", file, &error))?,
         }
         Ok(Exit::Completed)

@@ -1,5 +1,6 @@
 //! The trace as one HTML file: no scripts, no external resources, everything escaped.
 
+mod steps;
 mod value;
 
 use std::fmt::Write as _;
@@ -14,12 +15,11 @@ use super::escape::{exact_html, html as escaped};
 use super::reason::reason;
 use super::refused::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
-use super::steps::counted;
 use super::text::{text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
 use super::{About, approval};
 use crate::engine::decision_record::DecisionRecord;
-use crate::engine::outcome::Termination;
+use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
 
 #[cfg(test)]
@@ -30,20 +30,11 @@ const STYLE: &str = include_str!("html/style.css");
 /// A longer text is folded, in characters.
 const LONG: usize = 900;
 
+pub use steps::view as steps_at;
+
 /// The page of a run. `result` must hold the trace.
 pub fn html(about: &About<'_>, result: &RunResult) -> String {
-    let mut page = String::with_capacity(16 * 1024);
-    let _ = write!(
-        page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{} · {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body class=\"{}\">\n",
-        escaped(about.loop_name),
-        escaped(&result.run_id),
-        result.status.word()
-    );
+    let mut page = head(&format!("{} · {}", about.loop_name, result.run_id), result.status);
     header(&mut page, about, result);
     page.push_str("<main>\n");
     if let Some(waiting) = &result.pause {
@@ -64,12 +55,31 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
         }
         page.push_str("</p>\n</section>\n");
     }
-    steps(&mut page, result);
+    if !result.steps.is_empty() {
+        page.push_str(&steps::steps(&result.steps, &result.decisions));
+    }
     iterations(&mut page, result);
+    page.push_str("</main>\n");
+    page.push_str(END);
+    page
+}
+
+/// The end of a page.
+const END: &str =
+    concat!("<footer>written by loopctl ", env!("CARGO_PKG_VERSION"), "; times are UTC</footer>\n</body>\n</html>\n");
+
+/// The begin of a page.
+fn head(title: &str, status: Status) -> String {
+    let mut page = String::with_capacity(16 * 1024);
     let _ = write!(
         page,
-        "</main>\n<footer>written by loopctl {}; times are UTC</footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body class=\"{}\">\n",
+        escaped(title),
+        status.word()
     );
     page
 }
@@ -89,13 +99,21 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
         folded("objective", about.objective)
     );
     let about_word = if result.usage.estimated { "about " } else { "" };
-    let mut facts = vec![
-        ("Model", about.model.to_owned()),
-        ("Iterations", count(u64::from(result.iterations))),
-        ("Tool calls", count(u64::from(result.metadata.tool_calls_made))),
+    let mut facts = match result.steps.len() {
+        0 => vec![
+            ("Model", about.model.to_owned()),
+            ("Iterations", count(u64::from(result.iterations))),
+            ("Tool calls", count(u64::from(result.metadata.tool_calls_made))),
+        ],
+        steps => vec![
+            ("Steps", count(u64::try_from(steps).unwrap_or(u64::MAX))),
+            ("Calls and runs", count(u64::from(result.metadata.tool_calls_made))),
+        ],
+    };
+    facts.extend([
         ("Tokens in", format!("{about_word}{}", count(result.usage.input_tokens))),
         ("Tokens out", format!("{about_word}{}", count(result.usage.output_tokens))),
-    ];
+    ]);
     facts.extend(result.usage.cost_usd.map(|cost| ("Cost", format!("{about_word}{}", dollars(cost)))));
     facts.push(("Active", duration(about.active_ms)));
     for (name, fact) in facts {
@@ -141,6 +159,12 @@ fn note(page: &mut String, kind: &str, title: &str, text: &str) {
 }
 
 fn pause(page: &mut String, waiting: &PauseView) {
+    const SHOWN: usize = 20;
+    if !waiting.steps.is_empty() {
+        let shown = waiting.steps.get(..SHOWN).unwrap_or(&waiting.steps);
+        page.push_str(&steps::questions(shown, waiting.steps.len()));
+        return;
+    }
     let title = match waiting.question.kind {
         Termination::Human => "The agent asks",
         Termination::Stuck => "The agent is stuck",
@@ -180,40 +204,6 @@ fn pause(page: &mut String, waiting: &PauseView) {
     page.push_str("</section>\n");
 }
 
-/// The steps of a workflow.
-fn steps(page: &mut String, result: &RunResult) {
-    if result.steps.is_empty() {
-        return;
-    }
-    page.push_str("<h2 class=\"title\">Steps</h2>\n<div class=\"timeline\">\n");
-    for step in &result.steps {
-        let _ = write!(
-            page,
-            "<article class=\"turn\">\n<p class=\"action\"><code>{}</code> {} <span class=\"meta\">{}</span></p>\n",
-            exact_html(&step.at),
-            escaped(&step.kind),
-            step.status.word()
-        );
-        if let Some(at_ms) = step.started_at_ms {
-            let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&rfc3339(at_ms)));
-        }
-        if let Some(items) = &step.items {
-            page.push_str(&folded("meta", &counted(items)));
-        }
-        if let Some(input) = &step.input {
-            page.push_str(&boxed("in", input));
-        }
-        if let Some(error) = &step.error {
-            page.push_str(&folded("meta", &error.message));
-        }
-        if let Some(run_id) = &step.run_id {
-            let _ = writeln!(page, "<p class=\"meta\">run <code>{}</code></p>", exact_html(run_id));
-        }
-        page.push_str("</article>\n");
-    }
-    page.push_str("</div>\n");
-}
-
 fn iterations(page: &mut String, result: &RunResult) {
     let trace = result.trace.as_deref().unwrap_or_default();
     if trace.is_empty() && result.continuations.is_empty() {
@@ -247,7 +237,7 @@ fn iterations(page: &mut String, result: &RunResult) {
         }
         page.push_str("</article>\n");
     }
-    for record in decisions_about_no_call(result) {
+    for record in decisions_about_no_call(result).filter(|record| record.step.is_none()) {
         page.push_str(&folded("meta", &decision_sentence(record)));
     }
     page.extend(continuations_after(result, before..u32::MAX).map(|sentence| folded("meta", &sentence)));

@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::About;
 use super::approval;
 use super::escape;
 use super::look::{Look, Tone, wrap};
-use super::steps::{as_call, counted};
-use super::text::{Pieces, ShownObservation};
+use super::steps::{MOST_ROWS, as_call, counted, notable, totals};
+use super::text::{Pieces, ShownObservation, took};
 use super::units::rfc3339;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::{StepRecord, StepStatus};
+use crate::engine::flow::view::StepView;
 use crate::engine::outcome::Termination;
 
 /// A step that ended, in a line or two. Its texts must be redacted already.
@@ -78,4 +80,80 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
         let _ = writeln!(shown, "and {} more steps", steps.len() - SHOWN);
     }
     shown
+}
+
+/// The steps at an address, with what they were given and gave.
+pub fn view(look: Look, about: &About<'_>, run_id: &str, view: &StepView) -> String {
+    let pieces = Pieces { look, shorten: false };
+    let at = view.at.as_deref().unwrap_or("all steps");
+    let mut shown = pieces.header(about.loop_name, &[run_id, at, view.status.word()], "");
+    if let Some(item) = view.item {
+        let _ = writeln!(shown, "This item is {}.", look.paint(tone(item), item.word()));
+    }
+    for record in &view.steps {
+        shown.push('\n');
+        shown.push_str(&whole_step(&pieces, record));
+    }
+    if let Some(items) = &view.items {
+        let _ = writeln!(shown, "\n{}", totals(items));
+        let rows: Vec<String> =
+            notable(items).take(MOST_ROWS).map(|row| format!("{} {}", row.index, row.status.word())).collect();
+        for line in wrap(&rows.join(", "), look.width).iter().filter(|line| !line.is_empty()) {
+            let _ = writeln!(shown, "{line}");
+        }
+        let more = notable(items).count().saturating_sub(MOST_ROWS);
+        if more > 0 {
+            let _ = writeln!(shown, "and {more} more");
+        }
+    }
+    if !view.questions.is_empty() {
+        shown.push('\n');
+        shown.push_str(&questions(&look, &view.questions, false));
+        if view.waiting > view.questions.len() {
+            let _ = writeln!(shown, "and {} more steps", view.waiting - view.questions.len());
+        }
+    }
+    shown
+}
+
+/// A step with its times, what it was given, and what it gave.
+fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
+    let look = pieces.look;
+    let (at, kind) = (escape::line(&record.at), escape::line(&record.kind));
+    let status = look.paint(tone(record.status), record.status.word());
+    let mut shown = format!("{}  {kind}  {status}", look.paint(Tone::Bold, &at));
+    let begun = record.started_at_ms.filter(|_| record.status != StepStatus::Skipped);
+    if let Some(at_ms) = begun {
+        let took = took(record.duration_ms());
+        let times = format!("  {}{}{took}", rfc3339(at_ms), if took.is_empty() { "" } else { "  " });
+        shown.push_str(&look.paint(Tone::Dim, &times));
+    }
+    shown.push('\n');
+    if let Some(input) = &record.input {
+        shown.push_str(&pieces.call(&record.kind, input));
+    }
+    let value = match (&record.error, &record.output, &record.items) {
+        (Some(error), _, _) => Some(Value::from(error.message.as_str())),
+        (None, Some(output), _) => Some(output.clone()),
+        (None, None, Some(items)) => Some(Value::from(counted(items))),
+        (None, None, None) => None,
+    };
+    if let Some(value) = &value {
+        let success = record.error.is_none();
+        shown.push_str(&pieces.observation(&ShownObservation { whose: None, value, success, duration_ms: 0 }));
+    }
+    if let Some(run_id) = &record.run_id {
+        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+    }
+    shown
+}
+
+fn tone(status: StepStatus) -> Tone {
+    match status {
+        StepStatus::Completed => Tone::Good,
+        StepStatus::Failed => Tone::Bad,
+        StepStatus::Waiting | StepStatus::Uncertain | StepStatus::Cancelled => Tone::Warn,
+        StepStatus::Running => Tone::Accent,
+        StepStatus::Pending | StepStatus::Skipped => Tone::Dim,
+    }
 }

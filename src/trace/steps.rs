@@ -2,11 +2,11 @@
 
 use super::entries::shown_call;
 use super::redact::Redaction;
-use super::units::plural;
+use super::units::{count, plural};
 use crate::engine::flow;
 use crate::engine::flow::question::StepQuestion;
-use crate::engine::flow::record::{ItemCounts, StepError, StepRecord};
-use crate::engine::flow::view::StepView;
+use crate::engine::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};
+use crate::engine::flow::view::{ItemRow, ItemsView, StepView};
 use crate::engine::record::WaitingCall;
 use crate::engine::state::State;
 
@@ -48,13 +48,32 @@ pub fn shown_question(question: StepQuestion, redact: &Redaction) -> StepQuestio
 /// How the items of a loop ended, in a sentence.
 pub fn counted(items: &ItemCounts) -> String {
     let ItemCounts { total, completed, failed, skipped, cancelled, .. } = items;
-    let mut parts = vec![format!("{completed} completed")];
-    for (count, word) in [(failed, "failed"), (skipped, "skipped"), (cancelled, "cancelled")] {
-        if *count > 0 {
-            parts.push(format!("{count} {word}"));
+    let part = |number: u32, word: &str| format!("{} {word}", count(u64::from(number)));
+    let mut parts = vec![part(*completed, "completed")];
+    for (number, word) in [(*failed, "failed"), (*skipped, "skipped"), (*cancelled, "cancelled")] {
+        if number > 0 {
+            parts.push(part(number, word));
         }
     }
     format!("{}: {}", plural(u64::from(*total), "item"), parts.join(", "))
+}
+
+/// So many items of a loop are listed at most for people.
+pub const MOST_ROWS: usize = 200;
+
+/// How many items of a loop have each status, in a sentence.
+pub fn totals(items: &ItemsView) -> String {
+    let counts = items.counts.iter().map(|(word, number)| format!("{} {word}", count(u64::from(*number))));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let all = plural(u64::from(items.total), "item");
+    if counts.is_empty() { all } else { format!("{all}: {counts}") }
+}
+
+/// The items that are worth a look: not those that completed, were skipped, or have not begun.
+pub fn notable(items: &ItemsView) -> impl Iterator<Item = &ItemRow> {
+    let is_plain =
+        |row: &&ItemRow| matches!(row.status, StepStatus::Completed | StepStatus::Skipped | StepStatus::Pending);
+    items.rows.iter().filter(move |row| !is_plain(row))
 }
 
 /// What a step asks about, as a call; none for a form and for the question of a run.
