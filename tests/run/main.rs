@@ -81,6 +81,7 @@ mod telemetry;
 mod termination;
 #[cfg(all(unix, debug_assertions))]
 mod tool_retry;
+mod trace_at;
 mod window;
 mod workflow_faults;
 mod workflow_humans;
