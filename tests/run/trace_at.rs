@@ -98,12 +98,9 @@ fn every_address_of_a_run_that_ended_shows_what_was_there() {
         assert!(said.contains(words), "{address}: {said}");
     }
     let text = place.call(&["trace", "r", "--at", "each.2.inner.0"]).stdout;
-    for words in [
-        "This item is failed.",
-        "each.2.inner.0.0  b  failed",
-        "→ b {\"of\": 3, \"token\": \"[hidden]\"}",
-        "✗ broken",
-    ] {
+    for words in
+        ["This item is failed.", "each.2.inner.0.0  b  failed", "→ b {\"of\": 3, \"token\": \"[hidden]\"}", "✗ broken"]
+    {
         assert!(text.contains(words), "{words}: {text}");
     }
     let text = place.call(&["trace", "r", "--at", "each.2.inner"]).stdout;

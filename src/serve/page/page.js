@@ -236,7 +236,7 @@ const show = {
     questions($("pause"), event, poster(run), (at) => href(run, at));
   },
   no_steps: (run, event) => nowhere(run, $("steps"), event.message),
-  decided: (run, event) => (event.step ? $("trace").append(el("li", { class: "meta" }, `${event.step} · `, decision(event))) : event.call ? step(run, event.call.iteration) : $("about")).append(decision(event)),
+  decided: (run, event) => (event.step ? $("trace").append(el("li", {}, el("p", { class: "meta" }, `${event.step}: `, ...decision(event).childNodes))) : event.call ? step(run, event.call.iteration) : $("about")).append(decision(event)),
   progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
     event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
   paused(run) {
