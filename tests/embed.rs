@@ -229,3 +229,29 @@ async fn the_reasoning_of_an_embedders_model_comes_back_the_same_after_a_resume_
     }
     assert!(resumed > 3, "{resumed}");
 }
+
+#[tokio::test]
+async fn an_embedder_waits_for_the_runs_that_its_runs_started() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("workflows")).unwrap();
+    let write = |name: &str, value: Value| std::fs::write(place.path().join(name), value.to_string()).unwrap();
+    write(
+        "loop.json",
+        json!({ "type": "loop", "properties": { "mode": "react", "objective": "Start it.",
+            "tools": [{ "type": "workflow", "name": "later", "wait": false }] } }),
+    );
+    let step = json!({ "type": "loop", "properties": { "mode": "react", "objective": "x", "tools": [],
+        "result_key": "found" } });
+    write(
+        "workflows/later.json",
+        json!({ "name": "later", "description": "Later.", "definition": { "actions": [step] } }),
+    );
+    let call = json!({"thought": "t", "action": "later", "action_input": {}});
+    let found = json!({ "found": [answer(&json!("it"))] });
+    let script = serde_json::from_value(json!({ "replies": [call, answer(&json!("ok"))], "loops": found })).unwrap();
+    let looped = Engine::load(place.path().join("loop.json")).script(script).build().unwrap();
+    let run = looped.run(Value::Null).await.unwrap();
+    looped.engine().started_runs_ended().await;
+    let own = looped.engine().find(&format!("{}.1.0", run.run_id())).await.unwrap().unwrap();
+    assert_eq!((own.status, own.parent_run_id), (Status::Completed, None));
+}

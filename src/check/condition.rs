@@ -6,7 +6,6 @@ use super::{Cursor, Subject, Used};
 use crate::compile::steps::{JsonTypes, KnownValue, Steps};
 use crate::language::ToolDeclaration;
 use crate::language::approval::RequiresApproval;
-use crate::language::tool::TypedTool;
 use crate::program::reference::as_path;
 use crate::program::template::is_template;
 use crate::syntax::shape::Unknown;
@@ -138,21 +137,16 @@ pub(super) fn conditions<'a>(subject: &Subject<'a>) -> Vec<WrittenCondition<'a>>
 
 /// Whether a declaration requires approval of some calls.
 fn is_conditional(declaration: &ToolDeclaration) -> bool {
-    let required = match declaration {
-        ToolDeclaration::Typed(TypedTool::Action(tool)) => &tool.requires_approval,
-        ToolDeclaration::Typed(TypedTool::Loop(tool)) => &tool.requires_approval,
-        _ => return false,
-    };
-    matches!(required, RequiresApproval::When(_))
+    match declaration {
+        ToolDeclaration::Typed(tool) => matches!(tool.approval().0, RequiresApproval::When(_)),
+        ToolDeclaration::Legacy(_) => false,
+    }
 }
 
 /// The schema of the input of a declared tool.
 fn schema_of<'a>(subject: &Subject<'a>, declaration: &ToolDeclaration) -> Option<&'a Value> {
-    let name = match declaration {
-        ToolDeclaration::Typed(TypedTool::Action(tool)) => &tool.name,
-        ToolDeclaration::Typed(TypedTool::Loop(tool)) => &tool.name,
-        _ => return None,
-    };
+    let ToolDeclaration::Typed(tool) = declaration else { return None };
+    let name = tool.name()?;
     let compiled = subject.program().and_then(|program| program.tool(name)).map(|tool| tool.parameters.source());
     compiled.or_else(|| {
         let used = subject.actions().iter().find(|used| used.name() == name)?;

@@ -9,6 +9,7 @@ mod failure;
 mod host;
 mod input;
 mod interactive;
+mod launched;
 mod limits;
 mod log;
 mod memory;

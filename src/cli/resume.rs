@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::{self, Resume};
 use super::interactive;
+use super::launched;
 use super::limits::LimitArgs;
 use super::next::NextCommands;
 use super::on_pause::OnPauseArgs;
@@ -188,12 +189,13 @@ impl ResumedRun {
         if self.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
-        let finished = watched.drained(finished).await;
         let next = |run_id: &str| NextCommands {
             script: self.script.clone(),
             actions: self.actions.clone(),
             ..NextCommands::new(run_id, &place)
         };
+        launched::wait(&watched, &engine, next, finished.is_none()).await;
+        let finished = watched.drained(finished).await;
         match watched.finished(finished, next, &sources)? {
             Some(finished) => {
                 let exit = conclude(surface, self.output, &program, &finished.state, &next(&self.run));

@@ -18,7 +18,7 @@ use super::store::StorePlace;
 use super::surface::Surface;
 use super::telemetry::Telemetry;
 use super::what::{WhatArgs, misspelt};
-use super::{interactive, report, signals};
+use super::{interactive, launched, report, signals};
 use crate::diagnostic::Source;
 use crate::engine::notice::{Listener, Notice};
 use crate::journal::Journal;
@@ -168,12 +168,13 @@ impl RunToStart {
         if interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
-        let finished = watched.drained(finished).await;
         let make_next = |run_id: &str| NextCommands {
             script: script_file.clone(),
             actions: actions.clone(),
             ..NextCommands::new(run_id, &place)
         };
+        launched::wait(&watched, &engine, make_next, finished.is_none()).await;
+        let finished = watched.drained(finished).await;
         match watched.finished(finished, make_next, &sources)? {
             Some(finished) => {
                 let next = make_next(&finished.state.header.run_id);
@@ -243,6 +244,11 @@ impl Watched {
     /// The watch for the engine.
     pub fn watch(&self) -> Watch<'_> {
         Watch { listener: Some(self), stop: Some(self.stop.clone()) }
+    }
+
+    /// Prints a remark about the command itself.
+    pub fn remark(&self, text: &str) {
+        self.progress.remark(text);
     }
 
     /// Drives the run; `None` when it had to be dropped after two signals.

@@ -104,7 +104,7 @@ fn gather<'p>(program: &'p Program, tools: &mut BTreeSet<&'p str>) {
     for tool in program.all_tools() {
         let is_new = !matches!(tool.kind, ToolKind::Builtin(_)) && tools.insert(&tool.name);
         // A loop that several loops call is checked once.
-        if let (true, ToolKind::Loop(called)) = (is_new, &tool.kind) {
+        if let (true, ToolKind::Loop(called) | ToolKind::Launch(called)) = (is_new, &tool.kind) {
             gather(called, tools);
         }
     }

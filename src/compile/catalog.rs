@@ -27,9 +27,19 @@ impl Shelf {
         Self { beside, given: texts.extra_actions.iter().map(read).collect(), workflows: OnceLock::new() }
     }
 
-    /// The workflows beside the document.
-    pub(crate) fn workflows(&self, texts: &Texts) -> &[Arc<Document>] {
-        self.workflows.get_or_init(|| texts.workflows.iter().map(|source| texts.readings.document(source)).collect())
+    /// The workflows beside the document, and those of `--actions`.
+    pub(crate) fn workflows(&self, texts: &Texts) -> Vec<&Document> {
+        let beside = self
+            .workflows
+            .get_or_init(|| texts.workflows.iter().map(|source| texts.readings.document(source)).collect());
+        let given = self.given.iter().filter(|document| document.kind == Some(DocumentKind::Workflow));
+        let mut all: Vec<&Document> = beside.iter().map(|document| &**document).collect();
+        for document in given {
+            if !all.iter().any(|known| known.tree.source.name == document.tree.source.name) {
+                all.push(document);
+            }
+        }
+        all
     }
 
     /// The faults of the files of `--actions`: they are always reported.
@@ -37,9 +47,9 @@ impl Shelf {
         let mut faults = Vec::new();
         for document in &self.given {
             faults.extend(document.faults.iter().cloned());
-            // A loop is no fault: it may be called. If it was given for its actions, the missing ones are
+            // A loop or a workflow is no fault: it may be called. If it was given for its actions, the missing ones are
             // reported.
-            if document.kind != Some(DocumentKind::Loop) {
+            if !matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow)) {
                 faults.extend(no_actions(document));
             }
         }

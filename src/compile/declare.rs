@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::catalog::{Catalog, Registered, Shelf};
 use super::effort::{self, Effort};
 use super::layout::LoopLayout;
+use super::link::DeclaredCall;
 use super::{Texts, ToolSignature, names, tool};
 use crate::diagnostic::{Diagnostic, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
@@ -35,8 +36,8 @@ pub(super) struct Declare<'a> {
     pub properties: &'a ReactProperties,
     /// The tools so far.
     pub tools: Vec<Tool>,
-    /// The loops among them, which are still to be made: each with its index in `tools` and its pointer.
-    pub loops: Vec<(usize, LoopTool, String)>,
+    /// The loops and workflows among them, which are still to be made.
+    pub called: Vec<DeclaredCall>,
     /// The documents beside the main one whose actions are used.
     pub used: Vec<Source>,
     pub faults: Vec<Diagnostic>,
@@ -82,7 +83,7 @@ impl<'a> Declare<'a> {
             catalog: Arc::default(),
             properties,
             tools: Vec::new(),
-            loops: Vec::new(),
+            called: Vec::new(),
             used: Vec::new(),
             faults: Vec::new(),
             declared: BTreeMap::new(),
@@ -134,7 +135,7 @@ impl<'a> Declare<'a> {
             ToolDeclaration::Typed(TypedTool::Action(declaration)) => {
                 self.action(&declaration, pointer, &format!("{pointer}/name"));
             }
-            ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(&declaration, pointer),
+            ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(declaration, pointer),
             ToolDeclaration::Typed(TypedTool::Loop(declaration)) => self.looped(declaration, pointer),
             ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
         }
@@ -146,7 +147,8 @@ impl<'a> Declare<'a> {
         if let Some(fault) = self.name_fault(&declaration.name, &at) {
             self.faults.push(fault);
         } else if !self.is_twice(&declaration.name, &at) {
-            self.loops.push((self.tools.len(), declaration, pointer.to_owned()));
+            let (index, pointer) = (self.tools.len(), pointer.to_owned());
+            self.called.push(DeclaredCall { index, declaration, pointer, workflow: None });
         }
     }
 

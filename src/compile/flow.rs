@@ -1,5 +1,7 @@
 //! The steps of a sound document, lowered to a [`Flow`]. The walk through the steps has judged them before.
 
+mod inputs;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -61,13 +63,16 @@ pub(super) fn lower(
         DocumentKind::Workflow => {
             let WorkflowDocument { definition, .. } = WorkflowDocument::deserialize(&main.value).ok()?;
             properties.timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
-            properties.budget = definition.budget;
+            properties.budget.clone_from(&definition.budget);
             let output = definition.output.as_ref().and_then(|output| Field::compile(output).ok());
+            let steps = lowering.list("/definition/actions", &definition.actions)?;
+            let inputs = inputs::of(&main.value, &definition, &steps);
             Flow {
                 condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
-                steps: lowering.list("/definition/actions", &definition.actions)?,
+                steps,
                 output: output.map(FlowOutput::Field),
                 schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
+                inputs,
             }
         }
         DocumentKind::Loop => {
@@ -134,7 +139,7 @@ impl FlowLowering<'_, '_> {
             output_key: None,
             action: StepAction::Foreach(Box::new(self.foreach("/properties", foreach)?)),
         };
-        Some(Flow { condition: None, steps: vec![step], output: Some(output), schedule: None })
+        Some(Flow { condition: None, steps: vec![step], output: Some(output), schedule: None, inputs: Schema::any() })
     }
 
     fn list(&mut self, pointer: &str, steps: &[Step]) -> Option<Vec<FlowStep>> {

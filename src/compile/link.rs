@@ -1,5 +1,5 @@
-//! Loops that call loops: each is found by its name, compiled once and shared. Cycles and chains with too many
-//! levels are reported.
+//! Loops that call loops and workflows: each is found by its name, compiled once and shared. Cycles and chains with too
+//! many levels are reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,10 +50,41 @@ pub(super) struct Linker<'t> {
     pub called: Vec<(Texts, Compiled)>,
 }
 
-/// A loop that is being compiled.
+/// A tool that is a loop or a workflow, still to be made.
+pub(super) struct DeclaredCall {
+    /// Its index among the tools.
+    pub index: usize,
+    /// The declaration; that of a workflow by the workflow's name.
+    pub declaration: LoopTool,
+    /// Its JSON pointer.
+    pub pointer: String,
+    /// The workflow, when it is one.
+    pub workflow: Option<CalledWorkflow>,
+}
+
+/// A workflow that a tool names.
+pub(super) struct CalledWorkflow {
+    /// Its document.
+    pub source: Source,
+    /// The field of the declaration that names it.
+    pub field: &'static str,
+    /// Whether a call waits for its end.
+    pub wait: bool,
+}
+
+impl DeclaredCall {
+    /// The JSON pointer of what names the document.
+    fn at(&self) -> String {
+        let field = self.workflow.as_ref().map_or("name", |workflow| workflow.field);
+        format!("{}/{field}", self.pointer)
+    }
+}
+
+/// A document that is being compiled.
 struct OpenLoop {
     name: String,
     file: Arc<str>,
+    is_workflow: bool,
     /// Where it calls the next one.
     calls: (String, Place),
 }
@@ -87,31 +118,33 @@ impl<'t> Linker<'t> {
         !self.open.is_empty()
     }
 
-    /// Compiles the loops that a document declares. Returns them and the number of levels from here on; none
-    /// when one of them can't be compiled.
+    /// Compiles the loops and workflows that a document declares. Returns them and the number of levels from here on;
+    /// none when one of them can't be compiled.
     pub(super) fn make(
         &mut self,
         main: &Document,
-        loops: Vec<(usize, LoopTool, String)>,
+        declared: Vec<DeclaredCall>,
         faults: &mut Vec<Diagnostic>,
     ) -> (Option<Vec<Made>>, usize) {
         let (mut made, mut levels, mut whole) = (Vec::new(), 1, true);
-        for (at, declaration, pointer) in loops {
+        for call in declared {
             few_of_many(faults);
-            let Some(called) = self.call(main, &declaration, &pointer, faults) else {
+            let Some(called) = self.call(main, &call, faults) else {
                 whole = false;
                 continue;
             };
             levels = levels.max(called.levels.saturating_add(1));
-            match tool::looped(&declaration, Arc::clone(&called)) {
+            let waits = call.workflow.as_ref().is_none_or(|workflow| workflow.wait);
+            let DeclaredCall { index, declaration, pointer, .. } = &call;
+            match tool::looped(declaration, Arc::clone(&called), waits) {
                 Ok(mut tool) => {
                     let (required, settings) = (&declaration.requires_approval, declaration.approval.as_ref());
                     if let Err(found) = tool::approval::require(&mut tool.approval, required, settings) {
                         let at = format!("{pointer}/requires_approval");
                         faults.extend(found.into_iter().map(|fault| fault.placed(&main.tree, &at)));
                     }
-                    faults.extend(no_description(main, &declaration, &pointer, &called));
-                    made.push((at, tool, called));
+                    faults.extend(no_description(main, &call, &called));
+                    made.push((*index, tool, called));
                 }
                 Err(fault) => {
                     whole = false;
@@ -125,36 +158,18 @@ impl<'t> Linker<'t> {
         (whole.then_some(made), levels)
     }
 
-    /// The loop that a declaration names, compiled.
-    fn call(
-        &mut self,
-        main: &Document,
-        declaration: &LoopTool,
-        pointer: &str,
-        faults: &mut Vec<Diagnostic>,
-    ) -> Option<Arc<Program>> {
-        let name = declaration.name.as_str();
-        let at = format!("{pointer}/name");
-        let place = main.tree.place(&at);
-        let mut found = self.find(main, name);
-        let second = (found.len() > 1).then(|| found.remove(1));
-        let Some(found) = found.into_iter().next() else {
-            faults.push(self.unknown(main, name, &at));
-            faults.extend(self.texts.unread.iter().cloned());
-            return None;
+    /// The document that a declaration names, compiled.
+    fn call(&mut self, main: &Document, call: &DeclaredCall, faults: &mut Vec<Diagnostic>) -> Option<Arc<Program>> {
+        let (name, at) = (call.declaration.name.as_str(), call.at());
+        let found = match &call.workflow {
+            Some(workflow) => workflow.source.clone(),
+            None => self.a_loop(main, name, &at, faults)?,
         };
-        if let Some(second) = second {
-            let message = format!("there are two loops of the name `{name}`");
-            let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place);
-            let fault = fault.help("give one of the two another `name`");
-            let [one, other] = [&found, &second].map(|source| named_at(&self.texts.readings.document(source)));
-            faults.push(fault.related(&one, "one is here").related(&other, "the other is here"));
-            return None;
-        }
-        let file = Arc::clone(&found.name);
+        let (file, place) = (Arc::clone(&found.name), main.tree.place(&at));
         let here = OpenLoop {
-            name: name_of(main).unwrap_or_else(|| stem(&main.tree.source.name)),
+            name: called_name(main),
             file: Arc::clone(&main.tree.source.name),
+            is_workflow: main.kind == Some(DocumentKind::Workflow),
             calls: (at.clone(), place.clone()),
         };
         self.open.push(here);
@@ -174,6 +189,24 @@ impl<'t> Linker<'t> {
         };
         self.open.pop();
         called
+    }
+
+    /// The text of the loop that a declaration names, at the JSON pointer of the name.
+    fn a_loop(&mut self, main: &Document, name: &str, at: &str, faults: &mut Vec<Diagnostic>) -> Option<Source> {
+        let mut found = self.find(main, name);
+        let second = (found.len() > 1).then(|| found.remove(1));
+        let Some(found) = found.into_iter().next() else {
+            faults.push(self.unknown(main, name, at));
+            faults.extend(self.texts.unread.iter().cloned());
+            return None;
+        };
+        let Some(second) = second else { return Some(found) };
+        let message = format!("there are two loops of the name `{name}`");
+        let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, main.tree.place(at));
+        let fault = fault.help("give one of the two another `name`");
+        let [one, other] = [&found, &second].map(|source| named_at(&self.texts.readings.document(source)));
+        faults.push(fault.related(&one, "one is here").related(&other, "the other is here"));
+        None
     }
 
     /// Compiles a called loop, once. Beyond the maximum depth nothing is compiled: then returns the least
@@ -293,16 +326,16 @@ pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Sour
     }
 }
 
-/// The warning for a loop without a description: a model chooses a tool by its description.
-fn no_description(main: &Document, declaration: &LoopTool, pointer: &str, called: &Program) -> Option<Diagnostic> {
+/// The warning for a loop or a workflow without a description: a model chooses a tool by its description.
+fn no_description(main: &Document, call: &DeclaredCall, called: &Program) -> Option<Diagnostic> {
     let says = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
-    if says(&declaration.description) || says(&called.description) {
+    if says(&call.declaration.description) || says(&called.description) {
         return None;
     }
-    let at = format!("{pointer}/name");
-    let message = format!("the loop `{}` has no description", called.name);
+    let (at, what) = (call.at(), if call.workflow.is_some() { "workflow" } else { "loop" });
+    let message = format!("the {what} `{}` has no description", called.name);
     let fault = Diagnostic::warning(codes::NO_DESCRIPTION, message, at.as_str(), main.tree.place(&at));
-    Some(fault.help("give the loop a `description`, or this tool: the model chooses by it"))
+    Some(fault.help(format!("give the {what} a `description`, or this tool: the model chooses by it")))
 }
 
 /// Reports loops that call each other in a cycle, with the same text for each of them, so that it is reported
@@ -312,9 +345,14 @@ fn circle(open: &[OpenLoop]) -> Option<Diagnostic> {
     let mut round = open.iter().cycle().skip(first).take(open.len());
     let mut way: Vec<&str> = round.clone().map(|open| open.name.as_str()).collect();
     way.extend(way.first().copied());
+    let way = way.join(" -> ");
     let message = match open {
-        [_] => format!("the loop calls itself: {}", way.join(" -> ")),
-        _ => format!("the loops call each other in a circle: {}", way.join(" -> ")),
+        [only] if only.is_workflow => format!("a loop of the workflow calls the workflow again: {way}"),
+        [_] => format!("the loop calls itself: {way}"),
+        several if several.iter().any(|open| open.is_workflow) => {
+            format!("the loops and workflows call each other in a circle: {way}")
+        }
+        _ => format!("the loops call each other in a circle: {way}"),
     };
     let (at, place) = round.next()?.calls.clone();
     let mut fault = Diagnostic::error(codes::LOOP_CYCLE, message, at, place);
@@ -322,6 +360,12 @@ fn circle(open: &[OpenLoop]) -> Option<Diagnostic> {
         fault = fault.related(&open.calls.1, format!("`{}` calls the next one here", open.name));
     }
     Some(fault.help("take one of the calls out: a circle of loops would never end"))
+}
+
+/// The name of a document in a chain of calls.
+fn called_name(document: &Document) -> String {
+    let name = document.value.get("name").and_then(Value::as_str);
+    name.map_or_else(|| stem(&document.tree.source.name), str::to_owned)
 }
 
 /// The name of a loop: its `name`, else its file's.

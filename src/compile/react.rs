@@ -70,7 +70,7 @@ pub(super) fn react(
     let mut sources = vec![main.tree.source.clone()];
     sources.append(&mut declare.used);
     let mut tools = std::mem::take(&mut declare.tools);
-    let loops = std::mem::take(&mut declare.loops);
+    let called = std::mem::take(&mut declare.called);
     let shelf = around.shelf;
     let used: HashSet<Arc<str>> = sources.iter().map(|used| Arc::clone(&used.name)).collect();
     for document in shelf.beside.iter().chain(&shelf.given) {
@@ -82,7 +82,7 @@ pub(super) fn react(
     faults.append(&mut prompts.faults);
     few_of_many(faults);
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
-    let (made, levels) = calls.make(main, loops, faults);
+    let (made, levels) = calls.make(main, called, faults);
     // The shape reports why they can't be read, unless it found nothing.
     if sound {
         faults.append(&mut reading);

@@ -108,15 +108,15 @@ const ROUTER: &str = r#"{"objective":"~route\n\n{{input.document_text}}\n\n~from
  "config":{"model":"gpt-4","max_iterations":8,"on_stuck":{"iterations":3,"action":"escalate"}}}"#;
 
 #[test]
-fn what_is_known_and_not_built_is_said_once_each_and_nothing_else() {
+fn steps_are_compiled_and_workflows_that_are_not_there_are_reported_once_each() {
     let foreach = compiled(FOREACH, &["gmail_send"]);
     assert_eq!(codes_of(&foreach), [""; 0]);
     assert!(foreach.program.unwrap().flow.is_some());
     let router = compiled(ROUTER, &["document_classifier", "field_extractor"]);
     let unknown = codes::UNKNOWN_WORKFLOW;
-    assert_eq!(codes_of(&router), [codes::NOT_YET, unknown, codes::NOT_YET, unknown]);
-    assert_eq!(router.diagnostics[0].path, "/tools/2/type");
-    assert_eq!(router.diagnostics[3].path, "/tools/3/id");
+    assert_eq!(codes_of(&router), [unknown, unknown]);
+    assert_eq!(router.diagnostics[0].path, "/tools/2/name");
+    assert_eq!(router.diagnostics[1].path, "/tools/3/id");
     let workflow = compiled(
         r#"{"name":"w","definition":{"condition":{"greaterThan":["@input.order_total",10000]},"actions":[]}}"#,
         &[],

@@ -8,6 +8,7 @@ use super::subrun_id::{id, loop_at, loop_of};
 use super::world::Engine;
 use crate::engine::approval;
 use crate::engine::event::{CallId, Decided, Decision, Event, EventKind};
+use crate::engine::flow::question::{is_at, split_address};
 use crate::engine::flow::state::StepProgress;
 use crate::engine::outcome::{Pause, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, State};
@@ -31,10 +32,8 @@ fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) ->
             _ => None,
         });
         let (open, asks) = match decided {
-            Some(Decided { at: Some(at), .. }) => asking.find(|(open, _)| open.at == *at)?,
-            Some(Decided { hash: Some(hash), .. }) => {
-                asking.find(|(_, asks)| asks.calls.iter().any(|call| call.hash == *hash))?
-            }
+            Some(Decided { at: Some(at), .. }) => asking.find(|(open, _)| is_at(&open.at, split_address(at).0))?,
+            Some(Decided { hash: Some(hash), .. }) => asking.find(|(_, asks)| asks.has_hash(hash))?,
             _ => asking.next()?,
         };
         let program = loop_at(flow, &open.at)?;
@@ -57,7 +56,10 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
         let event = Event { at: state.now, kind: EventKind::Human(decided.clone()) };
         step(program, &mut state.clone(), event)?;
         let Some(below) = asking(program, &state, Some(&decided)) else { return Ok(()) };
-        (decided.pause, decided.at) = (Some(below.pause), None);
+        decided.pause = Some(below.pause);
+        if state.flow.is_some() {
+            decided.at = decided.at.as_deref().and_then(|at| split_address(at).1).map(str::to_owned);
+        }
         let of_below = engine.state(below.program, &below.run_id).await?;
         if is_taken(&of_below, &decided) {
             return Ok(());
@@ -106,5 +108,6 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
         state.call(id).is_some_and(undecided)
     };
     let is_over = |id| pause.kind != Termination::Human && !waits(id);
-    approval::is_approved_by(state, decided) || pause.asks.is_none() && decided.call.is_some_and(is_over)
+    let is_own = pause.asks.is_none() && state.flow.is_none();
+    approval::is_approved_by(state, decided) || is_own && decided.call.is_some_and(is_over)
 }

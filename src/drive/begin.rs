@@ -15,13 +15,13 @@ use super::status::status_record;
 use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
 use super::world::{Engine, Watch, World};
-use crate::engine::effect::Effects;
+use crate::engine::effect::{Effects, steps_of};
 use crate::engine::event::{Event, EventKind, ModelFacts, Moment, Started};
 use crate::engine::outcome::Status;
 use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::engine::step::step;
-use crate::journal::{Created, NewRun};
+use crate::journal::{Append, Created, NewRun};
 use crate::program::Program;
 
 /// The outcome of starting a run.
@@ -47,12 +47,32 @@ impl StartedRun {
         &self.lease.run_id
     }
 
-    /// Leaves the run for later: its status is running, and nobody drives it.
+    /// Leaves the run for later: its status is running, and nobody drives it. The next driver knows that none of its
+    /// steps was made.
     ///
     /// # Errors
     /// When the store fails; the run stays in the store.
     pub async fn leave(self) -> Result<(), Fault> {
-        self.lease.guard.give_back().await.map_err(Fault::Store)
+        let Self { effects, lease: RunLease { run_id, fence, events, mut guard }, .. } = self;
+        if !steps_of(&effects).is_empty() {
+            let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
+            let event = written(&Event { at, kind: EventKind::Left })?;
+            let append = Append {
+                run_id,
+                fence,
+                seq: events,
+                event,
+                texts: Vec::new(),
+                status_record: None,
+                remember: Vec::new(),
+                reopens: false,
+                answer_token: None,
+                release: true,
+            };
+            guard.journal().append(append).await.map_err(Fault::Store)?;
+            guard.released();
+        }
+        guard.give_back().await.map_err(Fault::Store)
     }
 
     /// The driver of the run, and its first effects. Not async, so that no future holds the moved values.
@@ -164,7 +184,7 @@ impl Engine {
         started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
         let identity = identity(&mut started, start, *origin)?;
         let org = match origin {
-            // A sub-run belongs to the organisation of its caller.
+            // A run that another run starts belongs to the organisation of that one.
             Some(origin) => self.find(&origin.caller.run_id).await?.and_then(|run| run.org),
             None => start.org.clone(),
         };
@@ -185,7 +205,7 @@ impl Engine {
             org,
             token: start.token.clone(),
             callback_url: start.callback_url.clone(),
-            parent_run_id: origin.map(|origin| origin.caller.run_id.clone()),
+            parent_run_id: origin.filter(|origin| !origin.is_own).map(|origin| origin.caller.run_id.clone()),
             identity,
             at_ms,
             event: text,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::launcher::{Launcher, SpawnedRuns};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
 use super::secret::Vault;
 use super::subrun_budget::SubrunBudgets;
@@ -26,6 +27,7 @@ pub struct EngineBuilder {
     tools: BTreeMap<String, Arc<dyn DynTool>>,
     models: BTreeMap<String, Arc<dyn DynModel>>,
     api_key: Option<SecretString>,
+    launcher: Option<Arc<dyn Launcher>>,
 }
 
 impl EngineBuilder {
@@ -39,6 +41,7 @@ impl EngineBuilder {
             tools: BTreeMap::new(),
             models: BTreeMap::new(),
             api_key: None,
+            launcher: None,
         }
     }
 
@@ -80,6 +83,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Who drives the runs that a run starts without waiting for them. Default: a task for each, in this process.
+    #[must_use]
+    pub(crate) fn launcher(mut self, launcher: Arc<dyn Launcher>) -> Self {
+        self.launcher = Some(launcher);
+        self
+    }
+
     /// The registered tools, as the compiler knows them.
     pub fn signatures(&self) -> Vec<ToolSignature> {
         self.tools.values().map(|tool| tool.signature()).collect()
@@ -106,6 +116,8 @@ impl EngineBuilder {
             toolbox = toolbox.with_script(script);
         }
         let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        let spawned = Arc::new(SpawnedRuns::default());
+        let launcher = self.launcher.unwrap_or_else(|| Arc::<SpawnedRuns>::clone(&spawned));
         Engine {
             world: Arc::new(World {
                 journal,
@@ -114,6 +126,8 @@ impl EngineBuilder {
                 vault,
                 texts: SharedTexts::default(),
                 subrun_budgets: SubrunBudgets::default(),
+                launcher,
+                spawned,
             }),
         }
     }

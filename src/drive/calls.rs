@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
+use super::launch;
 use super::retry;
 use super::run::{Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
@@ -78,23 +79,26 @@ impl<'a> Driver<'a> {
             left: bound,
         });
         let called = |name: &str| match self.program.tool(name) {
-            Some(tool) if !self.world.toolbox.is_scripted(tool) => Some((tool, tool.called_loop()?)),
+            Some(tool) if !self.world.toolbox.is_scripted(tool) => {
+                Some((tool, tool.called_loop().or(tool.launched())?))
+            }
             _ => None,
         };
         let mut performed: Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> = Vec::with_capacity(calls.len());
         for call in calls.iter().filter_map(|id| self.state.call(*id)) {
             performed.push(match called(&call.tool) {
                 Some((tool, called)) => {
-                    let left = self.time_left();
-                    let calling = SubrunRequest::new(
-                        &self.state,
-                        call,
-                        called,
-                        left.min(Duration::from_millis(tool.timeout_ms)),
-                        bound,
-                    );
+                    let time = Duration::from_millis(tool.timeout_ms);
                     let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
-                    subrun::call(Arc::clone(self.world), calling, self.watch.stop.clone(), budget)
+                    let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
+                    if tool.launched().is_some() {
+                        let request = SubrunRequest::of_own(&self.state, call, called, time);
+                        launch::call(world, request, stop, budget)
+                    } else {
+                        let time = time.min(self.time_left());
+                        let request = SubrunRequest::new(&self.state, call, called, time, bound);
+                        subrun::call(world, request, stop, budget)
+                    }
                 }
                 None => {
                     let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());

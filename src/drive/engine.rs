@@ -22,7 +22,7 @@ use super::stop::Stop;
 use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
 use crate::engine::dialect;
-use crate::engine::due::due_at_ms;
+use crate::engine::due::due_times;
 use crate::engine::event::{Decided, Event, EventKind, Moment};
 use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
@@ -170,9 +170,8 @@ impl Engine {
             (Phase::Ended(_), None) => return Ok(None),
             (_, _) if resume.retried.is_some() => None,
             // Nobody decided in time; the approvals of a sub-run expire there.
-            (Phase::Paused { pause, .. }, None) if is_due(state) => {
-                Some(if pause.asks.is_some() { EventKind::Resumed } else { EventKind::ApprovalExpired })
-            }
+            (Phase::Paused { .. }, None) if is_due(due_times(state).own) => Some(EventKind::ApprovalExpired),
+            (Phase::Paused { .. }, None) if is_due(due_times(state).below) => Some(EventKind::Resumed),
             // No human has to decide anything: the model is asked again.
             (Phase::Paused { pause, .. }, None) if pause.kind == Termination::ModelError => Some(EventKind::Resumed),
             (Phase::Paused { .. }, None) if adopted.is_none() && !stale && resume.raised.is_none() => return Ok(None),
@@ -293,9 +292,9 @@ impl Engine {
     }
 }
 
-/// Whether an approval that the run waits for has expired.
-fn is_due(state: &State) -> bool {
-    due_at_ms(state).is_some_and(|at_ms| at_ms <= clock::wall_ms())
+/// Whether an approval that expires at a moment has expired.
+fn is_due(at_ms: Option<i64>) -> bool {
+    at_ms.is_some_and(|at_ms| at_ms <= clock::wall_ms())
 }
 
 enum Resumption {

@@ -90,6 +90,11 @@ impl LeaseGuard {
         self.fence = None;
     }
 
+    /// The store.
+    pub(super) fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
+    }
+
     /// Releases the lease, and waits for the store.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ pub mod fault;
 pub mod finished;
 pub mod fold;
 pub mod future;
+mod launch;
+pub(crate) mod launcher;
 pub mod lease_guard;
 pub mod list;
 pub mod model;

@@ -76,7 +76,7 @@ impl Engine {
             }
             match &tool.kind {
                 ToolKind::Llm(llm) => needs.models.extend(llm.action.model.clone()),
-                ToolKind::Loop(called) => self.gather(called, model, needs),
+                ToolKind::Loop(called) | ToolKind::Launch(called) => self.gather(called, model, needs),
                 _ => {}
             }
         }

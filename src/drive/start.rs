@@ -84,6 +84,7 @@ impl Start {
             callback_rights: self.callback_rights.filter(|_| self.callback_url.is_some()),
             timeout_ms: self.timeout_ms,
             caller: None,
+            started_by: None,
             bound: Allowance::default(),
             order: program.properties.order,
             edition: EDITION,

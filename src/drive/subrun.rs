@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::asking::{is_taken, needs_sight};
 use super::begin::Begin;
 use super::clock;
@@ -18,12 +20,12 @@ use super::subrun_id::{id, loop_at, loop_of};
 use super::world::{Engine, Resume, Watch, World};
 use crate::drive::future::BoxFuture;
 use crate::engine::event::{
-    Allowance, CallId, Decided, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault, ToolPaused,
-    ToolResult, ToolReturned,
+    Allowance, CallId, Decided, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, SubrunStep, ToolFault,
+    ToolPaused, ToolResult, ToolReturned,
 };
-use crate::engine::flow::react_output;
 use crate::engine::flow::state::{OpenStep, StepProgress};
-use crate::engine::outcome::{Answer, Ending, Pause, Status};
+use crate::engine::flow::{react_output, waiting_steps};
+use crate::engine::outcome::{Answer, Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, RunHeader, State};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::journal::{RunSummary, StoreFault};
@@ -44,10 +46,10 @@ pub(super) enum PerformedCall {
 
 /// A call of a loop.
 pub(super) struct SubrunRequest {
-    program: Arc<Program>,
-    call: CallId,
-    start: Start,
-    origin: SubrunOrigin,
+    pub program: Arc<Program>,
+    pub call: CallId,
+    pub start: Start,
+    pub origin: SubrunOrigin,
     /// What a human decided about the pause of the sub-run.
     decided: Option<Decided>,
 }
@@ -57,12 +59,18 @@ pub(super) struct SubrunRequest {
 pub(super) struct SubrunOrigin {
     pub caller: ParentCall,
     pub bound: Allowance,
+    /// Whether the run is one of its own: its caller does not wait for it, and it outlives the caller.
+    pub is_own: bool,
 }
 
 impl SubrunOrigin {
     /// Marks the first event of a sub-run with the call that starts it. Returns what two such starts must have
     /// in common to be the same: this call alone, because input and document are those of the call.
     pub fn mark(&self, started: &mut Started) -> Result<String, Fault> {
+        if self.is_own {
+            started.started_by = Some(self.caller.clone());
+            return Ok(format!("started by {}", self.caller.run_id));
+        }
         if self.bound.cost_usd.is_some() && started.model.price.is_none() {
             return Err(unpriced(&started.model.name, &started.loop_name));
         }
@@ -99,7 +107,8 @@ impl SubrunRequest {
             StepProgress::Waits(waits) => waits.decided.clone(),
             _ => None,
         };
-        Self { program: Arc::clone(called), call, start, origin: SubrunOrigin { caller, bound }, decided }
+        let origin = SubrunOrigin { caller, bound, is_own: false };
+        Self { program: Arc::clone(called), call, start, origin, decided }
     }
 
     /// What the runs that a run starts have in common.
@@ -126,7 +135,14 @@ impl SubrunRequest {
             CallProgress::Waits(waits) => waits.decided.clone(),
             _ => None,
         };
-        Self { program: Arc::clone(called), call: call.id, start, origin: SubrunOrigin { caller, bound }, decided }
+        let origin = SubrunOrigin { caller, bound, is_own: false };
+        Self { program: Arc::clone(called), call: call.id, start, origin, decided }
+    }
+
+    /// A call that starts a run of its own, with so much time.
+    pub fn of_own(state: &State, call: &Call, launched: &Arc<Program>, time: Duration) -> Self {
+        let request = Self::new(state, call, launched, time, Allowance::default());
+        Self { origin: SubrunOrigin { is_own: true, ..request.origin }, ..request }
     }
 }
 
@@ -160,7 +176,8 @@ pub(super) fn call<'a>(
             // Another driver still has the sub-run, or the store fails: the call stays under way.
             Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => {
-                let returned = failed(format!("the loop `{}` could not be run", program.name), reason(&run_id, &fault));
+                let class = format!("the {} `{}` could not be run", program.word(), program.name);
+                let returned = failed(class, reason(&run_id, &fault));
                 return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
             }
         };
@@ -201,7 +218,7 @@ pub(super) fn call<'a>(
     })
 }
 
-fn reason(run_id: &str, fault: &Fault) -> String {
+pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
     let faults = match fault {
         Fault::Diagnostics(faults) => faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; "),
         other => other.to_string(),
@@ -214,17 +231,23 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
     if let Some(Answer { answer, confidence, summary }) = &ending.answer {
         return ToolResult::Ok(match &program.step {
             Some(_) => react_output(answer, confidence, summary.as_deref()),
+            // No step ran: there is no answer.
+            None if ending.termination == Termination::ConditionNotMet => json!({ "status": ending.termination }),
             None => answer.clone(),
         });
     }
     let why = serde_json::to_value(ending.termination).unwrap_or_default();
-    let class = format!("the loop `{}` ended: {}", program.name, why.as_str().unwrap_or_default());
+    let why = why.as_str().unwrap_or_default();
+    let class = format!("the {} `{}` ended: {why}", program.word(), program.name);
     let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
     ToolResult::Failed(ToolFault::new(class, format!("run {run_id}: {message}")))
 }
 
 /// The question of a sub-run, passed up unchanged.
 fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
+    let steps = waiting_steps(state).into_iter().take(SubrunQuestion::MOST_STEPS);
+    let steps: Vec<SubrunStep> = steps.map(|question| question.passed_up(run_id)).collect();
+    let calls = if steps.is_empty() { waiting_calls(state) } else { Vec::new() };
     SubrunQuestion {
         run_id: pause.asks.as_ref().map_or(run_id, |asks| asks.run_id.as_str()).to_owned(),
         pause: pause.number,
@@ -232,8 +255,9 @@ fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
         question: pause.question.clone(),
         context: pause.context.clone(),
         options: pause.options.clone(),
-        calls: waiting_calls(state).into_iter().map(SubrunCall::from).collect(),
+        calls: calls.into_iter().map(SubrunCall::from).collect(),
         stuck: pause.stuck.clone(),
+        steps,
     }
 }
 
@@ -279,7 +303,7 @@ impl Engine {
             let budget = program.properties.budget.as_ref();
             let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
             let tools = program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
-            let called = tools.filter_map(|tool| tool.called_loop());
+            let called = tools.filter_map(|tool| tool.called_loop().or(tool.launched()));
             for called in called.chain(program.flow.iter().flat_map(Flow::loops)) {
                 let file = called.sources.first().map(|source| Arc::clone(&source.name));
                 if !seen.insert((file, priced)) {

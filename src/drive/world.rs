@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
 use super::secret::Vault;
 use super::stop::Stop;
@@ -26,6 +27,9 @@ pub(super) struct World {
     pub vault: Arc<Vault>,
     pub texts: SharedTexts,
     pub subrun_budgets: SubrunBudgets,
+    pub launcher: Arc<dyn Launcher>,
+    /// The runs that the default launcher drives.
+    pub spawned: Arc<SpawnedRuns>,
 }
 
 /// The listener of a run, and its stop.

@@ -4,23 +4,39 @@ use super::flow;
 use super::outcome::Termination;
 use super::state::{CallProgress, Phase, State};
 
-/// When the earliest approval expires that a run waits for, in milliseconds since 1970.
+/// When what a run waits for expires, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DueTimes {
+    /// The earliest of its own approvals and forms.
+    pub own: Option<i64>,
+    /// The earliest of those of its sub-runs.
+    pub below: Option<i64>,
+}
+
+/// When the earliest approval or form expires that a run waits for, in milliseconds since 1970.
 pub fn due_at_ms(state: &State) -> Option<i64> {
-    let Phase::Paused { pause, turn } = &state.phase else { return None };
+    let DueTimes { own, below } = due_times(state);
+    own.into_iter().chain(below).min()
+}
+
+/// The same, by the run in which they expire.
+pub fn due_times(state: &State) -> DueTimes {
+    let Phase::Paused { pause, turn } = &state.phase else { return DueTimes::default() };
     if let Some(of_flow) = &state.flow {
         return flow::due_at_ms(of_flow);
     }
-    if pause.kind != Termination::Approval {
-        return None;
-    }
     if let Some(asks) = &pause.asks {
-        return asks.calls.iter().filter_map(|call| call.approval.as_ref()?.expires_at_ms).min();
+        return DueTimes { own: None, below: asks.due_at_ms() };
+    }
+    if pause.kind != Termination::Approval {
+        return DueTimes::default();
     }
     let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.id));
-    calls
+    let own = calls
         .filter_map(|call| match &call.progress {
             CallProgress::AwaitsApproval(awaited) => awaited.expires_at_ms,
             _ => None,
         })
-        .min()
+        .min();
+    DueTimes { own, below: None }
 }

@@ -23,7 +23,9 @@ pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use step::{StepPaused, StepRetried, StepReturned};
-pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolRetried, ToolReturned};
+pub use tool::{
+    CallId, SubrunCall, SubrunQuestion, SubrunStep, ToolFault, ToolPaused, ToolResult, ToolRetried, ToolReturned,
+};
 
 /// An event with its time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -71,6 +73,8 @@ pub enum EventKind {
     StepRetried(Box<StepRetried>),
     /// The run of a step of a workflow waits for a human.
     StepPaused(Box<StepPaused>),
+    /// Nobody drove the run since it started: what its start requested was not done, and waits for the first driver.
+    Left,
     /// The driver was asked to stop: no further step of the workflow begins.
     Stopping,
     /// The active time of the run is spent.
@@ -127,6 +131,9 @@ pub struct Started {
     /// The run and the call that started it, when it is a sub-run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<ParentCall>,
+    /// The run and the call that started it, when it is a run of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<ParentCall>,
     /// What that run had left to spend: a second bound besides the `budget` of the document.
     #[serde(default, skip_serializing_if = "Allowance::is_none")]
     pub bound: Allowance,

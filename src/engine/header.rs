@@ -38,6 +38,8 @@ pub struct RunHeader {
     pub previous_run_id: Option<Box<str>>,
     /// The earlier run whose input it has, when it is a rerun.
     pub rerun_of: Option<Box<str>>,
+    /// The run that started it without waiting for it.
+    pub started_by: Option<Box<str>>,
     /// What the receiver of its callbacks may decide about; none when it may not decide.
     pub callback_rights: Option<DecisionRights>,
 }

@@ -194,6 +194,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
 /// Makes a turn from a readable reply: validates each call, runs the built-in tools at once, and requests the
 /// others.
 fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>, effects: &mut Effects) -> Next {
+    let calls: Vec<Wanted> = calls.into_iter().map(|wanted| validate::meant(program, wanted)).collect();
     let policy = TurnPolicy::of(program, &calls);
     let mut ending = None;
     new.calls.reserve_exact(calls.len());

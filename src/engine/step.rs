@@ -104,6 +104,8 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
             Next::Wait(phase)
         }
+        // A loop requests nothing at its start that may not be requested twice.
+        (phase, EventKind::Left) => Next::Wait(phase),
         (phase, EventKind::Cancelled(cancelled)) => cancel(state, phase, cancelled),
         (phase, EventKind::Resumed) => resume(program, state, phase, effects),
         (phase, EventKind::LimitsRaised(raised)) => continuation::raise(program, state, phase, raised),

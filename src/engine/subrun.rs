@@ -7,6 +7,7 @@ use super::budget;
 use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
 use super::effect::{Effect, Effects, Refused};
 use super::event::{CallId, Decided, Decision, DecisionRights, SubrunCall, SubrunQuestion, Tokens, ToolPaused};
+use super::flow::question::{StepQuestion, meant as meant_steps};
 use super::next::Next;
 use super::outcome::{Pause, Termination};
 use super::state::{Call, CallProgress, Phase, SettledCost, State, Turn, Waits};
@@ -55,6 +56,9 @@ pub(super) fn pause(state: &mut State, turn: &Turn) -> Option<Pause> {
 /// # Errors
 /// Why it is not, and which kinds are.
 pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
+    if !asks.steps.is_empty() {
+        return fits_steps(asks, decided, now_ms);
+    }
     if let Some(id) = decided.call
         && !asks.calls.iter().any(|asked| asked.call == id)
     {
@@ -80,9 +84,28 @@ pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Res
         .try_for_each(|asked| may_take(asked.approval.as_ref().unwrap_or(&plain), &asked.action, decided, now_ms))
 }
 
+/// The same for the steps of a workflow. Only it can check what is asked in the runs of its steps.
+fn fits_steps(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
+    let waiting: Vec<StepQuestion> = asks.steps.iter().map(StepQuestion::from).collect();
+    for question in meant_steps(&waiting, decided)? {
+        decision::is_of_kind(question.kind, &decided.decision)?;
+        if decided.rights == DecisionRights::Escalated && question.kind != Termination::Approval {
+            return Err(Refused::new(NOT_ESCALATED));
+        }
+        if let Some(awaited) = &question.approval {
+            may_take(awaited, &question.action, decided, now_ms)?;
+        }
+    }
+    Ok(())
+}
+
 /// The one call of the sub-run that the decision names, by its id or by its hash.
 pub(super) fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> {
     let Some(hash) = &decided.hash else { return decided.call };
+    if !asks.steps.is_empty() {
+        // The workflow finds its step by the address or the hash, and the run of the step its call.
+        return decided.call;
+    }
     let named = |asked: &&SubrunCall| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
     asks.calls.iter().find(named).map(|asked| asked.call)
 }

@@ -50,6 +50,7 @@ pub(super) fn started() -> EventKind {
         memory: std::collections::BTreeMap::new(),
         previous: None,
         rerun_of: None,
+        started_by: None,
         callback_rights: None,
         timeout_ms: None,
         caller: None,

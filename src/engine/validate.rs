@@ -1,9 +1,13 @@
 //! Whether a call may be made: the tool is declared, the input matches its schema, the limit is not reached.
 
+use serde_json::{Map, Value};
+
 use super::dialect::{self, Wanted};
 use super::state::State;
 use crate::diagnostic::nearest;
 use crate::language::react::RequiredTools;
+use crate::program::builtin::RUN_WORKFLOW;
+use crate::program::flow::Flow;
 use crate::program::schema::SchemaFault;
 use crate::program::{Builtin, Program, Tool, ToolKind};
 
@@ -17,7 +21,11 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
         return Err(why.clone());
     }
     if matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)) {
-        return Err("no workflow is declared for this loop; call only the tools that are listed".to_owned());
+        let names: Vec<&str> = workflows(program).map(|tool| tool.name.as_str()).collect();
+        return Err(match names.as_slice() {
+            [] => "no workflow is declared for this loop; call only the tools that are listed".to_owned(),
+            names => format!("no such workflow is declared for this loop; call one by its name: {}", names.join(", ")),
+        });
     }
     if matches!(tool.kind, ToolKind::Builtin(Builtin::Complete))
         && let Some(missing) = missing_before_answer(program, state)
@@ -38,6 +46,25 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
         return Err(format!("{} may be called {max} times in a run, and was", tool.name));
     }
     Ok(tool)
+}
+
+/// The call that is meant: Hyphen's old way to call a workflow becomes a call of the tool that the workflow is.
+pub(super) fn meant(program: &Program, mut wanted: Wanted) -> Wanted {
+    if wanted.name != RUN_WORKFLOW || wanted.unread.is_some() {
+        return wanted;
+    }
+    let name = wanted.input.get("workflow_name").and_then(Value::as_str).unwrap_or_default();
+    let Some(tool) = workflows(program).find(|tool| tool.name == name) else { return wanted };
+    let input = wanted.input.get_mut("input").map(Value::take);
+    Wanted { name: tool.name.clone(), input: input.unwrap_or_else(|| Value::Object(Map::new())), unread: None }
+}
+
+/// The tools that are workflows.
+fn workflows(program: &Program) -> impl Iterator<Item = &Tool> {
+    program.tools.iter().filter(|tool| {
+        let called = tool.called_loop().or(tool.launched());
+        called.is_some_and(|called| called.flow.as_ref().is_some_and(Flow::is_workflow))
+    })
 }
 
 /// What must be called before an answer is accepted, as the model reads it; none when all of it was called.

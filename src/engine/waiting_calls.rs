@@ -10,8 +10,9 @@ use super::state::{CallProgress, Phase, State};
 /// model's own question is not one of them: [`Question`] holds it.
 pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
-    if let Some(of_flow) = &state.flow {
-        return flow::calls(of_flow, &state.header);
+    let steps = flow::waiting_steps(state);
+    if state.flow.is_some() || !steps.is_empty() {
+        return flow::calls(&steps);
     }
     if !matches!(pause.kind, Termination::Approval | Termination::Uncertain) {
         return Vec::new();

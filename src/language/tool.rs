@@ -108,3 +108,33 @@ tool_declaration! {
         tools: Option<Vec<String>>,
     }
 }
+
+impl WorkflowTool {
+    /// The same as the declaration of a loop of this name: what both have in common.
+    pub fn of(self, name: String) -> LoopTool {
+        let Self { description, requires_approval, approval, max_calls, timeout_ms, polling, remember, .. } = self;
+        LoopTool { name, description, requires_approval, approval, max_calls, timeout_ms, polling, remember }
+    }
+}
+
+impl TypedTool {
+    /// The name that it is declared by; none for a workflow that is declared by its id, and for the tools of a server.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Action(tool) => Some(&tool.name),
+            Self::Workflow(tool) => tool.name.as_deref(),
+            Self::Loop(tool) => Some(&tool.name),
+            Self::Mcp(_) => None,
+        }
+    }
+
+    /// Whether a human must approve its calls, and how.
+    pub fn approval(&self) -> (&RequiresApproval, Option<ApprovalSettings>) {
+        match self {
+            Self::Action(tool) => (&tool.requires_approval, tool.approval),
+            Self::Workflow(tool) => (&tool.requires_approval, tool.approval),
+            Self::Loop(tool) => (&tool.requires_approval, tool.approval),
+            Self::Mcp(tool) => (&tool.requires_approval, tool.approval),
+        }
+    }
+}

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::condition::CompiledCondition;
 use super::reference::Field;
+use super::schema::Schema;
 use super::template::Template;
 use super::timetable::Timetable;
 use super::{Program, Tool};
@@ -29,6 +30,8 @@ pub struct Flow {
     pub output: Option<FlowOutput>,
     /// When a server starts runs of it by itself.
     pub schedule: Option<FlowSchedule>,
+    /// What its steps take of the input: the schema of a call, when the document has none.
+    pub inputs: Schema,
 }
 
 /// When a server starts runs of a workflow, and with which input.
@@ -185,9 +188,21 @@ impl Flow {
         }
     }
 
+    /// Whether it is a workflow, and no loop of mode `foreach`: that answers with a key of its own.
+    pub fn is_workflow(&self) -> bool {
+        !matches!(self.output, Some(FlowOutput::Key(_)))
+    }
+
+    /// Whether a step of it asks a human.
+    pub fn asks_humans(&self) -> bool {
+        let mut asks = false;
+        self.each(&mut |step| asks |= matches!(step.action, StepAction::Approval(_) | StepAction::Form(_)));
+        asks
+    }
+
     /// All steps, those in loops and those that take another one's place too.
     pub fn each<'f>(&'f self, visit: &mut dyn FnMut(&'f FlowStep)) {
-        each(&self.steps, visit);
+        each_step(&self.steps, visit);
     }
 
     /// The loops that are steps.
@@ -235,13 +250,14 @@ fn in_place<'f>(step: &'f FlowStep, name: &str) -> Option<&'f FlowStep> {
     if step.name == name { Some(step) } else { in_place(step.otherwise.as_deref()?, name) }
 }
 
-fn each<'f>(steps: &'f [FlowStep], visit: &mut dyn FnMut(&'f FlowStep)) {
+/// Visits steps, those in loops and those that take another one's place too.
+pub(crate) fn each_step<'f>(steps: &'f [FlowStep], visit: &mut dyn FnMut(&'f FlowStep)) {
     for step in steps {
         let mut next = Some(step);
         while let Some(step) = next {
             visit(step);
             if let StepAction::Foreach(foreach) = &step.action {
-                each(&foreach.steps, visit);
+                each_step(&foreach.steps, visit);
             }
             next = step.otherwise.as_deref();
         }

@@ -106,10 +106,29 @@ impl Program {
         self.tools.iter().chain(self.flow.iter().flat_map(Flow::tools)).collect()
     }
 
-    /// The loops that its runs start: those that are tools, and those that are steps.
+    /// The loops and workflows that its runs start: those that are tools, and those that are steps.
     pub fn called_loops(&self) -> Vec<&Arc<Self>> {
-        let tools = self.tools.iter().filter_map(Tool::called_loop);
+        let tools = self.tools.iter().filter_map(|tool| tool.called_loop().or(tool.launched()));
         tools.chain(self.flow.iter().flat_map(Flow::loops)).collect()
+    }
+
+    /// What it is in a word: `loop` or `workflow`.
+    pub fn word(&self) -> &'static str {
+        if self.flow.as_ref().is_some_and(Flow::is_workflow) { "workflow" } else { "loop" }
+    }
+
+    /// Whether its runs only read: no step asks a human, and each tool only reads.
+    pub fn only_reads(&self) -> bool {
+        let of_flow = |flow: &Flow| !flow.asks_humans() && flow.loops().into_iter().all(|called| called.only_reads());
+        self.all_tools().into_iter().all(|tool| tool.read_only) && self.flow.as_ref().is_none_or(of_flow)
+    }
+
+    /// Whether its runs ask models. A loop does; a workflow may have no step that does.
+    pub fn spends(&self) -> bool {
+        let Some(flow) = &self.flow else { return true };
+        let mut spends = false;
+        flow.each(&mut |step| spends |= step.spends());
+        spends
     }
 
     /// The run's input as its tools and texts name it: that of the workflow, when the loop is a step of one.
@@ -173,9 +192,12 @@ pub struct Tool {
 impl Tool {
     /// Whether a call asks models: its cost counts for the run's budget.
     pub fn spends(&self) -> bool {
-        match self.kind {
-            ToolKind::Llm(_) | ToolKind::Loop(_) => true,
-            ToolKind::Builtin(_)
+        match &self.kind {
+            ToolKind::Llm(_) => true,
+            ToolKind::Loop(called) => called.spends(),
+            // A run of its own has a budget of its own.
+            ToolKind::Launch(_)
+            | ToolKind::Builtin(_)
             | ToolKind::Http(_)
             | ToolKind::Db(_)
             | ToolKind::Command(_)
@@ -189,6 +211,14 @@ impl Tool {
     pub fn called_loop(&self) -> Option<&Arc<Program>> {
         match &self.kind {
             ToolKind::Loop(called) => Some(called),
+            _ => None,
+        }
+    }
+
+    /// The workflow of which a call starts a run of its own; none for the other kinds.
+    pub fn launched(&self) -> Option<&Arc<Program>> {
+        match &self.kind {
+            ToolKind::Launch(launched) => Some(launched),
             _ => None,
         }
     }
@@ -210,6 +240,7 @@ impl Tool {
             | ToolKind::Matcher(_)
             | ToolKind::Table(_)
             | ToolKind::Embedded
+            | ToolKind::Launch(_)
             | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
@@ -237,7 +268,11 @@ impl Tool {
         let of = |template: &Template| template.variables().to_vec();
         let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
         match &self.kind {
-            ToolKind::Builtin(_) | ToolKind::Table(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Builtin(_)
+            | ToolKind::Table(_)
+            | ToolKind::Embedded
+            | ToolKind::Launch(_)
+            | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
                 all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| in_field(field)));
@@ -282,8 +317,10 @@ pub enum ToolKind {
     Table(TableTool),
     /// A function of the embedder, registered by name.
     Embedded,
-    /// Another loop: a call is a sub-run.
+    /// Another loop, or a workflow: a call is a sub-run.
     Loop(Arc<Program>),
+    /// A workflow of which a call starts a run of its own, without waiting for it.
+    Launch(Arc<Program>),
 }
 
 /// An `http` action, compiled.

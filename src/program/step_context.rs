@@ -51,6 +51,11 @@ impl StepContext {
         }
     }
 
+    /// The members of the run's input that it uses; none when it uses all of it.
+    pub fn inputs(&self) -> Option<&[String]> {
+        (!self.all_inputs).then_some(&self.inputs)
+    }
+
     /// The input of the step's run: the values of the names that have one.
     pub fn input(&self, scope: &Scope<'_>) -> Value {
         let value = |path: &[String]| scope.lookup(path).ok().map(std::borrow::Cow::into_owned);

@@ -52,13 +52,12 @@ impl Neighbours {
         texts.extra_actions = self.given.clone();
         let others = self.actions.iter().filter(|(path, _)| real != Some(path));
         texts.actions = others.map(|(_, source)| source.clone()).collect();
-        // If the document is among the loops that can be called, it keeps the name that it has there.
-        texts.loops = self
-            .loops
-            .iter()
-            .map(|(path, source)| if real == Some(path) { texts.main.clone() } else { source.clone() })
-            .collect();
-        texts.workflows = self.workflows.iter().map(|(_, source)| source.clone()).collect();
+        // If the document is among those that can be called, it keeps the name that it has there.
+        let named = |(path, source): &(PathBuf, Source)| {
+            if real == Some(path) { texts.main.clone() } else { source.clone() }
+        };
+        let (loops, workflows) = (&self.loops, &self.workflows);
+        (texts.loops, texts.workflows) = (loops.iter().map(named).collect(), workflows.iter().map(named).collect());
         texts.readings = self.readings.clone();
         texts.unread = self.unread.clone();
         texts.outside = Arc::clone(&self.outside);
@@ -107,8 +106,8 @@ impl Library {
         let mut faults = Vec::new();
         let mut known = BTreeSet::new();
         let project = ProjectFile::find(folder);
-        // Loops in a `loops` folder belong to the folder above it.
-        let own = if is_loops(folder) { above(folder) } else { folder.to_owned() };
+        // Documents in a folder `loops` or `workflows` belong to the folder above it.
+        let own = if is_of_calls(folder) { above(folder) } else { folder.to_owned() };
         let root = project.as_ref().map_or(own, |file| file.folder.clone());
         let project = project.and_then(|file| {
             let read = file.inside().and_then(|()| self.read(&file.path));
@@ -171,9 +170,10 @@ fn folders(folder: &Path, root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether a folder is one of those in which loops are looked up.
-fn is_loops(folder: &Path) -> bool {
-    folder.canonicalize().is_ok_and(|real| real.file_name().is_some_and(|name| name == "loops"))
+/// Whether a folder is one of those in which loops and workflows are looked up that others call.
+fn is_of_calls(folder: &Path) -> bool {
+    let is = |real: PathBuf| real.file_name().is_some_and(|name| name == "loops" || name == "workflows");
+    folder.canonicalize().is_ok_and(is)
 }
 
 struct NeighbourSearch<'a> {

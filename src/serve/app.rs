@@ -13,8 +13,9 @@ use super::metrics::Metrics;
 use super::middleware::HostNames;
 use super::quotas::{Capacity, Quotas};
 use super::run_store::RunStore;
-use super::scheduler::Scheduler;
 use super::scheduler::slots::{RunSlots, SlotLimits};
+use super::scheduler::{Scheduler, SchedulerLink};
+use crate::drive::launcher::Launcher;
 use crate::journal::Journal;
 
 /// The limits of request bodies.
@@ -88,13 +89,17 @@ impl App {
             tools.map(|tool| tool.name.clone()).collect(),
         ));
         let compiler = Arc::new(CompilePool::default());
-        let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler)));
+        let link = Arc::new(SchedulerLink::default());
+        let launcher: Arc<dyn Launcher> = Arc::<SchedulerLink>::clone(&link);
+        let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler), &launcher));
         let callbacks = Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project, callback_key));
         let scheduler =
             Scheduler::new(Arc::clone(&runs), Arc::clone(&callbacks), Arc::clone(&quotas), Arc::clone(&metrics), slots);
+        let scheduler = Arc::new(scheduler);
+        link.connect(&scheduler);
         Self {
             hidden_paths: HiddenPaths::new(runs.roots()),
-            scheduler: Arc::new(scheduler),
+            scheduler,
             connections: Connections::new(room, Arc::clone(&quotas)),
             authorizer,
             names,

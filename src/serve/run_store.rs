@@ -15,10 +15,12 @@ use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
+use crate::drive::launcher::Launcher;
 use crate::drive::requirements::MissingRequirement;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::state::State;
 use crate::journal::{Journal, RunSummary};
+use crate::language::Project;
 use crate::program::Program;
 
 /// Reported about a run whose document made the compiler thread panic.
@@ -55,13 +57,20 @@ pub struct FoldedRun {
 
 impl RunStore {
     /// The runs of a journal, with the loops of a folder.
-    pub fn new(journal: Arc<dyn Journal>, folder: Arc<Folder>, compiler: Arc<CompilePool>) -> Self {
+    pub(crate) fn new(
+        journal: Arc<dyn Journal>,
+        folder: Arc<Folder>,
+        compiler: Arc<CompilePool>,
+        launcher: &Arc<dyn Launcher>,
+    ) -> Self {
+        let engine = |root: &PathBuf, project: &Arc<Project>| {
+            let builder = Engine::builder(Arc::clone(project), root).journal(Arc::clone(&journal));
+            builder.launcher(Arc::clone(launcher)).build()
+        };
         let mut engines = HashMap::new();
         let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));
         for (root, project) in std::iter::once((&folder.root, &folder.project)).chain(roots) {
-            engines
-                .entry(root.clone())
-                .or_insert_with(|| Engine::builder(Arc::clone(project), root).journal(Arc::clone(&journal)).build());
+            engines.entry(root.clone()).or_insert_with(|| engine(root, project));
         }
         Self { journal, folder, engines, compiler, programs: Mutex::default() }
     }

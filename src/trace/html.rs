@@ -282,6 +282,9 @@ fn call<'a>(page: &mut String, entry: &TraceEntry, seen: &Value, decisions: impl
     if entry.action.is_some() {
         let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&times(entry)));
     }
+    if let Some(run_id) = &entry.run_id {
+        let _ = writeln!(page, "<p class=\"meta\">run <code>{}</code></p>", exact_html(run_id));
+    }
     if let Some(input) = &entry.action_input {
         page.push_str(&boxed("in", input));
     }

@@ -76,16 +76,7 @@ pub fn notable(items: &ItemsView) -> impl Iterator<Item = &ItemRow> {
     items.rows.iter().filter(move |row| !is_plain(row))
 }
 
-/// What a step asks about, as a call; none for a form and for the question of a run.
+/// What a step itself asks about, as a call; none for a form and for the question of a run.
 pub fn as_call(question: &StepQuestion) -> Option<WaitingCall> {
-    let (Some(input), Some(hash)) = (&question.action_input, &question.hash) else { return None };
-    Some(WaitingCall {
-        id: question.at.clone(),
-        iteration: 0,
-        index: 0,
-        action: question.action.clone(),
-        action_input: input.clone(),
-        hash: hash.clone(),
-        approval: question.approval.clone(),
-    })
+    question.waiting_calls().into_iter().next().filter(|_| question.calls.is_empty())
 }

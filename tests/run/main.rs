@@ -85,5 +85,6 @@ mod trace_at;
 mod window;
 mod workflow_faults;
 mod workflow_humans;
+mod workflow_tools;
 mod workflows;
 mod workflows_again;

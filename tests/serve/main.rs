@@ -57,4 +57,5 @@ mod steps;
 mod too_much;
 mod tool_outcomes;
 mod who;
+mod workflow_tools;
 mod workflows;

@@ -106,6 +106,7 @@ impl Run {
             options: Vec::new(),
             calls: if kind == Termination::Approval { vec![below] } else { Vec::new() },
             stuck: None,
+            steps: Vec::new(),
         }
     }
 }

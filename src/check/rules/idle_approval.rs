@@ -4,19 +4,14 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::approval::ApprovalSettings;
-use crate::language::tool::TypedTool;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::IDLE_APPROVAL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (pointer, declaration) in subject.declarations() {
-        let (name, required, settings) = match declaration {
-            ToolDeclaration::Typed(TypedTool::Action(tool)) => (&tool.name, &tool.requires_approval, tool.approval),
-            ToolDeclaration::Typed(TypedTool::Loop(tool)) => (&tool.name, &tool.requires_approval, tool.approval),
-            _ => continue,
-        };
-        let Some(settings) = settings else { continue };
+        let ToolDeclaration::Typed(tool) = declaration else { continue };
+        let ((required, Some(settings)), name) = (tool.approval(), tool.name().unwrap_or("the tool")) else { continue };
         let cursor = subject.at(&format!("{pointer}/approval"));
         let action = subject.actions().iter().find(|used| used.name() == name);
         let floor = action.map(|used| !used.action.head().requires_approval.is_never());

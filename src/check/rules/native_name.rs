@@ -4,7 +4,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::react::Dialect;
-use crate::language::tool::TypedTool;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::NATIVE_NAME, check };
@@ -31,10 +30,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 fn name(declaration: &ToolDeclaration) -> Option<&str> {
     match declaration {
-        ToolDeclaration::Typed(TypedTool::Action(tool)) => Some(&tool.name),
-        ToolDeclaration::Typed(TypedTool::Loop(tool)) => Some(&tool.name),
-        ToolDeclaration::Typed(TypedTool::Workflow(tool)) => tool.name.as_deref(),
-        ToolDeclaration::Typed(TypedTool::Mcp(_)) => None,
+        ToolDeclaration::Typed(tool) => tool.name(),
         ToolDeclaration::Legacy(name) => Some(name),
     }
 }

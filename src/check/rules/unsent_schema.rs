@@ -7,7 +7,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::project::Constrain;
 use crate::language::react::Dialect;
-use crate::language::tool::TypedTool;
 use crate::program::turn_schema::lost_keywords;
 
 /// The rule.
@@ -62,9 +61,7 @@ fn judge(schema: &Value, place: &Cursor<'_>, found: &mut Vec<Diagnostic>) {
 
 fn name(declaration: &ToolDeclaration) -> Option<&str> {
     match declaration {
-        ToolDeclaration::Typed(TypedTool::Action(tool)) => Some(&tool.name),
-        ToolDeclaration::Typed(TypedTool::Loop(tool)) => Some(&tool.name),
+        ToolDeclaration::Typed(tool) => tool.name(),
         ToolDeclaration::Legacy(name) => Some(name),
-        ToolDeclaration::Typed(TypedTool::Workflow(_) | TypedTool::Mcp(_)) => None,
     }
 }

@@ -81,6 +81,7 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let ToolDeclaration::Typed(tool) = declaration else { continue };
         let (limit, most, what) = match tool {
             TypedTool::Loop(tool) => (tool.timeout_ms, MODEL, "a run of the loop"),
+            TypedTool::Workflow(tool) => (tool.timeout_ms, SERVER, "a run of the workflow"),
             TypedTool::Action(tool) => {
                 let used = subject.actions().iter().find(|used| used.name() == tool.name);
                 let limit = tool.timeout_ms.filter(|limit| used.is_none_or(|used| is_seconds(&used.action, *limit)));

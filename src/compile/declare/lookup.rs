@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Declare;
 use crate::compile::catalog::no_actions;
 use crate::compile::effort::MEASURED;
-use crate::compile::link::name_of;
+use crate::compile::link::{CalledWorkflow, DeclaredCall, name_of};
 use crate::compile::names;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::step::PRIMITIVES;
@@ -164,12 +164,11 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// A workflow as a tool: checks that there is one with this id or name, and reports that workflows can't
-    /// run.
-    pub(super) fn workflow(&mut self, declaration: &WorkflowTool, pointer: &str) {
-        match (&declaration.id, &declaration.name) {
-            (Some(id), _) => self.lookup_workflow("id", id, pointer),
-            (None, Some(name)) => self.lookup_workflow("name", name, pointer),
+    /// Makes a tool of a workflow, once the other documents are known. It is offered under the workflow's own name.
+    pub(super) fn workflow(&mut self, declaration: WorkflowTool, pointer: &str) {
+        let (field, wanted) = match (&declaration.id, &declaration.name) {
+            (Some(id), _) => ("id", id.clone()),
+            (None, Some(name)) => ("name", name.clone()),
             (None, None) => {
                 let message = "the tool says neither the `name` nor the `id` of its workflow";
                 let place = self.main.tree.place(pointer);
@@ -177,44 +176,86 @@ impl<'a> Declare<'a> {
                 self.faults.push(fault.help("add `\"name\"`: that of a workflow in `workflows/*.json`"));
                 return;
             }
+        };
+        let Some(found) = self.lookup_workflow(field, &wanted, pointer) else { return };
+        let at = format!("{pointer}/{field}");
+        let name = found.value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let fault = match (&declaration.id, &declaration.name) {
+            (Some(_), Some(other)) if *other != name => {
+                let message = format!("the workflow with the id `{wanted}` has the name `{name}`, and not `{other}`");
+                let at = format!("{pointer}/name");
+                let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, at.as_str(), self.main.tree.place(&at));
+                Some(fault.help("one of `id` and `name` is enough").suggest(quoted(&name)))
+            }
+            _ => self.name_fault(&name, &at).map(|fault| {
+                let named = found.tree.place("/name");
+                fault.related(&named, "a tool has the name of its workflow, and that is here")
+            }),
+        };
+        if let Some(fault) = fault {
+            self.faults.push(fault);
+        } else if !self.is_twice(&name, &at) {
+            let workflow = CalledWorkflow { source: found.tree.source.clone(), field, wait: declaration.wait };
+            let (index, pointer) = (self.tools.len(), pointer.to_owned());
+            let declaration = declaration.of(name);
+            self.called.push(DeclaredCall { index, declaration, pointer, workflow: Some(workflow) });
         }
-        self.not_yet("workflows as tools", pointer);
     }
 
-    fn lookup_workflow(&mut self, field: &str, wanted: &str, pointer: &str) {
+    /// The workflow of a name or an id. None when there is none, or several; that is reported.
+    fn lookup_workflow(&mut self, field: &'static str, wanted: &str, pointer: &str) -> Option<&'a Document> {
         let shelf = self.shelf;
-        let all = shelf.workflows(self.texts);
+        let mut all: Vec<&'a Document> = shelf.workflows(self.texts);
+        // A document that is not beside itself may name itself.
+        if self.main.kind == Some(DocumentKind::Workflow)
+            && !all.iter().any(|document| document.tree.source.name == self.main.tree.source.name)
+        {
+            all.push(self.main);
+        }
         let known = |document: &'a Document| {
             let workflow = document.kind == Some(DocumentKind::Workflow);
             document.value.get(field).and_then(Value::as_str).filter(|_| workflow)
         };
-        let names = || all.iter().filter_map(|document| known(document));
-        if names().any(|name| name == wanted) {
-            return;
+        let at = format!("{pointer}/{field}");
+        let of_name: Vec<&'a Document> =
+            all.iter().copied().filter(|document| known(document) == Some(wanted)).collect();
+        match of_name.as_slice() {
+            [only] => return Some(only),
+            [first, second, ..] => {
+                let message = format!("there are two workflows of the {field} `{wanted}`");
+                let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at.as_str(), self.main.tree.place(&at));
+                let [one, other] = [first, second].map(|document| document.tree.place(&format!("/{field}")));
+                let fault = fault.help(format!("give one of the two another `{field}`"));
+                self.faults.push(fault.related(&one, "one is here").related(&other, "the other is here"));
+                return None;
+            }
+            [] => {}
         }
         let quoted_name = quoted(wanted);
         let broken =
             all.iter().find(|document| document.is_broken() && document.tree.source.text.contains(&quoted_name));
         if let Some(document) = broken {
-            return self.report_faults_of(document);
+            self.report_faults_of(document);
+            return None;
         }
         let files: Vec<&str> = all.iter().map(|document| &*document.tree.source.name).collect();
         let searched = match files.as_slice() {
             [] => "there is no `workflows/*.json` beside the document, nor up to the project's folder".to_owned(),
             files => format!("looked in {}", names::list(files)),
         };
-        let at = format!("{pointer}/{field}");
         let message = match field {
             "id" => format!("the workflow with the id `{wanted}` is not found"),
             _ => format!("the workflow `{wanted}` is not found"),
         };
         let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, at.as_str(), self.main.tree.place(&at));
-        self.faults.push(match self.effort.nearest_field(wanted, names().take(MEASURED.0).collect::<Vec<_>>()) {
+        let names: Vec<&str> = all.iter().filter_map(|document| known(document)).take(MEASURED.0).collect();
+        self.faults.push(match self.effort.nearest_field(wanted, names) {
             Some((near, lone)) => {
                 let fault = fault.help(format!("the nearest {field} is `{near}`; {searched}"));
                 if lone { fault.suggest(quoted(near)) } else { fault }
             }
             None => fault.help(searched),
         });
+        None
     }
 }

@@ -140,8 +140,6 @@ impl<'a> Walk<'_, 'a, '_> {
         let mut faults = Vec::new();
         let read = ReadLoop::of_step(self.main, &layout, context, self.declare);
         let program = react(self.calls, self.around, self.main, read, &mut faults);
-        // That it can't be run is reported once, at the document around it.
-        faults.retain(|fault| fault.code != codes::NOT_YET);
         let sound = !faults.iter().any(Diagnostic::is_error);
         self.faults.append(&mut faults);
         let tools = properties.get("tools").and_then(Value::as_array).into_iter().flatten();

@@ -146,24 +146,27 @@ pub fn embedded(
     })
 }
 
-/// The tool that another loop makes. What it takes is its `input`; without one, what its objective and
-/// its tools name of it.
+/// The tool that another loop or a workflow makes. What it takes is its `input`; without one, what it names of it.
+/// `waits`: whether a call lasts until the end of its run.
 ///
 /// # Errors
-/// When no object matches its `input`; the pointer begins at the loop's document.
-pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<LocalFault>> {
-    let parameters = match &called.input {
-        Some(input) => match parameters::no_object(input) {
+/// When no object matches its `input`; the pointer begins at the other document.
+pub fn looped(declaration: &LoopTool, called: Arc<Program>, waits: bool) -> Result<Tool, Box<LocalFault>> {
+    let parameters = match (&called.input, &called.flow) {
+        (Some(input), _) => match parameters::no_object(input) {
             Some(fault) => return Err(Box::new(fault.under("/input"))),
             None => input.clone(),
         },
-        None => inputs(&called),
+        (None, Some(flow)) => flow.inputs.clone(),
+        (None, None) => inputs(&called),
     };
     let described = declaration.description.as_deref().or(called.description.as_deref()).map(str::trim);
     let described = described.filter(|text| !text.is_empty());
+    let word = called.word();
+    let verb = if waits { "Runs" } else { "Starts" };
     Ok(Tool {
         name: declaration.name.clone(),
-        description: described.map_or_else(|| format!("Runs the loop {}.", called.name), str::to_owned),
+        description: described.map_or_else(|| format!("{verb} the {word} {}.", called.name), str::to_owned),
         parameters,
         approval: ApprovalPolicy::default(),
         max_calls: declaration.max_calls,
@@ -175,39 +178,58 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<
         remember: declaration.remember.clone(),
         // A call is a run with an id of its own: called again, it resumes where it stopped.
         idempotent: true,
-        read_only: called.tools.iter().all(|tool| tool.read_only),
+        read_only: waits && called.only_reads(),
         on_uncertain: OnUncertain::default(),
         retry: None,
-        kind: ToolKind::Loop(called),
+        kind: if waits { ToolKind::Loop(called) } else { ToolKind::Launch(called) },
     })
 }
 
 /// A schema of the names of a run's input that a loop's objective and tools take. Those that they can do
 /// without are not required.
 fn inputs(program: &Program) -> Schema {
-    let mut properties = serde_json::Map::new();
-    let mut required: Vec<String> = Vec::new();
+    let mut names = InputNames::default();
     let of_tools = program.tools.iter().flat_map(Tool::variables);
     for variable in program.objective.variables().iter().cloned().chain(of_tools) {
-        let [first, name, ..] = variable.path.as_slice() else { continue };
-        if first != "input" {
-            continue;
-        }
-        properties.insert(name.clone(), Value::Object(serde_json::Map::new()));
-        if !variable.optional && !required.contains(name) {
-            required.push(name.clone());
+        if let [first, name, ..] = variable.path.as_slice()
+            && first == "input"
+        {
+            names.add(name, !variable.optional);
         }
     }
-    if properties.is_empty() {
-        return Schema::any();
+    names.schema()
+}
+
+/// The names of a run's input that a document takes.
+#[derive(Debug, Default)]
+pub(super) struct InputNames {
+    properties: serde_json::Map<String, Value>,
+    required: Vec<String>,
+}
+
+impl InputNames {
+    /// A name; whether a run needs it.
+    pub(super) fn add(&mut self, name: &str, is_required: bool) {
+        self.properties.insert(name.to_owned(), Value::Object(serde_json::Map::new()));
+        if is_required && !self.required.iter().any(|known| known == name) {
+            self.required.push(name.to_owned());
+        }
     }
-    let source = serde_json::json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    });
-    Schema::compile(source).unwrap_or_else(|_| Schema::any())
+
+    /// A schema of them; without any, every object matches.
+    pub(super) fn schema(self) -> Schema {
+        let Self { properties, required } = self;
+        if properties.is_empty() {
+            return Schema::any();
+        }
+        let source = serde_json::json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        });
+        Schema::compile(source).unwrap_or_else(|_| Schema::any())
+    }
 }
 
 /// Whether a variable takes what a model writes, or the run's input. Both may be a stranger's: a called loop's

@@ -123,7 +123,7 @@ impl Toolbox {
             ToolKind::Command(_) => &self.command,
             ToolKind::Matcher(_) => &self.matcher,
             ToolKind::Embedded => &self.embedded,
-            ToolKind::Loop(_) | ToolKind::Builtin(_) => return None,
+            ToolKind::Loop(_) | ToolKind::Launch(_) | ToolKind::Builtin(_) => return None,
         })
     }
 

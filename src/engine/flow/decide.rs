@@ -6,6 +6,7 @@ use super::advance::Advance;
 use super::advanced;
 use super::end::{StepEnd, StepOutput};
 use super::outcome::{StepTarget, at_step};
+use super::question::{meant, split_address};
 use super::state::{Current, FlowState, OpenStep, StepFault, StepProgress};
 use super::waiting::{form_values, hash, waiting_steps};
 use crate::engine::approval::{NOT_ESCALATED, may_take};
@@ -68,47 +69,17 @@ pub(super) fn decided(
     Ok(effects)
 }
 
-/// The addresses of the steps that a decision is about: the one that is named, or the only one that waits. `*` stands
-/// for any part of an address, for steps of unknown outcome only.
+/// The addresses of the steps that a decision is about: each the workflow's own.
 fn about(state: &State, decided: &Decided) -> Result<Vec<String>, Refused> {
     let waiting = waiting_steps(state);
-    let names = || waiting.iter().map(|question| question.at.as_str()).take(10).collect::<Vec<_>>().join(", ");
-    let matching: Vec<&super::question::StepQuestion> = match &decided.at {
-        Some(at) => waiting.iter().filter(|question| is_at(&question.at, at)).collect(),
-        None => match &decided.hash {
-            Some(hash) => {
-                let asks = |question: &&super::question::StepQuestion| {
-                    question.hash.as_ref() == Some(hash) || question.calls.iter().any(|call| call.hash == *hash)
-                };
-                waiting.iter().filter(asks).collect()
-            }
-            None => waiting.iter().collect(),
-        },
-    };
-    match (matching.as_slice(), &decided.at, &decided.hash) {
-        ([], Some(at), _) => Err(Refused::new(format!("no step waits at `{at}`; what waits: {}", names()))),
-        ([], None, Some(_)) => Err(Refused::new(OTHER_CALL)),
-        ([only], _, _) => Ok(vec![only.at.clone()]),
-        (several, Some(at), None) if at.contains('*') => {
-            if several.iter().any(|question| question.kind != Termination::Uncertain) {
-                return Err(Refused::new("approvals and questions are decided one by one: name one address"));
-            }
-            Ok(several.iter().map(|question| question.at.clone()).collect())
-        }
-        _ => Err(Refused::new(format!("several steps wait; name one of them with `at`: {}", names()))),
-    }
-}
-
-/// Whether an address is meant by another one, in which `*` stands for any part.
-fn is_at(address: &str, meant: &str) -> bool {
-    let (mut parts, mut others) = (address.split('.'), meant.split('.'));
-    loop {
-        match (parts.next(), others.next()) {
-            (None, None) => return true,
-            (Some(part), Some(other)) if other == "*" || part == other => {}
-            _ => return false,
+    let mut about: Vec<String> = Vec::new();
+    for question in meant(&waiting, decided)? {
+        let (own, _) = split_address(&question.at);
+        if !about.iter().any(|known| known == own) {
+            about.push(own.to_owned());
         }
     }
+    Ok(about)
 }
 
 /// Whether a decision fits a step that waits.
@@ -147,8 +118,9 @@ fn fits(flow: &Flow, state: &State, at: &str, decided: &Decided) -> Result<(), R
 
 /// A decision as the run of a step reads it.
 fn to_run(decided: &Decided) -> Decided {
-    // The pause is the workflow's own; the run below has another number.
-    Decided { at: None, pause: None, ..decided.clone() }
+    // The pause is the workflow's own; the run below has another number, and other addresses.
+    let at = decided.at.as_deref().and_then(|at| split_address(at).1).map(str::to_owned);
+    Decided { at, pause: None, ..decided.clone() }
 }
 
 /// Whether an edited input matches the schema of the action.

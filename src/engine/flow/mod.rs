@@ -84,6 +84,10 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
             Ok(Effects::new())
         }
+        (_, EventKind::Left) => {
+            resume::left(state);
+            Ok(Effects::new())
+        }
         (_, EventKind::Cancelled(cancelled)) => {
             cancel(state, cancelled);
             Ok(Effects::new())
@@ -147,6 +151,7 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
         caller: started.caller,
         previous_run_id: None,
         rerun_of: started.rerun_of.map(String::into_boxed_str),
+        started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });
     state.flow = Some(Box::default());
     let condition = flow

@@ -54,6 +54,17 @@ pub(super) fn resumed(program: &Program, flow: &Flow, state: &mut State) -> Effe
     })
 }
 
+/// Nobody drove the run since it started: the steps that its start requested were not made.
+pub(super) fn left(state: &mut State) {
+    let Some(flow_state) = &mut state.flow else { return };
+    flow_state.each_open(&mut |open| {
+        if open.progress == StepProgress::Asked {
+            open.progress = StepProgress::Held;
+            open.called_at_ms = None;
+        }
+    });
+}
+
 fn ask_again(open: &mut OpenStep, requested: &mut Vec<String>) {
     if let StepProgress::Waits(waits) = &mut open.progress {
         waits.again = waits.decided.is_none();

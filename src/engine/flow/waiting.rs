@@ -5,15 +5,35 @@ use serde_json::Value;
 use super::question::StepQuestion;
 use super::state::{FlowState, OpenStep, StepProgress};
 use crate::engine::consent;
-use crate::engine::outcome::Termination;
+use crate::engine::due::DueTimes;
+use crate::engine::outcome::{Pause, Termination};
 use crate::engine::record::WaitingCall;
-use crate::engine::state::{RunHeader, State};
+use crate::engine::state::{Phase, RunHeader, State};
 
-/// The questions of the steps that wait for a human, in the order of their addresses; none for a loop.
+/// The questions of the steps that wait for a human, in the order of their addresses: those of a workflow, or of the
+/// workflow below that a loop called.
 pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
-    let Some(flow) = &state.flow else { return Vec::new() };
-    let waiting = flow.open().into_iter().filter(|open| open.progress.waits_for_human());
-    waiting.map(|open| question(open, &state.header)).collect()
+    match (&state.flow, &state.phase) {
+        (Some(flow), _) => {
+            let waiting = flow.open().into_iter().filter(|open| open.progress.waits_for_human());
+            waiting.flat_map(|open| questions(open, &state.header)).collect()
+        }
+        (None, Phase::Paused { pause: Pause { asks: Some(asks), .. }, .. }) => {
+            asks.steps.iter().map(StepQuestion::from).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The questions of a step: several when its run has called a workflow of which several steps wait.
+fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
+    match &open.progress {
+        StepProgress::Waits(waits) if !waits.asks.steps.is_empty() => {
+            let below = waits.asks.steps.iter().map(StepQuestion::from);
+            below.map(|below| StepQuestion { at: format!("{}/{}", open.at, below.at), ..below }).collect()
+        }
+        _ => vec![question(open, header)],
+    }
 }
 
 /// What a decision about an open step is bound to.
@@ -82,28 +102,15 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
     }
 }
 
-/// The steps that wait, as calls: what lists of waiting calls show of a workflow.
-pub(in crate::engine) fn calls(flow: &FlowState, header: &RunHeader) -> Vec<WaitingCall> {
+/// The steps that wait, as calls: what lists of waiting calls show of them.
+pub(in crate::engine) fn calls(steps: &[StepQuestion]) -> Vec<WaitingCall> {
     let mut calls = Vec::new();
-    for open in flow.open().into_iter().filter(|open| open.progress.waits_for_human()) {
-        match &open.progress {
-            StepProgress::Waits(waits) => calls.extend(waits.asks.calls.iter().map(WaitingCall::from)),
-            StepProgress::AsksForm { .. } => {}
-            progress => {
-                let approval = match progress {
-                    StepProgress::AwaitsApproval(awaited) if !awaited.is_plain() => Some((**awaited).clone()),
-                    _ => None,
-                };
-                calls.push(WaitingCall {
-                    id: open.at.clone(),
-                    iteration: 0,
-                    index: u32::try_from(calls.len()).unwrap_or(u32::MAX),
-                    action: open.kind.clone(),
-                    action_input: open.input.clone(),
-                    hash: hash(open, header),
-                    approval,
-                });
+    for question in steps {
+        for mut call in question.waiting_calls() {
+            if question.calls.is_empty() {
+                call.index = u32::try_from(calls.len()).unwrap_or(u32::MAX);
             }
+            calls.push(call);
         }
     }
     calls
@@ -129,15 +136,18 @@ pub(super) fn form_values(keys: &[String], answer: &str) -> Result<Vec<(String, 
     Ok(keys.iter().filter_map(|key| Some((key.clone(), given.remove(key)?))).collect())
 }
 
-/// When the earliest approval or form expires that a workflow waits for, in milliseconds since 1970.
-pub(in crate::engine) fn due_at_ms(flow: &FlowState) -> Option<i64> {
-    let due = |open: &OpenStep| match &open.progress {
+/// When the earliest approval or form expires that a workflow waits for, in milliseconds since 1970: those of its own
+/// steps, and those of the runs below.
+pub(in crate::engine) fn due_at_ms(flow: &FlowState) -> DueTimes {
+    let open = flow.open();
+    let own = open.iter().filter_map(|open| match &open.progress {
         StepProgress::AwaitsApproval(awaited) => awaited.expires_at_ms,
         StepProgress::AsksForm { expires_at_ms } => *expires_at_ms,
-        StepProgress::Waits(waits) => {
-            waits.asks.calls.iter().filter_map(|call| call.approval.as_ref()?.expires_at_ms).min()
-        }
         _ => None,
-    };
-    flow.open().into_iter().filter_map(due).min()
+    });
+    let below = open.iter().filter_map(|open| match &open.progress {
+        StepProgress::Waits(waits) => waits.asks.due_at_ms(),
+        _ => None,
+    });
+    DueTimes { own: own.min(), below: below.min() }
 }

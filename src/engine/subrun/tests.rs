@@ -63,6 +63,7 @@ fn asks(index: u32, pause: u32, kind: Termination, used: u64) -> EventKind {
             options: Vec::new(),
             calls: Vec::new(),
             stuck: None,
+            steps: Vec::new(),
         },
         tokens: Some(Tokens { input: used, output: 0, ..Tokens::default() }),
         cost_usd: Some(0.5),

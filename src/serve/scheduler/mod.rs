@@ -4,6 +4,7 @@
 mod active;
 mod claim;
 mod driving;
+mod launched;
 mod outage;
 mod readers;
 mod rests;
@@ -20,6 +21,7 @@ use tokio::sync::{Notify, oneshot};
 
 pub use active::ActiveRun;
 use driving::{DrivenRun, DriverTask};
+pub use launched::SchedulerLink;
 use outage::Outages;
 pub use readers::{ReplyReader, ReplyReaders};
 use rests::Rests;

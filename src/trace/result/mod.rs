@@ -38,6 +38,9 @@ pub struct RunResult {
     /// The earlier run whose input it has, when it is a rerun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<String>,
+    /// The run that started it without waiting for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<String>,
     /// Where the run is.
     pub status: Status,
     /// Why it ended or stopped.
@@ -185,6 +188,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         run_id: state.header.run_id.clone(),
         previous_run_id: state.header.previous_run_id.as_deref().map(str::to_owned),
         rerun_of: state.header.rerun_of.as_deref().map(str::to_owned),
+        started_by: state.header.started_by.as_deref().map(str::to_owned),
         status,
         termination: termination(ending, pause, state.interrupted),
         limit: ending.and_then(|ending| ending.limit),

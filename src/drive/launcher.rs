@@ -1,0 +1,61 @@
+//! Who drives the runs that a run starts without waiting for them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinHandle;
+
+use super::fault::Fault;
+use super::finished::Finished;
+use super::future::BoxFuture;
+use crate::program::Program;
+
+/// So many runs that nobody asked about are kept; of more, those that have ended are forgotten.
+const KEPT: usize = 1_000;
+
+/// A run of its own that another run started. It is in the store, and nobody drives it yet.
+pub(crate) struct LaunchedRun {
+    /// Its id.
+    pub run_id: String,
+    /// Its program.
+    pub program: Arc<Program>,
+    /// Drives it until it ends, waits for a human, or is stopped together with the driver of the run that started it.
+    pub drive: BoxFuture<'static, Result<Finished, Fault>>,
+}
+
+/// Drives runs that runs started.
+pub(crate) trait Launcher: Send + Sync {
+    /// Drives a run, beside the one that started it.
+    fn launch(&self, run: LaunchedRun);
+}
+
+/// Drives each run in a task of its own.
+#[derive(Default)]
+pub(crate) struct SpawnedRuns(Mutex<Vec<SpawnedRun>>);
+
+/// A run that is driven in a task.
+pub(crate) struct SpawnedRun {
+    /// Its id.
+    pub run_id: String,
+    /// Its program.
+    pub program: Arc<Program>,
+    /// Its task.
+    pub task: JoinHandle<Result<Finished, Fault>>,
+}
+
+impl Launcher for SpawnedRuns {
+    fn launch(&self, run: LaunchedRun) {
+        let LaunchedRun { run_id, program, drive, .. } = run;
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= KEPT {
+            all.retain(|run| !run.task.is_finished());
+        }
+        all.push(SpawnedRun { run_id, program, task: tokio::spawn(drive) });
+    }
+}
+
+impl SpawnedRuns {
+    /// The runs that were started since the last time that this was asked.
+    pub fn take(&self) -> Vec<SpawnedRun> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
