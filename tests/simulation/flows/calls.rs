@@ -123,5 +123,6 @@ fn question(run_id: String, pause: u32) -> SubrunQuestion {
         options: Vec::new(),
         calls: Vec::new(),
         stuck: None,
+        steps: Vec::new(),
     }
 }
