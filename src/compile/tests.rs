@@ -132,8 +132,8 @@ fn an_agent_request_is_a_loop_with_its_own_input() {
     assert_eq!(codes_of(&compiled), [codes::DECLARED_BUILTIN]);
     let program = compiled.program.unwrap();
     assert_eq!(program.properties.max_iterations, 3);
-    assert_eq!(bind(&program, &Value::Null, "now", "r").unwrap().objective, "bees");
-    let bound = bind(&program, &json!({"topic": "ants"}), "now", "r").unwrap();
+    assert_eq!(bind(&program, Value::Null, "now", "r").unwrap().objective, "bees");
+    let bound = bind(&program, json!({"topic": "ants"}), "now", "r").unwrap();
     assert_eq!((bound.objective.as_str(), &bound.input["topic"]), ("ants", &json!("ants")));
 }
 
@@ -225,7 +225,7 @@ fn a_missing_input_is_reported_with_the_words_that_give_it() {
     assert_eq!(codes_of(&compiled), [codes::NO_TOOLS]);
     let program = compiled.program.unwrap();
     let faults = |input: Value| {
-        let faults = bind(&program, &input, "now", "r").unwrap_err();
+        let faults = bind(&program, input, "now", "r").unwrap_err();
         faults.into_iter().map(|fault| (fault.code, fault.path, fault.help.unwrap_or_default())).collect::<Vec<_>>()
     };
     assert_eq!(faults(json!({})), [(codes::MISSING_INPUT, "/id".to_owned(), "give it: --input id=...".to_owned())]);
@@ -239,7 +239,7 @@ fn a_missing_input_is_reported_with_the_words_that_give_it() {
     assert_eq!(faults(json!({"n": 2}))[0].2, "give it: --input id=...", "near to `id`, and known");
     assert_eq!(faults(json!({"id": 1, "n": "x"})).len(), 2);
     assert_eq!(faults(json!([])).len(), 1);
-    assert_eq!(bind(&program, &json!({"id": "1", "more": 2}), "now", "r").unwrap().objective, "1 2");
+    assert_eq!(bind(&program, json!({"id": "1", "more": 2}), "now", "r").unwrap().objective, "1 2");
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl Engine {
     pub(super) async fn begin_from(
         &self,
         program: &Arc<Program>,
-        start: Start,
+        mut start: Start,
         origin: Option<&SubrunOrigin>,
     ) -> Result<Begin, Fault> {
         self.world.vault.find_all();
@@ -140,7 +140,7 @@ impl Engine {
         };
         let models = match needs.and_then(|()| self.models_of(program, start.model.as_deref())) {
             Ok(models) => models,
-            Err(fault) => return self.there(program, &start, origin, fault).await,
+            Err(fault) => return self.there(program, &mut start, origin, fault).await,
         };
         let facts = models.first().map(|model| model.known_facts()).unwrap_or_default();
         start::priced(program, &models, &self.world.models)?;
@@ -151,14 +151,15 @@ impl Engine {
                 self.can_call(program, &facts.name)?;
                 match self.earlier(program, &start).await {
                     Ok(earlier) => earlier,
-                    Err(fault) => return self.there(program, &start, origin, fault).await,
+                    Err(fault) => return self.there(program, &mut start, origin, fault).await,
                 }
             }
         };
         let parts = StartParts { origin, models, facts, earlier };
         let mut taken = 0;
         loop {
-            let begin = self.create(program, &start, &parts, start.id(program, taken)).await?;
+            let run_id = start.id(program, taken);
+            let begin = self.create(program, &mut start, &parts, run_id).await?;
             // A new id that is another run's: also when that run is the same loop with the same input.
             match begin {
                 Begin::Same(_) if start.run_id.is_none() && taken < MOST_TAKEN => taken += 1,
@@ -172,7 +173,7 @@ impl Engine {
     async fn create(
         &self,
         program: &Arc<Program>,
-        start: &Start,
+        start: &mut Start,
         parts: &StartParts<'_>,
         run_id: String,
     ) -> Result<Begin, Fault> {
@@ -219,7 +220,11 @@ impl Engine {
                 Ok(Begin::New(Box::new(StartedRun { state, effects, models: models.clone(), lease })))
             }
             Created::Conflict if start.run_id.is_some() => Err(Fault::Conflict(run_id)),
-            Created::Same | Created::Conflict => Ok(Begin::Same(run_id)),
+            Created::Same | Created::Conflict => {
+                // The next attempt needs it.
+                start.input = state.header.input.clone();
+                Ok(Begin::Same(run_id))
+            }
         }
     }
 
@@ -228,7 +233,7 @@ impl Engine {
     async fn there(
         &self,
         program: &Program,
-        start: &Start,
+        start: &mut Start,
         origin: Option<&SubrunOrigin>,
         missing: Fault,
     ) -> Result<Begin, Fault> {

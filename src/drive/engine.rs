@@ -254,7 +254,8 @@ impl Engine {
         start::priced(program, &models, &self.world.models)?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
         let earlier = self.earlier(program, start).await?;
-        let mut started = start.event(program, start.id(program, 0), Some(model.known_facts()), &self.world.texts)?;
+        let run_id = start.id(program, 0);
+        let mut started = start.clone().event(program, run_id, Some(model.known_facts()), &self.world.texts)?;
         started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };

@@ -74,12 +74,19 @@ pub fn adoptable(folded: Result<State, Fault>, reopens: bool) -> Result<State, F
     }
 }
 
+/// An event text of so many bytes takes no more memory than it needs.
+const LARGE: usize = 64 << 10;
+
 /// The text of an event in the journal.
 pub(super) fn written(event: &Event) -> Result<String, Fault> {
     let refused = |error: &dyn std::fmt::Display| Fault::Refused(format!("the event can't be written: {error}"));
     // Most events fit into this capacity.
     let mut bytes = Vec::with_capacity(1000);
     serde_json::to_writer(&mut bytes, event).map_err(|error| refused(&error))?;
+    if bytes.len() > LARGE {
+        // It grew by doubling.
+        bytes.shrink_to_fit();
+    }
     String::from_utf8(bytes).map_err(|error| refused(&error))
 }
 

@@ -53,9 +53,9 @@ impl Start {
     }
 
     /// The first event, without the memory of the session and of the previous run. `model` is none where only
-    /// the identity of the start is needed.
+    /// the identity of the start is needed. The input, which may be large, moves into it.
     pub(super) fn event(
-        &self,
+        &mut self,
         program: &Program,
         run_id: String,
         model: Option<ModelFacts>,
@@ -63,7 +63,7 @@ impl Start {
     ) -> Result<Started, Fault> {
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
-        let bound = bind(program, &self.input, &now, &run_id).map_err(Fault::Diagnostics)?;
+        let bound = bind(program, std::mem::take(&mut self.input), &now, &run_id).map_err(Fault::Diagnostics)?;
         let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &run_id };
         let system = match &program.flow {
             // No model is asked by the workflow itself.

@@ -22,7 +22,7 @@ pub struct Bound {
 /// # Errors
 /// All faults of the input, with their paths in it, and every input that the objective needs and that is
 /// missing. Their place is where the document names that input.
-pub fn bind(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+pub fn bind(program: &Program, input: Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     bound(program, input, now, run_id).map_err(|faults| placed(program, faults))
 }
 
@@ -50,19 +50,23 @@ fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
     faults
 }
 
-fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+fn bound(program: &Program, input: Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     let place = program.sources.first().map_or_else(|| Source::new("-", "").whole(), Source::whole);
     let given = match input {
-        Value::Object(given) => given.clone(),
+        Value::Object(given) => given,
         Value::Null => Map::new(),
         _ => {
             let fault = Diagnostic::error(codes::BAD_INPUT, "the input of a run must be a JSON object", "", place);
             return Err(vec![fault.help("give its names one by one, as in --input name=value")]);
         }
     };
-    let mut merged = program.default_input.clone().unwrap_or_default();
-    merged.extend(given);
-    let input = Value::Object(merged);
+    let input = match program.default_input.clone() {
+        None => Value::Object(given),
+        Some(mut merged) => {
+            merged.extend(given);
+            Value::Object(merged)
+        }
+    };
     let binding = Binding { program, input: &input, place: &place };
     // The input of a step has what its texts use, as far as the workflow has it.
     if program.step.is_none() {

@@ -45,7 +45,7 @@ fn answer(document: &Value, input: &Value) -> Value {
     answers.remove(0)
 }
 
-fn concurrent(value: &mut Value, concurrency: u32) {
+pub fn concurrent(value: &mut Value, concurrency: u32) {
     match value {
         Value::Object(members) => {
             if members.get("mode").is_some_and(|mode| mode == "foreach") {

@@ -41,6 +41,7 @@ mod hostile_texts;
 mod http_answers;
 mod http_tool;
 #[cfg(unix)]
+mod hyphen_files;
 mod hyphen_workflows;
 mod interactive;
 mod journals;

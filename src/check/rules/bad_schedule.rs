@@ -94,7 +94,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// Why every run that the schedule starts would be refused.
 fn input_fault(subject: &Subject<'_>, schedule: &Value) -> Option<String> {
     let program = subject.program()?;
-    let input = schedule.get("input").unwrap_or(&Value::Null);
+    let input = schedule.get("input").cloned().unwrap_or(Value::Null);
     let faults = bind(program, input, "1970-01-05T00:00:00.000Z", "run").err()?;
     faults.into_iter().next().map(|fault| fault.message)
 }

@@ -128,7 +128,7 @@ fn reaches_all(seen: &BTreeMap<String, u64>, worlds: u64) {
     for (what, one_in) in [
         ("completed", 3),
         ("failed", 20),
-        ("deaths", 1),
+        ("deaths", 2),
         ("stops", 10),
         ("limits raised", 20),
         ("questions of runs", 5),
