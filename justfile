@@ -37,6 +37,11 @@ live *OPTIONS:
     cargo build --release --locked
     python3 tests/live/llama_cpp.py {{OPTIONS}}
 
+# A run at each provider of models that there is a key for in the environment; the others are skipped
+live-providers *OPTIONS:
+    cargo build --release --locked
+    python3 tests/live/providers.py {{OPTIONS}}
+
 # The main example, without a key or a network
 demo:
     cargo run --release -- run examples/support-triage/loop.json --input ticket_id=TK-1042

@@ -314,3 +314,30 @@ fn the_system_prompt_shows_the_schema_of_the_answer_once_in_each_dialect() {
         assert!(request["messages"][0]["content"].as_str().unwrap().contains(&schema.to_string()), "{dialect}");
     }
 }
+
+#[test]
+fn an_llm_action_asks_for_a_shorter_reply_once_its_model_has_shown_its_window() {
+    let asked_for = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&asked_for);
+    let server = Server::reading(move |_, request| {
+        let mut seen = seen.lock().unwrap();
+        if !request.text().contains("Translate bonjour") {
+            let turn = if matches!(seen.len(), 0 | 2) { translate() } else { complete(json!("done")) };
+            return reply("openai", &turn.to_string());
+        }
+        seen.push(asked(request));
+        refusal("vllm", 3_000, tokens(request), asked(request)).unwrap_or_else(|| reply("openai", "hello"))
+    });
+    let place = Place::new();
+    let action = json!({ "action_name": "translate", "kind": "llm", "description": "Translates.",
+        "template": "Translate {{text}}", "max_tokens": 4_000 });
+    place.actions(&[action], &json!({}));
+    with_model(&place, &server, "openai", json!({}));
+    let ran = run(&place);
+    assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!("done")), "{ran:#?}");
+    assert_eq!(*asked_for.lock().unwrap(), [4_000, 1_500, 1_500], "half of the window, at once from then on");
+}
+
+fn translate() -> Value {
+    think("translate", json!({ "text": "bonjour" }))
+}

@@ -53,8 +53,11 @@ impl Protocol for Anthropic {
 
     fn tail(&self, buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, ask: &Ask<'_>) {
         buffer.extend_from_slice(tail(last, ask));
+        // A model that is made to call the tool of its turn can't think.
+        let is_made_to_call = || form.constraint.turn(ask).is_some_and(|turn| turn.is_tool);
         if let Some(thinking) = &form.settings.thinking
             && may_think(form, ask)
+            && !(thinks(form) && is_made_to_call())
         {
             buffer.extend_from_slice(b",\"thinking\":");
             buffer.extend_from_slice(thinking.as_bytes());
@@ -98,8 +101,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     buffer.extend_from_slice(b",\"max_tokens\":");
     json(buffer, &ask.max_tokens);
     // A model that thinks takes no temperature.
-    let thinks = form.settings.thinking.as_deref().is_some_and(|thinking| !thinking.contains("disabled"));
-    if !thinks && !form.refused.contains(RequestField::Temperature) {
+    if !thinks(form) && !form.refused.contains(RequestField::Temperature) {
         buffer.extend_from_slice(b",\"temperature\":");
         // Temperatures end at 1 here.
         json(buffer, &ask.temperature.min(1.0));
@@ -134,7 +136,9 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         json(buffer, TURN);
         buffer.extend_from_slice(b"}");
     }
-    if tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]) && ask.must_call {
+    let has_tools = tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]);
+    // Beside thinking, the server refuses a request that forces a call.
+    if has_tools && form.must_call(ask) && !thinks(form) {
         buffer.extend_from_slice(b",\"tool_choice\":{\"type\":\"any\"}");
     }
     buffer.extend_from_slice(b",\"messages\":[");
@@ -240,6 +244,11 @@ fn plain_id(id: &str) -> Cow<'_, str> {
     }
     // Each other character by its number: ids that differ still do.
     id.chars().map(|c| if fits(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
+}
+
+/// Whether the model is set to think.
+fn thinks(form: &RequestForm) -> bool {
+    form.settings.thinking.as_deref().is_some_and(|thinking| !thinking.contains("disabled"))
 }
 
 /// Whether the model may think in this request. Within a turn of calls, the server refuses it when the model's last

@@ -142,7 +142,10 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         buffer.extend_from_slice(b"}]}");
     }
     let list: [&[u8]; 2] = [b",\"tools\":[{\"functionDeclarations\":[", b"]}]"];
-    tool_list(buffer, ask, list, [b"{\"name\":", b",\"parametersJsonSchema\":", b"}"]);
+    let has_tools = tool_list(buffer, ask, list, [b"{\"name\":", b",\"parametersJsonSchema\":", b"}"]);
+    if has_tools && form.must_call(ask) {
+        buffer.extend_from_slice(b",\"toolConfig\":{\"functionCallingConfig\":{\"mode\":\"ANY\"}}");
+    }
     buffer.extend_from_slice(b",\"contents\":[");
     system.len()
 }

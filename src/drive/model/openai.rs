@@ -107,7 +107,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         if one && takes(RequestField::ParallelToolCalls) {
             buffer.extend_from_slice(b",\"parallel_tool_calls\":false");
         }
-        buffer.extend_from_slice(if ask.must_call { b",\"tool_choice\":\"required\"" } else { b"" });
+        buffer.extend_from_slice(if form.must_call(ask) { b",\"tool_choice\":\"required\"" } else { b"" });
     }
     buffer.extend_from_slice(b",\"messages\":[");
     0

@@ -1,7 +1,7 @@
 //! Fields that a model refuses: known by its name, or learned from the server's refusal, once for each model of a
 //! server in a process.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A field that a request can do without, or that has another name elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +16,14 @@ pub(super) enum RequestField {
     Reasoning,
     /// `include`, which asks for encrypted reasoning.
     Include,
+    /// That a tool must be called.
+    ToolChoice,
     /// The schema of a turn. A refusal seldom names it: a request without it shows whether it was the reason.
     Schema,
 }
 
 impl RequestField {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Temperature,
         Self::MaxTokens,
         Self::Stop,
@@ -29,6 +31,7 @@ impl RequestField {
         Self::StreamOptions,
         Self::Reasoning,
         Self::Include,
+        Self::ToolChoice,
         Self::Schema,
     ];
 
@@ -43,11 +46,12 @@ impl RequestField {
             Self::StreamOptions => &["stream_options"],
             Self::Reasoning => &["reasoning_content", "reasoning_details", "extra_content"],
             Self::Include => &["include", "encrypted content"],
+            Self::ToolChoice => &["tool_choice", "function_calling_config"],
             Self::Schema => &[],
         }
     }
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         match self {
             Self::Temperature => 1,
             Self::MaxTokens => 1 << 1,
@@ -57,6 +61,7 @@ impl RequestField {
             Self::Reasoning => 1 << 5,
             Self::Include => 1 << 6,
             Self::Schema => 1 << 7,
+            Self::ToolChoice => 1 << 8,
         }
     }
 
@@ -75,7 +80,7 @@ impl RequestField {
 }
 
 /// Words by which servers say that a field has no place in a request to this model.
-const REFUSALS: [&str; 12] = [
+const REFUSALS: [&str; 13] = [
     "unsupported",
     "not supported",
     "not support",
@@ -88,6 +93,8 @@ const REFUSALS: [&str; 12] = [
     "not permitted",
     "not allowed",
     "is unsupported",
+    // Anthropic, of a model that thinks and must call a tool.
+    "may not be enabled",
 ];
 
 /// Whether a text has this name as a whole word.
@@ -102,14 +109,14 @@ fn names(message: &str, name: &str) -> bool {
 
 /// The fields that a model of a server refuses.
 #[derive(Debug, Default)]
-pub(super) struct RefusedFields(AtomicU8);
+pub(super) struct RefusedFields(AtomicU16);
 
 impl RefusedFields {
     /// Those of a model that is known to take no temperature: it refuses these, too.
     pub(super) fn of_fixed_temperature() -> Self {
         let known =
             [RequestField::Temperature, RequestField::MaxTokens, RequestField::Stop, RequestField::ParallelToolCalls];
-        Self(AtomicU8::new(known.into_iter().map(RequestField::bit).sum()))
+        Self(AtomicU16::new(known.into_iter().map(RequestField::bit).sum()))
     }
 
     /// Whether this one is refused.
@@ -118,7 +125,7 @@ impl RefusedFields {
     }
 
     /// All of them, to compare.
-    pub(super) fn snapshot(&self) -> u8 {
+    pub(super) fn snapshot(&self) -> u16 {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -132,7 +139,7 @@ impl RefusedFields {
 
     /// Learns that one is refused by a request that was made when `before` was known. Returns whether another request
     /// would be another one.
-    pub(super) fn learn(&self, field: RequestField, before: u8) -> bool {
+    pub(super) fn learn(&self, field: RequestField, before: u16) -> bool {
         self.0.fetch_or(field.bit(), Ordering::Relaxed);
         before & field.bit() == 0
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Ask;
 use super::constraint::ReplyConstraint;
 use super::protocol::{NewMessages, Protocol};
-use super::refused::RefusedFields;
+use super::refused::{RefusedFields, RequestField};
 use super::settings::ModelSettings;
 use super::window::LearnedWindow;
 use crate::engine::conversation::Role;
@@ -51,7 +51,7 @@ struct WireKey {
     stop: Vec<String>,
     stream: bool,
     is_constrained: bool,
-    refused: u8,
+    refused: u16,
     must_call: bool,
 }
 
@@ -107,6 +107,12 @@ impl RequestForm {
     /// Whether the model is asked to stream its reply: only when somebody watches it arrive.
     pub(super) fn streams(&self, ask: &Ask<'_>) -> bool {
         self.settings.stream && ask.partial.is_some()
+    }
+
+    /// Whether a request with tools says that one must be called. The engine refuses an answer that comes too early
+    /// either way.
+    pub(super) fn must_call(&self, ask: &Ask<'_>) -> bool {
+        ask.must_call && !self.refused.contains(RequestField::ToolChoice)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
-use crate::drive::model::{self, Ask, Models, ReplyTimeouts, Wire};
+use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, Wire};
 use crate::drive::retry;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
@@ -80,10 +80,10 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
         Err(why) => return Err(fault("model not available", why)).into(),
     };
     let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
-    let ask = Ask {
+    let mut ask = Ask {
         conversation,
         program: None,
-        max_tokens: tool.action.max_tokens,
+        max_tokens: max_tokens(tool, &model),
         temperature: tool.action.temperature,
         stop: &[],
         partial: None,
@@ -95,21 +95,42 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
     let mut wire = Wire::default();
     // The run's model can do something else; the deadline of the call is short.
     let retry = retry::brief(&tool.action.retry.clone().unwrap_or_default());
-    match model::ask(&[model], &ask, &mut wire, &retry, &|_| {}).await {
+    let models = [Arc::clone(&model)];
+    let mut answer = model::ask(&models, &ask, &mut wire, &retry, &|_| {}).await;
+    let mut failed = Vec::new();
+    if let Some(refused) = answer.as_ref().err().filter(|fault| fault.code == ModelFaultCode::ContextExceeded)
+        && max_tokens(tool, &model) < ask.max_tokens
+    {
+        // The question and a shorter reply may fit into the window that the refusal showed.
+        failed.clone_from(&refused.failed);
+        ask.max_tokens = max_tokens(tool, &model);
+        answer = model::ask(&models, &ask, &mut wire, &retry, &|_| {}).await;
+    }
+    match answer {
         Ok(reply) => {
             let usage = ReplyUsage { counted: reply.usage, asked: conversation.bytes, text: reply.text.len() };
-            let spent = spent(&reply.attempts, Some(usage), price);
+            failed.extend(reply.attempts);
+            let spent = spent(&failed, Some(usage), price);
             let result = match reply.finish {
                 Finish::Filtered => Err(fault("the model's answer was kept back", reply.text)),
                 _ => Ok(Value::String(reply.text)),
             };
             RawOutcome { result: result.map_err(Into::into), spent }
         }
-        Err(error) => RawOutcome {
-            result: Err(fault(class(error.code), error.message).into()),
-            spent: spent(&error.failed, None, price),
-        },
+        Err(error) => {
+            failed.extend(error.failed);
+            RawOutcome {
+                result: Err(fault(class(error.code), error.message).into()),
+                spent: spent(&failed, None, price),
+            }
+        }
     }
+}
+
+/// The most tokens of the reply: of a window that the model's server showed, half at most, as in a loop.
+fn max_tokens(tool: &LlmTool, model: &ModelClient) -> u32 {
+    let half = model.known_facts().learned_tokens.map(|window| u32::try_from(window / 2).unwrap_or(u32::MAX));
+    half.map_or(tool.action.max_tokens, |half| tool.action.max_tokens.min(half).max(1))
 }
 
 /// A reply's usage, and the bytes for an estimate when the provider did not count.

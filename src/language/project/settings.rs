@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::{Constrain, Model};
+use crate::policy::provider::{Provider, takes_schemas};
 
 /// How much a model reasons before it replies. Not every model takes every word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -74,7 +75,21 @@ impl Model {
             pointer: format!("/extra_body/{name}"),
             message: format!("`extra_body` can't have the field `{name}`, which loopctl writes itself"),
         });
-        lacking.chain(owned).collect()
+        lacking.chain(owned).chain(self.unthinkable()).collect()
+    }
+
+    /// Thinking beside constrained replies, of a model that is made to call a tool for them. Anthropic's server refuses
+    /// both together.
+    fn unthinkable(&self) -> Option<SettingFault> {
+        let thinks = self.thinking.is_some_and(|thinking| thinking.kind != ThinkingKind::Disabled);
+        let is_made_to_call = self.provider == Provider::Anthropic
+            && self.constrain == Constrain::On
+            && self.model.as_deref().is_some_and(|id| !takes_schemas(id));
+        (thinks && is_made_to_call).then(|| SettingFault {
+            pointer: "/thinking".to_owned(),
+            message: "with `\"constrain\": \"on\"` this model must call a tool in each reply, and can't think"
+                .to_owned(),
+        })
     }
 
     fn written_settings(&self) -> Vec<&'static str> {

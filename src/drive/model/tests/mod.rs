@@ -3,6 +3,7 @@
 mod calls;
 mod constrained;
 mod faults;
+mod forced;
 mod gemini;
 mod look_up;
 mod outage;
