@@ -125,11 +125,11 @@ pub(super) fn conditions<'a>(subject: &Subject<'a>) -> Vec<WrittenCondition<'a>>
         found.extend(in_document(&format!("{pointer}/requires_approval"), facts));
     }
     for used in subject.actions() {
-        let (root, at) = (used.at(""), "/requires_approval".to_owned());
         let Some(written) = used.written().get("requires_approval").filter(|written| written.is_object()) else {
             continue;
         };
         let facts = ConditionFacts::Call(schema_of_action(subject, used));
+        let (root, at) = (used.at(""), "/requires_approval".to_owned());
         found.push(WrittenCondition { root, at, written, facts, unknown: used.unknown().clone() });
     }
     found

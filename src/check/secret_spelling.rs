@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::SentText;
 use crate::diagnostic::nearest;
 use crate::language::action::TextKind;
-use crate::policy::placeholder::{Notation, placeholders};
+use crate::policy::placeholder::Notation;
 use crate::policy::secret_names::{Secrecy, fold, holds_secrets, is_variable, secrecy};
 
 /// The word before the key of a secret.
@@ -44,7 +44,7 @@ pub enum SpelledSource {
 
 /// Whether what stands in a text's place is a credential, by the name that it is sent under.
 pub fn is_secret_place(sent: &SentText<'_>) -> bool {
-    !sent.kind.is_prose() && sent.kind != TextKind::Url && secrecy(&sent.field) != Secrecy::None
+    !sent.kind.is_prose() && sent.kind != TextKind::Url && sent.secrecy() != Secrecy::None
 }
 
 /// The credential in a text: what comes after the word for its kind in a header.
@@ -89,9 +89,9 @@ pub fn spelled(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool) -> Vec<S
 fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found: &mut Vec<SpelledSecret>) {
     let text = sent.text;
     let mut at = 0;
-    while let Some(word) = next_word(text, at) {
+    // Few words have a key after them: these are looked for by the mark between the two.
+    while let Some(word) = next_marked_word(text, at) {
         at = word.end;
-        // Few words have a key after them: this is asked first, because comparing words costs more.
         let Some(WrittenKey { mark, key, end }) = key_after(text, word.end) else { continue };
         let name = text.get(word.clone()).unwrap_or_default();
         let ours = (7..=12).contains(&name.len())
@@ -123,11 +123,15 @@ fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
     }
 }
 
-fn next_word(text: &str, from: usize) -> Option<Range<usize>> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let begin = from + text.get(from..)?.find(is_word)?;
-    let rest = text.get(begin..)?;
-    Some(begin..begin + rest.find(|c| !is_word(c)).unwrap_or(rest.len()))
+/// The next word with a mark behind it that may begin a key.
+fn next_marked_word(text: &str, from: usize) -> Option<Range<usize>> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let rest = text.as_bytes().get(from..)?;
+    let is_end = |at: usize| at > 0 && rest.get(at - 1).is_some_and(is_word);
+    let mut marks = rest.iter().enumerate().filter(|(_, byte)| matches!(byte, b'[' | b'(' | b':' | b'.' | b'/'));
+    let end = marks.find(|(at, _)| is_end(*at))?.0;
+    let length = rest.get(..end)?.iter().rev().take_while(|byte| is_word(byte)).count();
+    Some(from + end - length..from + end)
 }
 
 /// What follows a word for where secrets are.
@@ -183,8 +187,8 @@ fn is_alone(sent: &SentText<'_>, part: &Range<usize>) -> bool {
 /// `$X`, `${X}`, `%X%`, `{{X}}`: a variable of the environment; in a credential's place also `<api-key>`.
 fn named_by_mark(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found: &mut Vec<SpelledSecret>) {
     let mut marked: Vec<(Range<usize>, &str, bool)> = Vec::new();
-    for placeholder in placeholders(sent.text) {
-        let (name, range) = (placeholder.name, placeholder.range);
+    for placeholder in sent.placeholders() {
+        let (name, range) = (placeholder.name, placeholder.range.clone());
         let secret = || secrecy(name) != Secrecy::None;
         let is_whole = is_alone(sent, &range);
         let clear = match (placeholder.notation, sent.kind) {

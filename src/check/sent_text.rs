@@ -5,9 +5,12 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
+use super::secret_spelling::{SpelledSecret, spelled};
 use super::{Cursor, Subject, Used, shell};
 use crate::language::Action;
 use crate::language::action::TextKind;
+use crate::policy::placeholder::{Placeholder, placeholders};
+use crate::policy::secret_names::{Secrecy, secrecy};
 use crate::program::reference::{Field, each_text};
 use crate::syntax::{Node, unescaped};
 
@@ -25,9 +28,41 @@ pub struct SentText<'a> {
     /// The action that it belongs to, as an index of [`Subject::actions`].
     pub action: Option<usize>,
     compiled: OnceCell<Option<Field>>,
+    placeholders: OnceCell<Vec<Placeholder<'a>>>,
+    secrecy: OnceCell<Secrecy>,
+    spelled: OnceCell<Vec<SpelledSecret>>,
 }
 
-impl SentText<'_> {
+impl<'a> SentText<'a> {
+    fn new(cursor: Cursor<'a>, text: &'a str, kind: TextKind, field: String) -> Self {
+        Self {
+            cursor,
+            text,
+            kind,
+            field,
+            action: None,
+            compiled: OnceCell::new(),
+            placeholders: OnceCell::new(),
+            secrecy: OnceCell::new(),
+            spelled: OnceCell::new(),
+        }
+    }
+
+    /// Its placeholders in the syntax of other languages.
+    pub fn placeholders(&self) -> &[Placeholder<'a>] {
+        self.placeholders.get_or_init(|| placeholders(self.text))
+    }
+
+    /// What the name that it is sent under says about it.
+    pub fn secrecy(&self) -> Secrecy {
+        *self.secrecy.get_or_init(|| secrecy(&self.field))
+    }
+
+    /// The secrets that it names in another syntax. A name that the action lists as a parameter is none.
+    pub fn spelled_secrets(&self, subject: &Subject<'_>) -> &[SpelledSecret] {
+        self.spelled.get_or_init(|| spelled(self, &|name| subject.is_argument(self, name)))
+    }
+
     /// What the text is compiled to; nothing where it can't be read, which the compiler reported.
     pub fn compiled(&self) -> Option<&Field> {
         self.compiled.get_or_init(|| Field::compile(&Value::from(self.text)).ok()).as_ref()
@@ -47,7 +82,7 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
     for (name, kind) in prompts {
         let Some(cursor) = subject.property(name) else { continue };
         let Some(text) = cursor.node().and_then(Node::as_str) else { continue };
-        texts.push(SentText { cursor, text, kind, field: String::new(), action: None, compiled: OnceCell::new() });
+        texts.push(SentText::new(cursor, text, kind, String::new()));
     }
     for (at, used) in subject.actions().iter().enumerate() {
         of_action(used, at, &mut texts);
@@ -68,7 +103,7 @@ fn of_action<'a>(used: &Used<'a>, action: usize, texts: &mut Vec<SentText<'a>>) 
     for field in used.texts() {
         used.each_text(field, &mut |at, text| texts.push(sent(used.at(at), text, field.kind, Some(action))));
     }
-    if let Action::Command(command) = &used.action
+    if let Action::Command(command) = &*used.action
         && let Some(shell) = shell::of(command)
     {
         let own = texts.iter_mut().filter(|sent| sent.action == Some(action) && sent.kind == TextKind::Argument);
@@ -84,5 +119,5 @@ fn strings<'a>(value: &'a Value, pointer: &str, mut add: impl FnMut(&str, &'a st
 fn sent<'a>(cursor: Cursor<'a>, text: &'a str, kind: TextKind, action: Option<usize>) -> SentText<'a> {
     let last = cursor.path().rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
     let field = unescaped(last).into_owned();
-    SentText { cursor, text, kind, field, action, compiled: OnceCell::new() }
+    SentText { action, ..SentText::new(cursor, text, kind, field) }
 }

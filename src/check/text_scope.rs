@@ -68,6 +68,11 @@ impl<'s, 'a> TextScope<'s, 'a> {
         self.sent.action.is_some() && !self.is_closed
     }
 
+    /// Whether the action of the text lists a parameter that none of its texts takes.
+    pub fn has_idle_argument(&self) -> bool {
+        self.is_closed && self.arguments.iter().any(|name| !self.takes_elsewhere(name))
+    }
+
     /// Whether the text takes a value, which is written as it is here: then its author knows how.
     pub fn takes(&self, path: &str) -> bool {
         self.is_taken(path, |other| self.is_itself(other))

@@ -1,6 +1,7 @@
 //! The registered actions that a loop uses, with their places.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ use crate::syntax::shape::Unknown;
 /// A registered action that the loop can call.
 pub struct Used<'a> {
     /// What it does.
-    pub action: Action,
+    pub action: Arc<Action>,
     cursor: Cursor<'a>,
     written: &'a Value,
     unknown: Unknown,
@@ -25,7 +26,7 @@ pub struct Used<'a> {
 
 impl<'a> Used<'a> {
     fn new(registered: Registered<'a>) -> Option<Self> {
-        let action = Action::read(registered.value).ok()?;
+        let action = registered.read()?;
         let written = registered.value;
         let pointer = registered.pointer();
         let unknown = registered.document.unknown.below(&pointer);
@@ -85,7 +86,7 @@ impl<'a> Used<'a> {
     /// Visits the strings in which secrets are resolved, each with its JSON pointer from the action on. An
     /// `llm` action has none, and a program's arguments are none: a secret there is a fault by itself.
     pub fn each_secret_string(&self, visit: &mut dyn FnMut(&str, &str)) {
-        if let Action::Db(db) = &self.action {
+        if let Action::Db(db) = &*self.action {
             visit("/datasource", &db.datasource);
         }
         for text in self.texts().iter().filter(|text| text.takes_secrets) {

@@ -11,7 +11,7 @@ use super::{declare, layout, names, scripted, steps, tool};
 use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::language::approval::RequiresApproval;
 use crate::language::tool::ActionTool;
-use crate::language::{Action, Project, ReactProperties, Script};
+use crate::language::{Project, ReactProperties, Script};
 use crate::syntax::document::{Document, DocumentKind};
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ fn named<'a>(
 /// The faults that a loop which declares the action would have.
 fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Declared, faults: &mut Vec<Diagnostic>) {
     // The shape reports an action that can't be read.
-    let Ok(meaning) = Action::read(action.value) else { return };
+    let Some(meaning) = action.read() else { return };
     let described = declared.described.contains(action.name);
     let declaration = ActionTool {
         name: action.name.to_owned(),

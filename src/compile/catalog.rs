@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Texts;
 use crate::diagnostic::{Diagnostic, Place, codes};
+use crate::language::Action;
 use crate::syntax::document::{Document, DocumentKind};
 
 /// The documents in which actions are looked up, besides the main one.
@@ -80,6 +81,11 @@ pub(crate) struct Registered<'a> {
 }
 
 impl Registered<'_> {
+    /// What it does; nothing when it can't be read.
+    pub(crate) fn read(&self) -> Option<Arc<Action>> {
+        self.document.action(self.index, self.value)
+    }
+
     /// Its JSON pointer in its document.
     pub(crate) fn pointer(&self) -> String {
         let array = if self.own { "/actions" } else { "" };

@@ -271,7 +271,7 @@ impl<'a> Declare<'a> {
     }
 
     /// Reads an action that a tool names.
-    fn read(&mut self, declaration: &ActionTool, action: Registered<'a>) -> Option<Action> {
+    fn read(&mut self, declaration: &ActionTool, action: Registered<'a>) -> Option<Arc<Action>> {
         if !action.own {
             self.use_document(action.document);
         }
@@ -279,7 +279,7 @@ impl<'a> Declare<'a> {
             self.faults.extend(self.effort.too_much(&self.main.tree.source));
             return None;
         }
-        let read = Action::read(action.value).ok();
+        let read = action.read();
         // The shape reports why it can't be read, unless the schema and the types disagree.
         if read.is_none() && !action.document.is_broken() {
             let message = format!("the action `{}` can't be read", declaration.name);

@@ -260,7 +260,7 @@ impl FlowLowering<'_, '_> {
     /// The tool of a registered action, and the key of its output.
     fn tool(&mut self, at: &str, step: &Step) -> Option<(Tool, String)> {
         let registered = *self.declare.catalog.find(&step.kind).first()?;
-        let action = Action::read(registered.value).ok()?;
+        let action = registered.read()?;
         let declaration = ActionTool { name: step.kind.clone(), timeout_ms: step.timeout_ms, ..ActionTool::default() };
         let properties = layout::defaults()?;
         let (tool, _) = match tool::declared(&declaration, &action, &properties, &Unknown::default()) {

@@ -46,13 +46,16 @@ pub enum Notation {
 const MAX_FOUND: usize = 50;
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 100;
-/// The characters with which a placeholder begins.
-const MARKS: [char; 8] = ['{', '$', ':', '<', '%', '@', '[', '#'];
+/// Whether a placeholder begins with this byte.
+fn is_mark(byte: u8) -> bool {
+    matches!(byte, b'{' | b'$' | b':' | b'<' | b'%' | b'@' | b'[' | b'#')
+}
 
 /// The placeholders of a text outside of the tags of its own templates, in their order.
 pub fn placeholders(text: &str) -> Vec<Placeholder<'_>> {
     let (mut found, mut at) = (Vec::new(), 0);
-    while let Some(step) = text.get(at..).and_then(|rest| rest.find(MARKS)) {
+    // Byte by byte: the marks are ASCII, and never part of another character.
+    while let Some(step) = text.as_bytes().get(at..).and_then(|rest| rest.iter().copied().position(is_mark)) {
         let begin = at + step;
         let rest = text.get(begin..).unwrap_or_default();
         if rest.starts_with("{{") {

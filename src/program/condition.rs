@@ -1,6 +1,19 @@
 //! Conditions, compiled and evaluated. The evaluation is pure, and its work is bounded by the sizes of the condition and
 //! of the values. What can't be evaluated is a fault and never `false`: who asks decides what follows.
 
+/// The pattern, as JSON, that is meant by one of file names which only says how a text ends: `*@example.com`.
+pub fn pattern_of_ending(text: &str) -> Option<String> {
+    Some(quoted(&format!("{}$", text.strip_prefix('*')?.replace('.', "\\."))))
+}
+
+/// How a pattern is written that can't be read.
+pub fn pattern_help(meant: Option<&str>) -> String {
+    match meant {
+        Some(meant) => format!("`*` repeats what stands before it; a text that ends so matches {meant}"),
+        None => "in JSON each `\\` is written twice: \"^INV-\\\\d+$\"".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -167,8 +180,10 @@ impl ConditionCompiler {
                     Some(text) => format!("{} is no regular expression that can be read", quoted(text)),
                     None => format!("the pattern of `matches` is written out; {} was given", short(pattern)),
                 };
+                let meant = text.and_then(pattern_of_ending);
                 let fault = LocalFault::error(codes::BAD_OPERAND, at, message);
-                self.faults.push(fault.help("in JSON each `\\` is written twice: \"^INV-\\\\d+$\""));
+                let fault = fault.help(pattern_help(meant.as_deref()));
+                self.faults.push(LocalFault { replacement: meant, ..fault });
                 None
             }
         }

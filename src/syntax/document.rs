@@ -1,6 +1,7 @@
 //! Documents: recognises the kind of a document, and checks its shape.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
@@ -8,6 +9,7 @@ use super::foreign::{self, ForeignEntry};
 use super::shape::Unknown;
 use super::{pasted, shape};
 use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest};
+use crate::language::Action;
 use crate::syntax;
 use crate::syntax::{Member, Node, Tree};
 
@@ -77,6 +79,8 @@ pub struct Document {
     pub faults: Vec<Diagnostic>,
     /// The secrets that were pasted into it, once they were searched.
     pasted: OnceLock<Vec<Diagnostic>>,
+    /// The actions that were read, by their place in its list of actions; none for a document of one action.
+    actions: Mutex<BTreeMap<Option<usize>, Option<Arc<Action>>>>,
 }
 
 impl Document {
@@ -84,6 +88,13 @@ impl Document {
     /// once.
     pub(crate) fn pasted(&self) -> &[Diagnostic] {
         self.pasted.get_or_init(|| pasted::secrets(self))
+    }
+
+    /// The action at a place of its list of actions, where `value` stands; nothing when it can't be read. A document
+    /// whose actions many loops use is read once.
+    pub(crate) fn action(&self, place: Option<usize>, value: &Value) -> Option<Arc<Action>> {
+        let mut actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        actions.entry(place).or_insert_with(|| Action::read(value).ok().map(Arc::new)).clone()
     }
 
     /// Whether it has an error.
@@ -108,8 +119,15 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     let (tree, mut faults) = syntax::parse(source);
     let whole = faults.is_empty();
     faults.extend(syntax::repeated_keys(&tree));
-    let mut document =
-        Document { tree, kind, value: Value::Null, unknown: Unknown::default(), faults, pasted: OnceLock::new() };
+    let mut document = Document {
+        tree,
+        kind,
+        value: Value::Null,
+        unknown: Unknown::default(),
+        faults,
+        pasted: OnceLock::new(),
+        actions: Mutex::default(),
+    };
     // A document that was cut at a limit of the reader has no shape to check.
     if document.tree.root.is_fault() || document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
         return document;

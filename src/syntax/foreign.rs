@@ -71,6 +71,71 @@ pub(super) fn declared_action(value: &Node) -> Option<String> {
     Some(first.get("action_name")?.as_str()?.to_owned())
 }
 
+/// The words of conditions in other languages, with ours. `contains` has its operands the other way round.
+const OPERATORS: [(&str, &[&str]); 9] = [
+    ("equal", &["equals", "==", "=", "is"]),
+    ("notEqual", &["ne", "neq", "!=", "<>", "notequals", "isnot"]),
+    ("greaterThan", &["gt", ">"]),
+    ("lessThan", &["lt", "<"]),
+    ("greaterOrEqual", &["gte", "ge", ">=", "greaterthanorequal"]),
+    ("lessOrEqual", &["lte", "le", "<=", "lessthanorequal"]),
+    ("matches", &["regex", "match", "like"]),
+    ("and", &["all", "&&"]),
+    ("or", &["any", "||"]),
+];
+
+/// The operator of a condition that another language's word means.
+pub(super) fn operator(word: &str) -> Option<&'static str> {
+    let plain = word.trim_start_matches('$').replace('_', "").to_ascii_lowercase();
+    OPERATORS.iter().find(|(_, words)| words.contains(&&*plain)).map(|(ours, _)| *ours)
+}
+
+/// The condition that a text means which compares two values: `@input.amount > 100`.
+pub(super) fn comparison(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace();
+    let (one, sign, other) = (words.next()?, words.next()?, words.next()?);
+    let ours = operator(sign).filter(|_| words.next().is_none())?;
+    let path = one.trim_matches(['{', '}']).trim_start_matches('@');
+    let is_path = !path.is_empty() && path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+    let value = serde_json::from_str::<serde_json::Value>(&other.replace('\'', "\"")).ok()?;
+    is_path.then(|| format!("{{\"{ours}\": [\"@{path}\", {value}]}}"))
+}
+
+/// The provider of a model whose servers are known by another name.
+pub(super) fn provider(word: &str) -> Option<&'static str> {
+    const AS_OPENAI: [&str; 17] = [
+        "azure",
+        "ollama",
+        "groq",
+        "openrouter",
+        "mistral",
+        "together",
+        "vllm",
+        "lmstudio",
+        "llamacpp",
+        "deepseek",
+        "fireworks",
+        "xai",
+        "litellm",
+        "localai",
+        "cerebras",
+        "huggingface",
+        "perplexity",
+    ];
+    let plain = word.to_ascii_lowercase().replace(['_', '-', '.', ' '], "");
+    match &*plain {
+        "google" | "vertex" | "vertexai" | "googlegenai" => Some("Google's models have the provider `gemini`"),
+        "claude" => Some("Claude has the provider `anthropic`"),
+        "bedrock" => {
+            Some("Bedrock's own protocol is not there; a gateway that speaks OpenAI's has the provider `openai`")
+        }
+        _ if AS_OPENAI.iter().any(|known| plain.starts_with(known)) => {
+            Some("its servers speak OpenAI's protocol: write `openai`, with the `base_url` of the server")
+        }
+        _ => None,
+    }
+}
+
 /// An entry of `tools` or `actions` in another product's shape.
 pub(super) struct ForeignEntry {
     /// What it is, in words.
@@ -83,8 +148,8 @@ const AS_HERE: &str = "a tool is two things here: `{\"type\": \"action\", \"name
                        what it does: `{\"action_name\": \"lookup\", \"kind\": \"http\", \"description\": \"...\", \"url\": \
                        \"https://...\", \"http_method\": \"GET\", \"parameters\": {...}}`";
 
-/// What another product's entry is, when it can be nothing of ours.
-pub(super) fn entry(node: &Node) -> Option<ForeignEntry> {
+/// What an entry is that can be no tool, action or step of ours; `in_actions`: it stands where a registered action does.
+pub(super) fn entry(node: &Node, in_actions: bool) -> Option<ForeignEntry> {
     let has = |name: &str| node.get(name).is_some();
     if has("action_name") || has("kind") {
         return None;
@@ -102,6 +167,11 @@ pub(super) fn entry(node: &Node) -> Option<ForeignEntry> {
         Some(word) if word.starts_with("n8n-nodes") || has("typeVersion") => {
             let help = "a node that sends a request is an action of kind `http`: `url`, `http_method`, `headers`, `query`, `body`";
             return shape("a node of n8n", help);
+        }
+        Some("loop") if has("properties") && in_actions => {
+            let help = "a loop is a document of its own: put it into `loops/NAME.json`, and declare it in `tools`: `{\"type\": \"loop\", \
+                        \"name\": \"NAME\"}`";
+            return shape("a whole loop, and no action", help);
         }
         Some(_) => return None,
         None => {}
@@ -160,5 +230,5 @@ pub(super) fn document(root: &Node) -> Option<ForeignEntry> {
     if has("agents") && has("tasks") {
         return shape("a crew of CrewAI", A_LOOP);
     }
-    entry(root)
+    entry(root, false)
 }

@@ -40,7 +40,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             fault = fault.suggest(quoted(&format!("sqlite:{path}")));
         }
         let used =
-            subject.actions().iter().find(|used| matches!(&used.action, Action::Db(db) if db.datasource == *name));
+            subject.actions().iter().find(|used| matches!(&*used.action, Action::Db(db) if db.datasource == *name));
         found.push(match used {
             Some(used) => fault.related(&used.at("/datasource").place(), "it is used here"),
             None => fault,

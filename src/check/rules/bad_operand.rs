@@ -6,6 +6,7 @@ use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOpe
 use crate::check::{Rule, Subject};
 use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::program::condition::{pattern_help, pattern_of_ending};
 use crate::program::reference::as_path;
 use crate::program::schema::Schema;
 use crate::syntax::quoted;
@@ -140,7 +141,8 @@ fn wrong_type(
     }
     Some(match need.types {
         JsonTypes::LIST if operand.written.is_string() && operand.form == OperandForm::Literal => {
-            let list = json!([operand.written]);
+            let text = operand.written.as_str().unwrap_or_default();
+            let list = json!(text.split(',').map(str::trim).collect::<Vec<_>>());
             fault.help(format!("write the list: {list}")).suggest(list.to_string())
         }
         _ if equal => fault.help("words and truth values are compared with `equal`; the step fails otherwise"),
@@ -168,14 +170,11 @@ fn bad_pattern(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Di
     if Schema::compile(json!({ "pattern": text })).is_err() {
         let message = format!("{} is no regular expression that can be read", quoted(text));
         let fault = whole.cursor(&operand.at).report(&RULE, message);
-        return Some(match text.strip_prefix('*') {
-            Some(rest) => {
-                let meant = quoted(&format!("{}$", rest.replace('.', "\\.")));
-                fault
-                    .help(format!("`*` repeats what stands before it; a text that ends so matches {meant}"))
-                    .suggest(meant)
-            }
-            None => fault.help("in JSON each `\\` is written twice: \"^INV-\\\\d+$\""),
+        let meant = pattern_of_ending(text);
+        let fault = fault.help(pattern_help(meant.as_deref()));
+        return Some(match meant {
+            Some(meant) => fault.suggest(meant),
+            None => fault,
         });
     }
     let inner = text.strip_prefix('/')?;

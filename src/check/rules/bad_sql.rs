@@ -36,7 +36,7 @@ const DIALECTS: [(&str, &str); 20] = [
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(databases) = &subject.texts.outside.databases else { return };
     for used in subject.actions() {
-        let Action::Db(db) = &used.action else { continue };
+        let Action::Db(db) = &*used.action else { continue };
         let place = used.at("/query").place();
         // A foreign placeholder is reported as one.
         if !used.knows(&["/query", "/datasource"]) || subject.has_error_in(&place) {
@@ -91,7 +91,7 @@ fn help(query: &str, message: &str) -> String {
 
 /// Whether a query of the loop makes a table of this name in the database of a datasource.
 pub(super) fn is_made_by_query(subject: &Subject<'_>, datasource: &str, table: &str) -> bool {
-    subject.actions().iter().any(|other| match &other.action {
+    subject.actions().iter().any(|other| match &*other.action {
         Action::Db(db) if db.datasource == datasource => {
             let makes = sql_words(&db.query).next().is_some_and(|word| word.eq_ignore_ascii_case("CREATE"));
             makes && sql_words(&db.query).any(|word| word.eq_ignore_ascii_case(table))

@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule { code: codes::BODY_OF_GET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/http_method"])) {
-        let Action::Http(http) = &used.action else { continue };
+        let Action::Http(http) = &*used.action else { continue };
         let (true, Method::Get | Method::Head) = (http.body.is_some(), http.http_method) else { continue };
         let method = http.http_method.as_str();
         let fault = used

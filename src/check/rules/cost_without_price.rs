@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let fallbacks = react.fallback_models.iter().enumerate();
     let fallbacks =
         fallbacks.map(|(at, name)| (Some(name.as_str()), subject.property(&format!("fallback_models/{at}"))));
-    let actions = subject.actions().iter().filter_map(|used| match &used.action {
+    let actions = subject.actions().iter().filter_map(|used| match &*used.action {
         Action::Llm(action) => Some((Some(action.model.as_deref()?), Some(used.at("/model")))),
         _ => None,
     });

@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule { code: codes::FILLED_VARIABLE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project().filter(|_| subject.knows_project("/allow/env")) else { return };
     for used in subject.actions() {
-        let Action::Command(command) = &used.action else { continue };
+        let Action::Command(command) = &*used.action else { continue };
         for (name, text) in &command.env {
             // What is no template, and what steers programs, was reported by the compiler.
             let Ok(template) = Template::compile(text, ValueEscape::Plain) else { continue };

@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         judge(subject.property("temperature"), react.model.as_deref());
     }
     for used in subject.actions() {
-        if let Action::Llm(llm) = &used.action {
+        if let Action::Llm(llm) = &*used.action {
             judge(Some(used.at("/temperature")), llm.model.as_deref());
         }
     }

@@ -9,7 +9,7 @@ pub const RULE: Rule = Rule { code: codes::FOLDER_OUTSIDE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
-        let Action::Command(command) = &used.action else { continue };
+        let Action::Command(command) = &*used.action else { continue };
         // A whole path may lead into the project's folder, which is not known here.
         let Some(cwd) = command.cwd.as_deref().filter(|cwd| !cwd.starts_with('/') && !cwd.contains("{{")) else {
             continue;

@@ -15,7 +15,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     for used in subject.actions() {
-        let Action::Http(http) = &used.action else { continue };
+        let Action::Http(http) = &*used.action else { continue };
         let cursor = used.at("/url");
         let (Some(host), Ok(template)) = (WrittenHost::of(&http.url), Template::compile(&http.url, ValueEscape::Url))
         else {

@@ -15,7 +15,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(entries) = written.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>() else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
-        let Action::Http(http) = &used.action else { continue };
+        let Action::Http(http) = &*used.action else { continue };
         let Some(host) = WrittenHost::of(&http.url) else { continue };
         let cursor = used.at("/url").inside(host.range.clone());
         if host.is_template() {

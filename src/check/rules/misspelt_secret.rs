@@ -1,6 +1,6 @@
 //! A secret in a syntax that nothing here reads: it is sent as it stands, or the model writes it.
 
-use crate::check::secret_spelling::{SpelledSecret, SpelledSource, spelled};
+use crate::check::secret_spelling::{SpelledSecret, SpelledSource};
 use crate::check::{Rule, SentText, Subject};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::language::action::TextKind;
@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule { code: codes::MISSPELT_SECRET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for sent in subject.sent_texts() {
-        for secret in spelled(sent, &|name| subject.is_argument(sent, name)) {
+        for secret in sent.spelled_secrets(subject) {
             let cursor = sent.cursor.clone().inside(secret.range.clone());
             if subject.is_reported(&cursor.place()) {
                 continue;
@@ -25,7 +25,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 }
                 _ => format!("`{written}` is no secret here, and is sent as it is written"),
             };
-            found.push(with_help(cursor.report(&RULE, message), &secret, sent, subject));
+            found.push(with_help(cursor.report(&RULE, message), secret, sent, subject));
         }
         few_of_many(found);
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::check::secret_spelling::{credential, is_secret_place, spelled};
+use crate::check::secret_spelling::{credential, is_secret_place};
 use crate::check::{Rule, SentText, Subject};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::language::action::TextKind;
@@ -46,8 +46,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some((name, range)) = written_out(sent) else { continue };
         let cursor = sent.cursor.clone().inside(range.clone());
         let misspelt = || {
-            let all = spelled(sent, &|name| subject.is_argument(sent, name));
-            all.iter().any(|secret| secret.range.start < range.end && range.start < secret.range.end)
+            sent.spelled_secrets(subject)
+                .iter()
+                .any(|secret| secret.range.start < range.end && range.start < secret.range.end)
         };
         if misspelt() || subject.is_reported(&sent.cursor.place()) || subject.is_reported(&cursor.place()) {
             continue;

@@ -36,7 +36,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
     }
     for used in subject.actions() {
-        if let Action::Llm(llm) = &used.action {
+        if let Action::Llm(llm) = &*used.action {
             judge(Some(used.at("/model")), llm.model.as_deref());
         }
     }

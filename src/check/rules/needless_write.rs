@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule { code: codes::NEEDLESS_WRITE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
-        let Action::Db(db) = &used.action else { continue };
+        let Action::Db(db) = &*used.action else { continue };
         if let Some((Does::Reads, _)) = sql::verb(&db.query).filter(|_| !db.read_only) {
             let fault = used.at("/read_only").report(&RULE, "the query only reads, and the action may write");
             found.push(

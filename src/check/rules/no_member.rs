@@ -95,12 +95,19 @@ fn in_text(subject: &Subject<'_>, text: &CompiledText<'_>, schemas: ValueSchemas
         }
         let Some(fault) = judged(subject, text, used, schemas) else { return };
         // A block over a list names the list, and each entry of it: one fault of both is one.
-        let place = (fault.place.start, fault.message.clone());
+        let start = if names_entry(used, schemas) { 0 } else { fault.place.start };
+        let place = (start, fault.message.clone());
         if !subject.is_reported(&fault.place) && !known.contains(&place) {
             known.push(place);
             found.push(fault);
         }
     });
+}
+
+/// Whether a value is the entry of what is no list.
+fn names_entry(used: &ValueUse, schemas: ValueSchemas<'_>) -> bool {
+    let absent = schemas.describe(&used.path).and_then(|value| Some(value.way.absent?.at + value.skipped));
+    absent.is_some_and(|at| used.path.get(at) == Some(&PathStep::Entry))
 }
 
 /// What is wrong with a value that a text uses, by the schema that describes it.

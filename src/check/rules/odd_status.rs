@@ -9,7 +9,7 @@ pub const RULE: Rule = Rule { code: codes::ODD_STATUS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
-        let Action::Http(http) = &used.action else { continue };
+        let Action::Http(http) = &*used.action else { continue };
         let Some(statuses) = &http.ok_status else { continue };
         let cursor = used.at("/ok_status");
         if statuses.is_empty() {

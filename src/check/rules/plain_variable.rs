@@ -1,10 +1,9 @@
 //! A variable in the syntax of another language: it is sent as it stands.
 
-use crate::check::secret_spelling::spelled;
 use crate::check::{Rule, SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::action::TextKind;
-use crate::policy::placeholder::{Notation, Placeholder, placeholders};
+use crate::policy::placeholder::{Notation, Placeholder};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
@@ -15,33 +14,40 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if subject.compiled.steps.bare_paths.contains_key(sent.cursor.path()) {
             continue;
         }
-        found.extend(positional(sent));
-        if sent.kind == TextKind::Hint {
-            found.extend(in_hint(sent));
+        let before = found.len();
+        in_text(subject, sent, found);
+        if found.len() == before {
+            found.extend(unread_argument(sent));
         }
-        let written = placeholders(sent.text);
-        let bare = bare_path(sent);
-        if written.is_empty() && bare.is_none() {
-            continue;
-        }
-        let scope = TextScope::of(subject, sent);
-        let secrets = spelled(sent, &|name| subject.is_argument(sent, name));
-        let is_secret = |placeholder: &&Placeholder<'_>| {
-            let range = &placeholder.range;
-            secrets.iter().any(|secret| secret.range.start < range.end && range.start < secret.range.end)
-        };
-        let mut has_block = false;
-        for placeholder in written.iter().filter(|placeholder| !is_secret(placeholder)) {
-            let Some(verdict) = Judgement { subject, sent, scope: &scope, placeholder }.verdict() else { continue };
-            // The blocks of a text belong together.
-            if placeholder.notation == Notation::Block && std::mem::replace(&mut has_block, true) {
-                continue;
-            }
-            found.extend(report(sent, placeholder, verdict, subject));
-        }
-        found.extend(bare.and_then(|path| bare_name(sent, path, &scope)));
         few_of_many(found);
     }
+}
+
+fn in_text<'a>(subject: &Subject<'a>, sent: &SentText<'a>, found: &mut Vec<Diagnostic>) {
+    if sent.kind == TextKind::Hint {
+        found.extend(in_hint(sent));
+    }
+    let written = sent.placeholders();
+    let bare = bare_path(sent);
+    if written.is_empty() && bare.is_none() {
+        return;
+    }
+    let scope = TextScope::of(subject, sent);
+    let secrets = sent.spelled_secrets(subject);
+    let is_secret = |placeholder: &&Placeholder<'_>| {
+        let range = &placeholder.range;
+        secrets.iter().any(|secret| secret.range.start < range.end && range.start < secret.range.end)
+    };
+    let mut has_block = false;
+    for placeholder in written.iter().filter(|placeholder| !is_secret(placeholder)) {
+        let Some(verdict) = Judgement { subject, sent, scope: &scope, placeholder }.verdict() else { continue };
+        // The blocks of a text belong together.
+        if placeholder.notation == Notation::Block && std::mem::replace(&mut has_block, true) {
+            continue;
+        }
+        found.extend(report(sent, placeholder, verdict, subject));
+    }
+    found.extend(bare.and_then(|path| bare_name(sent, path, &scope)));
 }
 
 /// What is said of a placeholder.
@@ -216,6 +222,8 @@ impl Judgement<'_, '_, '_> {
             TextKind::Header | TextKind::Query | TextKind::SqlValue | TextKind::Step if self.is_whole() => {
                 Severity::Error
             }
+            // A mail may be about `%s`: it is meant as a value where one is left over.
+            TextKind::Body if !self.scope.takes_something() && self.scope.has_idle_argument() => Severity::Warning,
             _ => return None,
         };
         Some(Verdict { severity, meant: None })
@@ -263,12 +271,14 @@ fn in_hint(sent: &SentText<'_>) -> Option<Diagnostic> {
     Some(fault.help("say in words what the agent shall try; the objective may take values"))
 }
 
-/// `$1` as an argument: no shell reads it, unless the program is one.
-fn positional(sent: &SentText<'_>) -> Option<Diagnostic> {
-    let number = sent.text.strip_prefix('$').filter(|_| sent.kind == TextKind::Argument)?;
+/// `$1` or `$file` as an argument: no shell reads it, unless the program is one.
+fn unread_argument(sent: &SentText<'_>) -> Option<Diagnostic> {
+    let name = sent.text.strip_prefix('$').filter(|_| sent.kind == TextKind::Argument)?;
     let before = sent.cursor.path().ends_with("/args/0");
-    let is_number = number.len() == 1 && number.chars().all(|c| c.is_ascii_digit());
-    (is_number && !before).then(|| {
+    let is_number = name.len() == 1 && name.chars().all(|c| c.is_ascii_digit());
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    let is_name = name.len() > 1 && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    ((is_number || is_name) && !before).then(|| {
         let message =
             format!("`{}` is no variable here, and stays as it is written: no shell reads the arguments", sent.text);
         let fault = sent.cursor.report(&RULE, message).help("an argument that a value fills is written {{name}}");

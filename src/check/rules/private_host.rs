@@ -14,7 +14,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let entries =
         allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| AllowedHost::parse(text)).collect::<Vec<_>>());
     for used in subject.actions() {
-        let Action::Http(http) = &used.action else { continue };
+        let Action::Http(http) = &*used.action else { continue };
         let Some(host) = WrittenHost::of(&http.url).filter(|host| !host.is_template()) else { continue };
         let Some(name) = host.name().filter(|name| is_private(name)) else { continue };
         // A host that is not in the list is reported as such.

@@ -16,7 +16,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let entries: HashSet<&str> = allowed.iter().map(String::as_str).collect();
     let mut nearest = Nearest::default();
     for used in subject.actions() {
-        let Action::Command(command) = &used.action else { continue };
+        let Action::Command(command) = &*used.action else { continue };
         let program = command.program.as_str();
         let cursor = used.at("/program");
         if entries.contains(program) || subject.is_reported(&cursor.place()) {

@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule { code: codes::QUOTED_PLACEHOLDER, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
-        let Action::Db(db) = &used.action else { continue };
+        let Action::Db(db) = &*used.action else { continue };
         for text in texts(&db.query).filter(|_| used.knows(&["/query"])) {
             let Some(inner) = db.query.get(text.start + 1..text.end - 1) else { continue };
             let Some(range) = placeholder(inner, db, used) else { continue };

@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
-        let Action::Db(db) = &used.action else { continue };
+        let Action::Db(db) = &*used.action else { continue };
         let Some((Does::Writes, range)) = sql::verb(&db.query).filter(|_| db.read_only) else { continue };
         let word = db.query.get(range.clone()).unwrap_or_default().to_ascii_uppercase();
         let fault = used

@@ -16,7 +16,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
     }
     for used in subject.actions() {
-        if let Action::Llm(llm) = &used.action {
+        if let Action::Llm(llm) = &*used.action {
             let cursor = Some(used.at("/max_tokens")).filter(Cursor::is_written);
             judge(subject, llm.model.as_deref(), llm.max_tokens, cursor, found);
         }

@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule { code: codes::SECRET_IN_ARGS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
-        let Action::Command(command) = &used.action else { continue };
+        let Action::Command(command) = &*used.action else { continue };
         for (at, text) in command.args.iter().enumerate().filter(|(_, text)| text.contains("orgconfig:")) {
             let Ok(template) = Template::compile(text, ValueEscape::Plain) else { continue };
             let Some(name) = template.secrets().first().map(|key| format!("orgconfig:{key}")) else { continue };

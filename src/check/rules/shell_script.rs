@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule { code: codes::SHELL_SCRIPT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
-        let Action::Command(command) = &used.action else { continue };
+        let Action::Command(command) = &*used.action else { continue };
         let Some(shell) = shell::of(command) else { continue };
         let scripts = command.args.iter().enumerate().skip(shell.script).take(if shell.all { usize::MAX } else { 1 });
         let written = scripts.filter_map(|(at, text)| {

@@ -36,7 +36,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     });
     approvals(&RULE, subject, &nodes, found);
     for used in subject.actions() {
-        if let Action::Matcher(_) = used.action {
+        if let Action::Matcher(_) = &*used.action {
             matcher(&WrittenSettings::of_action(&RULE, subject, used), found);
         }
     }

@@ -10,12 +10,12 @@ use crate::language::tool::TypedTool;
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::TIMEOUT_BELOW_TOOL, check };
 
-fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check<'a>(subject: &Subject<'a>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["timeout_ms", "tool_timeout_ms", "tools"]) else { return };
     let run = react.timeout_ms;
-    let mut judge = |cursor: Option<Cursor<'_>>, call: Option<u64>| {
+    let mut judge = |cursor: &dyn Fn() -> Option<Cursor<'a>>, call: Option<u64>| {
         let Some(call) = call.filter(|call| *call > run) else { return };
-        let Some(cursor) = cursor.filter(Cursor::is_written) else { return };
+        let Some(cursor) = cursor().filter(Cursor::is_written) else { return };
         let fault = cursor.report(&RULE, format!("one call may take {call} ms, and the whole run has {run} ms"));
         let fault = fault.help("give the loop a larger `timeout_ms`, or the call a smaller one");
         found.push(match subject.property("timeout_ms") {
@@ -23,15 +23,15 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             None => fault,
         });
     };
-    judge(subject.property("tool_timeout_ms"), Some(react.tool_timeout_ms));
+    judge(&|| subject.property("tool_timeout_ms"), Some(react.tool_timeout_ms));
     let mut overridden: HashSet<&str> = HashSet::new();
     for (pointer, declaration) in subject.declarations() {
         if let ToolDeclaration::Typed(TypedTool::Action(tool)) = declaration {
-            judge(Some(subject.at(&format!("{pointer}/timeout_ms"))), tool.timeout_ms);
+            judge(&|| Some(subject.at(&format!("{pointer}/timeout_ms"))), tool.timeout_ms);
             overridden.extend(tool.timeout_ms.map(|_| tool.name.as_str()));
         }
     }
     for used in subject.actions().iter().filter(|used| !overridden.contains(used.name())) {
-        judge(Some(used.at("/timeout_ms")), used.action.head().timeout_ms);
+        judge(&|| Some(used.at("/timeout_ms")), used.action.head().timeout_ms);
     }
 }

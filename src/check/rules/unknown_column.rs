@@ -19,7 +19,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(databases) = &subject.texts.outside.databases else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
-        let Action::Db(db) = &used.action else { continue };
+        let Action::Db(db) = &*used.action else { continue };
         if !used.knows(&["/query", "/datasource"]) || subject.has_error_in(&used.at("/query").place()) {
             continue;
         }
@@ -62,7 +62,7 @@ fn tables(subject: &Subject<'_>, databases: &dyn DatabaseProbe, found: &mut Vec<
         fault.filter(|_| !is_made_by_query(subject, TABLES, name))
     };
     for used in subject.actions().iter().filter(|used| used.knows(&["/tables"])) {
-        let Action::CustomTable(table) = &used.action else { continue };
+        let Action::CustomTable(table) = &*used.action else { continue };
         let names = table.tables.iter().enumerate();
         found.extend(names.filter_map(|(at, name)| table_fault(&used.at(&format!("/tables/{at}")), name)));
     }

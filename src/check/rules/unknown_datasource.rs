@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule { code: codes::UNKNOWN_DATASOURCE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project().filter(|_| subject.knows_project("/datasources")) else { return };
     let mut nearest = Nearest::default();
-    let of_actions = subject.actions().iter().filter_map(|used| match &used.action {
+    let of_actions = subject.actions().iter().filter_map(|used| match &*used.action {
         Action::Db(db) => Some((used.at("/datasource"), db.datasource.as_str())),
         Action::CustomTable(_) => Some((used.at("/kind"), TABLES)),
         _ => None,

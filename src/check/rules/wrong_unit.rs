@@ -7,6 +7,7 @@ use crate::check::steps::steps;
 use crate::check::{Cursor, Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::action::CallSpeed;
+use crate::language::approval::ApprovalSettings;
 use crate::language::project::Provider;
 use crate::language::react::Retry;
 use crate::language::tool::TypedTool;
@@ -20,6 +21,8 @@ pub const RULE: Rule = Rule { code: codes::WRONG_UNIT, check };
 const MODEL: u64 = 1000;
 /// The milliseconds below which no server answers that is further away than this machine.
 const SERVER: u64 = 100;
+/// The milliseconds below which no human reads a question and answers it.
+const HUMAN: u64 = 5000;
 /// The numbers of seconds that people give to a call on this machine, where as many milliseconds are possible too.
 const SECONDS: [u64; 11] = [1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90];
 /// The characters of a sentence: fewer of a result say nothing.
@@ -77,6 +80,7 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             found.push(cursor.report(&RULE, message).help(help).suggest(meant.to_string()));
         }
     }
+    approvals(subject, found);
     for (pointer, declaration) in subject.declarations() {
         let ToolDeclaration::Typed(tool) = declaration else { continue };
         let (limit, most, what) = match tool {
@@ -98,14 +102,33 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(limit) = limit.filter(|limit| is_seconds(&used.action, *limit)) {
             found.extend(seconds(Some(used.at("/timeout_ms")), limit, "a call"));
         }
-        if let Action::Matcher(_) = &used.action {
+        if let Action::Matcher(_) = &*used.action {
             matcher(&WrittenSettings::of_action(&RULE, subject, used), found);
         }
-        if let Action::Llm(llm) = &used.action
+        if let Action::Llm(llm) = &*used.action
             && let Some(retry) = &llm.retry
         {
             found.extend(waits(Some(used.at("/retry")), retry));
         }
+    }
+}
+
+/// How long approvals are waited for.
+fn approvals(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let mut judge = |approval: Option<ApprovalSettings>, cursor: Cursor<'_>| {
+        let limit = approval.and_then(|approval| approval.expires_after_ms).filter(|limit| *limit < HUMAN);
+        found.extend(limit.and_then(|limit| seconds(Some(cursor), limit, "a human")));
+    };
+    for (pointer, declaration) in subject.declarations() {
+        let approval = match declaration {
+            ToolDeclaration::Typed(TypedTool::Action(tool)) => tool.approval,
+            ToolDeclaration::Typed(TypedTool::Loop(tool)) => tool.approval,
+            _ => None,
+        };
+        judge(approval, subject.at(&format!("{pointer}/approval/expires_after_ms")));
+    }
+    for used in subject.actions() {
+        judge(used.action.head().approval, used.at("/approval/expires_after_ms"));
     }
 }
 
@@ -157,6 +180,23 @@ fn waits(cursor: Option<Cursor<'_>>, retry: &Retry) -> Option<Diagnostic> {
 }
 
 fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let times = |value: Option<&Value>, most: u64| value.and_then(Value::as_u64).filter(|limit| *limit < most);
+    let whole = "/definition/timeout_ms";
+    if let Some(limit) = times(subject.document().value.pointer(whole), MODEL).filter(|_| !subject.is_step()) {
+        found.extend(seconds(Some(subject.at(whole)), limit, "the whole run"));
+    }
+    for step in steps(subject) {
+        let used = subject.actions().iter().find(|used| used.name() == step.kind);
+        let own = times(step.written.get("timeout_ms"), MODEL)
+            .zip(used)
+            .filter(|(limit, used)| is_seconds(&used.action, *limit));
+        let own = own.map(|(limit, _)| (limit, format!("{}/timeout_ms", step.at), "a call"));
+        let item = times(step.properties.get("item_timeout_ms"), SERVER).filter(|_| step.is_foreach());
+        let item = item.map(|limit| (limit, step.property("item_timeout_ms"), "an item"));
+        for (limit, at, what) in own.into_iter().chain(item) {
+            found.extend(seconds(Some(subject.at(&at)), limit, what));
+        }
+    }
     for step in steps(subject) {
         let number = |name: &str| step.properties.get(name).and_then(Value::as_f64);
         let mut report = |at: String, message: String, help: String, meant: f64| {

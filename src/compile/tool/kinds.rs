@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::sql::{self, Placeholders};
+use super::sql::{self, OtherPlaceholder, Placeholders};
 use super::{ActionDraft, NamedVariable, http, matcher, table};
-use crate::diagnostic::codes;
+use crate::diagnostic::{Severity, codes};
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
 use crate::policy::variables;
@@ -83,7 +83,13 @@ fn other_placeholders(action: &DbAction, positional: usize, work: &mut ActionDra
     let mut others = sql::others(&action.query);
     // A text of the query may hold anything, unless it is a parameter's name.
     let is_known = |name: &str| listed.is_some_and(|listed| listed.contains_key(name));
-    others.retain(|other| !other.is_quoted || other.is_marked || is_known(other.name));
+    let is_sure = |other: &OtherPlaceholder<'_>| !other.is_quoted || other.is_marked || is_known(other.name);
+    // Alone between quotes, behind a comparison, it can't be meant as a text.
+    let is_compared = |other: &OtherPlaceholder<'_>| {
+        let before = action.query.get(..other.range.start).unwrap_or_default();
+        before.trim_end_matches(['\'', '"']).trim_end().ends_with(['=', '<', '>'])
+    };
+    others.retain(|other| is_sure(other) || (!other.name.is_empty() && is_compared(other)));
     // Which values the query takes is not known before they are written as ours.
     work.is_partial |= !others.is_empty();
     for (at, other) in others.iter().enumerate() {
@@ -93,6 +99,7 @@ fn other_placeholders(action: &DbAction, positional: usize, work: &mut ActionDra
         let how = if by_name { "" } else { ", with its value in `params`" };
         let message = format!("`{written}` is no placeholder of a query: values are never written into it");
         let fault = LocalFault::error(codes::BAD_QUERY, "/query", message).inside(other.range.clone());
+        let fault = if is_sure(other) { fault } else { LocalFault { severity: Severity::Warning, ..fault } };
         let fault = fault.help(format!("write `{instead}`, without quotes around it{how}"));
         work.push(if by_name && !other.is_quoted { fault.rename(written, &instead) } else { fault });
     }

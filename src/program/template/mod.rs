@@ -229,7 +229,7 @@ fn unread(text: &str, tags: &[tag::TemplateTag], error: &handlebars::TemplateErr
     let range = tag.map(|tag| tag.range.clone());
     let other = range.clone().and_then(|range| other_language(text.get(range)?));
     let named_else = range.clone().and_then(|range| text.get(range)).is_some_and(|tag| tag.contains("{else"));
-    if let Some(fault) = tag.and_then(|tag| spaced(text, tag)) {
+    if let Some(fault) = tag.and_then(|tag| spaced(text, tag)).filter(|_| other.is_none()) {
         return fault;
     }
     TemplateFault {

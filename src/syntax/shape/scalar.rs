@@ -6,6 +6,7 @@ use super::form::SchemaForm;
 use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
 use crate::syntax::decimal::Decimal;
+use crate::syntax::foreign;
 use crate::syntax::{Node, NodeKind, quoted};
 
 /// The longest value that a message or a suggestion repeats, in bytes.
@@ -29,7 +30,12 @@ impl Walker<'_> {
         let fault = Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span));
         let raw = self.tree.raw(node.span);
         let takes = |name: &str| types.contains(&name);
+        let compared = node.as_str().filter(|_| takes("object")).and_then(foreign::comparison);
         let fault = match &node.kind {
+            _ if compared.is_some() => {
+                let meant = compared.unwrap_or_default();
+                fault.help(format!("a condition is an object: {meant}")).suggest(meant)
+            }
             NodeKind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
             }
@@ -72,7 +78,10 @@ impl Walker<'_> {
                 let fault = fault.help(format!("the nearest is `{near}`"));
                 if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
             }
-            None => fault,
+            None => match text.filter(|_| words.contains(&"openai")).and_then(foreign::provider) {
+                Some(help) => fault.help(help),
+                None => fault,
+            },
         });
         None
     }
@@ -137,7 +146,17 @@ impl Walker<'_> {
             };
             let message = format!("{} must be {bounds}; {} was given", self.label(), self.given(node));
             let place = self.place(node.span);
-            self.report(Diagnostic::error(codes::OUT_OF_BOUNDS, message, self.pointer.as_str(), place));
+            let fault = Diagnostic::error(codes::OUT_OF_BOUNDS, message, self.pointer.as_str(), place);
+            let is_share = (low.as_deref(), high.as_deref()) == (Some("0"), Some("1"));
+            self.report(match number.filter(|number| is_share && *number > 1.0 && *number <= 100.0) {
+                Some(percent) => {
+                    let share = percent / 100.0;
+                    fault
+                        .help(format!("it is a share, and no percentage: {percent} % are {share}"))
+                        .suggest(share.to_string())
+                }
+                None => fault,
+            });
             return None;
         }
         Some(match number {

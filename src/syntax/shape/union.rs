@@ -44,7 +44,7 @@ impl<'a> Walker<'a> {
         if let Some(rest) = &form.rest {
             return self.walk(rest, node, key);
         }
-        if let Some(shape) = foreign::entry(node).filter(|_| matches!(tag, "type" | "kind")) {
+        if let Some(shape) = foreign::entry(node, tag == "kind").filter(|_| matches!(tag, "type" | "kind")) {
             let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
             let message = format!("{} is {}", self.label(), shape.what);
             self.report(
@@ -148,10 +148,13 @@ impl<'a> Walker<'a> {
                 let fault = fault.help(format!("the nearest name is `{near}`"));
                 if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
             }
-            None => {
-                let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-                fault.help(format!("known here: {}", all.join(", ")))
-            }
+            None => match foreign::operator(name).filter(|ours| names.contains(ours)) {
+                Some(ours) => fault.help(format!("it is written `{ours}`")).suggest(quoted(ours)),
+                None => {
+                    let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                    fault.help(format!("known here: {}", all.join(", ")))
+                }
+            },
         });
     }
 

@@ -1,0 +1,1 @@
+CREATE TABLE orders(order_no TEXT, total INTEGER);
