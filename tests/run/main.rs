@@ -34,6 +34,7 @@ mod dialects_native;
 mod edited;
 mod events;
 mod given_files;
+mod held_out;
 mod history;
 mod hostile_arguments;
 mod hostile_schemas;
