@@ -99,6 +99,8 @@ pub mod language;
 pub mod policy;
 pub mod program;
 pub mod project;
+#[cfg(feature = "cli")]
+mod scenario;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod syntax;

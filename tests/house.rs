@@ -47,6 +47,23 @@ const ROOMS: &[(&str, &[&str])] = &[
             "drive",
         ],
     ),
+    (
+        "scenario",
+        &[
+            "diagnostic",
+            "policy",
+            "language",
+            "syntax",
+            "program",
+            "compile",
+            "check",
+            "project",
+            "engine",
+            "trace",
+            "journal",
+            "drive",
+        ],
+    ),
     ("cli", EVERY),
 ];
 const EVERY: &[&str] = &[
@@ -63,6 +80,7 @@ const EVERY: &[&str] = &[
     "journal",
     "drive",
     "serve",
+    "scenario",
     "cli",
 ];
 

@@ -10,7 +10,8 @@ use crate::syntax::document::{Document, DocumentKind};
 mod tests;
 
 /// Words of which every document of ours has one.
-const WORDS: [&str; 6] = ["\"loop\"", "objective", "action_name", "replies", "definition", "max_iterations"];
+const WORDS: [&str; 7] =
+    ["\"loop\"", "objective", "action_name", "replies", "definition", "max_iterations", "\"scenarios\""];
 
 /// Whether a text may be one of ours; when it is not, it need not be read.
 pub fn may_be_ours(text: &str) -> bool {
@@ -33,6 +34,7 @@ pub fn is_ours(document: &Document) -> bool {
         Some(DocumentKind::Project) => document.tree.source.name.rsplit(['/', '\\']).next() == Some(Project::FILE),
         Some(DocumentKind::AgentRequest) => ["tools", "config", "input"].iter().any(|name| root.get(name).is_some()),
         Some(DocumentKind::Workflow) => is_workflow(root),
+        Some(DocumentKind::Scenario) => is_scenarios(root),
         Some(DocumentKind::Script) => is_script(root),
         None if root.members().is_none() => seems_ours(&document.tree.source.text),
         _ => false,
@@ -68,6 +70,13 @@ fn is_action(node: &Node) -> bool {
 fn is_workflow(root: &Node) -> bool {
     let Some(definition) = root.get("definition") else { return false };
     ["actions", "condition", "onTrue", "onFalse"].iter().any(|name| definition.get(name).is_some())
+}
+
+/// Scenarios name the document that they test; beside it there may be any other field.
+fn is_scenarios(root: &Node) -> bool {
+    let scenarios = root.get("scenarios").and_then(Node::items);
+    let plays = |scenario: &Node| ["expect", "replies", "recording"].iter().any(|name| scenario.get(name).is_some());
+    scenarios.is_some_and(|scenarios| root.get("document").is_some() || scenarios.iter().any(plays))
 }
 
 /// A reply of a script is a text, or has one of a script's fields; beside it there may be any other.

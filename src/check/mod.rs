@@ -10,6 +10,7 @@ pub mod fix;
 mod key_flow;
 mod model;
 mod rules;
+pub mod scenario;
 mod secret_spelling;
 mod sent_text;
 mod settings;

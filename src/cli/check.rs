@@ -1,7 +1,6 @@
 //! `loopctl check`.
 
 mod fixes;
-mod parallel;
 mod survey;
 #[cfg(test)]
 mod tests;

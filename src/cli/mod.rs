@@ -16,6 +16,7 @@ mod memory;
 mod next;
 mod on_pause;
 mod output;
+mod parallel;
 mod progress;
 mod prompt;
 pub mod report;
@@ -35,6 +36,7 @@ mod telemetry;
 #[cfg(not(feature = "otel"))]
 #[path = "telemetry/off.rs"]
 mod telemetry;
+mod test;
 mod token;
 mod trace;
 mod user;
@@ -69,6 +71,7 @@ struct Arguments {
 enum Command {
     Run(run::RunCommand),
     Check(check::CheckCommand),
+    Test(test::TestCommand),
     Explain(explain::ExplainCommand),
     Resume(Box<resume::ResumeCommand>),
     Retry(retry::RetryCommand),
@@ -115,6 +118,10 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
     ) {
         memory::keep_private();
     }
+    // Each scenario has a runtime of its own.
+    if let Command::Test(test) = &command {
+        return test.perform(surface);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -126,6 +133,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
         match command {
             Command::Run(run) => run.perform(surface).await,
             Command::Check(check) => check.perform(surface),
+            Command::Test(test) => test.perform(surface),
             Command::Explain(explain) => explain.perform(surface),
             Command::Resume(resume) => resume.perform(surface).await,
             Command::Retry(retry) => retry.perform(surface).await,

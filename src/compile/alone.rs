@@ -62,11 +62,6 @@ pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
             faults.extend(Script::deserialize(&document.value).err().map(|error| unreadable(document, &error)));
             scripted::names(document, declared, &mut faults);
         }
-        Some(DocumentKind::Scenario) => {
-            let fault =
-                Diagnostic::error(codes::NOT_YET, "scenarios can't be run yet", "", document.tree.source.whole());
-            faults.push(fault.help("a script replaces the model: `loopctl run FILE --script SCRIPT`"));
-        }
         _ => {}
     }
     faults.retain(|fault| !document.is_guessed(fault));

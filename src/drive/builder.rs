@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
 use super::secret::Vault;
+use super::stage::Stage;
 use super::subrun_budget::SubrunBudgets;
 use super::texts::SharedTexts;
 use super::tool::{DynTool, Toolbox};
@@ -28,6 +29,7 @@ pub struct EngineBuilder {
     models: BTreeMap<String, Arc<dyn DynModel>>,
     api_key: Option<SecretString>,
     launcher: Option<Arc<dyn Launcher>>,
+    stage: Option<Arc<Stage>>,
 }
 
 impl EngineBuilder {
@@ -42,6 +44,7 @@ impl EngineBuilder {
             models: BTreeMap::new(),
             api_key: None,
             launcher: None,
+            stage: None,
         }
     }
 
@@ -56,6 +59,13 @@ impl EngineBuilder {
     #[must_use]
     pub fn script(mut self, script: crate::language::Script) -> Self {
         self.script = Some(ScriptPlayer::new(script));
+        self
+    }
+
+    /// Plays everything on a stage: no model is asked, and nothing outside is called.
+    #[must_use]
+    pub(crate) fn stage(mut self, stage: Arc<Stage>) -> Self {
+        self.stage = Some(stage);
         self
     }
 
@@ -105,15 +115,20 @@ impl EngineBuilder {
     /// The engine.
     pub fn build(self) -> Engine {
         let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
-        let script = self.script.map(Arc::new);
+        let played = self.stage.as_ref().map(|stage| Arc::clone(&stage.player));
+        let is_played = played.is_some();
+        let script = played.or_else(|| self.script.map(Arc::new));
         let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.models);
         if let Some(key) = self.api_key {
             models = models.with_key(key);
         }
         let models = Arc::new(models);
         let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.tools);
-        if let Some(script) = script {
+        if let Some(script) = script.filter(|_| !is_played) {
             toolbox = toolbox.with_script(script);
+        }
+        if let Some(stage) = self.stage {
+            toolbox = toolbox.with_stage(stage);
         }
         let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
         let spawned = Arc::new(SpawnedRuns::default());

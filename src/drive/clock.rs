@@ -6,8 +6,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::journal::failpoint;
 
+pub mod simulated;
+
 /// Milliseconds since 1970 by the machine's clock; 0 for a clock before it.
 pub fn wall_ms() -> i64 {
+    if let Some(wall_ms) = simulated::wall_ms() {
+        return wall_ms;
+    }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX));
@@ -17,9 +22,10 @@ pub fn wall_ms() -> i64 {
 /// The monotonic clock.
 pub fn instant() -> Instant {
     #[cfg(test)]
-    return Instant::now() + played::ahead();
+    return tokio::time::Instant::now().into_std() + played::ahead();
+    // The clock of the runtime, which may be simulated.
     #[cfg(not(test))]
-    Instant::now()
+    tokio::time::Instant::now().into_std()
 }
 
 /// Waits. In a test with a played clock the wait takes no time, and moves that clock ahead.
@@ -31,9 +37,14 @@ pub async fn sleep(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
+/// The time since `since`, monotonic.
+pub fn elapsed(since: Instant) -> Duration {
+    instant().saturating_duration_since(since)
+}
+
 /// Milliseconds since `since`, monotonic.
 pub fn elapsed_ms(since: Instant) -> u64 {
-    u64::try_from(instant().saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(elapsed(since).as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A moment in RFC 3339, UTC, to the millisecond.

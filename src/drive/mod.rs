@@ -27,6 +27,7 @@ mod run;
 mod run_id;
 mod said;
 pub mod secret;
+pub mod stage;
 pub mod start;
 mod status;
 mod steps;

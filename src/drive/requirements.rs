@@ -35,7 +35,9 @@ impl Engine {
                 missing.push(MissingRequirement { pointer: format!("/models/{}", token(&name)), name, why });
             }
         }
-        for (name, tools) in secrets {
+        // What is not really called is sent no secret.
+        let sent = !self.world.toolbox.is_offline();
+        for (name, tools) in secrets.into_iter().filter(|_| sent) {
             if let Err(why) = self.world.vault.secret(&name) {
                 let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
                 let why = format!("{why}; {} needs it", tools.join(", "));

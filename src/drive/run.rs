@@ -351,7 +351,7 @@ impl<'a> Driver<'a> {
     }
 
     fn look_due(&mut self) -> bool {
-        let due = self.checked_at.is_none_or(|checked_at| checked_at.elapsed() >= LOOK);
+        let due = self.checked_at.is_none_or(|checked_at| clock::elapsed(checked_at) >= LOOK);
         if due {
             self.checked_at = Some(clock::instant());
         }

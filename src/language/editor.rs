@@ -252,7 +252,7 @@ impl Editor<'_> {
             };
             let takes_text = types(&field).iter().any(|name| name == "string");
             if let (Some(pattern), Some(members), true) = (find(&PATTERNS), field.as_object_mut(), takes_text) {
-                members.insert("pattern".to_owned(), pattern);
+                members.entry("pattern").or_insert(pattern);
             }
             if let (Some(pattern), Some(values)) = (find(&VALUE_PATTERNS), field.get_mut("additionalProperties")) {
                 values

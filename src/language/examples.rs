@@ -4,7 +4,7 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 /// A whole document of each kind, by its name.
-const DOCUMENTS: [(&str, &str); 6] = [
+const DOCUMENTS: [(&str, &str); 7] = [
     (
         "loop",
         r#"{"type": "loop", "properties": {"mode": "react", "objective": "Why is order {{input.order_id}} late?",
@@ -33,6 +33,14 @@ const DOCUMENTS: [(&str, &str); 6] = [
         "project",
         r#"{"model": "main", "models": {"main": {"provider": "openai", "model": "gpt-4o-mini", "api_key": "env:OPENAI_API_KEY"}},
             "orgconfig": {"orders_token": "env:ORDERS_TOKEN"}, "allow": {"hosts": ["api.example.com"]}}"#,
+    ),
+    (
+        "scenario",
+        r#"{"document": "loop.json", "tools": {"find_order": [{"state": "late"}]}, "scenarios": [
+            {"name": "a late order is explained", "input": {"order_id": "A-17"},
+             "replies": [{"thought": "I look it up.", "action": "find_order", "action_input": {"order_id": "A-17"}},
+                         {"thought": "That is it.", "answer": "It is late."}],
+             "expect": {"status": "completed", "answer": {"contains": "late"}, "never": ["refund"]}}]}"#,
     ),
     (
         "script",
@@ -83,7 +91,7 @@ pub(super) fn fields(schema: &mut Schema) {
         let Value::Object(field) = field else { continue };
         let example = FIELDS.iter().find(|(known, _)| known == name);
         let example: Option<Value> = example.and_then(|(_, text)| serde_json::from_str(text).ok());
-        if let Some(example) = example.filter(|example| takes(field, example)) {
+        if let Some(example) = example.filter(|example| takes(field, example) && !field.contains_key("pattern")) {
             field.insert("examples".to_owned(), Value::Array(vec![example]));
         }
         let decides = alone || field.contains_key("const");

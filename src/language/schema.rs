@@ -7,11 +7,11 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::action::ActionsDocument;
-use super::{AgentRequest, LoopDocument, Project, Script, WorkflowDocument, editor, examples};
+use super::{AgentRequest, LoopDocument, Project, ScenarioFile, Script, WorkflowDocument, editor, examples};
 
 /// The names of all documents that have a schema, as `loopctl schema NAME` and `schemas/NAME.json`
 /// know them.
-pub const KINDS: [&str; 6] = ["loop", "workflow", "agent-request", "actions", "project", "script"];
+pub const KINDS: [&str; 7] = ["loop", "workflow", "agent-request", "actions", "project", "scenario", "script"];
 
 /// The JSON Schema of a kind of document; nothing for a name that is not in [`KINDS`].
 pub fn schema(kind: &str) -> Option<Value> {
@@ -21,6 +21,7 @@ pub fn schema(kind: &str) -> Option<Value> {
         "agent-request" => Some(generate::<AgentRequest>("agent-request", "An agent request of loopctl")),
         "actions" => Some(generate::<ActionsDocument>("actions", "Registered actions of loopctl")),
         "project" => Some(generate::<Project>("project", "A project file of loopctl")),
+        "scenario" => Some(generate::<ScenarioFile>("scenario", "Scenarios of loopctl")),
         "script" => Some(generate::<Script>("script", "A script of loopctl")),
         _ => None,
     }

@@ -9,6 +9,7 @@ pub mod load;
 mod neighbours;
 mod outside;
 mod replace;
+mod scenarios;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use guarded::Unread;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 pub use outside::outside;
 pub use replace::replace;
+pub use scenarios::{ExaminedScenarios, ScenarioDocument, ScenarioSet, scenario_file, scenarios};
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 
 /// A document with all texts that belong to it.

@@ -26,7 +26,7 @@ pub enum DocumentKind {
     Actions,
     /// The settings of a folder.
     Project,
-    /// Offline tests of a loop.
+    /// Scenarios: offline tests of a loop or a workflow.
     Scenario,
     /// The replies of a scripted model.
     Script,
@@ -58,7 +58,7 @@ impl DocumentKind {
             Self::AgentRequest => "an agent request",
             Self::Actions => "an actions document",
             Self::Project => "a project file",
-            Self::Scenario => "a scenario",
+            Self::Scenario => "a file of scenarios",
             Self::Script => "a script",
         }
     }

@@ -20,6 +20,9 @@ const WIDTH: usize = 100;
 
 /// The codes of faults in scripts.
 const OF_SCRIPTS: [&str; 2] = [codes::SCRIPT_REPLY, codes::SCRIPT_NAME];
+/// The codes of faults in files of scenarios.
+const OF_SCENARIOS: [&str; 4] =
+    [codes::SCENARIO_DOCUMENT, codes::SCENARIO_NAME, codes::SCENARIO_MATCHER, codes::SCENARIO_SENSE];
 
 /// A folder of documents: `loop.json`, and where it needs them `loopctl.json`, `actions/*.json`, `loops/*.json`,
 /// `given/*.json` (as named with `--actions`), and `input.json` (the input of a run).
@@ -145,6 +148,9 @@ impl CaseReport {
         if OF_SCRIPTS.contains(&code) {
             return Self::of_script(texts);
         }
+        if OF_SCENARIOS.contains(&code) {
+            return Self::of_scenarios(texts);
+        }
         match load_texts(texts, PathBuf::new()) {
             Ok(loaded) => {
                 let mut diagnostics = loaded.warnings;
@@ -167,6 +173,16 @@ impl CaseReport {
         let unsound = load_texts(texts, PathBuf::new()).expect_err("a script is no loop");
         diagnostics.extend(unsound.diagnostics.into_iter().filter(|fault| fault.code != codes::NO_LOOP));
         Self { diagnostics, sources: unsound.sources }
+    }
+
+    /// The report on scenarios of a document beside them.
+    fn of_scenarios(texts: &Texts) -> Self {
+        let named = Path::new(&*texts.main.name);
+        // A page has no folder: the document that its scenarios test is that of a case.
+        let beside = Path::new("tests/check/L023/clean/loop.json");
+        let is_page = named.parent().is_none_or(|folder| folder.as_os_str().is_empty());
+        let file = project::scenario_file(document::read(&texts.main), if is_page { beside } else { named });
+        Self { diagnostics: file.examined.faults, sources: vec![texts.main.clone()] }
     }
 
     /// As people read it.

@@ -27,11 +27,7 @@ const FOREIGN: [&str; 12] = [
 const A_CALL: &str = "a call is written {\"thought\": \"...\", \"action\": \"lookup\", \"action_input\": {...}}";
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    if subject.document().kind != Some(DocumentKind::Script) {
-        return;
-    }
-    let lists = ["/replies".to_owned()].into_iter().chain(loops(subject));
-    for list in lists {
+    for list in lists(subject) {
         let count = subject.at(&list).node().and_then(Node::items).map_or(0, <[Node]>::len);
         for at in 0..count {
             entry(&subject.at(&format!("{list}/{at}")), found);
@@ -40,9 +36,24 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn loops<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = String> + 's {
-    let members = subject.at("/loops").node().and_then(Node::members).unwrap_or_default();
-    members.iter().map(|member| format!("/loops/{}", token(&member.key)))
+/// The JSON pointers of all lists of replies.
+fn lists(subject: &Subject<'_>) -> Vec<String> {
+    let members = |at: &str| {
+        let members = subject.at(at).node().and_then(Node::members).unwrap_or_default();
+        members.iter().map(|member| format!("{at}/{}", token(&member.key))).collect::<Vec<_>>()
+    };
+    let of = |around: &str| {
+        let own = [format!("{around}/replies")].into_iter();
+        own.chain(members(&format!("{around}/loops"))).chain(members(&format!("{around}/models")))
+    };
+    match subject.document().kind {
+        Some(DocumentKind::Script) => of("").collect(),
+        Some(DocumentKind::Scenario) => {
+            let count = subject.at("/scenarios").node().and_then(Node::items).map_or(0, <[Node]>::len);
+            of("").chain((0..count).flat_map(|at| of(&format!("/scenarios/{at}")))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn entry(cursor: &Cursor<'_>, found: &mut Vec<Diagnostic>) {

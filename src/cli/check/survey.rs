@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::parallel::each;
 use crate::check::detect;
 use crate::cli::host;
+use crate::cli::parallel::each;
 use crate::cli::report::Tally;
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -206,6 +206,9 @@ fn judge(work: CheckJob<'_>, declared: &Declared, environment: bool) -> (Vec<Dia
     let mut faults = alone(&document, declared);
     let examined = load::examine(&texts, *document);
     let looped = is_looped(&examined.document);
+    if examined.document.kind == Some(DocumentKind::Scenario) {
+        faults.extend(project::scenarios(&examined.document, &target.path).faults);
+    }
     if let (true, Some(root), Some(program)) = (environment, root, &examined.program) {
         faults.extend(missing(program, &root, &texts));
     }

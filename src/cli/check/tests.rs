@@ -1,7 +1,7 @@
 //! Parallel work keeps the order of its items, and the exit code says what was found.
 
-use super::parallel::each;
 use super::*;
+use crate::cli::parallel::{each, each_of};
 use crate::diagnostic::{Diagnostic, Source};
 
 #[test]
@@ -9,6 +9,8 @@ fn what_is_done_on_all_cores_comes_back_in_order() {
     for count in [0, 1, 7, 8, 100, 1_000] {
         let done = each((0..count).collect(), |number| number * 2);
         assert_eq!(done, (0..count).map(|number| number * 2).collect::<Vec<_>>());
+        let by_three = each_of(3, (0..count).collect(), |number| number * 2);
+        assert_eq!(by_three, done);
     }
 }
 

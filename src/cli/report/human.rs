@@ -69,7 +69,8 @@ pub fn tally(diagnostics: &[Diagnostic], tally: &Tally, look: &Look) -> String {
     line + "\n"
 }
 
-fn each(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
+/// The faults, each with its place.
+pub fn each(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
     let renderer = if look.colour { Renderer::styled() } else { Renderer::plain() }.term_width(look.width);
     let sources = hide(diagnostics, sources);
     let by_name: BTreeMap<&str, &Source> = sources.iter().rev().map(|source| (&*source.name, source)).collect();

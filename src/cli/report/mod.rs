@@ -9,6 +9,6 @@ mod sarif;
 
 pub use brief::{Fixed, brief, fixed};
 pub use github::github;
-pub use human::{Tally, checked, human, tally};
+pub use human::{Tally, checked, each, human, tally};
 pub use json::json;
 pub use sarif::sarif;

@@ -121,6 +121,21 @@ impl Models {
         Ok(model)
     }
 
+    /// The model of this name, played by a script of its own.
+    pub(in crate::drive) fn played(&self, name: &str, player: &Arc<ScriptPlayer>) -> Arc<ModelClient> {
+        Arc::new(scripted(self.facts(name), TRACK, Arc::clone(player)))
+    }
+
+    fn facts(&self, name: &str) -> ModelFacts {
+        let declared = self.project.models.get(name);
+        ModelFacts {
+            name: name.to_owned(),
+            context_tokens: declared.and_then(|model| model.context_tokens),
+            learned_tokens: None,
+            price: declared.and_then(|model| model.price),
+        }
+    }
+
     fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<ModelClient>>> {
         // The map is whole at any moment: a panic elsewhere leaves nothing half done in it.
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
@@ -128,12 +143,7 @@ impl Models {
 
     fn make(&self, name: &str) -> Result<ModelClient, String> {
         let declared = self.project.models.get(name);
-        let facts = ModelFacts {
-            name: name.to_owned(),
-            context_tokens: declared.and_then(|model| model.context_tokens),
-            learned_tokens: None,
-            price: declared.and_then(|model| model.price),
-        };
+        let facts = self.facts(name);
         if let Some(script) = &self.script {
             return Ok(scripted(facts, TRACK, Arc::clone(script)));
         }

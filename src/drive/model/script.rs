@@ -10,11 +10,13 @@ use super::Ask;
 use super::failure::{AttemptFailure, Peer};
 use super::reply::AttemptReply;
 use crate::drive::secret::Vault;
+use crate::drive::stage::ReplyFailure;
 use crate::drive::{clock, retry};
 use crate::engine::dialect::{self, Saying};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault, ToolResult};
 use crate::language;
 use crate::language::react::Dialect;
+use crate::language::scenario::ToolFailure;
 use crate::language::script::{ANSWER, CALL, CALLS, ONE_OF_CALLS, REFUSAL, ReplyForm, TEXT};
 use crate::program::builtin;
 
@@ -72,6 +74,20 @@ impl ScriptPlayer {
         let tools = document.tools.into_iter();
         let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(answer).collect())).collect();
         Self { replies, loops, tools }
+    }
+
+    /// The same with requests that fail before a reply is given.
+    #[must_use]
+    pub fn with_failures(mut self, failures: &[ReplyFailure]) -> Self {
+        let mut failures = failures.to_vec();
+        // From behind, so that the places of the others stay.
+        failures.sort_by_key(|failure| std::cmp::Reverse(failure.at));
+        for ReplyFailure { at, failure } in failures {
+            if at <= self.replies.len() {
+                self.replies.insert(at, ScriptedReply::failing(failure));
+            }
+        }
+        self
     }
 
     /// What the `nth` call of a tool in its run, from 0, gives: the entry of that number, and the
@@ -166,6 +182,28 @@ impl ScriptedReply {
                 }
             },
             other => Self::plain(AttemptReply { text: other.to_string(), ..AttemptReply::default() }),
+        }
+    }
+
+    /// What a request meets that fails.
+    fn failing(failure: ToolFailure) -> Self {
+        // Longer than any reply may take.
+        const ENDLESS: Duration = Duration::from_secs(365 * 24 * 3600);
+        let fails = |failure| Self::Fails { failure, delay: Duration::ZERO };
+        match failure {
+            ToolFailure::Timeout => Self::Plain { reply: AttemptReply::default(), delay: ENDLESS },
+            ToolFailure::Refused => fails(AttemptFailure::unreachable("the script took no connection".to_owned())),
+            ToolFailure::Reset => fails(AttemptFailure::unreachable("the answer of the script was cut off".to_owned())),
+            ToolFailure::NotJson => {
+                fails(AttemptFailure::protocol("the answer of the script is no reply of a model".to_owned()))
+            }
+            ToolFailure::TooLong => fails(AttemptFailure::protocol("the answer of the script is too long".to_owned())),
+            ToolFailure::Empty => Self::plain(AttemptReply::default()),
+            ToolFailure::Http(status) => {
+                let vault = Arc::new(Vault::new(BTreeMap::new(), std::path::Path::new("")));
+                let peer = Peer { name: "the script".to_owned(), vault };
+                fails(peer.status(status, None, b""))
+            }
         }
     }
 

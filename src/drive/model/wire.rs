@@ -124,6 +124,11 @@ impl Wire {
         self.positions.clear();
     }
 
+    /// How many replies of a script are used, after [`Self::skip_replies`]: of the script that is the furthest.
+    pub fn used_replies(&self) -> usize {
+        self.positions.values().copied().max().unwrap_or(self.used)
+    }
+
     /// Plays the part of a loop that another one called. The part of a step of a workflow may be in `replies` too.
     pub fn play(&mut self, part: Option<&str>, is_step: bool) {
         (self.part, self.is_step) = (part.map(Arc::from), is_step);

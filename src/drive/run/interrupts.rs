@@ -64,12 +64,12 @@ impl Interrupts<'_> {
     async fn ended(&self) -> Result<EventKind, Fault> {
         let started_at = clock::instant();
         loop {
-            let left = self.left.saturating_sub(started_at.elapsed());
+            let left = self.left.saturating_sub(clock::elapsed(started_at));
             if left.is_zero() {
                 return Ok(EventKind::DeadlinePassed);
             }
             tokio::time::sleep(left.min(LOOK)).await;
-            let left = self.left.saturating_sub(started_at.elapsed());
+            let left = self.left.saturating_sub(clock::elapsed(started_at));
             // A store that hangs does not delay the deadline.
             match tokio::time::timeout(left, cancel_request(self.world, self.run_id)).await {
                 Ok(Ok(Some(request))) => return Ok(request),

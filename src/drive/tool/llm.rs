@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
-use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, Wire};
+use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, ScriptPlayer, Wire};
 use crate::drive::retry;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
@@ -37,6 +37,26 @@ impl LlmRunner {
         self.is_scripted = true;
     }
 
+    /// Makes a call whose model is played from `position` on.
+    pub(super) async fn make_played(
+        &self,
+        tool: &LlmTool,
+        call: &ToolCall<'_>,
+        player: &Arc<ScriptPlayer>,
+        position: &mut usize,
+    ) -> RawOutcome {
+        let conversation = match question(tool, &call.scope(&self.vault)) {
+            Ok(conversation) => conversation,
+            Err(fault) => return Err(fault).into(),
+        };
+        let model = self.models.played(tool.action.model.as_deref().unwrap_or(call.model), player);
+        let mut wire = Wire::default();
+        wire.skip_replies(*position);
+        let outcome = ask(tool, call, &conversation, AskedModel { model, wire: &mut wire }).await;
+        *position = wire.used_replies();
+        outcome
+    }
+
     async fn make(&self, tool: &LlmTool, call: &ToolCall<'_>) -> RawOutcome {
         if self.is_scripted {
             let why = "name the tool under `tools` in the script";
@@ -44,7 +64,14 @@ impl LlmRunner {
         }
         let question = question(tool, &call.scope(&self.vault));
         match question {
-            Ok(conversation) => ask(tool, call, &conversation, &self.models).await,
+            Ok(conversation) => {
+                let model = self.models.get(Some(tool.action.model.as_deref().unwrap_or(call.model)));
+                let mut wire = Wire::default();
+                match model {
+                    Ok(model) => ask(tool, call, &conversation, AskedModel { model, wire: &mut wire }).await,
+                    Err(why) => Err(fault("model not available", why)).into(),
+                }
+            }
             Err(fault) => Err(fault).into(),
         }
     }
@@ -73,12 +100,15 @@ fn question(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation, ToolFault
     Ok(conversation)
 }
 
+/// A model, and how far a script of it is.
+struct AskedModel<'a> {
+    model: Arc<ModelClient>,
+    wire: &'a mut Wire,
+}
+
 /// Asks the model of the action, or of the run. Returns its text and the usage, with that of failed attempts.
-async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, models: &Models) -> RawOutcome {
-    let model = match models.get(Some(tool.action.model.as_deref().unwrap_or(call.model))) {
-        Ok(model) => model,
-        Err(why) => return Err(fault("model not available", why)).into(),
-    };
+async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, asked: AskedModel<'_>) -> RawOutcome {
+    let AskedModel { model, wire } = asked;
     let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
     let mut ask = Ask {
         conversation,
@@ -92,11 +122,10 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
         must_call: false,
     };
     let price = model.facts.price;
-    let mut wire = Wire::default();
     // The run's model can do something else; the deadline of the call is short.
     let retry = retry::brief(&tool.action.retry.clone().unwrap_or_default());
     let models = [Arc::clone(&model)];
-    let mut answer = model::ask(&models, &ask, &mut wire, &retry, &|_| {}).await;
+    let mut answer = model::ask(&models, &ask, wire, &retry, &|_| {}).await;
     let mut failed = Vec::new();
     if let Some(refused) = answer.as_ref().err().filter(|fault| fault.code == ModelFaultCode::ContextExceeded)
         && max_tokens(tool, &model) < ask.max_tokens
@@ -104,7 +133,7 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
         // The question and a shorter reply may fit into the window that the refusal showed.
         failed.clone_from(&refused.failed);
         ask.max_tokens = max_tokens(tool, &model);
-        answer = model::ask(&models, &ask, &mut wire, &retry, &|_| {}).await;
+        answer = model::ask(&models, &ask, wire, &retry, &|_| {}).await;
     }
     match answer {
         Ok(reply) => {

@@ -7,6 +7,7 @@ mod embedded;
 mod http;
 mod llm;
 mod matcher;
+mod offline;
 mod output;
 mod runner;
 mod scripted;
@@ -29,6 +30,7 @@ use serde_json::Value;
 pub use self::call::{CallOutcome, Spent, ToolCall};
 pub use self::command::{NamedProgram, enter_group};
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
+pub use self::offline::NOT_PLAYED;
 pub use self::runner::OpenedRun;
 
 use self::command::CommandRunner;
@@ -45,6 +47,7 @@ use super::future::BoxFuture;
 use super::model::{Models, ScriptPlayer};
 use super::retry::Transient;
 use super::secret::Vault;
+use super::stage::Stage;
 use crate::compile::ToolSignature;
 use crate::engine::event::{ToolFault, ToolResult};
 use crate::engine::storable;
@@ -56,6 +59,8 @@ pub struct Toolbox {
     vault: Arc<Vault>,
     /// Answers for the tools that the script names.
     script: Option<ScriptedRunner>,
+    /// What is played in place of the world.
+    stage: Option<Arc<Stage>>,
     http: HttpRunner,
     llm: LlmRunner,
     db: DbRunner,
@@ -97,6 +102,7 @@ impl Toolbox {
         Self {
             vault: Arc::clone(vault),
             script: None,
+            stage: None,
             http: HttpRunner::new(Egress::new(&project.allow), vault),
             llm: LlmRunner::new(models, vault),
             db: DbRunner::new(project, root, vault),
@@ -112,6 +118,18 @@ impl Toolbox {
         self.llm.refuse_calls();
         self.script = Some(ScriptedRunner::new(script));
         self
+    }
+
+    /// The same on a stage: nothing outside is called.
+    #[must_use]
+    pub fn with_stage(mut self, stage: Arc<Stage>) -> Self {
+        self.stage = Some(stage);
+        self
+    }
+
+    /// Whether nothing outside is called, so that no secret is needed.
+    pub fn is_offline(&self) -> bool {
+        self.stage.is_some()
     }
 
     /// The runner of a kind; none for the kinds that the engine and the driver perform themselves.
@@ -183,6 +201,9 @@ impl Toolbox {
     }
 
     fn perform<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        if let Some(stage) = &self.stage {
+            return Box::pin(self.perform_on(stage, tool, call));
+        }
         if let Some(script) = self.script.as_ref().filter(|script| script.answers_for(tool)) {
             return script.call(tool, call);
         }
@@ -200,6 +221,7 @@ impl Toolbox {
     /// Whether a script answers for the tool.
     pub fn is_scripted(&self, tool: &Tool) -> bool {
         self.script.as_ref().is_some_and(|script| script.answers_for(tool))
+            || self.stage.as_ref().is_some_and(|stage| stage.player.names_tool(&tool.name))
     }
 }
 

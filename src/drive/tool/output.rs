@@ -14,6 +14,14 @@ pub(super) fn fault(class: impl Into<String>, detail: impl Into<String>) -> Tool
     ToolFault::new(class, detail)
 }
 
+/// The most bytes of an answer that are read.
+pub(super) const MAX_BODY: usize = 10 << 20;
+
+/// The fault of an answer that is longer.
+pub(super) fn too_large() -> ToolFault {
+    fault("response too large", format!("more than {MAX_BODY} bytes"))
+}
+
 /// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
 /// written; otherwise the text. JSON that is nested deeper than 128 levels stays a text. So does JSON with a
 /// duplicate key in an object, because its meaning is unclear; a line before the text names the key.

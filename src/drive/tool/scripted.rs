@@ -68,7 +68,7 @@ impl ToolRunner for ScriptedRunner {
 }
 
 /// A failure of a script: that of a server with a status where its words are `http 503`, else one without an answer.
-fn failed(fault: ToolFault) -> RawFault {
+pub(super) fn failed(fault: ToolFault) -> RawFault {
     let status = fault.class.strip_prefix("http ").and_then(|status| status.parse().ok());
     RawFault { transient: Some(Transient { status, after: None }), ..RawFault::from(fault) }
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::canonical;
 use super::digest::Digest;
+pub use crate::language::ending::StuckPattern;
 
 /// A pattern that fired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,22 +28,6 @@ pub struct Stuck {
     pub iterations: (u32, u32),
     /// What was repeated, in a sentence for people and for the model.
     pub detail: String,
-}
-
-/// The patterns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StuckPattern {
-    /// The same action with the same input.
-    SameAction,
-    /// The same action failing.
-    SameFailure,
-    /// A cycle of 2 actions.
-    Alternation,
-    /// A cycle of 3 to 6 actions.
-    Cycle,
-    /// The same thought.
-    SameThought,
 }
 
 /// What detection needs to know of one iteration. Made by [`StepDigest::new`].

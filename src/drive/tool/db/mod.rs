@@ -97,6 +97,11 @@ impl DbRunner {
         Self { project: Arc::clone(project), root: root.to_owned(), vault: Arc::clone(vault) }
     }
 
+    /// Whether the database of a tool is one of the project's.
+    pub(super) fn has(&self, tool: &Tool) -> bool {
+        tool.datasource().is_some_and(|name| self.project.datasources.contains_key(name))
+    }
+
     async fn make(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
         let address = self.address(&tool.action.datasource)?;
         let query = query(tool, schema, &call.scope(&self.vault))?;

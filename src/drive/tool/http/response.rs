@@ -7,11 +7,8 @@ use serde_json::{Map, Value, json};
 use super::network;
 use crate::drive::clock;
 use crate::drive::retry::{self, Transient};
-use crate::drive::tool::output::{MAX_DETAIL, fault, read_json, value};
+use crate::drive::tool::output::{MAX_BODY, MAX_DETAIL, fault, read_json, too_large, value};
 use crate::drive::tool::runner::RawFault;
-
-/// The most bytes of an answer's body.
-pub(super) const MAX_BODY: usize = 10 * 1024 * 1024;
 
 /// The most bytes that are read of the body of an error answer.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -44,7 +41,7 @@ pub(super) async fn read(response: Response, method: &Method) -> Result<Value, R
     let content_type = text(response.headers(), CONTENT_TYPE.as_str());
     let (bytes, whole) = body(response, MAX_BODY).await?;
     if !whole {
-        return Err(fault("response too large", format!("more than {MAX_BODY} bytes")).into());
+        return Err(too_large().into());
     }
     if bytes.is_empty() {
         return Ok(json!({ "status": status }));

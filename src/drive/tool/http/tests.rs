@@ -136,9 +136,9 @@ async fn an_endless_body_is_cut_at_the_limit() {
 
 #[tokio::test]
 async fn the_largest_allowed_body_passes_and_a_byte_more_does_not() {
-    let server = TestServer::saying(answer(200, "", &"x".repeat(response::MAX_BODY)));
+    let server = TestServer::saying(answer(200, "", &"x".repeat(crate::drive::tool::output::MAX_BODY)));
     assert!(get(&server.url("/")).await.is_ok());
-    let server = TestServer::saying(answer(200, "", &"x".repeat(response::MAX_BODY + 1)));
+    let server = TestServer::saying(answer(200, "", &"x".repeat(crate::drive::tool::output::MAX_BODY + 1)));
     assert_eq!(get(&server.url("/")).await.unwrap_err().class, "response too large");
 }
 

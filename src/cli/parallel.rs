@@ -1,4 +1,4 @@
-//! Does the same work on many items, on all cores.
+//! Does the same work on many items, on several cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +13,19 @@ const STACK: usize = 8 << 20;
 
 /// The results of `work` for all items, in their order.
 pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(MOST);
-    if cores == 1 || things.len() < FEW {
+    let jobs = if things.len() < FEW { 1 } else { cores() };
+    each_of(jobs, things, work)
+}
+
+/// The cores that are used unless somebody says otherwise.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).min(MOST)
+}
+
+/// The same with so many threads.
+pub fn each_of<T: Send, R: Send>(jobs: usize, things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let jobs = jobs.min(things.len());
+    if jobs <= 1 {
         return things.into_iter().map(work).collect();
     }
     let slots: Vec<Mutex<JobSlot<T, R>>> =
@@ -28,7 +39,7 @@ pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> V
         }
     };
     thread::scope(|scope| {
-        for _ in 1..cores {
+        for _ in 1..jobs {
             // If a thread can't be started, the others do its part. A panic in one ends the scope.
             let _ = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
         }

@@ -1,0 +1,185 @@
+//! The endings that a document can have, and scenarios that expect another one.
+
+use std::collections::BTreeSet;
+
+use super::ScenarioSubject;
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::ending::{Limit, Termination};
+use crate::language::react::{OnLimit, OnModelOutage, StuckAction};
+use crate::program::flow::{Flow, StepAction};
+use crate::program::{Builtin, Program, ToolKind};
+
+/// How the runs of a document can end or wait, in the order of their words.
+pub fn endings(program: &Program) -> Vec<Termination> {
+    let mut found = Vec::new();
+    for ending in ALL {
+        if why_not(program, ending).is_none() {
+            found.push(ending);
+        }
+    }
+    found
+}
+
+/// All endings.
+const ALL: [Termination; 17] = [
+    Termination::Complete,
+    Termination::ForcedAnswer,
+    Termination::MaxIterations,
+    Termination::Timeout,
+    Termination::Context,
+    Termination::Budget,
+    Termination::Stuck,
+    Termination::ModelError,
+    Termination::InvalidReplies,
+    Termination::Human,
+    Termination::Approval,
+    Termination::Uncertain,
+    Termination::Cancelled,
+    Termination::StepFailed,
+    Termination::Rejected,
+    Termination::FormExpired,
+    Termination::ConditionNotMet,
+];
+
+/// Why no run of a document ends or waits in this way, in a sentence; none when one can.
+pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
+    let is_flow = program.flow.is_some();
+    let of_loop =
+        |why: Option<&'static str>| if is_flow { Some("a workflow does not end so: a step fails") } else { why };
+    let budget = || {
+        program.properties.budget.as_ref().is_some_and(|budget| budget.tokens.is_some() || budget.cost_usd.is_some())
+    };
+    match ending {
+        Termination::Complete | Termination::Timeout => None,
+        Termination::MaxIterations | Termination::InvalidReplies | Termination::Context => of_loop(None),
+        Termination::ForcedAnswer => {
+            let fails = program.properties.on_limit == OnLimit::Fail;
+            of_loop(fails.then_some("`on_limit` is not `answer`"))
+        }
+        Termination::Budget => (!budget()).then_some("it has no `budget`"),
+        Termination::Stuck if is_flow => pauses(program, Termination::Stuck),
+        Termination::Stuck => {
+            let never = program.properties.on_stuck.iterations >= program.properties.max_iterations;
+            never.then_some("`on_stuck` needs more iterations than `max_iterations` allows")
+        }
+        Termination::ModelError if is_flow => pauses(program, Termination::ModelError),
+        Termination::ModelError => None,
+        Termination::Human | Termination::Approval => pauses(program, ending),
+        Termination::Uncertain => None,
+        Termination::Cancelled => Some("nobody cancels the run of a scenario"),
+        Termination::StepFailed => (!is_flow).then_some("it is no workflow"),
+        Termination::Rejected => {
+            let stops = |step: &StepAction| matches!(step, StepAction::Approval(approval) if approval.stops);
+            (!has_step(program, &stops)).then_some("it has no step that asks for an approval and stops without one")
+        }
+        Termination::FormExpired => {
+            let expires = |step: &StepAction| matches!(step, StepAction::Form(form) if form.ttl_ms.is_some());
+            (!has_step(program, &expires)).then_some("it has no form that expires")
+        }
+        Termination::ConditionNotMet => {
+            let has = program.flow.as_ref().is_some_and(|flow| flow.condition.is_some());
+            (!has).then_some("it has no `condition`")
+        }
+    }
+}
+
+fn has_step(program: &Program, is_meant: &dyn Fn(&StepAction) -> bool) -> bool {
+    let mut found = false;
+    if let Some(flow) = &program.flow {
+        flow.each(&mut |step| found |= is_meant(&step.action));
+    }
+    found
+}
+
+/// Why neither the document nor a loop that it calls waits in this way.
+fn pauses(program: &Program, kind: Termination) -> Option<&'static str> {
+    let mut known = BTreeSet::new();
+    let mut open = vec![program];
+    while let Some(program) = open.pop() {
+        if !known.insert(std::ptr::from_ref(program)) {
+            continue;
+        }
+        if asks(program, kind) {
+            return None;
+        }
+        open.extend(program.called_loops().into_iter().map(|called| &**called));
+    }
+    Some(match kind {
+        Termination::Human => "nothing in it asks a human",
+        Termination::Approval => "none of its calls needs an approval",
+        Termination::Stuck => "none of its loops asks for help when it is stuck",
+        _ => "none of its loops waits for a model",
+    })
+}
+
+fn asks(program: &Program, kind: Termination) -> bool {
+    let properties = &program.properties;
+    let is_loop = program.flow.is_none();
+    match kind {
+        Termination::Human => {
+            let builtin = |kind: &ToolKind| matches!(kind, ToolKind::Builtin(Builtin::PauseForHuman));
+            program.tools.iter().any(|tool| builtin(&tool.kind))
+                || has_step(program, &|step| matches!(step, StepAction::Form(_)))
+        }
+        Termination::Approval => {
+            program.all_tools().iter().any(|tool| tool.approval.always || !tool.approval.when.is_empty())
+                || has_step(program, &|step| matches!(step, StepAction::Approval(_)))
+        }
+        Termination::Stuck => is_loop && properties.on_stuck.action != StuckAction::Fail,
+        _ => is_loop && properties.on_model_outage == OnModelOutage::Pause,
+    }
+}
+
+/// Reports expected endings that no run has.
+pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(program) = subject.program else { return };
+    let report = |pointer: String, ending: Termination, found: &mut Vec<Diagnostic>| {
+        let Some(why) = why_not(program, ending) else { return };
+        let word = serde_json::to_value(ending).unwrap_or_default();
+        let message =
+            format!("no run of this document ends or waits by `{}`: {why}", word.as_str().unwrap_or_default());
+        let near: Vec<String> = endings(program)
+            .into_iter()
+            .filter_map(|ending| Some(format!("`{}`", serde_json::to_value(ending).ok()?.as_str()?)))
+            .collect();
+        let fault = subject.error(codes::SCENARIO_NAME, pointer, message);
+        found.push(fault.help(format!("it can end or wait by {}", near.join(", "))));
+    };
+    for placed in subject.expectations() {
+        if let Some(ending) = placed.expect.termination {
+            report(format!("{}/termination", placed.at), ending, found);
+        }
+        if let Some(limit) = placed.expect.limit.filter(|limit| *limit == Limit::Budget) {
+            report(format!("{}/limit", placed.at), limit.into(), found);
+        }
+        for (index, pause) in placed.expect.pauses.iter().flatten().enumerate() {
+            let Some(kind) = pause.kind else { continue };
+            let pointer = format!("{}/pauses/{index}/kind", placed.at);
+            match kind {
+                Termination::Human
+                | Termination::Approval
+                | Termination::Stuck
+                | Termination::Uncertain
+                | Termination::ModelError => report(pointer, kind, found),
+                _ => {
+                    let message = "this is an ending: no run waits so".to_owned();
+                    let fault = subject.error(codes::SCENARIO_NAME, pointer, message);
+                    found.push(fault.help("a run waits by `human`, `approval`, `stuck`, `uncertain` or `model_error`"));
+                }
+            }
+        }
+    }
+}
+
+/// The loops and workflows that a document consists of: itself, and those that it calls, each once.
+pub fn programs(program: &Program) -> Vec<&Program> {
+    let (mut known, mut all, mut open) = (BTreeSet::new(), Vec::new(), vec![program]);
+    while let Some(program) = open.pop() {
+        if known.insert(std::ptr::from_ref(program)) {
+            all.push(program);
+            let called = program.called_loops().into_iter().chain(program.flow.iter().flat_map(Flow::loops));
+            open.extend(called.map(|called| &**called));
+        }
+    }
+    all
+}

@@ -1,0 +1,219 @@
+//! Names in scenarios that the tested document does not have: tools, loops, steps, and what pauses are for.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::ScenarioSubject;
+use super::endings::programs;
+use crate::diagnostic::{Diagnostic, Nearest, codes};
+use crate::language::scenario::{Expectations, FaultPlan};
+use crate::program::flow::Flow;
+use crate::program::{Program, ToolKind, builtin};
+use crate::syntax::{quoted, token};
+
+/// The kinds of pauses, as decisions name them.
+const KINDS: [&str; 5] = ["approval", "human", "stuck", "uncertain", "model_error"];
+
+/// The names of a document.
+struct Known<'a> {
+    tools: BTreeSet<&'a str>,
+    loops: BTreeSet<&'a str>,
+    llm: BTreeSet<&'a str>,
+    /// The names of the top-level steps of a workflow, and the types of all its steps.
+    steps: BTreeSet<&'a str>,
+    kinds: BTreeSet<&'a str>,
+    flow: Option<&'a Flow>,
+}
+
+impl<'a> Known<'a> {
+    fn of(program: &'a Program) -> Self {
+        let mut known = Self {
+            tools: builtin::NAMES.into_iter().collect(),
+            loops: BTreeSet::new(),
+            llm: BTreeSet::new(),
+            steps: BTreeSet::new(),
+            kinds: BTreeSet::new(),
+            flow: program.flow.as_ref(),
+        };
+        for (index, part) in programs(program).into_iter().enumerate() {
+            if index > 0 {
+                known.loops.insert(&part.name);
+            }
+            for tool in part.all_tools() {
+                known.tools.insert(&tool.name);
+                match &tool.kind {
+                    ToolKind::Loop(called) | ToolKind::Launch(called) => {
+                        known.loops.insert(&called.name);
+                    }
+                    ToolKind::Llm(_) => {
+                        known.llm.insert(&tool.name);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if let Some(flow) = &program.flow {
+            known.steps.extend(flow.steps.iter().map(|step| step.name.as_str()));
+            flow.each(&mut |step| {
+                known.kinds.insert(&step.kind);
+            });
+        }
+        known
+    }
+
+    /// What a call can be of.
+    fn called(&self) -> BTreeSet<&'a str> {
+        self.tools.union(&self.kinds).copied().collect()
+    }
+
+    /// What a pause can be for.
+    fn asked(&self) -> BTreeSet<&'a str> {
+        let kinds = KINDS.into_iter().collect();
+        self.called().union(&self.steps).copied().collect::<BTreeSet<_>>().union(&kinds).copied().collect()
+    }
+}
+
+/// Reports names that are not known.
+struct NameReport<'s, 'a> {
+    subject: &'s ScenarioSubject<'a>,
+    nearest: Nearest,
+    found: &'s mut Vec<Diagnostic>,
+}
+
+impl NameReport<'_, '_> {
+    /// Reports a name that is not among `known`: the value at the pointer, or its key.
+    fn name(&mut self, name: &str, known: &BTreeSet<&str>, place: NamePlace<'_>) {
+        if known.contains(name) {
+            return;
+        }
+        let NamePlace { pointer, is_key, what } = place;
+        let tree = &self.subject.document.tree;
+        let at = if is_key { tree.key_place(&pointer) } else { tree.place(&pointer) };
+        let message = format!("the tested document has no {what} `{name}`");
+        let fault = Diagnostic::error(codes::SCENARIO_NAME, message, pointer, at);
+        let near = self.nearest.field(name, known.iter().copied().collect::<Vec<_>>());
+        self.found.push(match near {
+            Some((near, true)) => fault.help(format!("the nearest name is `{near}`")).suggest(quoted(near)),
+            Some((near, false)) => fault.help(format!("the nearest name is `{near}`")),
+            None if known.is_empty() => fault.help(format!("it has no {what} at all")),
+            None => fault.help("name it as the document does"),
+        });
+    }
+
+    fn step(&mut self, address: &str, known: &Known<'_>, place: NamePlace<'_>) {
+        let there = known.flow.is_some_and(|flow| flow.step_at(address).is_some());
+        if !there {
+            self.name(address, &known.steps, place);
+        }
+    }
+}
+
+/// Where a name is, and what it names.
+struct NamePlace<'a> {
+    pointer: String,
+    is_key: bool,
+    what: &'a str,
+}
+
+fn value(pointer: String, what: &str) -> NamePlace<'_> {
+    NamePlace { pointer, is_key: false, what }
+}
+
+fn key(pointer: String, what: &str) -> NamePlace<'_> {
+    NamePlace { pointer, is_key: true, what }
+}
+
+/// Reports the names.
+pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(program) = subject.program else { return };
+    let known = Known::of(program);
+    let mut report = NameReport { subject, nearest: Nearest::default(), found };
+    let played: BTreeSet<&str> = known.tools.iter().copied().filter(|name| !builtin::NAMES.contains(name)).collect();
+    let file = subject.file;
+    let own = [(String::new(), &file.tools, &file.loops, &file.models)];
+    let scenarios = file.scenarios.iter().enumerate();
+    let of = scenarios.map(|(at, one)| (format!("/scenarios/{at}"), &one.tools, &one.loops, &one.models));
+    for (at, tools, loops, models) in own.into_iter().chain(of) {
+        tools.keys().for_each(|name| report.name(name, &played, key(format!("{at}/tools/{}", token(name)), "tool")));
+        loops
+            .keys()
+            .for_each(|name| report.name(name, &known.loops, key(format!("{at}/loops/{}", token(name)), "loop")));
+        let llm = "action of kind llm";
+        models.keys().for_each(|name| report.name(name, &known.llm, key(format!("{at}/models/{}", token(name)), llm)));
+    }
+    for (index, scenario) in file.scenarios.iter().enumerate() {
+        let at = format!("/scenarios/{index}");
+        for (number, decision) in scenario.decisions.iter().enumerate() {
+            if let Some(name) = &decision.about {
+                report.name(
+                    name,
+                    &known.asked(),
+                    value(format!("{at}/decisions/{number}/for"), "tool, step or kind of pause"),
+                );
+            }
+            if let Some(address) = &decision.at {
+                report.step(address, &known, value(format!("{at}/decisions/{number}/at"), "step"));
+            }
+        }
+        if let Some(FaultPlan::Listed(faults)) = &scenario.faults {
+            for (number, fault) in faults.iter().enumerate() {
+                if let Some(name) = &fault.action {
+                    report.name(name, &played, value(format!("{at}/faults/{number}/action"), "tool"));
+                }
+            }
+        }
+        for (number, reply) in scenario.replies.iter().flatten().enumerate() {
+            said(&mut report, &known, reply, &format!("{at}/replies/{number}"));
+        }
+    }
+    for placed in subject.expectations() {
+        expected(&mut report, &known, placed.expect, &placed.at);
+    }
+}
+
+/// Warns of a tool that the model asks for, if it is nearly one of the document. Another one may be meant to be refused.
+fn said(report: &mut NameReport<'_, '_>, known: &Known<'_>, reply: &Value, at: &str) {
+    let of = |value: &Value| value.get("action").and_then(Value::as_str).map(str::to_owned);
+    let calls = reply.get("calls").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let calls = calls.filter_map(|(index, call)| Some((format!("{at}/calls/{index}/action"), of(call)?)));
+    let named = of(reply).map(|name| (format!("{at}/action"), name)).into_iter().chain(calls);
+    for (pointer, name) in named.filter(|(_, name)| !known.tools.contains(name.as_str())).collect::<Vec<_>>() {
+        let Some(near) = report.nearest.of(&name, known.tools.iter().copied()) else { continue };
+        let message = format!("the tested document has no tool `{name}`: the call is refused");
+        let fault = report.subject.warning(codes::SCENARIO_NAME, pointer, message);
+        report.found.push(fault.help(format!("the nearest name is `{near}`")));
+    }
+}
+
+fn expected(report: &mut NameReport<'_, '_>, known: &Known<'_>, expect: &Expectations, at: &str) {
+    let called = known.called();
+    for (index, call) in expect.calls.iter().flatten().enumerate() {
+        if let Some(name) = &call.action {
+            report.name(name, &called, value(format!("{at}/calls/{index}/action"), "tool or step"));
+        }
+        if let Some(address) = &call.at {
+            report.step(address, known, value(format!("{at}/calls/{index}/at"), "step"));
+        }
+    }
+    for (index, never) in expect.never.iter().enumerate() {
+        let of_call = matches!(never, crate::language::scenario::NeverEntry::Call(_));
+        let pointer = format!("{at}/never/{index}{}", if of_call { "/action" } else { "" });
+        report.name(never.action(), &called, value(pointer, "tool"));
+    }
+    for (list, name) in [(&expect.never_asked, "never_asked"), (&expect.once, "once")] {
+        for (index, action) in list.iter().enumerate() {
+            report.name(action, &called, value(format!("{at}/{name}/{index}"), "tool"));
+        }
+    }
+    for (index, pause) in expect.pauses.iter().flatten().enumerate() {
+        let Some(name) = &pause.about else { continue };
+        let is_step = known.flow.is_some_and(|flow| flow.step_at(name).is_some());
+        if !is_step {
+            report.name(name, &known.asked(), value(format!("{at}/pauses/{index}/for"), "tool or step"));
+        }
+    }
+    for address in expect.steps.keys() {
+        report.step(address, known, key(format!("{at}/steps/{}", token(address)), "step"));
+    }
+}

@@ -1,0 +1,197 @@
+//! Scenarios that can't be played, or can't hold.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{PlacedExpectations, ScenarioSubject};
+use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::language::scenario::{FaultPlan, Quantities, Scenario, ScenarioDecision, ScenarioFault, ToolFailure};
+use crate::program::{Program, bind, builtin};
+
+const CODE: &str = codes::SCENARIO_SENSE;
+
+/// Reports them.
+pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) {
+    let mut names = BTreeSet::new();
+    for (index, scenario) in subject.file.scenarios.iter().enumerate() {
+        let at = format!("/scenarios/{index}");
+        if !names.insert(scenario.name.as_str()) {
+            let message = "another scenario of this file has this name".to_owned();
+            found.push(subject.error(CODE, format!("{at}/name"), message).help("say what is special about this one"));
+        }
+        played(subject, scenario, &at, found);
+        for (number, decision) in scenario.decisions.iter().enumerate() {
+            decides(subject, decision, format!("{at}/decisions/{number}"), found);
+        }
+        if let Some(FaultPlan::Listed(faults)) = &scenario.faults {
+            for (number, fault) in faults.iter().enumerate() {
+                goes_wrong(subject, fault, &format!("{at}/faults/{number}"), found);
+            }
+        }
+        if scenario.under_faults.is_some() && !matches!(scenario.faults, Some(FaultPlan::Each(_))) {
+            let message = "`under_faults` is for `\"faults\": \"each\"`: here it is never looked at".to_owned();
+            found.push(subject.warning(CODE, format!("{at}/under_faults"), message).help("write it under `expect`"));
+        }
+        if scenario.expect.is_empty() && scenario.crash.is_none() && scenario.faults.is_none() {
+            let message = "nothing is expected: this scenario holds whatever happens".to_owned();
+            found.push(subject.warning(CODE, format!("{at}/name"), message).help("say under `expect` what must hold"));
+        }
+        leftover(subject, scenario, &at, found);
+    }
+    for placed in subject.expectations() {
+        at_odds(subject, &placed, found);
+    }
+}
+
+/// Whether the run of a scenario can start.
+fn played(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &mut Vec<Diagnostic>) {
+    let asks_no_model = subject.program.is_none_or(|program| program.flow.is_some());
+    match scenario.sources() {
+        0 if asks_no_model => {}
+        0 => {
+            let message = "nothing says what the model replies".to_owned();
+            let fault = subject.error(CODE, format!("{at}/name"), message);
+            found.push(fault.help("give one of `replies`, `script` and `recording`"));
+        }
+        1 => {}
+        _ => {
+            let message = "only one of `replies`, `script` and `recording` can say what the model replies".to_owned();
+            found.push(subject.error(CODE, format!("{at}/name"), message).help("remove the others"));
+        }
+    }
+    if scenario.now.parse::<jiff::Timestamp>().is_err() {
+        let message = "`now` is no moment".to_owned();
+        found.push(subject.error(CODE, format!("{at}/now"), message).help("write it like 2026-01-01T00:00:00Z"));
+    }
+    let Some(program) = subject.program.filter(|_| scenario.recording.is_none()) else { return };
+    let input = scenario.input.clone().map_or(Value::Null, Value::Object);
+    if let Err(faults) = bind(program, input, &scenario.now, "scenario") {
+        let (pointer, first) = (format!("{at}/input"), faults.first().map(|fault| fault.message.clone()));
+        let pointer = if scenario.input.is_some() { pointer } else { format!("{at}/name") };
+        let message = format!("the run can't start with this input: {}", first.unwrap_or_default());
+        found.push(subject.error(CODE, pointer, message).help("the document says under `input` what it takes"));
+    }
+}
+
+/// A decision must be one, and only one.
+fn decides(subject: &ScenarioSubject<'_>, decision: &ScenarioDecision, at: String, found: &mut Vec<Diagnostic>) {
+    const KINDS: &str = "`approve`, `deny`, `edit`, `answer`, `happened`, `retry` or `expires`";
+    let count = [
+        decision.approve.is_some(),
+        decision.deny.is_some(),
+        decision.edit.is_some(),
+        decision.answer.is_some(),
+        decision.happened.is_some(),
+        decision.retry.is_some(),
+        decision.expires.is_some(),
+    ];
+    let count = count.into_iter().filter(|is_given| *is_given).count();
+    if count != 1 {
+        let message = if count == 0 { "this decides nothing" } else { "this is more than one decision" };
+        found.push(subject.error(CODE, at.clone(), message.to_owned()).help(format!("give one of {KINDS}")));
+    }
+    for (name, value) in [("approve", decision.approve), ("retry", decision.retry), ("expires", decision.expires)] {
+        if value == Some(false) {
+            let message = format!("`{name}` is true, or left out");
+            let help = if name == "approve" { "to deny a call: {\"deny\": \"the reason\"}" } else { "write true" };
+            found.push(subject.error(CODE, format!("{at}/{name}"), message).help(help));
+        }
+    }
+}
+
+/// A fault must have one place and one kind.
+fn goes_wrong(subject: &ScenarioSubject<'_>, fault: &ScenarioFault, at: &str, found: &mut Vec<Diagnostic>) {
+    let kinds = [fault.fails.is_some(), fault.says.is_some(), fault.reply_is.is_some()];
+    let kinds = kinds.into_iter().filter(|is_given| *is_given).count();
+    let problem = match (&fault.action, fault.reply) {
+        (None, None) => Some("it has no place: name a tool with `action`, or a reply with `reply`"),
+        (Some(_), Some(_)) => Some("it is of a call or of a reply, and not of both"),
+        _ if kinds != 1 => Some("it is one of `fails`, `says` and `reply_is`"),
+        (Some(_), None) if fault.reply_is.is_some() => Some("`reply_is` goes with `reply`"),
+        (None, Some(_)) if fault.says.is_some() => Some("`says` goes with `action`"),
+        (None, Some(_)) if fault.nth.is_some() => Some("`nth` goes with `action`"),
+        _ => None,
+    };
+    if let Some(problem) = problem {
+        let fault = subject.error(CODE, at.to_owned(), format!("this fault can't happen: {problem}"));
+        found.push(fault.help("like {\"action\": \"pay\", \"nth\": 1, \"fails\": \"timeout\"}"));
+    }
+    if let Some(word) = fault.fails.as_ref().filter(|word| ToolFailure::of(word).is_none()) {
+        let fault = subject.error(CODE, format!("{at}/fails"), format!("nothing fails by `{word}`"));
+        let words: Vec<String> = ToolFailure::WORDS.iter().map(|word| format!("`{word}`")).collect();
+        found.push(match nearest(word, ToolFailure::WORDS) {
+            Some(near) => fault.help(format!("the nearest name is `{near}`")),
+            None => fault.help(format!("it is one of {}; `http` takes a status from 400 to 599", words.join(", "))),
+        });
+    }
+}
+
+/// Replies behind the one that ends the run.
+fn leftover(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &mut Vec<Diagnostic>) {
+    let (Some(replies), Some(program)) = (&scenario.replies, subject.program) else { return };
+    if scenario.faults.is_some() || !takes_any_answer(program) {
+        return;
+    }
+    let ends = |reply: &Value| {
+        let action = reply.get("action").and_then(Value::as_str);
+        let input = reply.get("action_input").and_then(Value::as_object);
+        reply.get("answer").is_some()
+            || action == Some(builtin::COMPLETE)
+                && input.is_some_and(|input: &Map<String, Value>| input.contains_key("answer"))
+    };
+    if let Some(end) = replies.iter().position(ends).filter(|end| end + 1 < replies.len()) {
+        let pointer = format!("{at}/replies/{}", end + 1);
+        let fault =
+            subject.warning(CODE, pointer, "this reply is never asked for: the one before ends the run".to_owned());
+        found.push(fault.help("replies that are left over are a failure"));
+    }
+}
+
+/// Whether the first answer of the model ends the run.
+fn takes_any_answer(program: &Program) -> bool {
+    program.flow.is_none() && program.answer.is_none() && program.properties.require_tool_before_answer.is_none()
+}
+
+/// Expectations that exclude each other.
+fn at_odds(subject: &ScenarioSubject<'_>, placed: &PlacedExpectations<'_>, found: &mut Vec<Diagnostic>) {
+    let PlacedExpectations { at, expect } = placed;
+    let never = |action: &String| {
+        expect.never_asked.contains(action)
+            || expect
+                .never
+                .iter()
+                .any(|entry| matches!(entry, crate::language::scenario::NeverEntry::Tool(name) if name == action))
+    };
+    for (index, action) in expect.once.iter().enumerate().filter(|(_, action)| never(action)) {
+        let message = format!("`{action}` can't happen once and never");
+        found.push(subject.error(CODE, format!("{at}/once/{index}"), message).help("remove one of the two"));
+    }
+    let successful = expect.calls.iter().flatten().enumerate().filter(|(_, call)| call.success == Some(true));
+    for (index, call) in successful {
+        if let Some(action) = call.action.as_ref().filter(|action| never(action)) {
+            let message = format!("`{action}` can't succeed here and never be called");
+            found.push(subject.error(CODE, format!("{at}/calls/{index}"), message).help("remove one of the two"));
+        }
+    }
+    if let (Some(most), Some(least)) = (&expect.at_most, &expect.at_least)
+        && let Some(name) = exceeds(least, most)
+    {
+        let message = format!("`at_least` is above `at_most` here: no number of {name} is both");
+        found.push(subject.error(CODE, format!("{at}/at_least/{name}"), message).help("exchange the two"));
+    }
+}
+
+/// The first quantity of which more is needed than allowed.
+fn exceeds(least: &Quantities, most: &Quantities) -> Option<&'static str> {
+    let counts = [
+        ("iterations", least.iterations, most.iterations),
+        ("calls", least.calls, most.calls),
+        ("tokens", least.tokens, most.tokens),
+    ];
+    let counts =
+        counts.into_iter().filter(|(_, least, most)| least.zip(*most).is_some_and(|(least, most)| least > most));
+    let sums = [("cost_usd", least.cost_usd, most.cost_usd), ("seconds", least.seconds, most.seconds)];
+    let sums = sums.into_iter().filter(|(_, least, most)| least.zip(*most).is_some_and(|(least, most)| least > most));
+    counts.map(|(name, ..)| name).chain(sums.map(|(name, ..)| name)).next()
+}

@@ -1,0 +1,330 @@
+//! `loopctl test`.
+
+mod github;
+mod human;
+mod json;
+mod junit;
+mod tap;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::failure::CommandError;
+use super::parallel::{cores, each_of};
+use super::surface::Surface;
+use crate::check::detect;
+use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::project::{self, ScenarioDocument};
+use crate::scenario::{ScenarioVerdict, SnapshotMode, StagedScenario, TestOptions};
+use crate::syntax::document::{self, DocumentKind};
+
+/// Play the scenarios of loops and workflows, and judge what comes of them
+///
+/// Each scenario of a `NAME.test.json` plays one run: without a model, a key, a network or a wait. In a folder, plays
+/// every file of scenarios.
+/// Exit codes: 0 all scenarios hold, 1 one does not, 2 wrong arguments, no scenario, or a file with errors.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl test                                      # this folder and all folders below it
+  loopctl test triage.test.json --filter refund
+  loopctl test --update                             # writes the snapshots
+  loopctl test --report junit=report.xml --report github")]
+pub struct TestCommand {
+    /// Files of scenarios, and folders. Default: the current folder
+    pub paths: Vec<PathBuf>,
+    /// Play only scenarios whose name, or whose file's name, contains this text
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Stop at the first scenario that does not hold
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// The number of scenarios that are played at the same time. Default: one for each core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Also stop each scenario before and after each event, and resume it: each must end alike
+    #[arg(long)]
+    pub crash: bool,
+    /// Write the snapshots instead of comparing them. Refused where CI is set
+    #[arg(long)]
+    pub update: bool,
+    /// Write a report: junit=FILE, tap=FILE, json=FILE, or github (on stdout); repeatable. `-` is stdout
+    #[arg(long, value_name = "KIND=FILE", value_parser = ReportTarget::parse)]
+    pub report: Vec<ReportTarget>,
+}
+
+/// A report to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportTarget {
+    kind: TestReport,
+    /// The file; stdout without one.
+    file: Option<PathBuf>,
+}
+
+/// The kind of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TestReport {
+    Junit,
+    Tap,
+    Json,
+    Github,
+}
+
+impl ReportTarget {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (kind, file) = match text.split_once('=') {
+            Some((kind, file)) => (kind, Some(file)),
+            None => (text, None),
+        };
+        let kind = match kind {
+            "junit" => TestReport::Junit,
+            "tap" => TestReport::Tap,
+            "json" => TestReport::Json,
+            "github" => TestReport::Github,
+            _ => return Err("it is junit=FILE, tap=FILE, json=FILE or github".to_owned()),
+        };
+        match file {
+            Some("") => Err("the file has no name".to_owned()),
+            None | Some("-") => Ok(Self { kind, file: None }),
+            Some(file) => Ok(Self { kind, file: Some(PathBuf::from(file)) }),
+        }
+    }
+}
+
+/// A file of scenarios, and what came of it.
+pub struct TestedFile {
+    /// Its name, as it is shown.
+    name: String,
+    source: Source,
+    /// Its errors and warnings, or the reason why it can't be read.
+    diagnostics: Vec<Diagnostic>,
+    /// The verdicts on its scenarios.
+    verdicts: Vec<ScenarioVerdict>,
+    /// What does not hold, as diagnostics, by the place of the verdict.
+    failures: Vec<Vec<Diagnostic>>,
+}
+
+impl TestedFile {
+    fn is_broken(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// The verdicts, each with what does not hold.
+    fn each(&self) -> impl Iterator<Item = (&ScenarioVerdict, &[Diagnostic])> {
+        self.verdicts.iter().zip(self.failures.iter().map(Vec::as_slice))
+    }
+}
+
+/// How many of what there were.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct TestCounts {
+    files: usize,
+    broken: usize,
+    hold: usize,
+    fail: usize,
+}
+
+impl TestCounts {
+    fn of(files: &[TestedFile]) -> Self {
+        let verdicts = || files.iter().flat_map(|file| &file.verdicts);
+        Self {
+            files: files.len(),
+            broken: files.iter().filter(|file| file.is_broken()).count(),
+            hold: verdicts().filter(|verdict| verdict.holds()).count(),
+            fail: verdicts().filter(|verdict| !verdict.holds()).count(),
+        }
+    }
+}
+
+impl TestCommand {
+    /// Plays the scenarios.
+    ///
+    /// # Errors
+    /// When the arguments make no sense, there is nothing to play, or a report can't be written.
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+        if self.update && in_ci() {
+            return Err(CommandError::usage_help(
+                "--update writes no snapshot where the variable CI is set",
+                "update them on your machine, look at the difference, and commit it",
+            ));
+        }
+        let files = self.files()?;
+        let files = self.played(files);
+        let counts = TestCounts::of(&files);
+        if counts.hold + counts.fail + counts.broken == 0 {
+            return Err(self.nothing());
+        }
+        for target in &self.report {
+            write(target, &files, surface)?;
+        }
+        surface.say(&human::report(&files, counts, &surface.err));
+        Ok(match counts {
+            TestCounts { broken: 1.., .. } => Exit::NoRun,
+            TestCounts { fail: 1.., .. } => Exit::Failed,
+            _ => Exit::Completed,
+        })
+    }
+
+    /// Reads the files.
+    fn files(&self) -> Result<Vec<ReadFile>, CommandError> {
+        let here = [PathBuf::from(".")];
+        let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
+        let targets = project::targets(paths).map_err(|fault| CommandError::usage(fault.message))?;
+        let mut read: Vec<ReadFile> =
+            targets.faults.into_iter().map(|fault| ReadFile::Unreadable(Box::new(fault))).collect();
+        for target in targets.files {
+            let source = match project::read(&target.path) {
+                Ok(source) => source,
+                Err(fault) if target.named => {
+                    read.push(ReadFile::Unreadable(fault));
+                    continue;
+                }
+                // `check` reports files that are no documents.
+                Err(_) => continue,
+            };
+            if !target.named && !detect::may_be_ours(&source.text) {
+                continue;
+            }
+            let document = document::read(&source);
+            if document.kind == Some(DocumentKind::Scenario) && (target.named || detect::is_ours(&document)) {
+                read.push(ReadFile::Scenarios(Box::new(project::scenario_file(document, &target.path))));
+            } else if target.named {
+                let what = document.kind.map_or("no document of loopctl", DocumentKind::called);
+                let message = format!("a file of scenarios was expected; this is {what}");
+                let fault = Diagnostic::error(codes::NO_LOOP, message, "", source.whole());
+                let fault = fault.help("a file of scenarios has `document` and `scenarios`");
+                read.push(ReadFile::Unreadable(Box::new(fault)));
+            }
+        }
+        Ok(read)
+    }
+
+    /// Plays the scenarios of all files.
+    fn played(&self, read: Vec<ReadFile>) -> Vec<TestedFile> {
+        let mut jobs = Vec::new();
+        for (file, read) in read.iter().enumerate() {
+            let ReadFile::Scenarios(scenarios) = read else { continue };
+            let Some(set) = &scenarios.examined.set else { continue };
+            let name = &scenarios.document.tree.source.name;
+            for (index, scenario) in set.file.scenarios.iter().enumerate() {
+                let is_meant = |text: &String| scenario.name.contains(text.as_str()) || name.contains(text.as_str());
+                if self.filter.as_ref().is_none_or(is_meant)
+                    && let Some(staged) = StagedScenario::new(set, index)
+                {
+                    jobs.push((file, staged));
+                }
+            }
+        }
+        let snapshots = if self.update { SnapshotMode::Write } else { SnapshotMode::Compare };
+        let options = TestOptions { snapshots, crash: self.crash };
+        let mut verdicts: Vec<(usize, ScenarioVerdict)> = Vec::new();
+        if self.fail_fast {
+            for (file, staged) in jobs {
+                let verdict = staged.test(&options);
+                let fails = !verdict.holds();
+                verdicts.push((file, verdict));
+                if fails {
+                    break;
+                }
+            }
+        } else {
+            let threads = self.jobs.map_or_else(cores, usize::from);
+            verdicts = each_of(threads, jobs, |(file, staged)| (file, staged.test(&options)));
+        }
+        let mut tested: Vec<TestedFile> = read.into_iter().map(ReadFile::tested).collect();
+        for (file, verdict) in verdicts {
+            if let Some(tested) = tested.get_mut(file) {
+                tested.verdicts.push(verdict);
+            }
+        }
+        tested.iter_mut().for_each(TestedFile::place);
+        tested
+    }
+
+    fn nothing(&self) -> CommandError {
+        let of = self.filter.as_ref().map_or_else(String::new, |text| format!(" whose name contains {text:?}"));
+        let shown: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        let places = if shown.is_empty() { ".".to_owned() } else { shown.join(", ") };
+        CommandError::usage_help(
+            format!("there is no scenario{of} in {places}"),
+            "a file of scenarios is {\"document\": \"loop.json\", \"scenarios\": [...]}; `loopctl schema scenario` prints \
+             its schema",
+        )
+    }
+}
+
+/// A file that was read.
+enum ReadFile {
+    /// Scenarios.
+    Scenarios(Box<ScenarioDocument>),
+    /// One that can't be read, or is something else.
+    Unreadable(Box<Diagnostic>),
+}
+
+impl ReadFile {
+    fn tested(self) -> TestedFile {
+        match self {
+            Self::Scenarios(scenarios) => {
+                let ScenarioDocument { document, examined } = *scenarios;
+                let source = document.tree.source;
+                TestedFile {
+                    name: source.name.to_string(),
+                    source,
+                    diagnostics: examined.faults,
+                    verdicts: Vec::new(),
+                    failures: Vec::new(),
+                }
+            }
+            Self::Unreadable(fault) => TestedFile {
+                name: fault.place.file.to_string(),
+                source: Source::new(fault.place.file.as_ref(), ""),
+                diagnostics: vec![*fault],
+                verdicts: Vec::new(),
+                failures: Vec::new(),
+            },
+        }
+    }
+}
+
+impl TestedFile {
+    /// Finds the places of what does not hold.
+    fn place(&mut self) {
+        let (tree, _) = crate::syntax::parse(&self.source);
+        for verdict in &mut self.verdicts {
+            // In the order of the text.
+            verdict.failures.sort_by_cached_key(|failure| tree.place(&failure.pointer).start);
+        }
+        let placed = |verdict: &ScenarioVerdict| {
+            let failures = verdict.failures.iter();
+            failures
+                .map(|failure| {
+                    let place = tree.place(&failure.pointer);
+                    Diagnostic::error(failure.key, failure.message.as_str(), failure.pointer.as_str(), place)
+                })
+                .collect()
+        };
+        self.failures = self.verdicts.iter().map(placed).collect();
+    }
+}
+
+/// Writes a report.
+fn write(target: &ReportTarget, files: &[TestedFile], surface: &Surface) -> Result<(), CommandError> {
+    let text = match target.kind {
+        TestReport::Junit => junit::report(files),
+        TestReport::Tap => tap::report(files),
+        TestReport::Json => json::report(files),
+        TestReport::Github => github::report(files),
+    };
+    match &target.file {
+        Some(file) => {
+            std::fs::write(file, text).map_err(|error| CommandError::file("written", Path::new(file), &error))
+        }
+        None => Ok(surface.print(&text)?),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the environment says that nobody looks at what is written")]
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}

@@ -1,0 +1,118 @@
+//! The words for how a run ends or stops: results say them, and scenarios expect them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Under way, or cut off.
+    Running,
+    /// Waits for a human.
+    Paused,
+    /// Ended with an answer.
+    Completed,
+    /// Ended without one.
+    Failed,
+    /// Stopped by hand or by a signal.
+    Cancelled,
+    /// Cut off again and again: several drivers in a row took it up and died before anything happened in it, so no
+    /// server takes it up any more. Stores say this; a run's own state does not know it.
+    Quarantined,
+}
+
+impl Status {
+    /// The status in a word, as it is written in results.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Quarantined => "quarantined",
+        }
+    }
+}
+
+/// Why a run ended or stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Termination {
+    /// `__complete__`, or the dialect's answer.
+    Complete,
+    /// A limit was reached and the last call answered.
+    ForcedAnswer,
+    /// The iterations are spent.
+    MaxIterations,
+    /// The active time is spent.
+    Timeout,
+    /// The model's window is full.
+    Context,
+    /// The budget is spent.
+    Budget,
+    /// The agent went in circles.
+    Stuck,
+    /// The model can't be reached, or refuses.
+    ModelError,
+    /// The model can't be read.
+    InvalidReplies,
+    /// It asked for a human.
+    Human,
+    /// A tool wants approval.
+    Approval,
+    /// A call's outcome is not known after a crash.
+    Uncertain,
+    /// Stopped by hand or by a signal.
+    Cancelled,
+    /// A step of the workflow failed.
+    StepFailed,
+    /// A human did not approve, and the workflow stops then.
+    Rejected,
+    /// Nobody filled in a form in time.
+    FormExpired,
+    /// The `condition` of the workflow does not hold: nothing ran.
+    ConditionNotMet,
+}
+
+/// A limit of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// `max_iterations`.
+    MaxIterations,
+    /// `timeout_ms`.
+    Timeout,
+    /// The model's window.
+    Context,
+    /// `budget`.
+    Budget,
+}
+
+impl From<Limit> for Termination {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::MaxIterations => Self::MaxIterations,
+            Limit::Timeout => Self::Timeout,
+            Limit::Context => Self::Context,
+            Limit::Budget => Self::Budget,
+        }
+    }
+}
+
+/// The patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StuckPattern {
+    /// The same action with the same input.
+    SameAction,
+    /// The same action failing.
+    SameFailure,
+    /// A cycle of 2 actions.
+    Alternation,
+    /// A cycle of 3 to 6 actions.
+    Cycle,
+    /// The same thought.
+    SameThought,
+}

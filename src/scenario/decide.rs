@@ -1,0 +1,179 @@
+//! The decisions of a scenario: which one answers a pause, and what it decides about.
+
+use serde_json::Value;
+
+use crate::drive::engine::Resume;
+use crate::drive::stage::StagedCall;
+use crate::engine::due::due_at_ms;
+use crate::engine::event::{CallId, Decided, Decision, ToolResult};
+use crate::engine::flow::waiting_steps;
+use crate::engine::outcome::Termination;
+use crate::engine::state::{Phase, State};
+use crate::engine::waiting_calls::waiting_calls;
+use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
+use crate::language::scenario::ScenarioDecision;
+
+/// What a decision comes to.
+pub enum Answered {
+    /// The run is resumed so.
+    Resume(Box<Resume>),
+    /// Nobody decides until this moment, in milliseconds since 1970; then the run is resumed.
+    Expires(i64),
+}
+
+/// What waits in a pause.
+struct WaitingQuestion {
+    /// The address of its step, in a workflow.
+    at: Option<String>,
+    /// The call, if it is one.
+    call: Option<CallId>,
+    /// The names that a decision may be for.
+    names: Vec<String>,
+    kind: Termination,
+    action: String,
+    input: Value,
+}
+
+/// Everything that waits for a human.
+fn waiting(state: &State) -> Vec<WaitingQuestion> {
+    let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
+    if state.flow.is_some() {
+        let mut all = Vec::new();
+        for question in waiting_steps(state) {
+            let around = [question.at.clone(), question.action.clone()];
+            let plain = WaitingQuestion {
+                at: Some(question.at.clone()),
+                call: None,
+                names: around.to_vec(),
+                kind: question.kind,
+                action: question.action.clone(),
+                input: question.action_input.clone().unwrap_or_default(),
+            };
+            if question.calls.is_empty() {
+                all.push(plain);
+                continue;
+            }
+            all.extend(question.calls.into_iter().map(|call| WaitingQuestion {
+                at: Some(question.at.clone()),
+                call: Some(CallId { iteration: call.iteration, index: call.index }),
+                names: [call.action.clone()].into_iter().chain(around.clone()).collect(),
+                kind: question.kind,
+                action: call.action,
+                input: call.action_input,
+            }));
+        }
+        return all;
+    }
+    let calls: Vec<WaitingQuestion> = waiting_calls(state)
+        .into_iter()
+        .map(|call| WaitingQuestion {
+            at: None,
+            call: Some(CallId { iteration: call.iteration, index: call.index }),
+            names: vec![call.action.clone()],
+            kind: pause.kind,
+            action: call.action,
+            input: call.action_input,
+        })
+        .collect();
+    if calls.is_empty() {
+        return vec![WaitingQuestion {
+            at: None,
+            call: None,
+            names: Vec::new(),
+            kind: pause.kind,
+            action: String::new(),
+            input: Value::Null,
+        }];
+    }
+    calls
+}
+
+impl WaitingQuestion {
+    fn is_meant(&self, decision: &ScenarioDecision) -> bool {
+        let of_kind = |about: &str| word(self.kind) == about;
+        let about = decision.about.as_deref();
+        about.is_none_or(|about| of_kind(about) || self.names.iter().any(|name| name == about))
+            && decision.at.as_ref().is_none_or(|at| self.at.as_ref() == Some(at))
+    }
+
+    fn words(&self) -> String {
+        match (&self.at, self.action.as_str()) {
+            (Some(at), _) => format!("`{at}` ({})", word(self.kind)),
+            (None, "") => format!("a decision of kind {}", word(self.kind)),
+            (None, action) => format!("`{action}` ({})", word(self.kind)),
+        }
+    }
+}
+
+fn word(kind: Termination) -> String {
+    serde_json::to_value(kind).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Whether a decision is about a call of unknown outcome: it is kept for crashes.
+pub fn is_for_crashes(decision: &ScenarioDecision) -> bool {
+    decision.happened.is_some() || decision.retry.is_some() && decision.about.as_deref() != Some("model_error")
+}
+
+/// What a decision means for the pause that a run is in.
+///
+/// # Errors
+/// Why it does not fit, in a sentence without a final stop.
+pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, String> {
+    let waiting = waiting(state);
+    let Some(meant) = waiting.iter().find(|waiting| waiting.is_meant(decision)) else {
+        let names: Vec<String> = waiting.iter().map(WaitingQuestion::words).collect();
+        return Err(format!("the run waits for something else: {}", names.join(", ")));
+    };
+    if decision.expires == Some(true) {
+        return due_at_ms(state)
+            .map(Answered::Expires)
+            .ok_or_else(|| "what the run waits for does not expire".to_owned());
+    }
+    if meant.kind == Termination::ModelError && decision.retry == Some(true) {
+        return Ok(Answered::Resume(Box::default()));
+    }
+    let answer = decision.answer.as_ref().map(|answer| match answer {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    let written = WrittenDecision {
+        answer,
+        approve: decision.approve == Some(true),
+        deny: decision.deny.is_some(),
+        reason: decision.deny.clone(),
+        edit: decision.edit.clone().map(Value::Object),
+        happened: decision.happened.clone(),
+        retry: decision.retry == Some(true),
+        // One that waits alone needs no name.
+        call: meant.call.filter(|_| waiting.len() > 1),
+        at: meant.at.clone(),
+        by: Some(decision.by.clone().unwrap_or_else(|| "scenario".to_owned())),
+        ..WrittenDecision::default()
+    };
+    let decided = written.read(DecisionSyntax::Fields)?;
+    Ok(Answered::Resume(Box::new(Resume { decided, ..Resume::default() })))
+}
+
+/// What is decided about a call whose outcome a crash left open: what the scenario says, or else that it happened as it
+/// was played; one that was not played is made again. None if no such call waits.
+pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[StagedCall]) -> Option<Resume> {
+    let waiting = waiting(state);
+    let open = waiting.iter().find(|waiting| waiting.kind == Termination::Uncertain)?;
+    let said = decisions.iter().find(|decision| is_for_crashes(decision) && open.is_meant(decision));
+    let is_same = |call: &&StagedCall| match &open.at {
+        Some(at) if open.call.is_none() => call.at.as_ref() == Some(at),
+        _ => call.action == open.action && call.input == open.input,
+    };
+    let played = staged.iter().rev().find(is_same).and_then(|call| match &call.result {
+        Some(ToolResult::Ok(value)) => Some(value.clone()),
+        _ => None,
+    });
+    let decision = match said {
+        Some(ScenarioDecision { happened: Some(value), .. }) => Decision::Happened(value.clone()),
+        Some(_) => Decision::Retry,
+        None => played.map_or(Decision::Retry, Decision::Happened),
+    };
+    let call = open.call.filter(|_| waiting.len() > 1);
+    let decided = Decided { call, at: open.at.clone(), ..Decided::from(decision) };
+    Some(Resume { decided: Some(decided), ..Resume::default() })
+}

@@ -1,0 +1,228 @@
+//! A journal of a played run that can be stopped: from one event on nothing is stored, as if the process had died there.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::engine::blob::Blob;
+use crate::journal::memory::MemoryJournal;
+use crate::journal::{
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
+    QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket,
+};
+
+/// Where the process dies: at an event of all runs together, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrashPoint {
+    /// The event.
+    pub event: usize,
+    /// Whether the event is stored before the process dies.
+    pub is_stored: bool,
+}
+
+/// The journal of a played run.
+pub struct StoppableJournal {
+    store: MemoryJournal,
+    state: Mutex<StopState>,
+}
+
+#[derive(Default)]
+struct StopState {
+    /// Where it stops; none once it did.
+    stop: Option<CrashPoint>,
+    is_stopped: bool,
+    /// How many events were given to it.
+    events: usize,
+    /// The leases of the living driver, by run.
+    leases: BTreeMap<String, u64>,
+    /// The runs, in the order in which they began.
+    runs: Vec<String>,
+}
+
+impl StoppableJournal {
+    /// An empty journal that stops at a point, or never.
+    pub fn new(stop: Option<CrashPoint>) -> Arc<Self> {
+        let state = StopState { stop, ..StopState::default() };
+        Arc::new(Self { store: MemoryJournal::new(), state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, StopState> {
+        // Each change leaves the state whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many events were given to it.
+    pub fn events(&self) -> usize {
+        self.state().events
+    }
+
+    /// The runs, in the order in which they began.
+    pub fn runs(&self) -> Vec<String> {
+        self.state().runs.clone()
+    }
+
+    /// Whether it is stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.state().is_stopped
+    }
+
+    /// A new process opens the journal: the leases of the dead driver are over.
+    pub fn restart(&self) {
+        let leases = {
+            let mut state = self.state();
+            state.is_stopped = false;
+            std::mem::take(&mut state.leases)
+        };
+        for (run_id, fence) in leases {
+            drop(self.store.release(&run_id, fence));
+        }
+    }
+
+    fn alive<T>(&self, work: impl FnOnce(&MemoryJournal) -> Ticket<T>) -> Ticket<T> {
+        if self.is_stopped() { Ticket::ready(Err(died())) } else { work(&self.store) }
+    }
+
+    /// Stores an event, unless the process dies before; it may die right after.
+    fn write<T>(&self, work: impl FnOnce(&MemoryJournal) -> Ticket<T>) -> Ticket<T> {
+        let stop = {
+            let mut state = self.state();
+            if state.is_stopped {
+                return Ticket::ready(Err(died()));
+            }
+            let event = state.events;
+            state.events += 1;
+            let stop = state.stop.filter(|stop| stop.event == event);
+            if stop.is_some() {
+                state.stop = None;
+                state.is_stopped = true;
+            }
+            stop
+        };
+        match stop {
+            None => work(&self.store),
+            Some(CrashPoint { is_stored, .. }) => {
+                if is_stored {
+                    drop(work(&self.store));
+                }
+                Ticket::ready(Err(died()))
+            }
+        }
+    }
+}
+
+fn died() -> StoreFault {
+    StoreFault::Other("the process died here".to_owned())
+}
+
+impl Journal for StoppableJournal {
+    fn create(&self, run: NewRun) -> Ticket<Created> {
+        let run_id = run.run_id.clone();
+        self.write(|store| {
+            let mut created = store.create(run);
+            if let Ticket::Ready(Some(Ok(Created::New(lease)))) = &mut created {
+                let mut state = self.state();
+                state.leases.insert(run_id.clone(), lease.fence);
+                state.runs.push(run_id);
+            }
+            created
+        })
+    }
+
+    fn append(&self, entry: Append) -> Ticket<()> {
+        self.write(|store| store.append(entry))
+    }
+
+    fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
+        self.alive(|store| store.read(run_id))
+    }
+
+    fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
+        self.alive(|store| store.read_from(run_id, from, most))
+    }
+
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>> {
+        self.alive(|store| store.texts(run_id))
+    }
+
+    fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
+        self.alive(|store| store.find(run_id))
+    }
+
+    fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>> {
+        self.alive(|store| store.find_of(org, run_id))
+    }
+
+    fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
+        self.alive(|store| store.list(filter))
+    }
+
+    fn called_under(&self, run_id: &str) -> Ticket<u64> {
+        self.alive(|store| store.called_under(run_id))
+    }
+
+    fn lease(&self, run_id: &str) -> Ticket<Lease> {
+        let mut lease = self.alive(|store| store.lease(run_id));
+        if let Ticket::Ready(Some(Ok(lease))) = &mut lease {
+            self.state().leases.insert(run_id.to_owned(), lease.fence);
+        }
+        lease
+    }
+
+    fn release(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.alive(|store| store.release(run_id, fence))
+    }
+
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.alive(|store| store.confirm(run_id, fence))
+    }
+
+    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+        self.alive(|store| store.request_cancel(run_id, reason))
+    }
+
+    fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
+        self.alive(|store| store.cancel_requested(run_id))
+    }
+
+    fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {
+        self.alive(|store| store.heads(run_ids))
+    }
+
+    fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>> {
+        self.alive(|store| store.queue(waiting))
+    }
+
+    fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+        self.alive(|store| store.claim(waiting, shares))
+    }
+
+    fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
+        self.alive(|store| store.retry_at(run_id, at_ms))
+    }
+
+    fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {
+        self.alive(|store| store.claim_callbacks(most))
+    }
+
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
+        self.alive(|store| store.note_callback(run_id, progress, again_in))
+    }
+
+    fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {
+        self.alive(|store| store.note_posted_pause(run_id, pause))
+    }
+
+    fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()> {
+        self.alive(|store| store.put_answer_tokens(run_id, tokens))
+    }
+
+    fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
+        self.alive(|store| store.answer_token(run_id, hash))
+    }
+
+    fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {
+        self.alive(|store| store.recall(session))
+    }
+}

@@ -1,0 +1,1 @@
+//! Each expectation holds, and does not.

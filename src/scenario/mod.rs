@@ -1,0 +1,17 @@
+//! Scenarios: plays runs without a model or a network, and judges what came of them. Playing and judging are apart: a
+//! judgement is a function of the story of a run.
+
+mod crash;
+mod decide;
+mod faults;
+mod journal;
+pub mod judge;
+mod matcher;
+mod play;
+mod snapshot;
+pub mod story;
+mod trace_line;
+mod verdict;
+
+pub use snapshot::SnapshotMode;
+pub use verdict::{Measured, ScenarioVerdict, StagedScenario, TestOptions};

@@ -1,0 +1,316 @@
+//! Plays a scenario: offline by construction, on a simulated clock, and with a journal in memory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::decide::{Answered, after_crash, answered, is_for_crashes};
+use super::journal::{CrashPoint, StoppableJournal};
+use super::judge::Failure;
+use super::story::{Journals, RunStory, StoryPause};
+use crate::drive::clock::{self, simulated};
+use crate::drive::engine::{Engine, Resume, Watch};
+use crate::drive::fault::Fault;
+use crate::drive::stage::{Stage, StagePlan, StagedCall};
+use crate::drive::start::Start;
+use crate::engine::event::{Event, EventKind};
+use crate::engine::state::{Phase, State};
+use crate::journal::Journal;
+use crate::language::Project;
+use crate::language::scenario::{Scenario, ScenarioDecision};
+use crate::program::Program;
+
+/// The id of the run of a scenario: always the same, so that its prompts and keys are, too.
+const RUN_ID: &str = "scenario";
+/// So many pauses after crashes are decided; a run that asks more often does not end.
+const MOST_PAUSES: usize = 1_000;
+
+/// A run to be played.
+pub struct Play<'a> {
+    /// The document.
+    pub program: &'a Arc<Program>,
+    /// The folder of its relative paths.
+    pub root: &'a Path,
+    /// What is played in place of the world.
+    pub plan: StagePlan,
+    /// The run's input; none for the document's own.
+    pub input: Option<Value>,
+    /// When it starts, in milliseconds since 1970.
+    pub start_ms: i64,
+    /// The decisions of a human.
+    pub decisions: &'a [ScenarioDecision],
+    /// Where the process dies.
+    pub crash: Option<CrashPoint>,
+}
+
+/// A run that was played.
+pub struct Played {
+    /// Its story; none if it could not start.
+    pub story: Option<RunStory>,
+    /// The calls that were made.
+    pub calls: Vec<StagedCall>,
+    /// How many replies of the models of `llm` actions were used.
+    pub questions: BTreeMap<String, usize>,
+    /// What kept it from being played to its end.
+    pub faults: Vec<PlayFault>,
+    /// How many events were written.
+    pub events: usize,
+    /// How many times a human was asked whether a call had happened before a crash, and for which tools.
+    pub asked_after_crash: Vec<String>,
+    /// The calls that were made again although their results were stored.
+    pub repeated: Vec<String>,
+}
+
+/// What kept a run from being played to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlayFault {
+    /// It could not start, or the engine failed.
+    Run(String),
+    /// A decision, by its place, does not fit.
+    Decision(usize, String),
+    /// These decisions, from a place on, were not needed.
+    UnusedDecisions(usize),
+}
+
+/// When a scenario starts, in milliseconds since 1970; `check` reports what is no moment.
+pub fn start_ms(scenario: &Scenario) -> i64 {
+    scenario.now.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond)
+}
+
+impl Play<'_> {
+    /// Plays the run to its end, or to a pause that no decision is left for.
+    pub fn perform(self) -> Played {
+        let failed = |why: String| Played {
+            story: None,
+            calls: Vec::new(),
+            questions: BTreeMap::new(),
+            faults: vec![PlayFault::Run(why)],
+            events: 0,
+            asked_after_crash: Vec::new(),
+            repeated: Vec::new(),
+        };
+        let (project, _databases) = match project_on_stage(self.program) {
+            Ok(made) => made,
+            Err(error) => return failed(format!("the folder for its databases can't be made: {error}")),
+        };
+        let stage = Arc::new(Stage::new(self.plan.clone()));
+        let journal = StoppableJournal::new(self.crash);
+        let start_ms = self.start_ms;
+        let mut performance = Performance {
+            play: &self,
+            project: Arc::new(project),
+            stage,
+            journal,
+            faults: Vec::new(),
+            pauses: Vec::new(),
+            asked_after_crash: Vec::new(),
+            stored: None,
+        };
+        match simulated::run(start_ms, performance.perform()) {
+            Ok(story) => Played {
+                story,
+                calls: performance.stage.calls(),
+                questions: performance.stage.questions(),
+                events: performance.journal.events(),
+                repeated: performance.repeated(),
+                faults: performance.faults,
+                asked_after_crash: performance.asked_after_crash,
+            },
+            Err(error) => failed(format!("no runtime can be made: {error}")),
+        }
+    }
+}
+
+/// A run that is being played.
+struct Performance<'a> {
+    play: &'a Play<'a>,
+    project: Arc<Project>,
+    stage: Arc<Stage>,
+    journal: Arc<StoppableJournal>,
+    faults: Vec<PlayFault>,
+    pauses: Vec<StoryPause>,
+    asked_after_crash: Vec<String>,
+    /// At the crash: the keys of the calls whose results were stored, and how many calls there were.
+    stored: Option<(Vec<String>, usize)>,
+}
+
+impl Performance<'_> {
+    fn engine(&self) -> Engine {
+        let journal: Arc<dyn Journal> = Arc::clone(&self.journal) as Arc<dyn Journal>;
+        let builder = Engine::builder(Arc::clone(&self.project), self.play.root);
+        builder.journal(journal).stage(Arc::clone(&self.stage)).build()
+    }
+
+    async fn perform(&mut self) -> Option<RunStory> {
+        let mut engine = self.engine();
+        let program = self.play.program;
+        let mut decisions = self.play.decisions.iter().enumerate().filter(|(_, decision)| !is_for_crashes(decision));
+        // The last decision, and the pause that it was for: one that was not stored is given again.
+        let mut given: Option<(usize, Phase)> = None;
+        let mut resume: Option<Resume> = None;
+        for _ in 0..MOST_PAUSES {
+            let driven = match resume.take() {
+                None => engine.run(program, self.start(), Watch::default()).await,
+                Some(resume) => engine.resume(program, RUN_ID, resume, Watch::default()).await,
+            };
+            // Runs that this one started without waiting for them are a part of what it does.
+            engine.started_runs_ended().await;
+            let state = match driven {
+                Ok(finished) => finished.state,
+                Err(_) if self.journal.is_stopped() => {
+                    self.journal.restart();
+                    engine = self.engine();
+                    self.stored = Some((self.stored_keys(&engine).await, self.stage.calls().len()));
+                    // A run that was not stored is started again.
+                    resume = self.journal.runs().iter().any(|run| run == RUN_ID).then(Resume::default);
+                    continue;
+                }
+                Err(fault) => {
+                    self.faults.push(PlayFault::Run(sentence(&fault)));
+                    break;
+                }
+            };
+            self.note_pause(&state);
+            if !matches!(state.phase, Phase::Paused { .. }) {
+                break;
+            }
+            if let Some(decided) = self.decide_after_crash(&state) {
+                resume = Some(decided);
+                continue;
+            }
+            let again = given.as_ref().filter(|(_, pause)| *pause == state.phase && self.stored.is_some());
+            let again = again.and_then(|(index, _)| Some((*index, self.play.decisions.get(*index)?)));
+            let Some((index, decision)) = again.or_else(|| decisions.next()) else { break };
+            given = Some((index, state.phase.clone()));
+            match answered(decision, &state) {
+                Ok(Answered::Resume(decided)) => resume = Some(*decided),
+                Ok(Answered::Expires(at_ms)) => {
+                    let left = u64::try_from(at_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
+                    clock::sleep(std::time::Duration::from_millis(left)).await;
+                    resume = Some(Resume::default());
+                }
+                Err(why) => {
+                    self.faults.push(PlayFault::Decision(index, why));
+                    break;
+                }
+            }
+        }
+        if let Some((index, _)) = decisions.next().filter(|_| self.faults.is_empty()) {
+            self.faults.push(PlayFault::UnusedDecisions(index));
+        }
+        self.story(&engine).await
+    }
+
+    fn start(&self) -> Start {
+        let input = self.play.input.clone().unwrap_or_default();
+        Start { input, run_id: Some(RUN_ID.to_owned()), ..Start::default() }
+    }
+
+    fn decide_after_crash(&mut self, state: &State) -> Option<Resume> {
+        self.play.crash?;
+        let calls = self.stage.calls();
+        let resume = after_crash(state, self.play.decisions, &calls)?;
+        let about = self.pauses.pop().map(|pause| pause.about.first().cloned().unwrap_or_default());
+        self.asked_after_crash.extend(about);
+        Some(resume)
+    }
+
+    fn note_pause(&mut self, state: &State) {
+        let Some(pause) = StoryPause::of(state) else { return };
+        if self.pauses.last().is_none_or(|last| last.number != pause.number) {
+            self.pauses.push(pause);
+        }
+    }
+
+    /// The events of all runs, by id.
+    async fn events(&self, engine: &Engine) -> BTreeMap<String, Vec<Event>> {
+        let mut all = BTreeMap::new();
+        for run_id in self.journal.runs() {
+            if let Ok(events) = engine.events(&run_id).await {
+                all.insert(run_id, events);
+            }
+        }
+        all
+    }
+
+    /// The keys of the calls whose results are stored.
+    async fn stored_keys(&self, engine: &Engine) -> Vec<String> {
+        let mut keys = Vec::new();
+        for (run_id, events) in self.events(engine).await {
+            keys.extend(events.iter().filter_map(|event| match &event.kind {
+                EventKind::ToolReturned(returned) => {
+                    Some(format!("{run_id}-{}-{}", returned.call.iteration, returned.call.index))
+                }
+                EventKind::StepReturned(returned) => Some(format!("{run_id}-{}", returned.at)),
+                _ => None,
+            }));
+        }
+        keys
+    }
+
+    /// The calls that were made again although their results were stored.
+    fn repeated(&self) -> Vec<String> {
+        let Some((keys, before)) = &self.stored else { return Vec::new() };
+        let calls = self.stage.calls();
+        let again = calls.iter().skip(*before).filter(|call| keys.contains(&call.key));
+        again.map(|call| call.action.clone()).collect()
+    }
+
+    async fn story(&mut self, engine: &Engine) -> Option<RunStory> {
+        let events = self.events(engine).await;
+        if !events.contains_key(RUN_ID) {
+            return None;
+        }
+        let journals = Journals { program: self.play.program, run_id: RUN_ID, events: &events };
+        match RunStory::new(&journals, &self.stage.calls(), std::mem::take(&mut self.pauses)) {
+            Ok(story) => Some(story),
+            Err(why) => {
+                self.faults.push(PlayFault::Run(why));
+                None
+            }
+        }
+    }
+}
+
+/// Why a run can't go on, in a sentence without a final stop.
+fn sentence(fault: &Fault) -> String {
+    match fault {
+        Fault::Diagnostics(faults) => faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; "),
+        other => other.to_string(),
+    }
+}
+
+/// The settings of the project as a stage has them: without secrets, and with databases of its own, which are gone when
+/// the folder is dropped.
+fn project_on_stage(program: &Program) -> std::io::Result<(Project, Option<TempDir>)> {
+    let mut project = (*program.project).clone();
+    project.orgconfig.clear();
+    if project.datasources.is_empty() {
+        return Ok((project, None));
+    }
+    let folder = TempDir::new()?;
+    for (index, datasource) in project.datasources.values_mut().enumerate() {
+        let file = folder.path().join(format!("{index}.db"));
+        datasource.url = format!("sqlite:{}", file.display());
+    }
+    Ok((project, Some(folder)))
+}
+
+/// Failures of a play at the places of a scenario.
+pub fn failures_of(faults: &[PlayFault], at: &str) -> Vec<Failure> {
+    let failure = |pointer: String, message: String| Failure { pointer, key: "run", message, near: None };
+    faults
+        .iter()
+        .map(|fault| match fault {
+            PlayFault::Run(why) => failure(format!("{at}/name"), why.clone()),
+            PlayFault::Decision(index, why) => failure(format!("{at}/decisions/{index}"), why.clone()),
+            PlayFault::UnusedDecisions(index) => {
+                let message = "this decision is left over: the run does not wait any more".to_owned();
+                failure(format!("{at}/decisions/{index}"), message)
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,274 @@
+//! The story of a run that was played: what expectations are about. It is computed from the journal alone, and from what
+//! the stage recorded.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::drive::stage::StagedCall;
+use crate::engine::conversation::Role;
+use crate::engine::event::{Decided, Decision, Event, EventKind, ModelFaultCode, ToolResult};
+use crate::engine::flow::state::FlowState;
+use crate::engine::flow::waiting_steps;
+use crate::engine::outcome::Termination;
+use crate::engine::record::trace;
+use crate::engine::state::{Phase, State};
+use crate::engine::step::step;
+use crate::engine::waiting_calls::waiting_calls;
+use crate::program::flow::StepAction;
+use crate::program::{Program, builtin};
+use crate::trace::{Redaction, RunResult, Shown, result};
+
+/// What happened in a run.
+#[derive(Debug, Clone)]
+pub struct RunStory {
+    /// Its result, with hidden secrets.
+    pub result: RunResult,
+    /// Its memory.
+    pub memory: BTreeMap<String, Value>,
+    /// All calls, in the order of the trace; those of a sub-run follow the call that it is.
+    pub calls: Vec<StoryCall>,
+    /// All pauses.
+    pub pauses: Vec<StoryPause>,
+    /// The keys of the calls of each tool that gave a result: those with the same key are one effect.
+    pub effects: BTreeMap<String, BTreeSet<String>>,
+    /// The seconds that it was active, by the played clock.
+    pub seconds: f64,
+    /// Every text that the model read.
+    pub read: Vec<Arc<str>>,
+    /// How many replies each part of the script gave: that of the run, and those of called loops by name.
+    pub replies: BTreeMap<Option<String>, u64>,
+    /// The parts of the script that had no reply left when the model was asked.
+    pub ran_out: BTreeSet<Option<String>>,
+}
+
+/// A call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoryCall {
+    /// The iteration, from 1; 0 for a step of a workflow.
+    pub iteration: u32,
+    /// The address of the step of a workflow that it is.
+    pub at: Option<String>,
+    /// What the model thought before it.
+    pub thought: String,
+    /// The tool, or the type of the step; none for a reply that could not be read.
+    pub action: Option<String>,
+    /// Its input.
+    pub input: Value,
+    /// What came of it.
+    pub observation: Value,
+    /// Whether it did what was asked.
+    pub success: bool,
+    /// Whether it was made: others were refused, denied, or not reached.
+    pub is_made: bool,
+    /// How many calls of loops are around it.
+    pub depth: usize,
+}
+
+impl StoryCall {
+    /// Whether it is a call of a tool of the engine.
+    pub fn is_builtin(&self) -> bool {
+        self.action.as_deref().is_some_and(|action| builtin::NAMES.contains(&action))
+    }
+}
+
+/// A pause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoryPause {
+    /// Its number in the run.
+    pub number: u32,
+    /// What the run waited for.
+    pub kind: Termination,
+    /// The tools and the addresses of the steps that waited.
+    pub about: Vec<String>,
+    /// The question.
+    pub question: String,
+}
+
+impl StoryPause {
+    /// The pause that a run is in.
+    pub fn of(state: &State) -> Option<Self> {
+        let Phase::Paused { pause, .. } = &state.phase else { return None };
+        let mut about: Vec<String> = waiting_calls(state).into_iter().map(|call| call.action).collect();
+        for waiting in waiting_steps(state) {
+            about.extend(waiting.calls.iter().map(|call| call.action.clone()));
+            about.extend([waiting.at, waiting.action]);
+        }
+        Some(Self { number: pause.number, kind: pause.kind, about, question: pause.question.clone() })
+    }
+}
+
+/// The journal of a run and of all its sub-runs.
+pub struct Journals<'a> {
+    /// The program of the run.
+    pub program: &'a Arc<Program>,
+    /// Its id.
+    pub run_id: &'a str,
+    /// The events of all runs, by id.
+    pub events: &'a BTreeMap<String, Vec<Event>>,
+}
+
+impl RunStory {
+    /// The story of a run.
+    ///
+    /// # Errors
+    /// When an event does not fit: the engine wrote a journal that it can't read.
+    pub fn new(journals: &Journals<'_>, staged: &[StagedCall], pauses: Vec<StoryPause>) -> Result<Self, String> {
+        let mut collector = Collector {
+            journals,
+            calls: Vec::new(),
+            read: Vec::new(),
+            known: HashSet::new(),
+            replies: BTreeMap::new(),
+            ran_out: BTreeSet::new(),
+        };
+        let state = collector.run(journals.program, journals.run_id, 0)?;
+        let redact = Redaction::new(&journals.program.project.redact);
+        let mut effects: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for call in staged.iter().filter(|call| matches!(call.result, Some(ToolResult::Ok(_)))) {
+            effects.entry(call.action.clone()).or_default().insert(call.key.clone());
+        }
+        let active_ms = u32::try_from(state.now.active_ms).unwrap_or(u32::MAX);
+        Ok(Self {
+            result: result(Shown::default(), &state, &redact),
+            memory: state.memory.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            seconds: f64::from(active_ms) / 1000.0,
+            calls: collector.calls,
+            read: collector.read,
+            replies: collector.replies,
+            ran_out: collector.ran_out,
+            pauses,
+            effects,
+        })
+    }
+
+    /// The calls that were made of tools that are not the engine's.
+    pub fn made(&self) -> impl Iterator<Item = &StoryCall> {
+        self.calls.iter().filter(|call| call.is_made && !call.is_builtin())
+    }
+}
+
+/// Collects what happened in a run and those below it.
+struct Collector<'a> {
+    journals: &'a Journals<'a>,
+    calls: Vec<StoryCall>,
+    read: Vec<Arc<str>>,
+    known: HashSet<Arc<str>>,
+    replies: BTreeMap<Option<String>, u64>,
+    ran_out: BTreeSet<Option<String>>,
+}
+
+impl Collector<'_> {
+    /// Folds a run, and collects its calls and those of its sub-runs.
+    fn run(&mut self, program: &Arc<Program>, run_id: &str, depth: usize) -> Result<State, String> {
+        let mut state = State::default();
+        let events = self.journals.events.get(run_id).map(Vec::as_slice).unwrap_or_default();
+        let mut steps = Vec::new();
+        for (at, event) in events.iter().enumerate() {
+            let ended = state.flow.as_ref().and_then(|flow| EndedStep::of(&event.kind, flow));
+            step(program, &mut state, event.clone())
+                .map_err(|refused| format!("event {at} of run {run_id} does not fit: {refused}"))?;
+            // A decision that does not end the step leaves it open.
+            steps
+                .extend(ended.filter(|ended| state.flow.as_ref().is_none_or(|flow| flow.open_at(&ended.at).is_none())));
+            if matches!(state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. }) {
+                self.reads(&state);
+            }
+        }
+        let part = state.header.caller.as_ref().map(|_| state.header.loop_name.clone());
+        let is_out = |event: &Event| matches!(&event.kind, EventKind::ModelFailed(fault) if fault.code == ModelFaultCode::ScriptExhausted);
+        if events.iter().any(is_out) {
+            self.ran_out.insert(part.clone());
+        }
+        let replies = self.replies.entry(part).or_default();
+        *replies = u64::from(state.model_calls()).max(*replies);
+        for EndedStep { at, kind, input, result, run_id } in steps {
+            let found = program.flow.as_ref().and_then(|flow| flow.step_at(&at));
+            let called = found.and_then(|step| match &step.action {
+                StepAction::React(react) => Some(Arc::clone(&react.program)),
+                _ => None,
+            });
+            let (observation, success) = outcome(&result);
+            self.calls.push(StoryCall {
+                iteration: 0,
+                at: Some(at),
+                thought: String::new(),
+                action: Some(kind),
+                input,
+                observation,
+                success,
+                is_made: true,
+                depth,
+            });
+            if let (Some(called), Some(run_id)) = (called, &run_id) {
+                self.run(&called, run_id, depth + 1)?;
+            }
+        }
+        for entry in trace(&state, false) {
+            let is_engine = entry.action.as_deref().is_some_and(|action| builtin::NAMES.contains(&action));
+            let tool = entry.action.as_deref().and_then(|action| program.tool(action));
+            let called = tool.and_then(|tool| tool.called_loop().or(tool.launched())).cloned();
+            self.calls.push(StoryCall {
+                iteration: entry.iteration,
+                at: None,
+                thought: entry.thought,
+                action: entry.action,
+                input: entry.action_input.unwrap_or_default(),
+                observation: entry.observation,
+                success: entry.success,
+                is_made: entry.called_at_ms.is_some() || is_engine && entry.success,
+                depth,
+            });
+            if let (Some(called), Some(run_id)) = (called, &entry.run_id) {
+                self.run(&called, run_id, depth + 1)?;
+            }
+        }
+        Ok(state)
+    }
+
+    /// Collects the texts of a conversation that the model is about to read.
+    fn reads(&mut self, state: &State) {
+        for message in &state.conversation.messages {
+            if message.role != Role::Assistant && self.known.insert(Arc::clone(&message.text)) {
+                self.read.push(Arc::clone(&message.text));
+            }
+        }
+    }
+}
+
+/// A step of a workflow that ends by an event.
+struct EndedStep {
+    at: String,
+    kind: String,
+    input: Value,
+    result: ToolResult,
+    run_id: Option<String>,
+}
+
+impl EndedStep {
+    /// The step that an event ends: its outcome, or what a human says of a call of unknown outcome.
+    fn of(event: &EventKind, flow: &FlowState) -> Option<Self> {
+        let (at, result, run_id) = match event {
+            EventKind::StepReturned(returned) => {
+                (returned.at.clone(), returned.result.clone(), returned.run_id.clone())
+            }
+            EventKind::Human(Decided { at, decision: Decision::Happened(value), .. }) => {
+                let waits = || flow.open().into_iter().find(|open| open.progress.waits_for_human());
+                let at = at.clone().or_else(|| Some(waits()?.at.clone()))?;
+                (at, ToolResult::Ok(value.clone()), None)
+            }
+            _ => return None,
+        };
+        let open = flow.open_at(&at);
+        let kind = open.map(|open| open.kind.clone()).unwrap_or_default();
+        Some(Self { kind, input: open.map_or(Value::Null, |open| open.input.clone()), at, result, run_id })
+    }
+}
+
+fn outcome(result: &ToolResult) -> (Value, bool) {
+    match result {
+        ToolResult::Ok(value) => (value.clone(), true),
+        ToolResult::Failed(fault) => (Value::from(fault.observation()), false),
+    }
+}
