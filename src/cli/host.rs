@@ -1,8 +1,10 @@
 //! The only part of the command line that uses the driver, the loader and the stores.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 pub use crate::drive::clock;
@@ -16,6 +18,7 @@ pub use crate::project::load::{Loaded, Unsound as LoadFault};
 
 use crate::diagnostic::Source;
 use crate::drive::fold;
+use crate::drive::secret::Vault;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::flow::view::StepLog;
 use crate::engine::state::State;
@@ -47,12 +50,18 @@ pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Resu
     fold::recorded(&fold::texts(run_id, events, project)?)
 }
 
-/// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.
+/// Opens a store: `memory`, `sqlite:PATH` with a path relative to `base`, or `postgres://...`; or what `env:VAR` or
+/// `file:PATH` hold.
 ///
 /// # Errors
 /// When it can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
-    crate::journal::open(url, base)
+    if !matches!(url.split_once(':'), Some(("env" | "file", _))) {
+        return crate::journal::open(url, base);
+    }
+    let named = Vault::new(BTreeMap::new(), base).read(url);
+    let named = named.map_err(|reason| StoreFault::Open { store: url.to_owned(), reason })?;
+    crate::journal::open(named.expose_secret(), base)
 }
 
 /// An engine for a store; a script replaces every model.

@@ -18,7 +18,7 @@ mod tests;
 /// Which store, for commands that look at runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StoreArgs {
-    /// The store of the runs: sqlite:PATH. Default: the project's, else .loopctl/runs.db
+    /// The store of the runs: sqlite:PATH, postgres://..., env:VAR or file:PATH. Default: the project's, else .loopctl/runs.db
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// The run's document; loopctl then finds the store from the document's folder
@@ -29,7 +29,7 @@ pub struct StoreArgs {
 /// A store's place.
 #[derive(Debug, Clone)]
 pub struct StorePlace {
-    /// `memory` or `sqlite:PATH`.
+    /// `memory`, `sqlite:PATH` or `postgres://...`; or `env:VAR` or `file:PATH`, which hold one of these.
     pub url: String,
     /// The folder that the path is relative to.
     pub base: PathBuf,
@@ -108,7 +108,8 @@ impl StorePlace {
 
     /// The place as shown to users.
     pub fn shown(&self) -> String {
-        self.file().map_or_else(|| self.url.clone(), |file| tidy(&file).display().to_string())
+        let file = self.file().map(|file| tidy(&file).display().to_string());
+        file.unwrap_or_else(|| journal::shown(&self.url, &self.base))
     }
 
     /// Whether it exists. An invalid name is left to the function that opens it.
@@ -131,6 +132,11 @@ impl StorePlace {
             (Some(one), Some(other)) => absolute(&one) == absolute(&other),
             _ => false,
         };
+        if self.file().is_none() {
+            // Another store is found only if it is named again; `env:VAR` and `file:PATH` are named as they are.
+            let found = locate(None, Path::new(".")).ok().map(|found| found.url);
+            return (found.as_ref() != Some(&self.url)).then(|| self.shown());
+        }
         let kind = self.url.split_once(':').map(|(kind, _)| kind);
         (!same).then(|| kind.map_or_else(|| self.url.clone(), |kind| format!("{kind}:{}", self.shown())))
     }

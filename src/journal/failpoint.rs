@@ -13,6 +13,8 @@
 //!   resumed. A process that dies at this point has made progress, however many runs it had to resume.
 //! - `store:N:FAULT`: the N-th call to a store, from 0, fails without being done. FAULT is `busy`,
 //!   `full`, `ioerr` or `readonly`.
+//! - `statement:N:CODE`: the N-th statement that is sent to PostgreSQL, from 0, fails with this code of its list, without
+//!   being done; with `-done` behind it, it is done and its answer is lost.
 //! - `time:MS:WHAT`: how long something lasts in this process, in milliseconds. WHAT is `lease` (how long
 //!   others leave the runs of a hanging driver alone), `busy` (how long a locked store is waited for), `quiet`
 //!   (after how long the command line says what a run waits for) or `on_pause` (how long the program of `--on-pause`
@@ -21,6 +23,8 @@
 //! `LOOPCTL_CLOCK` is a file with the milliseconds by which the machine's clock is ahead (or, with a minus,
 //! behind). It is read each time that the clock is read, so that a test can move the clock during a run.
 
+#[cfg(feature = "postgres")]
+pub use imp::statement;
 pub use imp::{appended, before_effect, clock_ahead_ms, count_appended, hit, store_call, time, way, written};
 
 /// Before the transaction.
@@ -44,6 +48,8 @@ mod imp {
     static APPENDED: AtomicU64 = AtomicU64::new(0);
     static CALLS: AtomicU64 = AtomicU64::new(0);
     static WAY: AtomicU64 = AtomicU64::new(0);
+    #[cfg(feature = "postgres")]
+    static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 
     /// One entry of the list.
     pub(super) struct FailPlan {
@@ -162,6 +168,13 @@ mod imp {
         }
     }
 
+    /// The code with which the next statement fails by the plan, and whether it is done.
+    #[cfg(feature = "postgres")]
+    pub fn statement() -> Option<(&'static str, bool)> {
+        let planned = planned("statement", STATEMENTS.fetch_add(1, Ordering::SeqCst))?;
+        Some(planned.strip_suffix("-done").map_or((planned, false), |code| (code, true)))
+    }
+
     /// To be called at the head of each call to a store.
     ///
     /// # Errors
@@ -221,6 +234,13 @@ mod imp {
     /// Nothing in a release build.
     #[inline(always)]
     pub const fn before_effect() {}
+
+    /// Nothing in a release build.
+    #[cfg(feature = "postgres")]
+    #[inline(always)]
+    pub const fn statement() -> Option<(&'static str, bool)> {
+        None
+    }
 
     /// Nothing in a release build.
     ///

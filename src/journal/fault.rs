@@ -41,6 +41,14 @@ pub enum StoreFault {
     /// Another living driver has the run.
     #[error("run {0} is being driven by another process")]
     Driven(String),
+    /// Whether the store did what it was asked is not known, and the patience is over.
+    #[error("the store can't be reached: {0}; what it acknowledged is there")]
+    Unreachable(String),
+    /// Acknowledged events are gone: the store was put back to an earlier state.
+    #[error(
+        "events of run {0} that the store had acknowledged are gone: the database went back, by a failover or a backup; the          run goes on from what is there"
+    )]
+    WentBack(String),
     /// An answer token of the run is unknown or was used.
     #[error("run {0}: the answer token was used already")]
     TokenUsed(String),
@@ -64,6 +72,8 @@ impl StoreFault {
             Self::Corrupt(_) => "store_corrupt",
             Self::Fenced(_) => "run_taken_over",
             Self::Driven(_) => "run_driven",
+            Self::Unreachable(_) => "store_unreachable",
+            Self::WentBack(_) => "store_went_back",
             Self::TokenUsed(_) => "token_used",
             Self::NoSuchRun(_) => "no_such_run",
             Self::Other(_) => "store_failed",

@@ -13,6 +13,7 @@ use super::answer_token::{AnswerToken, AnswerTokens};
 use super::log::Log;
 use super::now::Clock;
 use super::open::StoreKind;
+use super::words::out_of_order;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
     NewRun, QueueQuery, QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StatusRecord, StoreFault, Ticket,
@@ -27,6 +28,7 @@ pub(super) const KIND: StoreKind = StoreKind {
     form: "memory",
     file: |_| None,
     outlives_process: false,
+    shown: |name| name.written.to_owned(),
     open: |name| match name.rest {
         None => Ok(Arc::new(MemoryJournal::new())),
         Some(_) => Err(name.unknown()),
@@ -214,11 +216,6 @@ fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
         && filter.until_ms.is_none_or(|until| run.started_at_ms < until)
         && (!filter.callback_pending
             || run.callback.as_ref().is_some_and(|callback| callback.progress.state == CallbackState::Pending))
-}
-
-/// The fault of both stores for an event that is not the next one.
-pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> StoreFault {
-    StoreFault::Other(format!("event {seq} of run {run_id} can't be appended: its next event is number {next}"))
 }
 
 impl Journal for MemoryJournal {

@@ -2,18 +2,23 @@
 //! programs, models and tools.
 
 pub mod answer_token;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod failpoint;
 pub mod fault;
 mod log;
 pub mod memory;
 mod now;
 mod open;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod queue;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(test)]
 mod tests;
 pub mod ticket;
+mod words;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +29,7 @@ use serde_json::Value;
 
 pub use answer_token::AnswerToken;
 pub use fault::StoreFault;
-pub use open::{file, open, outlives_process};
+pub use open::{file, open, outlives_process, shown};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use ticket::Ticket;
 
@@ -37,6 +42,8 @@ const STORES: &[StoreKind] = &[
     memory::KIND,
     #[cfg(feature = "sqlite")]
     sqlite::KIND,
+    #[cfg(feature = "postgres")]
+    postgres::KIND,
 ];
 
 /// A store of runs. Every method returns a [`Ticket`], which is ready at once or can be awaited; what is

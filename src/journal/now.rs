@@ -8,7 +8,10 @@ use super::failpoint;
 /// Both clocks. In tests they can be put forward.
 #[derive(Debug, Clone)]
 pub(super) struct Clock {
-    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by stores with leases only"))]
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "read by stores with leases only")
+    )]
     start: Instant,
     #[cfg(test)]
     ahead_ms: std::sync::Arc<std::sync::atomic::AtomicU64>,
@@ -34,7 +37,7 @@ impl Clock {
     }
 
     /// Milliseconds since this clock was created; never goes back.
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(super) fn monotonic_ms(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(self.ahead())
     }

@@ -15,6 +15,8 @@ pub(super) struct StoreKind {
     pub file: fn(&StoreName<'_>) -> Option<PathBuf>,
     /// Whether runs outlive the process.
     pub outlives_process: bool,
+    /// The store as messages show it: without a password.
+    pub shown: fn(&StoreName<'_>) -> String,
     /// Opens the store of this name.
     pub open: fn(&StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault>,
 }
@@ -26,7 +28,10 @@ pub(super) struct StoreName<'a> {
     /// What follows the colon; none without a colon.
     pub rest: Option<&'a str>,
     /// The folder that relative paths start from.
-    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by stores in files only"))]
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "read by other stores only")
+    )]
     pub base: &'a Path,
 }
 
@@ -36,13 +41,27 @@ impl<'a> StoreName<'a> {
     }
 
     fn kind(&self) -> Option<&'static StoreKind> {
-        let scheme = self.written.split(':').next()?;
+        let scheme = match self.written.split(':').next()? {
+            // Both are written.
+            "postgresql" => "postgres",
+            scheme => scheme,
+        };
         STORES.iter().find(|kind| kind.scheme == scheme)
     }
 
     /// The fault of a name that is not valid.
     pub fn refuse(&self, reason: &str) -> StoreFault {
-        StoreFault::Open { store: self.written.to_owned(), reason: reason.to_owned() }
+        StoreFault::Open { store: self.shown(), reason: reason.to_owned() }
+    }
+
+    /// The name as messages show it.
+    fn shown(&self) -> String {
+        match (self.kind(), self.written.split_once("://")) {
+            (Some(kind), _) => (kind.shown)(self),
+            // It may hold a password.
+            (None, Some((scheme, _))) => format!("{scheme}://..."),
+            (None, None) => self.written.to_owned(),
+        }
     }
 
     /// The fault of a name of an unknown kind.
@@ -52,7 +71,8 @@ impl<'a> StoreName<'a> {
     }
 }
 
-/// Opens the store that `url` names: `memory`, or `sqlite:PATH` with a path relative to `base`.
+/// Opens the store that `url` names: `memory`, `sqlite:PATH` with a path relative to `base`, or
+/// `postgres://USER@HOST/DATABASE`.
 ///
 /// # Errors
 /// When the name is of no kind, or the store can't be opened.
@@ -70,6 +90,11 @@ pub fn file(url: &str, base: &Path) -> Option<PathBuf> {
     name.kind().and_then(|kind| (kind.file)(&name))
 }
 
+/// The store of a name as messages show it: without a password.
+pub fn shown(url: &str, base: &Path) -> String {
+    StoreName::new(url, base).shown()
+}
+
 /// Whether the runs in the store of this name outlive the process. A name of no kind is refused when it
 /// is opened.
 pub fn outlives_process(url: &str) -> bool {
@@ -82,10 +107,11 @@ mod tests {
 
     #[test]
     fn a_name_of_no_kind_is_refused_with_the_forms_of_all_kinds() {
-        for name in ["", "mem", "memory:x", "runs.db", "sqlite", "postgres://h/d"] {
+        for name in ["", "mem", "memory:x", "runs.db", "sqlite", "mysql://ada:s3cret@h/d"] {
             let Err(fault) = open(name, Path::new(".")) else { panic!("{name} was opened") };
             let forms = STORES.iter().all(|kind| fault.to_string().contains(kind.form));
-            assert!(forms && fault.to_string().contains(&format!("the store {name} ")), "{fault}");
+            let shown = if name.contains("://") { "mysql://..." } else { name };
+            assert!(forms && fault.to_string().contains(&format!("the store {shown} ")), "{fault}");
         }
         assert!(open("memory", Path::new(".")).is_ok());
     }

@@ -18,7 +18,7 @@ const PATTERNS: [(&str, &str); 8] = [
     ("base_url", "^(https?://|orgconfig:)"),
     ("api_key", "^(env|file|orgconfig):.+"),
     ("hash", "^sha256:[0-9a-fA-F]{64}$"),
-    ("store", "^(memory|sqlite:.+)$"),
+    ("store", "^(memory|(sqlite|postgres|postgresql|env|file):.+)$"),
     ("at", "^([01][0-9]|2[0-3]):[0-5][0-9]$"),
 ];
 /// What the values of maps of a name look like.

@@ -25,7 +25,7 @@ pub struct Project {
     /// The models by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
-    /// Where runs are kept: `sqlite:PATH` (relative to this file) or `memory`.
+    /// Where runs are kept: `sqlite:PATH` (relative to this file), `postgres://USER@HOST/DATABASE` or `memory`; or `env:VAR` or `file:PATH`, which hold one of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
     /// The secrets by key: `env:VAR` or `file:PATH`. Documents name them `orgconfig:KEY`.

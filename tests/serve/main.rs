@@ -31,6 +31,7 @@ mod idempotency;
 mod in_flight;
 mod judged;
 mod lists;
+mod machines;
 mod metrics;
 mod mounted;
 mod owner;

@@ -21,12 +21,48 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             path.strip_prefix("//").map(|path| format!("sqlite:{path}")),
         ),
         Some(("sqlite", _)) => return,
+        Some(("postgres" | "postgresql", address)) => match fault_of_address(address) {
+            Some(fault) => (fault.to_owned(), None),
+            None => return,
+        },
+        Some(("env" | "file", name)) if !name.is_empty() => return,
         Some((kind, _)) => (format!("there is no store of the kind `{kind}`"), None),
     };
     let fault =
-        cursor.report(&RULE, message).help("a store is `sqlite:PATH`, relative to the project file, or `memory`");
+        cursor.report(&RULE, message).help(
+        "a store is `sqlite:PATH`, relative to the project file, `postgres://USER@HOST/DATABASE`, or `memory`; or `env:VAR` or \
+         `file:PATH`, which hold one of these",
+    );
     found.push(match better {
         Some(better) => fault.suggest(quoted(&better)),
         None => fault,
     });
+}
+
+/// What is wrong with the address of a database, without what is before it.
+fn fault_of_address(address: &str) -> Option<&'static str> {
+    let Some(address) = address.strip_prefix("//") else {
+        return Some("the address of a database is written `postgres://USER@HOST/DATABASE`");
+    };
+    let (authority, query) = address.split_once('?').unwrap_or((address, ""));
+    let has_password = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+        || query.split('&').any(|part| part.starts_with("password="));
+    has_password.then_some("the store's address holds a password, which everybody who reads the project file sees")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_a_password_is_found_and_one_without_is_not() {
+        for address in ["//ada:s3cret@h/d", "//ada:@h/d", "//ada@h/d?sslmode=disable&password=s3cret", "//:p@h:5432/d"]
+        {
+            assert!(fault_of_address(address).is_some_and(|fault| fault.contains("a password")), "{address}");
+        }
+        for address in ["//ada@h/d", "//h:5432/d", "//ada@h1:1,h2:2/d?lease_ms=2000"] {
+            assert_eq!(fault_of_address(address), None, "{address}");
+        }
+        assert!(fault_of_address("ada@h/d").is_some_and(|fault| fault.contains("is written")));
+    }
 }

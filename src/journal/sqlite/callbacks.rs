@@ -5,9 +5,9 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 
 use super::queue::listed;
-use super::requests::word;
 use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
+use crate::journal::words::word;
 use crate::journal::{CALLBACK_LEASE, CallbackProgress, CallbackState, StoreFault};
 
 /// Takes the callbacks that are due.

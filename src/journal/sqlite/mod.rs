@@ -50,6 +50,7 @@ pub(super) const KIND: StoreKind = StoreKind {
     form: "sqlite:PATH",
     file: |name| name.rest.map(|path| name.base.join(path)),
     outlives_process: true,
+    shown: |name| name.written.to_owned(),
     open: |name| match name.rest {
         None => Err(name.unknown()),
         Some("") => Err(name.refuse("no path follows sqlite: ; write sqlite:PATH")),

@@ -17,12 +17,12 @@ use tokio::sync::oneshot;
 use super::drivers::Drivers;
 use super::lease::living;
 use super::queue::{self, listed};
-use super::requests::{cut_short, sum, word};
 use super::schema::open_to_read;
 use super::take_ups::below;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
+use crate::journal::words::{cut_short, sum, word};
 use crate::journal::{
     Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
     RunSummary, StoreFault, Ticket,

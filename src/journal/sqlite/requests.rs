@@ -2,7 +2,6 @@
 //! leaves the transaction unchanged.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::Serialize;
 
 use super::answer_tokens;
 use super::lease::{HeldLease, Leases};
@@ -11,24 +10,8 @@ use super::texts;
 use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
 use crate::engine::outcome::Status;
-use crate::journal::memory::out_of_order;
+use crate::journal::words::{cut_short, out_of_order, sum, word};
 use crate::journal::{Append, CALLBACK_LEASE, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
-
-/// The serialized word of a status or termination.
-pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => Some(word),
-        _ => None,
-    }
-}
-
-/// The checksum of an event's row: FNV-1a over run, number and text. Any single flipped bit changes it.
-pub(super) fn sum(run_id: &str, seq: i64, event: &str) -> i64 {
-    let bytes = run_id.bytes().chain([0]).chain(seq.to_le_bytes()).chain(event.bytes());
-    bytes
-        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-        .cast_signed()
-}
 
 fn insert_event(
     connection: &Connection,
@@ -235,11 +218,6 @@ pub(super) fn events_of(connection: &Connection, row: i64) -> rusqlite::Result<i
     connection
         .prepare_cached("SELECT coalesce(max(seq) + 1, 0) FROM events WHERE run = ?1")?
         .query_row([row], |row| row.get(0))
-}
-
-/// The fault of a run that has lost events.
-pub(super) fn cut_short(run_id: &str) -> StoreFault {
-    StoreFault::Corrupt(format!("run {run_id}: its last events are missing"))
 }
 
 /// Takes the lease of a run.

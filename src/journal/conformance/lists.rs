@@ -1,0 +1,104 @@
+//! The owner of a run, which runs a list shows, and the progress of a callback.
+
+use super::*;
+use crate::journal::{Callback, CallbackProgress, CallbackState};
+
+pub(super) fn a_list_holds_what_it_is_asked_for(journal: &dyn Journal) {
+    let hook = || Some("https://e.example/".to_owned());
+    let org = |org: &str| Some(org.to_owned());
+    for (at_ms, new) in [
+        (1_000, NewRun { org: org("acme"), ..new_run("a") }),
+        (2_000, NewRun { org: org("acme"), callback_url: hook(), ..new_run("b") }),
+        (3_000, NewRun { loop_name: "other".to_owned(), session: None, ..new_run("c") }),
+        (4_000, NewRun { org: org("acm"), session: Some("eve".to_owned()), ..new_run("d") }),
+        (5_000, NewRun { org: org("acme"), ..new_run("e") }),
+        (6_000, NewRun { org: org("acme"), parent_run_id: Some("e".to_owned()), ..new_run("f") }),
+    ] {
+        wait(journal.create(NewRun { at_ms, ..new })).unwrap();
+    }
+    let all = RunFilter::default;
+    let text = |text: &str| Some(text.to_owned());
+    for (filter, expected) in [
+        (all(), "edcba"),
+        (RunFilter { org: text("acme"), ..all() }, "eba"),
+        (RunFilter { org: text("acme"), called: true, ..all() }, "feba"),
+        (RunFilter { called: true, limit: 2, ..all() }, "fe"),
+        (RunFilter { oldest_first: true, limit: 3, ..all() }, "abc"),
+        (RunFilter { oldest_first: true, after: text("b"), ..all() }, "cde"),
+        (RunFilter { after: text("f"), limit: 2, ..all() }, "ed"),
+        (RunFilter { org: text(""), ..all() }, "c"),
+        (RunFilter { org: text("none"), ..all() }, ""),
+        (RunFilter { loop_name: text("other"), ..all() }, "c"),
+        (RunFilter { session: text("ada"), ..all() }, "eba"),
+        (RunFilter { since_ms: Some(2_000), until_ms: Some(4_000), ..all() }, "cb"),
+        (RunFilter { after: text("d"), limit: 2, ..all() }, "cb"),
+        (RunFilter { org: text("acme"), after: text("e"), ..all() }, "ba"),
+        (RunFilter { after: text("a"), ..all() }, ""),
+        (RunFilter { after: text("nobody"), ..all() }, ""),
+        (RunFilter { status: Some(Status::Paused), ..all() }, ""),
+        (RunFilter { callback_pending: true, ..all() }, "b"),
+    ] {
+        let found: String = wait(journal.list(filter.clone())).unwrap().into_iter().map(|run| run.run_id).collect();
+        assert_eq!(found, expected, "{filter:?}");
+    }
+    assert_eq!(wait(journal.find("a")).unwrap().unwrap().org, org("acme"));
+}
+
+pub(super) fn a_run_is_found_by_its_organisation_and_its_id_together(journal: &dyn Journal) {
+    wait(journal.create(NewRun { org: Some("acme".to_owned()), ..new_run("a") })).unwrap();
+    begin(journal, "b");
+    for (org, id, found) in [
+        (Some("acme"), "a", true),
+        (Some("other"), "a", false),
+        (Some(""), "a", false),
+        (None, "a", false),
+        (None, "b", true),
+        (Some("acme"), "b", false),
+        (Some("acme"), "nobody", false),
+        (None, "nobody", false),
+    ] {
+        let run = wait(journal.find_of(org, id)).unwrap();
+        assert_eq!(run.is_some(), found, "{org:?} {id}");
+        assert!(run.is_none() || run == wait(journal.find(id)).unwrap());
+    }
+}
+
+pub(super) fn the_runs_that_a_run_called_are_counted_with_those_that_they_called(journal: &dyn Journal) {
+    for (id, caller) in [
+        ("r", None),
+        ("r.1.0", Some("r")),
+        ("r.1.0.2.0", Some("r.1.0")),
+        ("r.1.1", Some("r")),
+        ("r.own", None),
+        ("r0", None),
+        ("r0.1.0", Some("r0")),
+        ("r-1", None),
+    ] {
+        let parent_run_id = caller.map(str::to_owned);
+        wait(journal.create(NewRun { parent_run_id: parent_run_id.clone(), ..new_run(id) })).unwrap();
+        assert_eq!(wait(journal.find(id)).unwrap().unwrap().parent_run_id, parent_run_id);
+    }
+    for (id, called) in [("r", 3), ("r.1.0", 1), ("r.1.1", 0), ("r0", 1), ("nobody", 0)] {
+        assert_eq!(wait(journal.called_under(id)).unwrap(), called, "{id}");
+    }
+}
+
+pub(super) fn a_callback_is_pending_until_it_is_noted_otherwise(journal: &dyn Journal) {
+    let url = "https://e.example/".to_owned();
+    wait(journal.create(NewRun { callback_url: Some(url.clone()), ..new_run("r") })).unwrap();
+    begin(journal, "without");
+    let callback = |run: &str| wait(journal.find(run)).unwrap().unwrap().callback;
+    assert_eq!(
+        callback("r"),
+        Some(Callback { url: url.clone(), progress: CallbackProgress::default(), posted_pause: 0 })
+    );
+    for (state, tries) in [(CallbackState::Pending, 2), (CallbackState::Delivered, 3), (CallbackState::GivenUp, 16)] {
+        let progress = CallbackProgress { state, tries };
+        wait(journal.note_callback("r", progress, None)).unwrap();
+        wait(journal.note_callback("without", progress, None)).unwrap();
+        assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress, posted_pause: 0 }));
+        assert_eq!(callback("without"), None);
+    }
+    let missing = StoreFault::NoSuchRun("nobody".to_owned());
+    assert_eq!(wait(journal.note_callback("nobody", CallbackProgress::default(), None)).unwrap_err(), missing);
+}

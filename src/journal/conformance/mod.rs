@@ -1,0 +1,153 @@
+//! What every store must do: the cases that a store of one's own must pass, as those of this crate do.
+//!
+//! ```
+//! use loopctl::journal::conformance;
+//! use loopctl::journal::memory::MemoryJournal;
+//!
+//! for (name, case) in conformance::CASES {
+//!     println!("{name}");
+//!     case(&MemoryJournal::new());
+//! }
+//! ```
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a case panics when the store fails it"
+)]
+
+mod answer_tokens;
+mod basics;
+mod lists;
+mod queue;
+mod reads;
+
+use serde_json::Value;
+
+use super::*;
+
+/// A case: it panics when the store, which must be new, fails it.
+pub type Case = fn(&dyn Journal);
+
+/// All cases, each with its name. They run on no runtime.
+pub const CASES: &[(&str, Case)] = &[
+    ("long_texts_come_back_to_each_run_that_named_them", basics::long_texts_come_back_to_each_run_that_named_them),
+    (
+        "only_the_next_event_is_taken_and_a_refused_one_leaves_nothing",
+        basics::only_the_next_event_is_taken_and_a_refused_one_leaves_nothing,
+    ),
+    ("the_same_id_is_the_same_run_or_a_conflict", basics::the_same_id_is_the_same_run_or_a_conflict),
+    ("of_a_hundred_who_make_one_run_at_once_one_makes_it", basics::of_a_hundred_who_make_one_run_at_once_one_makes_it),
+    (
+        "a_run_has_one_driver_and_each_lease_a_higher_number",
+        basics::a_run_has_one_driver_and_each_lease_a_higher_number,
+    ),
+    (
+        "an_old_lease_writes_nothing_confirms_nothing_and_gives_nothing_back",
+        basics::an_old_lease_writes_nothing_confirms_nothing_and_gives_nothing_back,
+    ),
+    ("what_is_not_there_is_said_to_be_not_there", basics::what_is_not_there_is_said_to_be_not_there),
+    ("a_list_shows_the_newest_first_with_their_standing", basics::a_list_shows_the_newest_first_with_their_standing),
+    (
+        "a_session_remembers_what_came_with_an_event_and_the_last_word_counts",
+        basics::a_session_remembers_what_came_with_an_event_and_the_last_word_counts,
+    ),
+    ("a_run_without_a_session_leaves_no_memory", basics::a_run_without_a_session_leaves_no_memory),
+    (
+        "an_end_is_asked_for_once_and_the_first_reason_stays",
+        basics::an_end_is_asked_for_once_and_the_first_reason_stays,
+    ),
+    ("many_runs_that_append_at_once_lose_nothing", basics::many_runs_that_append_at_once_lose_nothing),
+    (
+        "a_token_is_found_by_its_run_and_its_hash_together",
+        answer_tokens::a_token_is_found_by_its_run_and_its_hash_together,
+    ),
+    ("a_token_is_used_up_with_its_event_or_not_at_all", answer_tokens::a_token_is_used_up_with_its_event_or_not_at_all),
+    ("a_token_of_another_run_is_not_used_up", answer_tokens::a_token_of_another_run_is_not_used_up),
+    (
+        "tokens_that_are_issued_again_leave_the_earlier_ones_valid_up_to_a_number",
+        answer_tokens::tokens_that_are_issued_again_leave_the_earlier_ones_valid_up_to_a_number,
+    ),
+    ("the_last_posted_pause_only_grows", answer_tokens::the_last_posted_pause_only_grows),
+    ("a_list_holds_what_it_is_asked_for", lists::a_list_holds_what_it_is_asked_for),
+    (
+        "a_run_is_found_by_its_organisation_and_its_id_together",
+        lists::a_run_is_found_by_its_organisation_and_its_id_together,
+    ),
+    (
+        "the_runs_that_a_run_called_are_counted_with_those_that_they_called",
+        lists::the_runs_that_a_run_called_are_counted_with_those_that_they_called,
+    ),
+    ("a_callback_is_pending_until_it_is_noted_otherwise", lists::a_callback_is_pending_until_it_is_noted_otherwise),
+    (
+        "runs_that_nobody_drives_are_claimed_by_their_owners_the_oldest_first",
+        queue::runs_that_nobody_drives_are_claimed_by_their_owners_the_oldest_first,
+    ),
+    ("of_many_who_claim_at_once_each_run_has_one_driver", queue::of_many_who_claim_at_once_each_run_has_one_driver),
+    (
+        "a_waiting_run_is_claimed_when_something_is_due_and_one_that_waits_for_its_model_when_it_is_to_ask_again",
+        queue::a_waiting_run_is_claimed_when_something_is_due_and_one_that_waits_for_its_model_when_it_is_to_ask_again,
+    ),
+    (
+        "the_lease_is_released_with_the_last_event_or_not_at_all",
+        queue::the_lease_is_released_with_the_last_event_or_not_at_all,
+    ),
+    ("heads_tell_how_far_runs_are", queue::heads_tell_how_far_runs_are),
+    (
+        "a_callback_is_its_driver_s_first_and_is_put_off_as_long_as_it_says",
+        queue::a_callback_is_its_driver_s_first_and_is_put_off_as_long_as_it_says,
+    ),
+    ("a_run_reads_as_it_was_written", reads::a_run_reads_as_it_was_written),
+    (
+        "a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound",
+        reads::a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound,
+    ),
+    ("texts_of_any_kind_come_back_as_they_are", reads::texts_of_any_kind_come_back_as_they_are),
+];
+
+/// A new run.
+pub fn new_run(id: &str) -> NewRun {
+    NewRun {
+        run_id: id.to_owned(),
+        loop_name: "triage".to_owned(),
+        session: Some("ada".to_owned()),
+        org: None,
+        token: None,
+        callback_url: None,
+        parent_run_id: None,
+        identity: "document+input".to_owned(),
+        at_ms: 1_000,
+        event: "first".to_owned(),
+        texts: Vec::new(),
+        status_record: None,
+    }
+}
+
+/// Event `seq` of a run.
+pub fn event(id: &str, fence: u64, seq: u64) -> Append {
+    Append {
+        run_id: id.to_owned(),
+        fence,
+        seq,
+        event: format!("event {seq} of {id}"),
+        texts: Vec::new(),
+        status_record: None,
+        remember: Vec::new(),
+        reopens: false,
+        answer_token: None,
+        release: false,
+    }
+}
+
+/// Awaits a future on a runtime of its own.
+pub fn wait<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// Creates a run and returns the fence of its lease.
+pub fn begin(journal: &dyn Journal, id: &str) -> u64 {
+    match wait(journal.create(new_run(id))).unwrap() {
+        Created::New(lease) => lease.fence,
+        other => panic!("not new: {other:?}"),
+    }
+}

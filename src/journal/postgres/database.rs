@@ -1,0 +1,225 @@
+//! What all statements share: the connections, the leases, and the beat that renews them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::leases::HeldRows;
+use super::link::{Link, persist};
+use super::schema;
+use super::target::PostgresTarget;
+use super::trouble::StatementFailure;
+use crate::journal::now::Clock;
+use crate::journal::{CancelRequest, StoreFault};
+
+/// The interval of the beat: requests to end runs are looked up each time, leases each fourth time.
+const BEAT: Duration = Duration::from_millis(250);
+/// For so long the last look-up of requests is the answer.
+pub(super) const CANCELS_LAST_MS: u64 = 750;
+/// How long a driver that leaves waits for the database.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+const RENEW: &str = "
+INSERT INTO @.drivers (driver, until, host, version) VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4)
+ON CONFLICT (driver) DO UPDATE SET until = excluded.until";
+/// The rows of drivers that died long ago: their runs are free.
+const BURY: &str = "DELETE FROM @.drivers WHERE until < clock_timestamp() - interval '1 day'";
+const MINE: &str = "SELECT run_id, id, fence FROM @.runs WHERE driver = $1";
+const CANCELS: &str = "SELECT run_id, cancel_reason FROM @.runs WHERE driver = $1 AND cancel_requested";
+const LET_GO: &str = "UPDATE @.runs SET driver = NULL WHERE id = $1 AND fence = $2 AND driver = $3";
+const LEAVE: &str = "DELETE FROM @.drivers WHERE driver = $1";
+
+/// The database of a store, and what this driver has of it.
+pub(super) struct Database {
+    pub(super) target: Arc<PostgresTarget>,
+    /// Appends.
+    pub(super) writer: Link,
+    /// What is asked between two steps, and writes about one run.
+    pub(super) quick: Link,
+    /// Lists and whole journals.
+    pub(super) slow: Link,
+    /// The lease.
+    heart: Link,
+    pub(super) held: HeldRows,
+    /// The name of this driver.
+    pub(super) me: Uuid,
+    pub(super) clock: Clock,
+    is_registered: AtomicBool,
+    renewing: tokio::sync::Mutex<()>,
+    /// When the connection was lost last: nothing is claimed for one lease from then on.
+    lost_at_ms: std::sync::atomic::AtomicU64,
+}
+
+impl Database {
+    /// Opens the database.
+    pub(super) async fn open(target: PostgresTarget, clock: Clock) -> Result<Self, StoreFault> {
+        let target = Arc::new(target);
+        let heart = Link::new(Arc::clone(&target));
+        let ttl = match schema::open(&heart, &target).await {
+            Ok(ttl) => ttl,
+            Err(StatementFailure::Refused(fault)) => return Err(fault),
+            Err(StatementFailure::Lost(why) | StatementFailure::Undone(why)) => return Err(target.refuse(&why)),
+            Err(trouble @ StatementFailure::Database { .. }) => {
+                return Err(target.refuse(&trouble.into_fault().to_string()));
+            }
+        };
+        Ok(Self {
+            writer: Link::new(Arc::clone(&target)),
+            quick: Link::new(Arc::clone(&target)),
+            slow: Link::new(Arc::clone(&target)),
+            heart,
+            held: HeldRows::new(clock.clone(), ttl),
+            target,
+            me: Uuid::now_v7(),
+            clock,
+            is_registered: AtomicBool::new(false),
+            renewing: tokio::sync::Mutex::default(),
+            lost_at_ms: std::sync::atomic::AtomicU64::new(0),
+        })
+    }
+
+    /// Sends a statement until its outcome is known, at most for as long as a lease lasts.
+    pub(super) async fn persist<T, F: Future<Output = Result<T, StatementFailure>>>(
+        &self,
+        send: impl Fn() -> F,
+    ) -> Result<T, StoreFault> {
+        persist(self.held.ttl(), send).await
+    }
+
+    /// Returns with a lease that is fresh; registers this driver if needed.
+    pub(super) async fn ensure(&self) -> Result<(), StoreFault> {
+        if self.is_registered.load(Ordering::SeqCst) && !self.held.is_due() {
+            return Ok(());
+        }
+        self.persist(|| self.renew()).await
+    }
+
+    async fn renew(&self) -> Result<(), StatementFailure> {
+        let _alone = self.renewing.lock().await;
+        if self.is_registered.load(Ordering::SeqCst) && !self.held.is_due() {
+            return Ok(());
+        }
+        // The clocks are read before the row is written: nobody relies on the lease for longer than others respect it.
+        let (sent, was_fresh) = (self.held.now(), self.held.is_fresh());
+        let ttl_ms = f64::from(u32::try_from(self.held.ttl().as_millis()).unwrap_or(u32::MAX));
+        let (host, version) = (host(), env!("CARGO_PKG_VERSION"));
+        self.heart
+            .query(
+                RENEW,
+                &[(&self.me, Type::UUID), (&ttl_ms, Type::FLOAT8), (&host, Type::TEXT), (&version, Type::TEXT)],
+            )
+            .await?;
+        if !self.is_registered.swap(true, Ordering::SeqCst) {
+            self.heart.query(BURY, &[]).await?;
+        } else if !was_fresh {
+            // Others may have taken some of the runs.
+            let mine = self.mine().await?;
+            for (run_id, held) in self.held.all() {
+                if mine.get(&run_id).is_none_or(|(_, fence)| *fence != held.fence) {
+                    self.held.lost(&run_id, held.fence);
+                }
+            }
+        }
+        self.held.renewed(sent);
+        Ok(())
+    }
+
+    /// The runs that are this driver's by the database: the key and the fence of each.
+    async fn mine(&self) -> Result<HashMap<String, (i64, u64)>, StatementFailure> {
+        let mut mine = HashMap::new();
+        for row in self.heart.query(MINE, &[(&self.me, Type::UUID)]).await? {
+            let fence: i64 = row.try_get(2)?;
+            mine.insert(row.try_get(0)?, (row.try_get(1)?, u64::try_from(fence).unwrap_or_default()));
+        }
+        Ok(mine)
+    }
+
+    /// Renews the lease, looks up requests to end runs, and compares the runs of this driver with those that the
+    /// database says are its, for as long as the store is open.
+    pub(super) async fn beat(self: Arc<Self>) {
+        let mut strays: HashMap<String, (i64, u64)> = HashMap::new();
+        let (mut beats, mut made) = (0_u32, self.heart.made());
+        loop {
+            tokio::time::sleep(BEAT).await;
+            if !self.is_registered.load(Ordering::SeqCst) {
+                continue;
+            }
+            beats = beats.wrapping_add(1);
+            if let Err(trouble) = self.one_beat(beats.is_multiple_of(4), &mut strays).await {
+                tracing::warn!(store = self.target.shown(), "the database can't be reached: {}", trouble.into_fault());
+            }
+            let now_made = self.heart.made();
+            if std::mem::replace(&mut made, now_made) != now_made {
+                self.lost_at_ms.store(self.clock.monotonic_ms().max(1), Ordering::SeqCst);
+            }
+        }
+    }
+
+    async fn one_beat(&self, compares: bool, strays: &mut HashMap<String, (i64, u64)>) -> Result<(), StatementFailure> {
+        if self.held.is_due() {
+            self.renew().await?;
+        }
+        if !self.held.is_empty() {
+            let at_ms = self.clock.monotonic_ms();
+            let mut cancels = HashMap::new();
+            for row in self.heart.query(CANCELS, &[(&self.me, Type::UUID)]).await? {
+                let reason: Option<Vec<u8>> = row.try_get(1)?;
+                let reason = reason.map(|reason| String::from_utf8_lossy(&reason).into_owned());
+                cancels.insert(row.try_get(0)?, CancelRequest { reason });
+            }
+            self.held.set_cancels(at_ms, cancels);
+        }
+        if compares {
+            self.compare(strays).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of runs that the database says are this driver's and that it doesn't know: an answer was lost, or the
+    /// database went back. They are seen twice: one may just be leased or released.
+    async fn compare(&self, strays: &mut HashMap<String, (i64, u64)>) -> Result<(), StatementFailure> {
+        let mine = self.mine().await?;
+        let unknown = |run_id: &str, fence: u64| self.held.held_by(run_id, fence).is_none();
+        let seen: HashMap<String, (i64, u64)> =
+            mine.into_iter().filter(|(run_id, (_, fence))| unknown(run_id, *fence)).collect();
+        let before = std::mem::replace(strays, seen.clone());
+        for (run_id, (row, fence)) in seen {
+            if before.get(&run_id) == Some(&(row, fence)) {
+                let number = i64::try_from(fence).unwrap_or(i64::MAX);
+                let parameters = [(&row as _, Type::INT8), (&number as _, Type::INT8), (&self.me as _, Type::UUID)];
+                self.heart.query(LET_GO, &parameters).await?;
+                tracing::warn!(run_id, "nobody here drove this run: it is free");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether runs may be claimed: not for one lease after the connection was lost, because when the database was
+    /// away, the leases of all drivers are over.
+    pub(super) fn may_claim(&self) -> bool {
+        let lost_at_ms = self.lost_at_ms.load(Ordering::SeqCst);
+        let ttl_ms = u64::try_from(self.held.ttl().as_millis()).unwrap_or(u64::MAX);
+        lost_at_ms == 0 || self.clock.monotonic_ms().saturating_sub(lost_at_ms) >= ttl_ms
+    }
+
+    /// Stops being a driver: all its runs are free.
+    pub(super) async fn leave(&self) {
+        if self.is_registered.load(Ordering::SeqCst) {
+            // If this fails, the lease expires.
+            let left = async { self.heart.query(LEAVE, &[(&self.me, Type::UUID)]).await };
+            drop(tokio::time::timeout(FAREWELL, left).await);
+        }
+    }
+}
+
+/// The name of this machine, for lists of drivers.
+fn host() -> Option<String> {
+    #[cfg(target_os = "linux")]
+    return std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    #[cfg(not(target_os = "linux"))]
+    None
+}

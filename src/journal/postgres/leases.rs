@@ -1,0 +1,146 @@
+//! Leases: which runs this driver has, and until when it can be sure of them. A driver is one row, which says until
+//! when its runs must be left alone. Only the database's clock is compared; this driver stops before its time by both
+//! of its own clocks, of which the monotonic one stands still in a suspended machine.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use crate::journal::CancelRequest;
+use crate::journal::now::Clock;
+
+/// A run that this driver has.
+#[derive(Debug, Clone)]
+pub(super) struct HeldRow {
+    /// Its key in the tables.
+    pub row: i64,
+    /// The number of the lease.
+    pub fence: u64,
+    /// The number of its next event; none when only the database knows it.
+    pub next: Option<u64>,
+    /// Its session.
+    pub session: Option<String>,
+    /// When it was leased, by the monotonic clock.
+    pub since_ms: u64,
+}
+
+/// What is known of the leases without asking the database.
+pub(super) struct HeldRows {
+    clock: Clock,
+    ttl: Duration,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    runs: HashMap<String, HeldRow>,
+    /// Until when nobody else takes them, by the wall clock and by the monotonic one.
+    until: (i64, u64),
+    /// The requests to end runs, and when they were asked for by the monotonic clock.
+    cancels: HashMap<String, CancelRequest>,
+    cancels_at_ms: Option<u64>,
+}
+
+impl HeldRows {
+    pub(super) fn new(clock: Clock, ttl: Duration) -> Self {
+        Self { clock, ttl, known: RwLock::default() }
+    }
+
+    /// How long the lease of a driver lasts.
+    pub(super) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Both clocks, to be read before a lease is asked for.
+    pub(super) fn now(&self) -> (i64, u64) {
+        (self.clock.wall_ms(), self.clock.monotonic_ms())
+    }
+
+    /// The lease was renewed; it was asked for at `sent`. The last twentieth is not relied on.
+    pub(super) fn renewed(&self, sent: (i64, u64)) {
+        let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
+        let sure_ms = ttl_ms - ttl_ms / 20;
+        self.change().until = (sent.0.saturating_add_unsigned(sure_ms), sent.1.saturating_add(sure_ms));
+    }
+
+    /// Whether nobody can have taken a run from this driver.
+    pub(super) fn is_fresh(&self) -> bool {
+        let (now, until) = (self.now(), self.known().until);
+        now.0 < until.0 && now.1 < until.1
+    }
+
+    /// Whether the lease is old enough to be renewed.
+    pub(super) fn is_due(&self) -> bool {
+        let third_ms = i64::try_from(self.ttl.as_millis() / 3).unwrap_or(i64::MAX);
+        !self.is_fresh() || self.now().0.saturating_add(2 * third_ms) >= self.known().until.0
+    }
+
+    pub(super) fn held(&self, run_id: &str) -> Option<HeldRow> {
+        self.known().runs.get(run_id).cloned()
+    }
+
+    /// The run, if the lease of this number is held.
+    pub(super) fn held_by(&self, run_id: &str, fence: u64) -> Option<HeldRow> {
+        self.held(run_id).filter(|held| held.fence == fence)
+    }
+
+    pub(super) fn all(&self) -> Vec<(String, HeldRow)> {
+        self.known().runs.iter().map(|(run_id, held)| (run_id.clone(), held.clone())).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.known().runs.is_empty()
+    }
+
+    /// A run was leased.
+    pub(super) fn granted(&self, run_id: &str, row: i64, lease: (u64, u64), session: Option<String>) {
+        let since_ms = self.clock.monotonic_ms();
+        let held = HeldRow { row, fence: lease.0, next: Some(lease.1), session, since_ms };
+        self.change().runs.insert(run_id.to_owned(), held);
+    }
+
+    /// The number of the next event, for who holds the lease; `next` is the one after it from now on.
+    pub(super) fn set_next(&self, run_id: &str, fence: u64, next: Option<u64>) {
+        if let Some(held) = self.change().runs.get_mut(run_id).filter(|held| held.fence == fence) {
+            held.next = next;
+        }
+    }
+
+    /// The lease of this number is not held any more.
+    pub(super) fn lost(&self, run_id: &str, fence: u64) {
+        let mut known = self.change();
+        if known.runs.get(run_id).is_some_and(|held| held.fence == fence) {
+            known.runs.remove(run_id);
+        }
+    }
+
+    /// The requests to end runs of this driver, as they were asked for at this moment.
+    pub(super) fn set_cancels(&self, at_ms: u64, cancels: HashMap<String, CancelRequest>) {
+        let mut known = self.change();
+        (known.cancels, known.cancels_at_ms) = (cancels, Some(at_ms));
+    }
+
+    /// A request that this process made itself.
+    pub(super) fn add_cancel(&self, run_id: &str, request: CancelRequest) {
+        let mut known = self.change();
+        if known.runs.contains_key(run_id) {
+            known.cancels.entry(run_id.to_owned()).or_insert(request);
+        }
+    }
+
+    /// Whether the end of a run was requested; none when only the database knows.
+    pub(super) fn cancel(&self, run_id: &str, at_most_ms: u64) -> Option<Option<CancelRequest>> {
+        let (known, now_ms) = (self.known(), self.clock.monotonic_ms());
+        let at_ms = known.cancels_at_ms.filter(|at_ms| now_ms.saturating_sub(*at_ms) <= at_most_ms)?;
+        known.runs.get(run_id).filter(|held| held.since_ms < at_ms)?;
+        Some(known.cancels.get(run_id).cloned())
+    }
+}

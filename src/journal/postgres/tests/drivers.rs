@@ -1,0 +1,151 @@
+//! Several drivers of one database: takeovers, and what a lost answer leaves.
+
+use super::*;
+use crate::journal::tests::{begin, event, new_run, wait};
+use crate::journal::{MOST_FAILED_TAKE_UPS, QueueShare};
+
+/// A store with a lease of a second.
+fn store(server: &PostgresServer) -> String {
+    format!("{}&lease_ms=1000", server.store())
+}
+
+/// Claims a run as soon as one is free.
+fn claim(store: &PostgresJournal) -> ClaimedRun {
+    loop {
+        let share = QueueShare { org: None, token: None, runs: 9 };
+        let claimed = wait(store.claim(QueueQuery::default(), vec![share])).unwrap();
+        if let Some(run) = claimed.into_iter().next() {
+            return run;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_dead_driver_s_run_is_claimed_when_its_lease_is_over_and_one_that_left_at_once() {
+    let Some(server) = server("a_dead_driver_s_run_is_claimed_when_its_lease_is_over") else { return };
+    let url = store(server);
+    let (dead, leaves, other) = (open(&url), open(&url), open(&url));
+    begin(&dead, "a");
+    begin(&leaves, "b");
+    let free = || wait(other.queue(QueueQuery::default())).unwrap();
+    assert!(free().is_empty());
+    drop(leaves);
+    assert_eq!(claim(&other).run_id, "b");
+    wait(dead.append(event("a", 1, 1))).unwrap();
+    dead.die();
+    let run = claim(&other);
+    assert_eq!((run.run_id.as_str(), run.lease.unwrap().events), ("a", 2));
+}
+
+#[test]
+fn the_driver_that_lost_its_run_writes_nothing_and_finds_that_out() {
+    let Some(server) = server("the_driver_that_lost_its_run_writes_nothing_and_finds_that_out") else { return };
+    let url = store(server);
+    let (old, new) = (open(&url), open(&url));
+    let fence = begin(&old, "r");
+    // As if it had slept past its lease.
+    new.sql("UPDATE @.drivers SET until = clock_timestamp() - interval '1 s'");
+    let lease = wait(new.lease("r")).unwrap();
+    assert_eq!(lease.fence, fence + 1);
+    let fenced = StoreFault::Fenced("r".to_owned());
+    assert_eq!(wait(old.append(event("r", fence, 1))).unwrap_err(), fenced);
+    assert_eq!(wait(old.confirm("r", fence)).unwrap_err(), fenced);
+    wait(new.append(event("r", lease.fence, 1))).unwrap();
+    assert_eq!(wait(old.read("r")).unwrap().len(), 2);
+}
+
+#[test]
+fn a_database_that_went_back_is_found_before_anything_follows() {
+    let Some(server) = server("a_database_that_went_back_is_found_before_anything_follows") else { return };
+    let store = open(&server.store());
+    let fence = begin(&store, "r");
+    wait(store.append(event("r", fence, 1))).unwrap();
+    store.sql("DELETE FROM @.events WHERE seq = 1");
+    let gone = StoreFault::WentBack("r".to_owned());
+    assert_eq!(wait(store.append(event("r", fence, 2))).unwrap_err(), gone);
+    assert_eq!(wait(store.confirm("r", fence)).unwrap_err(), StoreFault::Fenced("r".to_owned()));
+    assert_eq!(wait(store.read("r")).unwrap().len(), 1, "nothing is behind the gap");
+}
+
+#[test]
+fn connections_that_are_cut_lose_nothing_and_double_nothing() {
+    let Some(server) = server("connections_that_are_cut_lose_nothing_and_double_nothing") else { return };
+    let url = server.store();
+    let (store, knife) = (open(&format!("{url}&application_name=cut")), open(&url));
+    let fence = begin(&store, "r");
+    std::thread::scope(|scope| {
+        let (cut, cuts) = std::sync::mpsc::channel::<()>();
+        let knife = scope.spawn(move || {
+            let mut count = 0;
+            for () in cuts {
+                let sql = "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE application_name = 'cut'";
+                count += knife.rows(sql).len();
+            }
+            count
+        });
+        for seq in 1..200 {
+            if seq % 8 == 0 {
+                cut.send(()).unwrap();
+            }
+            wait(store.append(event("r", fence, seq))).unwrap();
+        }
+        drop(cut);
+        assert!(knife.join().unwrap() >= 20, "connections were cut");
+    });
+    assert_eq!(wait(store.read("r")).unwrap().len(), 200);
+}
+
+#[test]
+fn a_run_that_the_database_says_is_ours_and_nobody_here_drives_is_let_go() {
+    let Some(server) = server("a_run_that_the_database_says_is_ours_and_nobody_here_drives_is_let_go") else { return };
+    let url = server.store();
+    let (store, other) = (open(&url), open(&url));
+    begin(&store, "r");
+    // The answer to a lease was lost, or the database went back behind a release.
+    store.database.held.lost("r", 1);
+    assert_eq!(claim(&other).run_id, "r");
+}
+
+#[test]
+fn a_run_that_three_drivers_died_of_is_set_aside() {
+    let Some(server) = server("a_run_that_three_drivers_died_of_is_set_aside") else { return };
+    let url = server.store();
+    let first = open(&url);
+    begin(&first, "r");
+    first.die();
+    let over = |store: &PostgresJournal| store.sql("UPDATE @.drivers SET until = clock_timestamp() - interval '1 s'");
+    for failed in 0..=MOST_FAILED_TAKE_UPS {
+        let driver = open(&url);
+        over(&driver);
+        let lease = claim(&driver).lease.unwrap();
+        assert_eq!(lease.failed_take_ups, failed);
+        if failed == MOST_FAILED_TAKE_UPS {
+            wait(driver.release("r", lease.fence)).unwrap();
+        } else {
+            driver.die();
+        }
+    }
+    let store = open(&url);
+    assert!(wait(store.queue(QueueQuery::default())).unwrap().is_empty());
+    assert_eq!(wait(store.find("r")).unwrap().unwrap().status, crate::engine::outcome::Status::Quarantined);
+}
+
+#[test]
+fn a_request_to_end_a_run_of_another_driver_is_seen_without_a_query_for_each_run() {
+    let Some(server) = server("a_request_to_end_a_run_of_another_driver_is_seen") else { return };
+    let url = server.store();
+    let (driver, other) = (open(&url), open(&url));
+    for run in ["a", "b"] {
+        wait(driver.create(new_run(run))).unwrap();
+    }
+    wait(other.request_cancel("a", Some("enough".to_owned()))).unwrap();
+    let request = loop {
+        if let Some(Some(request)) = driver.database.held.cancel("a", CANCELS_LAST_MS) {
+            break request;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(request, CancelRequest { reason: Some("enough".to_owned()) });
+    assert_eq!(wait(driver.cancel_requested("b")).unwrap(), None);
+}

@@ -1,0 +1,95 @@
+//! What is checked when a store is opened, and the plan of its most frequent statement.
+
+use super::*;
+use crate::journal::tests::{begin, event, wait};
+use crate::journal::words::sum;
+
+#[test]
+fn a_server_that_loses_what_it_acknowledged_is_refused() {
+    let Some(server) = server("a_server_that_loses_what_it_acknowledged_is_refused") else { return };
+    let fault = refused(&server.url("schema=careless&options=-c%20synchronous_commit=off"));
+    assert!(fault.to_string().contains("set it to `on` for this role"), "{fault}");
+    drop(open(&server.url("schema=careful&options=-c%20synchronous_commit=local")));
+}
+
+#[test]
+fn tables_of_a_newer_loopctl_are_refused_and_those_that_it_only_added_to_are_used() {
+    let Some(server) = server("tables_of_a_newer_loopctl_are_refused_and_those_that_it_only_added_to_are_used") else {
+        return;
+    };
+    let url = server.store();
+    let store = open(&url);
+    begin(&store, "r");
+    store.sql("UPDATE @.loopctl SET version = 7");
+    assert!(wait(open(&url).find("r")).unwrap().is_some());
+    store.sql("UPDATE @.loopctl SET oldest_reader = 7");
+    let fault = refused(&url);
+    assert_eq!((fault.code(), fault.to_string().contains("version 7")), ("store_newer", true), "{fault}");
+}
+
+#[test]
+fn a_role_without_rights_to_make_tables_uses_those_that_are_there() {
+    let Some(server) = server("a_role_without_rights_to_make_tables_uses_those_that_are_there") else { return };
+    let url = server.store();
+    let schema = url.rsplit_once("schema=").unwrap().1.to_owned();
+    let plain = url.replace("loopctl@", "plain@");
+    let owner = open(&url);
+    owner.sql("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN");
+    let fault = refused(&plain.replace(&schema, "nowhere"));
+    assert!(fault.to_string().contains("loopctl store migrate"), "{fault}");
+    owner.sql(
+        "GRANT USAGE ON SCHEMA @ TO plain; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @ TO plain",
+    );
+    let store = open(&plain);
+    let fence = begin(&store, "r");
+    wait(store.append(event("r", fence, 1))).unwrap();
+    assert_eq!(wait(owner.read("r")).unwrap().len(), 2);
+    drop(store);
+    owner.sql("DROP OWNED BY plain; DROP ROLE plain");
+}
+
+#[test]
+fn processes_that_open_a_new_store_at_once_make_its_tables_once() {
+    let Some(server) = server("processes_that_open_a_new_store_at_once_make_its_tables_once") else { return };
+    let url = server.store();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| drop(open(&url)))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    assert_eq!(open(&url).rows("SELECT count(*)::text FROM @.loopctl"), ["1"]);
+}
+
+#[test]
+fn an_event_that_is_not_what_was_written_is_found() {
+    let Some(server) = server("an_event_that_is_not_what_was_written_is_found") else { return };
+    let store = open(&server.store());
+    begin(&store, "r");
+    store.sql("UPDATE @.events SET event = 'fjrst'");
+    let fault = wait(store.read("r")).unwrap_err();
+    assert!(matches!(&fault, StoreFault::Corrupt(why) if why.contains("event 0 is not what was written")), "{fault}");
+    assert_eq!(store.rows("SELECT sum::text FROM @.events"), [sum("r", 0, "first").to_string()]);
+}
+
+#[test]
+fn the_append_of_many_runs_looks_each_of_them_up() {
+    let Some(server) = server("the_append_of_many_runs_looks_each_of_them_up") else { return };
+    let store = open(&server.store());
+    store.sql(
+        "INSERT INTO @.runs (run_id, fence, driver, birth, format, status, iterations, started_at_ms, updated_at_ms,
+           loop_name, identity)
+         SELECT 'r' || n, 1, gen_random_uuid(), gen_random_uuid(), 1, 'running', 0, 0, 0, 'l', ''
+         FROM generate_series(1, 20000) n;
+         INSERT INTO @.events (run, seq, fence, sum, event) SELECT id, 0, 1, 0, 'first' FROM @.runs;
+         INSERT INTO @.answer_tokens SELECT 'h' || id, id, 1, NULL, 0, false FROM @.runs; ANALYZE",
+    );
+    // As it is planned without knowing how many rows come.
+    let types = "bigint[], bigint[], int[], int[], bigint[], bytea[], text[], uuid, bytea[], bytea[], bigint[], bytea[],
+                 bigint[], text[], bytea[], bytea[], bigint[], text[], text[], int[], bigint[], bigint[], bool[], bool[],
+                 bool[], float8, bigint[]";
+    store.sql(&format!("SET plan_cache_mode = force_generic_plan; PREPARE append ({types}) AS {}", append::APPEND));
+    let nulls = vec!["NULL"; 27].join(", ");
+    let plan = store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n");
+    let scans = |table: &str| plan.contains(&format!("Seq Scan on {table}"));
+    assert!(!scans("runs") && !scans("events") && !scans("answer_tokens"), "{plan}");
+    assert!(plan.contains("LockRows") && !plan.contains("Join Filter"), "rows are compared with each other: {plan}");
+}

@@ -1,0 +1,78 @@
+//! Translates PostgreSQL's errors into faults.
+
+use std::error::Error as _;
+
+use crate::journal::StoreFault;
+
+/// Why a statement was not done.
+#[derive(Debug)]
+pub(super) enum StatementFailure {
+    /// It was refused, and nothing was written.
+    Refused(StoreFault),
+    /// Whether it was done is not known, or the database is not there: it is sent again.
+    Lost(String),
+    /// The database undid it because of another statement: it is sent again at once.
+    Undone(String),
+    /// The database refused it, by this code of its list.
+    Database {
+        /// The code (SQLSTATE).
+        code: String,
+        /// What the database says.
+        message: String,
+    },
+}
+
+impl From<StoreFault> for StatementFailure {
+    fn from(fault: StoreFault) -> Self {
+        Self::Refused(fault)
+    }
+}
+
+impl From<tokio_postgres::Error> for StatementFailure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        if let Some(database) = error.as_db_error() {
+            return Self::of(database.code().code(), database.message());
+        }
+        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let text = format!("{error}{cause}");
+        let is_connection = error.is_closed() || error.source().is_none_or(|cause| cause.is::<std::io::Error>());
+        if is_connection { Self::Lost(text) } else { Self::Database { code: String::new(), message: text } }
+    }
+}
+
+impl StatementFailure {
+    /// The trouble of an error with this code.
+    pub(super) fn of(code: &str, message: &str) -> Self {
+        let text = || format!("{message} ({code})");
+        match code.get(..2).unwrap_or_default() {
+            "40" => Self::Undone(text()),
+            "08" => Self::Lost(text()),
+            // Ended by an operator, by a crash, by a time limit; or not there yet.
+            "57" => Self::Lost(text()),
+            // Out of memory, of connections.
+            "53" if code != "53100" => Self::Lost(text()),
+            _ => match code {
+                // A standby: the next connection looks for the primary.
+                "25006" | "55P03" => Self::Lost(text()),
+                _ => Self::Database { code: code.to_owned(), message: message.to_owned() },
+            },
+        }
+    }
+
+    /// The fault, when nothing more is tried.
+    pub(super) fn into_fault(self) -> StoreFault {
+        match self {
+            Self::Refused(fault) => fault,
+            Self::Lost(why) | Self::Undone(why) => StoreFault::Unreachable(why),
+            Self::Database { code, message } => match code.as_str() {
+                "53100" => StoreFault::Full,
+                "42501" => StoreFault::ReadOnly(format!(
+                    "{message}: give the role the rights that `loopctl store schema` lists"
+                )),
+                "42P01" | "42703" | "3F000" | "XX001" | "XX002" => StoreFault::Corrupt(format!("{message} ({code})")),
+                "" => StoreFault::Other(message),
+                _ => StoreFault::Other(format!("{message} ({code})")),
+            },
+        }
+    }
+}

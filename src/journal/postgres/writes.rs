@@ -1,0 +1,250 @@
+//! Writes about one run: each is a statement of its own, sent again when its outcome is not known.
+
+use std::time::Duration;
+
+use ring::digest;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::database::Database;
+use super::trouble::StatementFailure;
+use crate::engine::blob::Blob;
+use crate::engine::outcome::Status;
+use crate::journal::answer_token::MOST_ISSUES;
+use crate::journal::words::{sum, word};
+use crate::journal::{
+    AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord,
+    StoreFault,
+};
+
+/// The version of loopctl that reads the events of a run: raised when older ones can't.
+const FORMAT: i16 = 1;
+
+const CREATE: &str = "
+WITH new AS (
+  INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
+    due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by)
+  VALUES ($1, 1, $2, $3, $4, $5, $6, 0, $7, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+    CASE WHEN $15::text IS NULL THEN NULL ELSE 'pending' END,
+    CASE WHEN $16 THEN clock_timestamp() + $17 * interval '1 ms' END, $2)
+  ON CONFLICT (run_id) DO NOTHING RETURNING id
+), first AS (
+  INSERT INTO @.events (run, seq, fence, sum, event) SELECT id, 0, 1, $18, $19 FROM new
+), kept AS (
+  INSERT INTO @.texts (sha256, text) SELECT sha256, text FROM unnest($20::bytea[], $21::bytea[]) AS t(sha256, text)
+  WHERE EXISTS (SELECT 1 FROM new) ORDER BY 1 ON CONFLICT DO NOTHING
+), named AS (
+  INSERT INTO @.run_texts (run, sha256) SELECT id, sha256 FROM new, unnest($20::bytea[]) AS t(sha256)
+)
+SELECT id FROM new";
+const BORN: &str = "SELECT id, birth, identity = $2 FROM @.runs WHERE run_id = $1";
+const RELEASE: &str = "
+UPDATE @.runs SET driver = NULL,
+  failed_take_ups = CASE WHEN failed_take_ups = 0 THEN 0 WHEN take_up_events < (
+      SELECT count(*) FROM @.events e JOIN @.runs b ON b.id = e.run
+      WHERE b.id = runs.id OR b.called_by IS NOT NULL AND b.run_id > runs.run_id || '.' AND b.run_id < runs.run_id || '/')
+    THEN 0 ELSE failed_take_ups END
+WHERE run_id = $1 AND fence = $2 AND driver = $3";
+const CANCEL: &str = "
+UPDATE @.runs SET cancel_reason = CASE WHEN cancel_requested THEN cancel_reason ELSE $2 END, cancel_requested = true
+WHERE run_id = $1 RETURNING 1";
+const RETRY_AT: &str = "
+UPDATE @.runs SET due_at_ms = $2 WHERE run_id = $1 AND status = 'paused' AND termination = 'model_error'";
+const NOTE_CALLBACK: &str = "
+WITH there AS (SELECT id FROM @.runs WHERE run_id = $1), noted AS (
+  UPDATE @.runs r SET callback = CASE WHEN callback IS NULL THEN NULL ELSE $2 END, callback_tries = $3,
+    callback_at = CASE WHEN $4::float8 IS NULL THEN NULL ELSE clock_timestamp() + $4 * interval '1 ms' END, callback_by = $5
+  FROM there WHERE r.id = there.id AND ($2 <> 'pending' OR r.callback IS NULL OR r.callback = 'pending')
+)
+SELECT 1 FROM there";
+const NOTE_PAUSE: &str = "
+UPDATE @.runs SET callback_pause = greatest(callback_pause, $2), callback_at = NULL WHERE run_id = $1 RETURNING 1";
+const PUT_TOKENS: &str = "
+WITH run AS (SELECT id FROM @.runs WHERE run_id = $1), there AS (
+  SELECT t.hash FROM @.answer_tokens t JOIN run ON t.run = run.id WHERE t.pause = $2
+), old AS (
+  DELETE FROM @.answer_tokens WHERE hash IN (SELECT hash FROM there)
+    AND (SELECT count(*) FROM there) > $7 AND NOT hash = ANY ($3)
+), new AS (
+  INSERT INTO @.answer_tokens (hash, run, pause, call, expires_at_ms, used)
+  SELECT t.hash, run.id, $2, t.call, t.expires_at_ms, t.used
+  FROM run, unnest($3::text[], $4::text[], $5::bigint[], $6::bool[]) AS t(hash, call, expires_at_ms, used)
+  ON CONFLICT (hash) DO NOTHING
+)
+SELECT 1 FROM run";
+
+/// The SHA-256 of a long text: all organisations share the table.
+pub(super) fn sha256(text: &Blob) -> Vec<u8> {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    f64::from(u32::try_from(time.as_millis()).unwrap_or(u32::MAX))
+}
+
+impl Database {
+    pub(super) async fn create(&self, run: NewRun) -> Result<Created, StoreFault> {
+        self.ensure().await?;
+        let (birth, identity) = (Uuid::now_v7(), run.identity.clone().into_bytes());
+        let made = self.persist(|| async {
+            let row = self.insert_run(&run, birth).await?;
+            if let Some(row) = row {
+                return Ok((row, Some(true)));
+            }
+            // Another run of this id, or the answer to an earlier sending was lost.
+            let rows = self.quick.query(BORN, &[(&run.run_id, Type::TEXT), (&identity, Type::BYTEA)]).await?;
+            let Some(there) = rows.first() else {
+                return Err(StatementFailure::Undone("the run came and went".to_owned()));
+            };
+            let (row, of, same): (i64, Uuid, bool) = (there.try_get(0)?, there.try_get(1)?, there.try_get(2)?);
+            Ok((row, if of == birth { Some(true) } else { same.then_some(false) }))
+        });
+        match made.await? {
+            (row, Some(true)) => {
+                self.held.granted(&run.run_id, row, (1, 1), run.session.clone());
+                Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
+            }
+            (_, Some(false)) => Ok(Created::Same),
+            (_, None) => Ok(Created::Conflict),
+        }
+    }
+
+    async fn insert_run(&self, run: &NewRun, birth: Uuid) -> Result<Option<i64>, StatementFailure> {
+        let record = run.status_record.as_ref();
+        let status = word(&record.map_or(Status::Running, |record| record.status));
+        let termination = record.and_then(|record| record.termination.as_ref()).and_then(word);
+        let due_at_ms = record.and_then(|record| record.due_at_ms);
+        let posts = record.is_some_and(StatusRecord::is_to_be_posted);
+        let (sum, event) = (sum(&run.run_id, 0, &run.event), run.event.as_bytes());
+        let (identity, lease_ms) = (run.identity.as_bytes(), milliseconds(CALLBACK_LEASE));
+        let mut texts: Vec<(Vec<u8>, &[u8])> = run.texts.iter().map(|text| (sha256(text), text.as_bytes())).collect();
+        texts.sort();
+        texts.dedup();
+        let (hashes, texts): (Vec<Vec<u8>>, Vec<&[u8]>) = texts.into_iter().unzip();
+        let rows = self
+            .quick
+            .query(
+                CREATE,
+                &[
+                    (&run.run_id, Type::TEXT),
+                    (&self.me, Type::UUID),
+                    (&birth, Type::UUID),
+                    (&FORMAT, Type::INT2),
+                    (&status, Type::TEXT),
+                    (&termination, Type::TEXT),
+                    (&run.at_ms, Type::INT8),
+                    (&due_at_ms, Type::INT8),
+                    (&run.org, Type::TEXT),
+                    (&run.token, Type::TEXT),
+                    (&run.session, Type::TEXT),
+                    (&run.parent_run_id, Type::TEXT),
+                    (&run.loop_name, Type::TEXT),
+                    (&identity, Type::BYTEA),
+                    (&run.callback_url, Type::TEXT),
+                    (&posts, Type::BOOL),
+                    (&lease_ms, Type::FLOAT8),
+                    (&sum, Type::INT8),
+                    (&event, Type::BYTEA),
+                    (&hashes, Type::BYTEA_ARRAY),
+                    (&texts, Type::BYTEA_ARRAY),
+                ],
+            )
+            .await?;
+        Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
+    }
+
+    pub(super) async fn release(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
+        let number = i64::try_from(fence).unwrap_or(i64::MAX);
+        let sent = self.persist(|| async {
+            let parameters = [(&run_id as _, Type::TEXT), (&number as _, Type::INT8), (&self.me as _, Type::UUID)];
+            self.quick.query(RELEASE, &parameters).await.map(drop)
+        });
+        sent.await?;
+        self.held.lost(&run_id, fence);
+        Ok(())
+    }
+
+    pub(super) async fn confirm(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
+        self.ensure().await?;
+        self.held.held_by(&run_id, fence).map(drop).ok_or(StoreFault::Fenced(run_id))
+    }
+
+    pub(super) async fn request_cancel(&self, run_id: String, reason: Option<String>) -> Result<(), StoreFault> {
+        let bytes = reason.as_ref().map(|reason| reason.as_bytes());
+        self.one(CANCEL, &run_id, &[(&run_id, Type::TEXT), (&bytes, Type::BYTEA)]).await?;
+        self.held.add_cancel(&run_id, CancelRequest { reason });
+        Ok(())
+    }
+
+    pub(super) async fn retry_at(&self, run_id: String, at_ms: i64) -> Result<(), StoreFault> {
+        let sent = self.persist(|| async {
+            self.quick.query(RETRY_AT, &[(&run_id, Type::TEXT), (&at_ms, Type::INT8)]).await.map(drop)
+        });
+        sent.await
+    }
+
+    pub(super) async fn note_callback(
+        &self,
+        run_id: String,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+    ) -> Result<(), StoreFault> {
+        let CallbackProgress { state, tries } = progress;
+        let (state, tries) =
+            (word(&state).or_else(|| word(&CallbackState::Pending)), i32::try_from(tries).unwrap_or(i32::MAX));
+        let again_ms = again_in.map(|time| milliseconds(time.saturating_add(CALLBACK_LEASE)));
+        self.one(
+            NOTE_CALLBACK,
+            &run_id,
+            &[
+                (&run_id, Type::TEXT),
+                (&state, Type::TEXT),
+                (&tries, Type::INT4),
+                (&again_ms, Type::FLOAT8),
+                (&self.me, Type::UUID),
+            ],
+        )
+        .await
+    }
+
+    pub(super) async fn note_posted_pause(&self, run_id: String, pause: u32) -> Result<(), StoreFault> {
+        let pause = i32::try_from(pause).unwrap_or(i32::MAX);
+        self.one(NOTE_PAUSE, &run_id, &[(&run_id, Type::TEXT), (&pause, Type::INT4)]).await
+    }
+
+    pub(super) async fn put_answer_tokens(&self, run_id: String, tokens: Vec<AnswerToken>) -> Result<(), StoreFault> {
+        let pause = tokens.first().map_or(0, |token| i32::try_from(token.pause).unwrap_or(i32::MAX));
+        let hashes: Vec<&str> = tokens.iter().map(|token| token.hash.as_str()).collect();
+        let calls: Vec<Option<&str>> = tokens.iter().map(|token| token.call.as_deref()).collect();
+        let expire: Vec<i64> = tokens.iter().map(|token| token.expires_at_ms).collect();
+        let used: Vec<bool> = tokens.iter().map(|token| token.used).collect();
+        // Without tokens nothing is too many.
+        let most = if tokens.is_empty() { usize::MAX } else { tokens.len().saturating_mul(MOST_ISSUES - 1) };
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.one(
+            PUT_TOKENS,
+            &run_id,
+            &[
+                (&run_id, Type::TEXT),
+                (&pause, Type::INT4),
+                (&hashes, Type::TEXT_ARRAY),
+                (&calls, Type::TEXT_ARRAY),
+                (&expire, Type::INT8_ARRAY),
+                (&used, Type::BOOL_ARRAY),
+                (&most, Type::INT8),
+            ],
+        )
+        .await
+    }
+
+    /// A statement about a run, which returns a row if there is one.
+    async fn one(
+        &self,
+        sql: &'static str,
+        run_id: &str,
+        parameters: &[super::link::Parameter<'_>],
+    ) -> Result<(), StoreFault> {
+        let rows = self.persist(|| self.quick.query(sql, parameters)).await?;
+        if rows.is_empty() { Err(StoreFault::NoSuchRun(run_id.to_owned())) } else { Ok(()) }
+    }
+}
