@@ -151,7 +151,7 @@ impl StandingColumns {
     /// What the events of a run in this batch change in its row; `last` is the last of them that changes it.
     fn add(&mut self, last: &WaitingAppend, batch: &[WaitingAppend]) {
         let of_run = || batch.iter().filter(|append| append.row == last.row).map(|append| &append.entry);
-        let record = of_run().filter_map(|entry| entry.status_record.as_ref()).last();
+        let record = of_run().filter_map(|entry| entry.status_record.as_ref()).next_back();
         self.run.push(last.row);
         self.status.push(record.and_then(|record| word(&record.status)));
         self.termination.push(record.and_then(|record| record.termination.as_ref().and_then(word)));

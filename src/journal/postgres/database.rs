@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::leases::HeldRows;
-use super::link::{Link, persist};
+use super::link::{Link, Parameter, persist};
 use super::schema;
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
@@ -190,7 +190,8 @@ impl Database {
         for (run_id, (row, fence)) in seen {
             if before.get(&run_id) == Some(&(row, fence)) {
                 let number = i64::try_from(fence).unwrap_or(i64::MAX);
-                let parameters = [(&row as _, Type::INT8), (&number as _, Type::INT8), (&self.me as _, Type::UUID)];
+                let parameters: [Parameter<'_>; 3] =
+                    [(&row, Type::INT8), (&number, Type::INT8), (&self.me, Type::UUID)];
                 self.heart.query(LET_GO, &parameters).await?;
                 tracing::warn!(run_id, "nobody here drove this run: it is free");
             }

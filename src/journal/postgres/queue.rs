@@ -4,6 +4,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::database::Database;
+use super::link::Parameter;
 use super::trouble::StatementFailure;
 use crate::journal::words::{cut_short, known};
 use crate::journal::{
@@ -129,7 +130,7 @@ impl Database {
             if let Some(row) = claimed.first() {
                 return TakenRow::of(row).map(Some);
             }
-            let parameters = [(&run_id as _, Type::TEXT), (&self.me as _, Type::UUID), (&nonce as _, Type::UUID)];
+            let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&self.me, Type::UUID), (&nonce, Type::UUID)];
             self.quick.query(LEASE, &parameters).await?.first().map(TakenRow::of).transpose()
         });
         match taken.await? {
@@ -148,11 +149,11 @@ impl Database {
         let fences: Vec<i64> = taken.iter().map(|taken| taken.fence).collect();
         let died: Vec<bool> = taken.iter().map(|taken| taken.died).collect();
         let counted = self.persist(|| async {
-            let parameters = [
-                (&rows as _, Type::INT8_ARRAY),
-                (&fences as _, Type::INT8_ARRAY),
-                (&died as _, Type::BOOL_ARRAY),
-                (&self.me as _, Type::UUID),
+            let parameters: [Parameter<'_>; 4] = [
+                (&rows, Type::INT8_ARRAY),
+                (&fences, Type::INT8_ARRAY),
+                (&died, Type::BOOL_ARRAY),
+                (&self.me, Type::UUID),
             ];
             let mut counted: Vec<(i64, i64, i32)> = Vec::new();
             for row in self.quick.query(TAKE_UP, &parameters).await? {
@@ -182,7 +183,8 @@ impl Database {
     pub(super) async fn queue(&self, waiting: QueueQuery) -> Result<Vec<QueuedRuns>, StoreFault> {
         let QueueQuery { now_ms, except } = &waiting;
         let queued = self.persist(|| async {
-            let parameters = [(now_ms as _, Type::INT8), (except as _, Type::TEXT_ARRAY), (&self.me as _, Type::UUID)];
+            let parameters: [Parameter<'_>; 3] =
+                [(now_ms, Type::INT8), (except, Type::TEXT_ARRAY), (&self.me, Type::UUID)];
             let mut queued = Vec::new();
             for row in self.quick.query(QUEUE, &parameters).await? {
                 let runs: i64 = row.try_get(2)?;
@@ -269,7 +271,8 @@ impl Database {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let lease_ms = f64::from(u32::try_from(CALLBACK_LEASE.as_millis()).unwrap_or(u32::MAX));
         let claimed = self.persist(|| async {
-            let parameters = [(&most as _, Type::INT8), (&lease_ms as _, Type::FLOAT8), (&self.me as _, Type::UUID)];
+            let parameters: [Parameter<'_>; 3] =
+                [(&most, Type::INT8), (&lease_ms, Type::FLOAT8), (&self.me, Type::UUID)];
             let mut claimed = Vec::new();
             for row in self.quick.query(CALLBACKS, &parameters).await? {
                 claimed.push(row.try_get(0)?);

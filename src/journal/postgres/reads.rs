@@ -61,7 +61,7 @@ impl Database {
         loop {
             // Who wants little reads few events at first.
             let page = if most < 64 * 1024 && next == from { 16 } else { PAGE };
-            let parameters = [(&row as _, Type::INT8), (&next as _, Type::INT4), (&page as _, Type::INT8)];
+            let parameters: [Parameter<'_>; 3] = [(&row, Type::INT8), (&next, Type::INT4), (&page, Type::INT8)];
             let rows = self.slow.query(EVENTS, &parameters).await?;
             for row in &rows {
                 let (seq, expected): (i32, i64) = (row.try_get(0)?, row.try_get(1)?);
@@ -132,7 +132,7 @@ impl Database {
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
     pub(super) async fn list(&self, filter: RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
         let (sql, values) = listed(&filter);
-        let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| (&**value as _, of.clone())).collect();
+        let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| parameter(&**value, of)).collect();
         let runs = self.persist(|| async {
             let rows = self.slow.query_once(&sql, &parameters).await?;
             // A record that can't be read does not hide the others.
@@ -191,6 +191,10 @@ impl Database {
 }
 
 type SqlValue = (Box<dyn ToSql + Sync + Send>, Type);
+
+fn parameter<'a>(value: &'a (dyn ToSql + Sync + Send), of: &Type) -> Parameter<'a> {
+    (value, of.clone())
+}
 
 /// The statement of a list: only the clauses that its filter needs, so that their indexes are used.
 fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {

@@ -7,6 +7,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::database::Database;
+use super::link::Parameter;
 use super::trouble::StatementFailure;
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
@@ -156,7 +157,7 @@ impl Database {
     pub(super) async fn release(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
         let number = i64::try_from(fence).unwrap_or(i64::MAX);
         let sent = self.persist(|| async {
-            let parameters = [(&run_id as _, Type::TEXT), (&number as _, Type::INT8), (&self.me as _, Type::UUID)];
+            let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&number, Type::INT8), (&self.me, Type::UUID)];
             self.quick.query(RELEASE, &parameters).await.map(drop)
         });
         sent.await?;
@@ -238,12 +239,7 @@ impl Database {
     }
 
     /// A statement about a run, which returns a row if there is one.
-    async fn one(
-        &self,
-        sql: &'static str,
-        run_id: &str,
-        parameters: &[super::link::Parameter<'_>],
-    ) -> Result<(), StoreFault> {
+    async fn one(&self, sql: &'static str, run_id: &str, parameters: &[Parameter<'_>]) -> Result<(), StoreFault> {
         let rows = self.persist(|| self.quick.query(sql, parameters)).await?;
         if rows.is_empty() { Err(StoreFault::NoSuchRun(run_id.to_owned())) } else { Ok(()) }
     }
