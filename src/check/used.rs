@@ -47,7 +47,11 @@ impl<'a> Used<'a> {
         }
         let mut seen = HashSet::new();
         let mut used = Vec::new();
-        let declared = declarations.iter().filter_map(|(_, declaration)| action_name(declaration));
+        // An action that is declared as a loop is meant, too.
+        let declared = declarations.iter().filter_map(|(_, declaration)| match declaration {
+            ToolDeclaration::Typed(TypedTool::Loop(tool)) => Some(&*tool.name),
+            declaration => action_name(declaration),
+        });
         for name in declared.chain(steps.iter().map(String::as_str)) {
             if let [registered] = catalog.find(name)
                 && seen.insert(name)

@@ -134,7 +134,8 @@ impl<'a> Walker<'a> {
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
             self.report(fault.help(format!("known here: {}", all.join(", "))));
         }
-        Some(Value::Object(map))
+        // Without a field that is known it can't be read, and would keep all around it from being read.
+        first.map(|_| Value::Object(map))
     }
 
     fn unknown_key(&mut self, form: &SchemaForm, member: &Member) {
