@@ -75,7 +75,7 @@ const WORDS: &[OtherWord] = &[
 ];
 
 /// The field among these that is meant by a word.
-pub(super) fn field_of<'a>(word: &str, fields: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub(super) fn field_of<'a>(word: &str, fields: &[&'a str]) -> Option<&'a str> {
     let meant = WORDS.iter().filter(|known| known.word == word);
-    meant.into_iter().find_map(|known| fields.clone().find(|field| *field == known.field))
+    meant.into_iter().find_map(|known| fields.iter().copied().find(|field| *field == known.field))
 }

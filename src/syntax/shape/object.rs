@@ -178,7 +178,7 @@ impl<'a> Walker<'a> {
     /// The field that is probably meant by an unknown key: by a common word for it, or by a similar name.
     fn near(&mut self, form: &SchemaForm, member: &Member, absent: &[&'static str]) -> Option<Near> {
         let name = &*member.key;
-        if let Some(field) = other_word::field_of(name, absent.iter().copied()) {
+        if let Some(field) = other_word::field_of(name, absent) {
             let lone = form.fields.get(field).is_some_and(|form| form.takes(&member.value));
             return Some(Near { field, lone, help: format!("`{name}` is called `{field}` here") });
         }
