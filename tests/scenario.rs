@@ -247,5 +247,5 @@ fn a_thousand_scenarios_of_ten_steps_are_played() {
     let folder = with_scenarios(json!(scenarios));
     let tested = loopctl(&["test", &path(&folder)]);
     assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
-    assert!(stderr(&tested).ends_with("1000 scenarios in 1 file: all hold\n"));
+    assert!(stderr(&tested).ends_with("1,000 scenarios in 1 file: all hold\n"));
 }

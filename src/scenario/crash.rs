@@ -91,10 +91,20 @@ fn difference(base: &Played, played: &Played) -> Option<String> {
         (None, None) => return None,
         _ => return Some("the run is lost".to_owned()),
     };
-    ending(before, after).or_else(|| calls(&before.calls, &after.calls)).or_else(|| {
-        // The price of a call that a human says has happened is not known.
-        if played.asked_after_crash.is_empty() { money(before, after) } else { None }
-    })
+    effects(before, after).or_else(|| ending(before, after)).or_else(|| calls(&before.calls, &after.calls)).or_else(
+        || {
+            // The price of a call that a human says has happened is not known.
+            if played.asked_after_crash.is_empty() { money(before, after) } else { None }
+        },
+    )
+}
+
+fn effects(before: &RunStory, after: &RunStory) -> Option<String> {
+    let count = |story: &RunStory, action: &String| story.effects.get(action).copied().unwrap_or_default();
+    let tools = before.effects.keys().chain(after.effects.keys());
+    let action = tools.into_iter().find(|action| count(before, action) != count(after, action))?;
+    let (one, other) = (count(before, action), count(after, action));
+    Some(format!("the effect of `{action}` happens {} and not {one}", plural(other, "time")))
 }
 
 fn ending(before: &RunStory, after: &RunStory) -> Option<String> {

@@ -39,13 +39,37 @@ struct StopState {
     leases: BTreeMap<String, u64>,
     /// The runs, in the order in which they began.
     runs: Vec<String>,
+    /// A planted fault: each event is acknowledged at once, and stored together with the next one.
+    #[cfg(test)]
+    late: Option<LateEvents>,
 }
+
+/// An event of each run that was acknowledged and is not stored.
+#[cfg(test)]
+type LateEvents = BTreeMap<String, Append>;
 
 impl StoppableJournal {
     /// An empty journal that stops at a point, or never.
     pub fn new(stop: Option<CrashPoint>) -> Arc<Self> {
         let state = StopState { stop, ..StopState::default() };
         Arc::new(Self { store: MemoryJournal::new(), state: Mutex::new(state) })
+    }
+
+    /// The same with a fault: what is acknowledged is stored too late.
+    #[cfg(test)]
+    pub fn storing_late(stop: Option<CrashPoint>) -> Arc<Self> {
+        let journal = Self::new(stop);
+        journal.state().late = Some(LateEvents::new());
+        journal
+    }
+
+    /// Stores what was acknowledged, at the end of a process.
+    #[cfg(test)]
+    fn store_late(&self) {
+        let late = self.state().late.as_mut().map(std::mem::take);
+        for entry in late.into_iter().flatten().map(|(_, entry)| entry) {
+            drop(self.store.append(entry));
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, StopState> {
@@ -97,6 +121,8 @@ impl StoppableJournal {
             if stop.is_some() {
                 state.stop = None;
                 state.is_stopped = true;
+                #[cfg(test)]
+                state.late.iter_mut().for_each(LateEvents::clear);
             }
             stop
         };
@@ -131,7 +157,14 @@ impl Journal for StoppableJournal {
     }
 
     fn append(&self, entry: Append) -> Ticket<()> {
-        self.write(|store| store.append(entry))
+        self.write(|store| {
+            #[cfg(test)]
+            if let Some(late) = &mut self.state().late {
+                let before = late.insert(entry.run_id.clone(), entry);
+                return before.map_or_else(|| Ticket::ready(Ok(())), |before| store.append(before));
+            }
+            store.append(entry)
+        })
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
@@ -171,6 +204,8 @@ impl Journal for StoppableJournal {
     }
 
     fn release(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        #[cfg(test)]
+        self.store_late();
         self.alive(|store| store.release(run_id, fence))
     }
 

@@ -9,9 +9,6 @@ use super::story::{RunStory, StoryPause};
 use crate::language::scenario::{Expectations, PauseExpectation, Quantities, ValueMatcher};
 use crate::syntax::token;
 
-#[cfg(test)]
-mod tests;
-
 /// Something that was expected and does not hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {

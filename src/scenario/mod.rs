@@ -10,6 +10,8 @@ mod matcher;
 mod play;
 mod snapshot;
 pub mod story;
+#[cfg(test)]
+mod tests;
 mod trace_line;
 mod verdict;
 

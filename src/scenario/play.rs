@@ -44,6 +44,9 @@ pub struct Play<'a> {
     pub decisions: &'a [ScenarioDecision],
     /// Where the process dies.
     pub crash: Option<CrashPoint>,
+    /// Whether the journal acknowledges events that it has not stored.
+    #[cfg(test)]
+    pub stores_late: bool,
 }
 
 /// A run that was played.
@@ -98,6 +101,8 @@ impl Play<'_> {
         };
         let stage = Arc::new(Stage::new(self.plan.clone()));
         let journal = StoppableJournal::new(self.crash);
+        #[cfg(test)]
+        let journal = if self.stores_late { StoppableJournal::storing_late(self.crash) } else { journal };
         let start_ms = self.start_ms;
         let mut performance = Performance {
             play: &self,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::check::scenario::endings::programs;
 use crate::drive::stage::StagedCall;
 use crate::engine::conversation::Role;
 use crate::engine::event::{Decided, Decision, Event, EventKind, ModelFaultCode, ToolResult};
@@ -31,8 +32,9 @@ pub struct RunStory {
     pub calls: Vec<StoryCall>,
     /// All pauses.
     pub pauses: Vec<StoryPause>,
-    /// The keys of the calls of each tool that gave a result: those with the same key are one effect.
-    pub effects: BTreeMap<String, BTreeSet<String>>,
+    /// How often the effect of each tool happened: each call that gave a result. Calls of an idempotent tool with the same
+    /// key are one effect.
+    pub effects: BTreeMap<String, usize>,
     /// The seconds that it was active, by the played clock.
     pub seconds: f64,
     /// Every text that the model read.
@@ -125,10 +127,7 @@ impl RunStory {
         };
         let state = collector.run(journals.program, journals.run_id, 0)?;
         let redact = Redaction::new(&journals.program.project.redact);
-        let mut effects: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for call in staged.iter().filter(|call| matches!(call.result, Some(ToolResult::Ok(_)))) {
-            effects.entry(call.action.clone()).or_default().insert(call.key.clone());
-        }
+        let effects = effects(journals.program, staged);
         let active_ms = u32::try_from(state.now.active_ms).unwrap_or(u32::MAX);
         Ok(Self {
             result: result(Shown::default(), &state, &redact),
@@ -147,6 +146,18 @@ impl RunStory {
     pub fn made(&self) -> impl Iterator<Item = &StoryCall> {
         self.calls.iter().filter(|call| call.is_made && !call.is_builtin())
     }
+}
+
+/// How often the effect of each tool happened.
+fn effects(program: &Program, staged: &[StagedCall]) -> BTreeMap<String, usize> {
+    let tools = programs(program).into_iter().flat_map(Program::all_tools);
+    let idempotent: HashSet<&str> = tools.filter(|tool| tool.idempotent).map(|tool| tool.name.as_str()).collect();
+    let (mut effects, mut known) = (BTreeMap::new(), HashSet::new());
+    for call in staged.iter().filter(|call| matches!(call.result, Some(ToolResult::Ok(_)))) {
+        let is_again = !known.insert((&call.action, &call.key)) && idempotent.contains(call.action.as_str());
+        *effects.entry(call.action.clone()).or_default() += usize::from(!is_again);
+    }
+    effects
 }
 
 /// Collects what happened in a run and those below it.

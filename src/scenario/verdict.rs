@@ -115,6 +115,8 @@ impl<'a> StagedScenario<'a> {
             start_ms: start_ms(self.scenario),
             decisions: &self.scenario.decisions,
             crash: None,
+            #[cfg(test)]
+            stores_late: false,
         }
     }
 

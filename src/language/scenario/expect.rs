@@ -49,8 +49,8 @@ pub struct Expectations {
     /// Tools that the model does not even ask for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never_asked: Vec<String>,
-    /// Tools whose effect happens exactly once, whatever was stopped. Calls with the same idempotency key are one effect,
-    /// and a call that fails is none.
+    /// Tools whose effect happens exactly once, whatever was stopped. Calls of an idempotent tool with the same key are one
+    /// effect, and a call that fails is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub once: Vec<String>,
     /// All pauses of the run, in their order.

@@ -21,7 +21,7 @@ impl ExpectationJudge<'_> {
             }
         }
         for (index, action) in expect.once.iter().enumerate() {
-            let count = self.story.effects.get(action).map_or(0, std::collections::BTreeSet::len);
+            let count = self.story.effects.get(action).copied().unwrap_or_default();
             if count != 1 {
                 let happens = counted(count, "time", "times");
                 self.fails("once", &format!("/{index}"), format!("the effect of `{action}` happens {happens}"));

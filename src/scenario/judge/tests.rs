@@ -1,1 +1,0 @@
-//! Each expectation holds, and does not.

@@ -1,0 +1,75 @@
+//! A crash at each event finds an engine that loses what it did, and nothing where it does not. A simulated clock has no
+//! sockets.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::crash::CrashReport;
+use super::journal::CrashPoint;
+use super::play::{Play, Played};
+use crate::compile::Texts;
+use crate::diagnostic::Source;
+use crate::drive::clock::simulated;
+use crate::drive::stage::StagePlan;
+use crate::language::Script;
+use crate::program::Program;
+use crate::project::load::load_texts;
+
+/// A loop that looks something up and pays.
+fn program() -> Arc<Program> {
+    let tool = |name: &str| json!({"type": "action", "name": name});
+    let action = |name: &str| {
+        json!({"action_name": name, "kind": "http", "description": "Does it.", "http_method": "POST",
+               "url": "https://shop.example.com/", "parameters": {"type": "object", "properties": {}}})
+    };
+    let main = json!({"type": "loop", "name": "shop", "properties": {"mode": "react", "objective": "Settle it.",
+        "tools": [tool("look"), tool("pay")]}});
+    let mut texts = Texts::new(Source::new("loop.json", main.to_string()));
+    let actions = json!([action("look"), action("pay")]);
+    texts.actions.push(Source::new("actions.json", actions.to_string()));
+    load_texts(&texts, PathBuf::new()).unwrap().program
+}
+
+fn play(program: &Arc<Program>, crash: Option<CrashPoint>, stores_late: bool) -> Played {
+    let script: Script = serde_json::from_value(json!({
+        "replies": [
+            {"thought": "Look.", "action": "look", "action_input": {}},
+            {"thought": "Pay.", "action": "pay", "action_input": {}},
+            {"thought": "Done.", "action": "__complete__", "action_input": {"answer": "paid"}}],
+        "tools": {"look": [{"state": "late"}], "pay": [{"paid": true}]}}))
+    .unwrap();
+    let plan = StagePlan { script, ..StagePlan::default() };
+    let root = PathBuf::from(".");
+    Play { program, root: &root, plan, input: None, start_ms: 0, decisions: &[], crash, stores_late }.perform()
+}
+
+#[test]
+fn a_crash_at_each_event_ends_alike() {
+    let program = program();
+    let base = play(&program, None, false);
+    let report = CrashReport::of(&base, |point| play(&program, Some(point), false));
+    assert!(report.failures("").is_empty(), "{:?}", report.failures(""));
+    assert_eq!(
+        report.line(),
+        "12 crash points: 12 end alike, 2 ask whether look happened, 2 ask whether pay happened, 0 repeat a call"
+    );
+}
+
+#[test]
+fn a_crash_finds_an_engine_that_acts_before_its_intent_is_stored() {
+    let program = program();
+    let base = play(&program, None, true);
+    assert!(base.faults.is_empty(), "{:?}", base.faults);
+    let report = CrashReport::of(&base, |point| play(&program, Some(point), true));
+    let failures = report.failures("");
+    assert!(failures.iter().any(|failure| failure.message.contains("happens 2 times and not 1")), "{failures:?}");
+}
+
+#[test]
+#[should_panic(expected = "IO is disabled")]
+fn a_simulated_clock_has_no_sockets() {
+    let connected = simulated::run(0, tokio::net::TcpStream::connect("127.0.0.1:9"));
+    drop(connected);
+}
