@@ -151,7 +151,7 @@ fn a_document_of_another_kind_is_said_to_be_none_that_runs() {
     for (text, kind) in [
         ("[]", "actions"),
         ("{\"replies\": []}", "script"),
-        ("{\"scenarios\": []}", "scenario"),
+        (r#"{"document": "loop.json", "scenarios": [{"name": "a"}]}"#, "scenario"),
         ("{\"models\": {}}", "project"),
     ] {
         let compiled = compiled(text, &[]);

@@ -144,7 +144,7 @@ struct Performance<'a> {
 
 impl Performance<'_> {
     fn engine(&self) -> Engine {
-        let journal: Arc<dyn Journal> = Arc::clone(&self.journal) as Arc<dyn Journal>;
+        let journal: Arc<dyn Journal> = Arc::<StoppableJournal>::clone(&self.journal);
         let builder = Engine::builder(Arc::clone(&self.project), self.play.root);
         builder.journal(journal).stage(Arc::clone(&self.stage)).build()
     }

@@ -22,7 +22,7 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
         }
         played(subject, scenario, &at, found);
         for (number, decision) in scenario.decisions.iter().enumerate() {
-            decides(subject, decision, format!("{at}/decisions/{number}"), found);
+            decides(subject, decision, &format!("{at}/decisions/{number}"), found);
         }
         if let Some(FaultPlan::Listed(faults)) = &scenario.faults {
             for (number, fault) in faults.iter().enumerate() {
@@ -75,7 +75,7 @@ fn played(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &
 }
 
 /// A decision must be one, and only one.
-fn decides(subject: &ScenarioSubject<'_>, decision: &ScenarioDecision, at: String, found: &mut Vec<Diagnostic>) {
+fn decides(subject: &ScenarioSubject<'_>, decision: &ScenarioDecision, at: &str, found: &mut Vec<Diagnostic>) {
     const KINDS: &str = "`approve`, `deny`, `edit`, `answer`, `happened`, `retry` or `expires`";
     let count = [
         decision.approve.is_some(),
@@ -89,7 +89,7 @@ fn decides(subject: &ScenarioSubject<'_>, decision: &ScenarioDecision, at: Strin
     let count = count.into_iter().filter(|is_given| *is_given).count();
     if count != 1 {
         let message = if count == 0 { "this decides nothing" } else { "this is more than one decision" };
-        found.push(subject.error(CODE, at.clone(), message.to_owned()).help(format!("give one of {KINDS}")));
+        found.push(subject.error(CODE, at.to_owned(), message.to_owned()).help(format!("give one of {KINDS}")));
     }
     for (name, value) in [("approve", decision.approve), ("retry", decision.retry), ("expires", decision.expires)] {
         if value == Some(false) {
