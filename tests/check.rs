@@ -26,6 +26,7 @@ const UNSEEN: &[(&str, &str)] = &[
 const UNWRITTEN: &[(&str, &str)] = &[
     ("L000", "it is about a file that is not there"),
     ("L058", "it is about a file that is not there"),
+    ("L158", "it is about a file that is not there"),
     ("L002", "a page is UTF-8 itself"),
     ("L003", "an empty block shows nothing"),
     ("L009", "what is too large has no room on a page"),

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::declare::Declare;
+use super::documents;
 use super::layout;
 use super::steps::{Inner, Steps};
 use super::tool;
@@ -73,6 +74,7 @@ pub(super) fn lower(
                 output: output.map(FlowOutput::Field),
                 schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
                 inputs,
+                documents: documents::used(main),
             }
         }
         DocumentKind::Loop => {
@@ -139,7 +141,15 @@ impl FlowLowering<'_, '_> {
             output_key: None,
             action: StepAction::Foreach(Box::new(self.foreach("/properties", foreach)?)),
         };
-        Some(Flow { condition: None, steps: vec![step], output: Some(output), schedule: None, inputs: Schema::any() })
+        let documents = documents::used(self.main);
+        Some(Flow {
+            condition: None,
+            steps: vec![step],
+            output: Some(output),
+            schedule: None,
+            inputs: Schema::any(),
+            documents,
+        })
     }
 
     fn list(&mut self, pointer: &str, steps: &[Step]) -> Option<Vec<FlowStep>> {

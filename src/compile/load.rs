@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::catalog::Shelf;
 use super::context::Context;
 use super::declare::Declare;
+use super::documents;
 use super::flow::{self, FlowHead};
 use super::layout::{self, LoopLayout, unreadable};
 use super::link::Linker;
@@ -122,6 +123,9 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
     let head = head(main, &mut faults);
     if !steps::roots(main).is_empty() {
         steps = steps::walk(calls, around, main, &mut declare, &mut faults);
+        if let Some(project) = &calls.settings {
+            faults.extend(documents::faults(main, project, &around.texts.outside));
+        }
     }
     let program = match layout {
         Some(layout) => {

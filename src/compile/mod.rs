@@ -5,6 +5,7 @@ mod alone;
 pub(crate) mod catalog;
 mod context;
 mod declare;
+pub(crate) mod documents;
 pub(crate) mod effort;
 mod flow;
 pub(crate) mod layout;

@@ -1,7 +1,7 @@
 //! What is known of the files that a project names and that are no documents: scripts, texts of SQL, databases. Who
 //! gathers texts looks at these files; nothing in this room opens one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub struct OutsideFiles {
     /// Those that are not there, as the project file writes them.
     pub absent: BTreeSet<String>,
+    /// The project's `documents` that were looked at, by name: the columns of a CSV file, or why it has no value.
+    pub documents: BTreeMap<String, Result<Vec<String>, String>>,
     /// The databases of the project's datasources, where queries may be prepared against them.
     pub databases: Option<Arc<dyn DatabaseProbe>>,
 }
@@ -18,7 +20,7 @@ impl OutsideFiles {
     /// The same without the databases: for a document of somebody who may not look into them.
     #[must_use]
     pub fn without_databases(&self) -> Self {
-        Self { absent: self.absent.clone(), databases: None }
+        Self { databases: None, ..self.clone() }
     }
 }
 

@@ -9,6 +9,7 @@ use super::context::Context;
 use super::effort::Effort;
 use super::layout::LoopLayout;
 use crate::diagnostic::{Diagnostic, codes};
+use crate::program::file_value::named;
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -140,6 +141,15 @@ pub(super) fn unknown(
         let rest = variable.path.iter().skip(rest).map(|part| format!(".{part}"));
         format!("{begin}{}", rest.collect::<String>())
     };
+    if let Some(name) = named(first).filter(|_| !known.has(first)) {
+        let near = effort.nearest(first, known.names().filter(|name| named(name).is_some()));
+        let help = match near {
+            Some(near) => format!("the nearest name is `{near}`"),
+            None => "name its file in `documents` of the project file; only the steps of a workflow read it".to_owned(),
+        };
+        let message = format!("there is no document `{name}` here");
+        return Some(UnknownVariable { message, help, meant: near.map(|near| with(near, 1)) });
+    }
     if !known.has(first) {
         if known.written.is_open() {
             return None;

@@ -173,6 +173,7 @@ codes! {
     OBJECT_IN_ADDRESS = "L155" Warning "object-in-address" "Object, list or null in an address or header",
     BAD_STEP_ID = "L156" Error "bad-step-id" "Step id that can't stand in an address",
     ITEM_KEY = "L157" Warning "item-key" "Key of an item that is read after its loop",
+    BAD_PROJECT_DOCUMENT = "L158" Error "bad-project-document" "Document of the project that can't be read",
     UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
     UNKNOWN_REQUIRED_TOOL = "L161" Error "unknown-required-tool" "Unknown tool before the answer",
     NEEDS_RESPONSES = "L170" Warning "needs-responses" "Model that needs the Responses API",

@@ -9,6 +9,7 @@ use super::finished::Finished;
 use super::fold::written;
 use super::lease_guard::{LeaseGuard, RunLease};
 use super::model::ModelClient;
+use super::read_files;
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
 use super::status::status_record;
@@ -182,6 +183,7 @@ impl Engine {
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
+        started.read = read_files::read(&self.world.root, program, &self.world.texts)?;
         started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
         let identity = identity(&mut started, start, *origin)?;
         let org = match origin {

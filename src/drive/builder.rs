@@ -141,6 +141,7 @@ impl EngineBuilder {
                 vault,
                 texts: SharedTexts::default(),
                 subrun_budgets: SubrunBudgets::default(),
+                root: self.root,
                 launcher,
                 spawned,
             }),

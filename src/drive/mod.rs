@@ -20,6 +20,7 @@ pub mod list;
 pub mod model;
 pub mod notices;
 mod previous;
+mod read_files;
 pub mod requirements;
 pub mod rerun;
 mod retry;

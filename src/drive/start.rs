@@ -89,6 +89,7 @@ impl Start {
             order: program.properties.order,
             edition: EDITION,
             documents: documents(program, texts),
+            read: Vec::new(),
             run_id,
             input: bound.input,
         })

@@ -1,5 +1,6 @@
 //! What runs need from their surroundings, and how a caller watches and resumes them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::launcher::{Launcher, SpawnedRuns};
@@ -27,6 +28,8 @@ pub(super) struct World {
     pub vault: Arc<Vault>,
     pub texts: SharedTexts,
     pub subrun_budgets: SubrunBudgets,
+    /// The folder of the project.
+    pub root: PathBuf,
     pub launcher: Arc<dyn Launcher>,
     /// The runs that the default launcher drives.
     pub spawned: Arc<SpawnedRuns>,

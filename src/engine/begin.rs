@@ -50,6 +50,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> N
         rerun_of: started.rerun_of.map(String::into_boxed_str),
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
         callback_rights: started.callback_rights,
+        files: Arc::default(),
     });
     Next::Ask { forced: None }
 }

@@ -2,6 +2,7 @@
 //! their fold.
 
 mod continuation;
+mod decided;
 mod model;
 mod reasoning;
 mod step;
@@ -20,6 +21,7 @@ use crate::language::project::Price;
 use crate::language::react::CallOrder;
 
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
+pub use decided::{Decided, Decision, DecisionKind, DecisionRights};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use step::{StepPaused, StepRetried, StepReturned};
@@ -153,6 +155,9 @@ pub struct Started {
     /// The documents that the program was compiled from, by file name; the main one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<RunDocument>,
+    /// The files of the project that it reads as values, as they were at the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<ReadFile>,
 }
 
 /// The present edition of those decisions of the engine that a later version took otherwise, where the events of older
@@ -171,6 +176,17 @@ pub struct Previous {
     pub run_id: String,
     /// The account: one fact on each line, as JSON. Under 12,000 characters.
     pub account: String,
+}
+
+/// A file of the project that a run reads as a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadFile {
+    /// Its name in the project's `documents`.
+    pub name: String,
+    /// Its path, as the project file writes it.
+    pub file: String,
+    /// Its text.
+    pub text: Blob,
 }
 
 /// The call that started a sub-run.
@@ -218,7 +234,8 @@ impl EventKind {
         match self {
             Self::Started(started) => {
                 let documents = started.documents.iter().map(|document| document.text.clone());
-                std::iter::once(started.system.clone()).chain(documents).collect()
+                let read = started.read.iter().map(|file| file.text.clone());
+                std::iter::once(started.system.clone()).chain(documents).chain(read).collect()
             }
             Self::NewDocument(documents) => documents.iter().map(|document| document.text.clone()).collect(),
             _ => Vec::new(),
@@ -233,6 +250,7 @@ impl EventKind {
         let documents = match self {
             Self::Started(started) => {
                 started.system.put_back(texts)?;
+                started.read.iter_mut().try_for_each(|file| file.text.put_back(texts))?;
                 &mut started.documents
             }
             Self::NewDocument(documents) => documents,
@@ -256,137 +274,6 @@ pub struct ModelFacts {
     /// What a million tokens cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-}
-
-/// What a human decided about a pause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Decided {
-    /// The pause that is meant, from 1; `None` is the one that the run is in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pause: Option<u32>,
-    /// Which of several waiting calls; `None` is all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<CallId>,
-    /// The address of the step of a workflow; `None` is the only one that waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<String>,
-    /// The hash of the call as it was shown; the decision is refused when the call is another one now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hash: Option<String>,
-    /// The decision.
-    pub decision: Decision,
-    /// Who decided: the name of a token, or a user of the machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// What they said about it, for the record. The model does not read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comment: Option<String>,
-    /// What who decides may decide about.
-    #[serde(default, skip_serializing_if = "DecisionRights::is_all")]
-    pub rights: DecisionRights,
-}
-
-/// What a decision may be about.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DecisionRights {
-    /// Everything: a user of the machine, or a token with all scopes.
-    #[default]
-    All,
-    /// Everything but approvals that were escalated.
-    Ordinary,
-    /// Approvals that were escalated.
-    Escalated,
-}
-
-impl DecisionRights {
-    /// Whether it may be about everything.
-    pub fn is_all(&self) -> bool {
-        *self == Self::All
-    }
-}
-
-impl From<Decision> for Decided {
-    /// A decision about all that waits in the pause that the run is in.
-    fn from(decision: Decision) -> Self {
-        Self {
-            pause: None,
-            call: None,
-            at: None,
-            hash: None,
-            decision,
-            by: None,
-            comment: None,
-            rights: DecisionRights::All,
-        }
-    }
-}
-
-/// A human's decision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    /// An answer to a question, or guidance for a stuck run.
-    Answer(String),
-    /// Make the waiting call.
-    Approve,
-    /// Do not make the waiting call.
-    Deny(Option<String>),
-    /// Make the waiting call with this input.
-    Edit(Value),
-    /// The uncertain call did happen, with this result.
-    Happened(Value),
-    /// Make the uncertain call again.
-    Retry,
-}
-
-/// The kind of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DecisionKind {
-    /// [`Decision::Answer`].
-    Answer,
-    /// [`Decision::Approve`].
-    Approve,
-    /// [`Decision::Deny`].
-    Deny,
-    /// [`Decision::Edit`].
-    Edit,
-    /// [`Decision::Happened`].
-    Happened,
-    /// [`Decision::Retry`].
-    Retry,
-    /// Nobody decided in time; see [`EventKind::ApprovalExpired`].
-    Expired,
-}
-
-impl Decision {
-    /// Its kind.
-    pub fn kind(&self) -> DecisionKind {
-        match self {
-            Self::Answer(_) => DecisionKind::Answer,
-            Self::Approve => DecisionKind::Approve,
-            Self::Deny(_) => DecisionKind::Deny,
-            Self::Edit(_) => DecisionKind::Edit,
-            Self::Happened(_) => DecisionKind::Happened,
-            Self::Retry => DecisionKind::Retry,
-        }
-    }
-}
-
-impl DecisionKind {
-    /// As requests, flags and records name it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-            Self::Edit => "edit",
-            Self::Happened => "happened",
-            Self::Retry => "retry",
-            Self::Expired => "expired",
-        }
-    }
 }
 
 /// How a run was cancelled.

@@ -1,6 +1,8 @@
 //! What is fixed since the start of a run.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 use super::event::{Allowance, DecisionRights, ModelFacts, ParentCall};
 use crate::language::react::CallOrder;
@@ -40,6 +42,8 @@ pub struct RunHeader {
     pub rerun_of: Option<Box<str>>,
     /// The run that started it without waiting for it.
     pub started_by: Option<Box<str>>,
+    /// The values of the files of the project that it reads, by `doc:NAME`.
+    pub files: Arc<Map<String, Value>>,
     /// What the receiver of its callbacks may decide about; none when it may not decide.
     pub callback_rights: Option<DecisionRights>,
 }

@@ -51,6 +51,7 @@ pub(super) fn started() -> EventKind {
         previous: None,
         rerun_of: None,
         started_by: None,
+        read: Vec::new(),
         callback_rights: None,
         timeout_ms: None,
         caller: None,

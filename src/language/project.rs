@@ -34,6 +34,9 @@ pub struct Project {
     /// The databases by name, for actions of kind `db`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub datasources: BTreeMap<String, Datasource>,
+    /// The files that workflows read as values, by name: `doc:NAME`. Paths are relative to this file.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub documents: BTreeMap<String, String>,
     /// What tools may reach.
     pub allow: Allow,
     /// Who may do what over HTTP, for `loopctl serve`.

@@ -1,5 +1,6 @@
 //! A compiled workflow: its steps as a tree, and their addresses.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -32,6 +33,8 @@ pub struct Flow {
     pub schedule: Option<FlowSchedule>,
     /// What its steps take of the input: the schema of a call, when the document has none.
     pub inputs: Schema,
+    /// The files of the project that it reads, by their names.
+    pub documents: BTreeSet<String>,
 }
 
 /// When a server starts runs of a workflow, and with which input.

@@ -6,6 +6,7 @@ pub mod builtin;
 pub mod canonical;
 pub mod condition;
 pub mod fault;
+pub mod file_value;
 pub mod flow;
 pub mod matcher;
 pub mod reference;

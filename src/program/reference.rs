@@ -3,6 +3,7 @@
 mod left_out;
 #[cfg(test)]
 mod tests;
+mod written_path;
 
 use std::borrow::Cow;
 
@@ -11,6 +12,8 @@ use serde_json::{Map, Value};
 use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
 use crate::diagnostic::nearest;
 use crate::program::fault::LocalFault;
+pub use written_path::as_path;
+use written_path::written_range;
 
 /// The names that the engine defines; an argument with such a name is hidden.
 pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
@@ -279,8 +282,8 @@ impl Field {
     pub(crate) fn each_variable(&self, visit: &mut dyn FnMut(&str, &Variable)) {
         self.each_string(&mut String::new(), &mut |pointer, part| match part {
             Self::Path(path) => {
-                let length = path.iter().map(|segment| segment.len() + 1).sum();
-                visit(pointer, &Variable { path: path.clone(), range: 0..length, optional: false });
+                let range = 0..written_range(path).end;
+                visit(pointer, &Variable { path: path.clone(), range, optional: false });
             }
             Self::Template(template) => template.variables().iter().for_each(|variable| visit(pointer, variable)),
             _ => {}
@@ -291,8 +294,8 @@ impl Field {
     pub(crate) fn each_use(&self, visit: &mut dyn FnMut(&str, &ValueUse)) {
         self.each_string(&mut String::new(), &mut |pointer, part| match part {
             Self::Path(path) => {
-                let length = path.iter().map(|segment| segment.len() + 1).sum();
-                visit(pointer, &ValueUse { path: steps(path), range: 1..length, guarded: 0, is_printed: true });
+                let range = written_range(path);
+                visit(pointer, &ValueUse { path: steps(path), range, guarded: 0, is_printed: true });
             }
             Self::Template(template) => template.uses().iter().for_each(|used| visit(pointer, used)),
             _ => {}
@@ -383,14 +386,4 @@ pub(crate) fn each_text<'v>(value: &'v Value, pointer: &mut String, visit: &mut 
 /// Escapes a name for a JSON pointer.
 pub(crate) fn escape_pointer(name: &str) -> String {
     crate::syntax::token(name)
-}
-
-/// The path in a whole string: `@` and names separated by dots. The first one begins with a letter or `_`; the
-/// others may be indexes.
-pub fn as_path(text: &str) -> Option<Vec<String>> {
-    let path = text.strip_prefix('@')?;
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-    let begins = path.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    let named = |segment: &str| !segment.is_empty() && segment.chars().all(is_part);
-    (begins && path.split('.').all(named)).then(|| path.split('.').map(str::to_owned).collect())
 }

@@ -4,6 +4,7 @@
 #[cfg(feature = "sqlite")]
 mod databases;
 mod file;
+pub mod files;
 pub mod guarded;
 pub mod load;
 mod neighbours;

@@ -1,11 +1,12 @@
 //! The files that a project file names and that are no documents: scripts, texts of SQL, databases.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::compile::OutsideFiles;
+use super::files;
+use crate::compile::{OutsideFiles, documents};
 use crate::diagnostic::Source;
 use crate::language::Project;
 use crate::language::project::Datasource;
@@ -22,7 +23,23 @@ pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
     });
     #[cfg(not(feature = "sqlite"))]
     let databases = None;
-    OutsideFiles { absent: absent(project, root), databases }
+    let documents = documents(&project, root);
+    OutsideFiles { absent: absent(project, root), documents, databases }
+}
+
+/// What the project's `documents` are, up to so many bytes of them; of the others nothing is known.
+fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Vec<String>, String>> {
+    const MOST: usize = 64 << 20;
+    let (mut known, mut total) = (BTreeMap::new(), 0_usize);
+    for (name, file) in &project.documents {
+        if total >= MOST {
+            break;
+        }
+        let text = files::text(root, file);
+        total = total.saturating_add(text.as_ref().map_or(0, String::len));
+        known.insert(name.clone(), text.and_then(|text| documents::known(file, &text)));
+    }
+    known
 }
 
 /// The scripts of models, and the texts that make databases which are not there yet, as the project file

@@ -85,6 +85,7 @@ mod termination;
 mod tool_retry;
 mod trace_at;
 mod window;
+mod workflow_documents;
 mod workflow_faults;
 mod workflow_humans;
 mod workflow_tools;

@@ -1,6 +1,6 @@
 //! The walk through the steps of a document, in the order in which they would run.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -10,10 +10,13 @@ use super::super::prompt::{Inputs, KnownNames, unknown};
 use super::super::react::{Around, ReadLoop, react};
 use super::{Inner, JsonTypes, KnownValue, MAX_STEPS, Steps, known, name_of_loop, roots};
 use crate::compile::context::Context;
+use crate::compile::documents::{self, MisplacedName};
 use crate::compile::link::Linker;
 use crate::compile::tool;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::language::Project;
 use crate::program::StepContext;
+use crate::program::file_value::PREFIX;
 use crate::program::flow::MAX_LOOPS;
 use crate::program::reference::{Field, as_path, each_text};
 use crate::syntax::document::{Document, DocumentKind};
@@ -33,7 +36,7 @@ pub(in crate::compile) fn walk<'a>(
     let inputs = Inputs::of(main);
     let mut walk = Walk { calls, around, main, declare, inputs, faults, steps: Steps::default(), count: 0, loops: 0 };
     let roots = roots(main);
-    let mut context = Context::first();
+    let mut context = walk.first();
     let at = |pointer: &str| main.value.pointer(pointer);
     for (pointer, condition) in [("/definition/condition", "/definition/condition"), ("/filter", "/filter/condition")] {
         if let Some(value) = at(pointer) {
@@ -59,7 +62,8 @@ pub(in crate::compile) fn walk<'a>(
     if let Some(pointer) = roots.lone
         && let Some(step) = at(pointer).filter(|step| step.is_object())
     {
-        walk.step(pointer, step, &mut Context::first());
+        let mut context = walk.first();
+        walk.step(pointer, step, &mut context);
     }
     walk.steps
 }
@@ -78,6 +82,24 @@ struct Walk<'w, 'a, 't> {
 }
 
 impl<'a> Walk<'_, 'a, '_> {
+    /// What is known before the first step.
+    fn first(&self) -> Context {
+        let mut context = Context::first();
+        for name in self.project().documents.keys() {
+            let key = format!("{PREFIX}{name}");
+            match documents::schema(name, self.project(), &self.around.texts.outside) {
+                Some(schema) => context.add_value(&key, schema),
+                None => context.add(&key),
+            }
+        }
+        context
+    }
+
+    fn project(&self) -> &Project {
+        static NONE: LazyLock<Project> = LazyLock::new(Project::default);
+        self.calls.settings.as_deref().unwrap_or(&NONE)
+    }
+
     fn list(&mut self, pointer: &str, steps: Option<&'a Value>, context: &mut Context) {
         for (index, step) in steps.and_then(Value::as_array).into_iter().flatten().enumerate() {
             if step.is_object() {
@@ -317,8 +339,12 @@ impl<'a> Walk<'_, 'a, '_> {
     }
 
     fn text(&mut self, at: &str, text: &str, context: &Context) {
-        if !text.starts_with('@') && !text.contains("{{") {
+        if !text.starts_with('@') && !text.contains("{{") && !text.contains(PREFIX) {
             return;
+        }
+        if let Some(MisplacedName { range, message, help }) = documents::misplaced(text, self.project()) {
+            let place = self.main.tree.place_inside(at, &range);
+            self.faults.push(Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, place).help(help));
         }
         let field = match Field::compile(&Value::from(text)) {
             Ok(field) => field,
@@ -336,7 +362,7 @@ impl<'a> Walk<'_, 'a, '_> {
         for found in field.variables() {
             let effort = &self.calls.effort;
             let Some(unknown) = unknown(&found.variable, &known, self.inputs.as_ref(), effort) else { continue };
-            let begin = usize::from(is_path);
+            let begin = usize::from(is_path && text.starts_with('@'));
             let range = found.variable.range.start + begin..found.variable.range.end.max(begin);
             let place = self.main.tree.place_inside(at, &range);
             let plain = text.get(range) == Some(&found.variable.path.join("."));

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{MAX_FAULTS, is_value};
 use crate::diagnostic::codes;
 use crate::program::fault::LocalFault;
+use crate::program::file_value::named;
 use crate::program::reference::{Field, RESERVED};
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::shape::Unknown;
@@ -94,6 +95,11 @@ impl<'a> ActionDraft<'a> {
 
     /// Adds a value that the string at a pointer takes.
     fn name(&mut self, pointer: &str, variable: &Variable, is_left_out: bool) {
+        if let Some(name) = variable.path.first().and_then(|first| named(first)) {
+            let message = format!("an action does not read the document `{name}`");
+            let fault = LocalFault::error(codes::UNKNOWN_VARIABLE, pointer, message);
+            return self.push(fault.help("a step of a workflow reads it: pass it on in the step's `properties`"));
+        }
         let before = self.pointers;
         self.pointers = before.saturating_add(pointer.len());
         if self.pointers <= MAX_POINTERS {

@@ -322,7 +322,8 @@ impl<'p> Advance<'p> {
     /// # Errors
     /// Why it can't be judged.
     pub fn holds(&mut self, condition: &CompiledCondition) -> Result<bool, String> {
-        self.with_scope(&[], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
+        let files = Arc::clone(&self.header.files);
+        self.with_scope(&[&files], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
     }
 }
 

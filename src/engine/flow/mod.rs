@@ -24,7 +24,7 @@ mod waiting;
 use std::mem;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::advance::{Advance, ListEnd, StepList};
 use self::output::output;
@@ -32,11 +32,12 @@ use self::state::{FlowState, OpenStep, StepFault, Stopping};
 use super::consent;
 use super::continuation;
 use super::effect::{Effects, Refused};
-use super::event::{Cancelled, Event, EventKind, Started};
+use super::event::{Cancelled, Event, EventKind, ReadFile, Started};
 use super::next::Next;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::state::{Phase, RunHeader, State};
 use crate::program::Program;
+use crate::program::file_value;
 use crate::program::flow::Flow;
 
 pub use outcome::react_output;
@@ -148,6 +149,7 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
         order: started.order,
         edition: started.edition,
         callback_rights: started.callback_rights,
+        files: Arc::new(files(&started.read)),
         caller: started.caller,
         previous_run_id: None,
         rerun_of: started.rerun_of.map(String::into_boxed_str),
@@ -198,9 +200,10 @@ fn advanced(
     change(&mut advance, &mut flow_state);
     (advance.stopping, advance.round) = (flow_state.stopping, flow_state.rounds);
     let list = root(flow);
-    let mut end = advance.list(&list, &mut flow_state.root, &[]);
+    let files = Arc::clone(&state.header.files);
+    let mut end = advance.list(&list, &mut flow_state.root, &[&files]);
     while end.is_none() && mem::take(&mut advance.freed) {
-        end = advance.list(&list, &mut flow_state.root, &[]);
+        end = advance.list(&list, &mut flow_state.root, &[&files]);
     }
     flow_state.stopping = advance.stopping;
     flow_state.records.append(&mut advance.records);
@@ -209,6 +212,15 @@ fn advanced(
     settle(program, flow, state, &flow_state, end);
     state.flow = Some(flow_state);
     effects
+}
+
+/// The values of the files that the run reads. What started the run has seen that each has one.
+fn files(read: &[ReadFile]) -> Map<String, Value> {
+    let value = |file: &ReadFile| {
+        let value = file_value::read(&file.file, file.text.shared()).ok()?;
+        Some((format!("{}{}", file_value::PREFIX, file.name), value))
+    };
+    read.iter().filter_map(value).collect()
 }
 
 /// The steps of the workflow.

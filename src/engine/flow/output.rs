@@ -16,7 +16,8 @@ pub(super) fn output(program: &Program, flow: &Flow, state: &State, flow_state: 
         None => Value::Object(keys.clone()),
         Some(FlowOutput::Key(key)) => keys.get(key).cloned().unwrap_or(Value::Null),
         Some(FlowOutput::Field(field)) => {
-            Advance::of(program, flow, state, flow_state).with_scope(&[keys], |_, scope| or_null(field, scope))
+            let names = [keys, &*state.header.files];
+            Advance::of(program, flow, state, flow_state).with_scope(&names, |_, scope| or_null(field, scope))
         }
     }
 }

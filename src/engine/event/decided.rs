@@ -1,0 +1,137 @@
+//! The decision of a human about a pause.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::CallId;
+
+/// What a human decided about a pause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The pause that is meant, from 1; `None` is the one that the run is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<u32>,
+    /// Which of several waiting calls; `None` is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The address of the step of a workflow; `None` is the only one that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The hash of the call as it was shown; the decision is refused when the call is another one now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// The decision.
+    pub decision: Decision,
+    /// Who decided: the name of a token, or a user of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// What they said about it, for the record. The model does not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// What who decides may decide about.
+    #[serde(default, skip_serializing_if = "DecisionRights::is_all")]
+    pub rights: DecisionRights,
+}
+
+/// What a decision may be about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionRights {
+    /// Everything: a user of the machine, or a token with all scopes.
+    #[default]
+    All,
+    /// Everything but approvals that were escalated.
+    Ordinary,
+    /// Approvals that were escalated.
+    Escalated,
+}
+
+impl DecisionRights {
+    /// Whether it may be about everything.
+    pub fn is_all(&self) -> bool {
+        *self == Self::All
+    }
+}
+
+impl From<Decision> for Decided {
+    /// A decision about all that waits in the pause that the run is in.
+    fn from(decision: Decision) -> Self {
+        Self {
+            pause: None,
+            call: None,
+            at: None,
+            hash: None,
+            decision,
+            by: None,
+            comment: None,
+            rights: DecisionRights::All,
+        }
+    }
+}
+
+/// A human's decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// An answer to a question, or guidance for a stuck run.
+    Answer(String),
+    /// Make the waiting call.
+    Approve,
+    /// Do not make the waiting call.
+    Deny(Option<String>),
+    /// Make the waiting call with this input.
+    Edit(Value),
+    /// The uncertain call did happen, with this result.
+    Happened(Value),
+    /// Make the uncertain call again.
+    Retry,
+}
+
+/// The kind of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionKind {
+    /// [`Decision::Answer`].
+    Answer,
+    /// [`Decision::Approve`].
+    Approve,
+    /// [`Decision::Deny`].
+    Deny,
+    /// [`Decision::Edit`].
+    Edit,
+    /// [`Decision::Happened`].
+    Happened,
+    /// [`Decision::Retry`].
+    Retry,
+    /// Nobody decided in time; see [`EventKind::ApprovalExpired`].
+    Expired,
+}
+
+impl Decision {
+    /// Its kind.
+    pub fn kind(&self) -> DecisionKind {
+        match self {
+            Self::Answer(_) => DecisionKind::Answer,
+            Self::Approve => DecisionKind::Approve,
+            Self::Deny(_) => DecisionKind::Deny,
+            Self::Edit(_) => DecisionKind::Edit,
+            Self::Happened(_) => DecisionKind::Happened,
+            Self::Retry => DecisionKind::Retry,
+        }
+    }
+}
+
+impl DecisionKind {
+    /// As requests, flags and records name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+            Self::Edit => "edit",
+            Self::Happened => "happened",
+            Self::Retry => "retry",
+            Self::Expired => "expired",
+        }
+    }
+}
