@@ -197,6 +197,7 @@ impl FlowLowering<'_, '_> {
             Properties::Form(form) => StepAction::Form(FormStep {
                 expected_keys: form.expected_keys.clone(),
                 ttl_ms: form.ttl_seconds.and_then(milliseconds),
+                reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
             }),
             Properties::Action(values) => {
                 let (tool, key) = self.tool(at, step)?;
@@ -347,7 +348,12 @@ fn approval_step(approval: &Approval, later: &[Step]) -> Option<ApprovalStep> {
         comment: Template::compile(&approval.comment, ValueEscape::Plain).ok()?,
         request_payload: payload.map_or(Some(Vec::new()), fields)?,
         stops,
+        reminders_ms: all_milliseconds(approval.reminder_intervals.as_deref()),
     })
+}
+
+fn all_milliseconds(seconds: Option<&[f64]>) -> Vec<u64> {
+    seconds.unwrap_or_default().iter().filter_map(|seconds| milliseconds(*seconds)).collect()
 }
 
 /// Seconds in milliseconds; none for a number that is no time.

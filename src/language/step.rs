@@ -107,6 +107,9 @@ pub struct Approval {
     /// What a no does. Default: `go_on` where a later step reads `@__approved`, else `stop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_rejected: Option<OnRejected>,
+    /// When the human is reminded, in seconds from the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminder_intervals: Option<Vec<f64>>,
 }
 
 /// What a human's no does.

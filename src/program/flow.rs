@@ -166,6 +166,8 @@ pub struct ApprovalStep {
     pub request_payload: Vec<(String, Field)>,
     /// Whether a no fails the run, or the item.
     pub stops: bool,
+    /// After how long somebody is reminded of it, in milliseconds.
+    pub reminders_ms: Vec<u64>,
 }
 
 /// A human fills a form in.
@@ -175,6 +177,8 @@ pub struct FormStep {
     pub expected_keys: Vec<String>,
     /// How long the form is open, in milliseconds.
     pub ttl_ms: Option<u64>,
+    /// After how long somebody is reminded of it, in milliseconds.
+    pub reminders_ms: Vec<u64>,
 }
 
 impl Flow {
@@ -232,6 +236,15 @@ impl Flow {
 }
 
 impl FlowStep {
+    /// After how long somebody is reminded of it, in milliseconds.
+    pub fn reminders_ms(&self) -> &[u64] {
+        match &self.action {
+            StepAction::Approval(approval) => &approval.reminders_ms,
+            StepAction::Form(form) => &form.reminders_ms,
+            StepAction::Call(_) | StepAction::React(_) | StepAction::Foreach(_) => &[],
+        }
+    }
+
     /// Whether it asks models: its cost counts for the run's budget.
     pub fn spends(&self) -> bool {
         match &self.action {

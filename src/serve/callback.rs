@@ -2,6 +2,7 @@
 //! are. A post is retried until it is accepted; the store has its progress.
 
 mod pause;
+mod reminder;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

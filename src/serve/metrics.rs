@@ -14,12 +14,15 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::step_metrics::StepMetrics;
+use crate::engine::flow::record::StepRecord;
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
 
 /// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
-const BORDERS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
+pub(super) const BORDERS: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
 const MINUTE_MS: u64 = 60_000;
 /// How long runs have waited: the words, and the milliseconds below which each stands.
 const AGES: [(&str, u64); 3] =
@@ -29,7 +32,11 @@ const OLDEST: &str = "over_1d";
 /// The tool or the loop of an agent request that the folder does not have.
 const OTHER: &str = "other";
 
-type Labels = Vec<(&'static str, String)>;
+/// The labels of a series.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+/// The types of the steps of workflows that are no actions.
+const STEP_TYPES: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm"];
 
 /// The counters since the start of the server.
 pub struct Metrics {
@@ -46,6 +53,7 @@ pub struct Metrics {
     model: Histogram,
     first_token: Histogram,
     tool: Family<Labels, Histogram, fn() -> Histogram>,
+    steps: StepMetrics,
     refused: Family<Labels, Counter>,
     driven: Gauge,
     queued: Gauge,
@@ -63,8 +71,11 @@ impl Metrics {
     pub fn new(mut loops: BTreeSet<String>, tools: BTreeSet<String>) -> Self {
         loops.insert(OTHER.to_owned());
         let histogram: fn() -> Histogram = || Histogram::new(BORDERS);
+        let mut registry = Registry::with_prefix("loopctl");
+        let steps = StepMetrics::registered(&mut registry);
         let mut all = Self {
-            registry: Registry::with_prefix("loopctl"),
+            registry,
+            steps,
             tools,
             started: Counter::default(),
             ended: Family::default(),
@@ -207,21 +218,25 @@ pub struct Meter {
     metrics: Arc<Metrics>,
     /// The calls that are under way: an observation of a call that was never made does not count for a tool.
     calls: Mutex<Vec<(u32, String)>>,
+    /// The loop or workflow of the run.
+    loop_name: Mutex<String>,
 }
 
 impl Meter {
     /// A meter for a run.
     pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self { metrics, calls: Mutex::default() }
+        Self { metrics, calls: Mutex::default(), loop_name: Mutex::default() }
     }
 
     /// Counts a notice.
     pub fn record(&self, notice: &Notice) {
         let metrics = &self.metrics;
         match notice {
-            Notice::RunStarted { .. } => {
+            Notice::RunStarted { loop_name, .. } => {
                 metrics.started.inc();
+                self.loop_name().clone_from(loop_name);
             }
+            Notice::RunResumed { loop_name, .. } => self.loop_name().clone_from(loop_name),
             Notice::ModelReplied { usage, duration_ms, time_to_first_token_ms, .. } => {
                 metrics.iterations.inc();
                 metrics.model.observe(seconds(*duration_ms));
@@ -253,11 +268,7 @@ impl Meter {
                 let labels = vec![("tool", tool.to_owned()), ("success", success.to_owned())];
                 metrics.tool.get_or_create(&labels).observe(seconds(*duration_ms));
             }
-            Notice::StepEnded { record } if metrics.tools.contains(&record.kind) => {
-                let success = if record.error.is_none() { "true" } else { "false" };
-                let labels = vec![("tool", record.kind.clone()), ("success", success.to_owned())];
-                metrics.tool.get_or_create(&labels).observe(seconds(record.duration_ms()));
-            }
+            Notice::StepEnded { record } => self.step_ended(record),
             Notice::Paused { question, .. } => {
                 metrics.paused.get_or_create(&vec![("kind", word(question.kind))]).inc();
             }
@@ -265,8 +276,6 @@ impl Meter {
             Notice::RunEnded { status, termination } => metrics.ended(*status, *termination),
             Notice::Observed { .. }
             | Notice::StepStarted { .. }
-            | Notice::StepEnded { .. }
-            | Notice::RunResumed { .. }
             | Notice::Decided { .. }
             | Notice::Retried { .. }
             | Notice::LimitsRaised { .. }
@@ -276,6 +285,24 @@ impl Meter {
             | Notice::BudgetWarning { .. }
             | Notice::HistoryTrimmed { .. } => {}
         }
+    }
+
+    fn step_ended(&self, record: &StepRecord) {
+        let metrics = &self.metrics;
+        let is_call = metrics.tools.contains(&record.kind);
+        if is_call {
+            let success = if record.error.is_none() { "true" } else { "false" };
+            let labels = vec![("tool", record.kind.clone()), ("success", success.to_owned())];
+            metrics.tool.get_or_create(&labels).observe(seconds(record.duration_ms()));
+        }
+        let is_known = is_call || STEP_TYPES.contains(&record.kind.as_str());
+        let kind = if is_known { record.kind.as_str() } else { OTHER };
+        let workflow = metrics.loops.get(&*self.loop_name()).map_or(OTHER, String::as_str);
+        metrics.steps.record(workflow, kind, record);
+    }
+
+    fn loop_name(&self) -> std::sync::MutexGuard<'_, String> {
+        self.loop_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn calls(&self) -> std::sync::MutexGuard<'_, Vec<(u32, String)>> {
@@ -288,6 +315,6 @@ fn word(termination: Termination) -> String {
     serde_json::to_value(termination).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn seconds(ms: u64) -> f64 {
+pub(super) fn seconds(ms: u64) -> f64 {
     Duration::from_millis(ms).as_secs_f64()
 }

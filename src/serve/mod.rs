@@ -26,6 +26,7 @@ pub mod scheduler;
 mod server;
 mod service;
 mod socket;
+mod step_metrics;
 mod step_reader;
 mod view;
 

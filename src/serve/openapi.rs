@@ -244,6 +244,7 @@ fn webhooks(writer: &mut OpenApiWriter) -> Value {
     };
     json!({
         "agent_run_paused": post(&["agent_run_paused"], writer.schema::<PausedRun>()),
+        "agent_run_reminded": post(&["agent_run_reminded"], writer.schema::<PausedRun>()),
         "agent_run_ended": post(
             &["agent_run_completed", "agent_run_failed", "agent_run_cancelled"],
             writer.schema::<AgentStatus>(),

@@ -46,6 +46,7 @@ mod previous;
 mod quarantine;
 mod queue;
 mod readers;
+mod reminders;
 mod required_secrets;
 mod reruns;
 #[cfg(unix)]

@@ -170,3 +170,33 @@ fn waiting_runs_are_counted_by_loop_and_age_and_strangers_make_no_series() {
     let exported = String::from_utf8(server.get("/metrics").body).unwrap();
     assert_eq!(value(&exported, "loopctl_runs_waiting{loop=\"test\",age=\"under_5m\"}"), Some(1.0), "it waits no more");
 }
+
+#[test]
+fn steps_and_items_are_counted_by_workflow_type_and_status() {
+    use crate::common::server::{Answer, Server};
+    let tools = Server::reading(|_, request| match request.json()["id"].as_u64() {
+        Some(2) => Answer::json(&json!({})).status(500),
+        _ => Answer::json(&json!({ "done": true })),
+    });
+    let settings = json!({ "failure_strategy": "continue_on_error" });
+    let above = json!({ "greaterThan": ["@one", 0] });
+    let steps = json!([crate::workflows::act("@one", Some(above))]);
+    let definition = json!({ "actions": [crate::workflows::each(settings, steps)] });
+    let place = crate::workflows::place(&tools, definition);
+    let server = Serving::start(&place, &[]);
+    let run = server.post("/workflows/pay/execute", &json!({ "input": { "items": [0, 1, 2, 3] } })).json();
+    assert_eq!(run["status"], "completed", "{run:#}");
+    let exported = String::from_utf8(server.get("/metrics").body).unwrap();
+    for (series, count) in [
+        ("loopctl_steps_total{workflow=\"pay\",type=\"act\",status=\"completed\"}", 2.0),
+        ("loopctl_steps_total{workflow=\"pay\",type=\"act\",status=\"failed\"}", 1.0),
+        ("loopctl_steps_total{workflow=\"pay\",type=\"loop\",status=\"completed\"}", 1.0),
+        ("loopctl_step_seconds_count{workflow=\"pay\",type=\"act\"}", 3.0),
+        ("loopctl_items_total{workflow=\"pay\",status=\"completed\"}", 2.0),
+        ("loopctl_items_total{workflow=\"pay\",status=\"failed\"}", 1.0),
+        ("loopctl_items_total{workflow=\"pay\",status=\"skipped\"}", 1.0),
+        ("loopctl_tool_seconds_count{tool=\"act\",success=\"true\"}", 2.0),
+    ] {
+        assert_eq!(value(&exported, series), Some(count), "{series}\n{exported}");
+    }
+}

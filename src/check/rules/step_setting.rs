@@ -24,6 +24,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             "matcher" => matcher(&judge.settings, found),
             "custom-table" => table(&judge.settings, found),
             "PbotForm" => judge.form(found),
+            "PbotApproval" => judge.reminders(None, found),
             "loop" if step.is_foreach() => foreach(&judge.settings, &step, found),
             _ => {}
         }
@@ -79,12 +80,33 @@ impl StepJudge<'_, '_> {
             let fault = self.settings.at("ttl_seconds", "the form expires when it is made".to_owned());
             found.extend(fault.map(|fault| fault.help("`ttl_seconds` is how long it is open, in seconds")));
         }
-        let late =
-            |seconds: &Value| open.is_some_and(|open| open > 0.0 && seconds.as_f64().is_some_and(|at| at >= open));
-        if self.settings.list("reminder_intervals").into_iter().flatten().any(late) {
-            let fault = self.settings.at("reminder_intervals", "a reminder comes when the form has expired".to_owned());
-            let fault = fault.map(|fault| fault.help("both are in seconds from the making of the form"));
-            found.extend(fault.map(|fault| Diagnostic { severity: Severity::Warning, ..fault }));
+        self.reminders(open, found);
+    }
+
+    /// Judges the times of reminders; `open`: how long the form is open, in seconds.
+    fn reminders(&self, open: Option<f64>, found: &mut Vec<Diagnostic>) {
+        const MOST: usize = 20;
+        const NAME: &str = "reminder_intervals";
+        let Some(times) = self.settings.list(NAME) else { return };
+        let times: Vec<f64> = times.iter().filter_map(Value::as_f64).collect();
+        let mut report = |message: String, help: &str, severity: Severity| {
+            let fault = self.settings.at(NAME, message).map(|fault| fault.help(help));
+            found.extend(fault.map(|fault| Diagnostic { severity, ..fault }));
+        };
+        let help = "each is in seconds from the question: [3600, 86400] reminds after an hour and after a day";
+        if times.iter().any(|seconds| *seconds <= 0.0) {
+            report("a reminder comes together with the question".to_owned(), help, Severity::Error);
+        }
+        if times.len() > MOST {
+            report(format!("{} reminders of one question are more than {MOST}", times.len()), help, Severity::Error);
+        }
+        if times.iter().zip(times.iter().skip(1)).any(|(one, next)| next <= one) {
+            let message = "a reminder comes no later than the one before it".to_owned();
+            report(message, help, Severity::Warning);
+        }
+        if open.is_some_and(|open| open > 0.0 && times.iter().any(|at| *at >= open)) {
+            let message = "a reminder comes when the form has expired".to_owned();
+            report(message, "both are in seconds from the making of the form", Severity::Warning);
         }
     }
 }

@@ -205,7 +205,7 @@ fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
         };
         match step.kind {
-            "PbotForm" => {
+            "PbotForm" | "PbotApproval" => {
                 let long = |seconds: &f64| *seconds >= MONTHS && seconds % 1000.0 == 0.0;
                 let times = step.properties.get("reminder_intervals").and_then(Value::as_array).into_iter().flatten();
                 let times = times

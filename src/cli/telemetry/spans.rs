@@ -10,6 +10,7 @@ use opentelemetry_sdk::trace::{SdkTracer, Span};
 use serde_json::{Value, json};
 
 use crate::engine::event::{CallId, Finish};
+use crate::engine::flow::record::StepRecord;
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
@@ -59,6 +60,8 @@ pub struct Spans {
     agent: Option<Span>,
     chat: Option<Span>,
     tools: HashMap<CallId, (Span, SystemTime)>,
+    /// The open steps of a workflow, by their addresses.
+    steps: HashMap<String, Span>,
 }
 
 impl Spans {
@@ -75,6 +78,7 @@ impl Spans {
             agent: None,
             chat: None,
             tools: HashMap::new(),
+            steps: HashMap::new(),
         }
     }
 
@@ -147,6 +151,8 @@ impl Spans {
                 let ended = ToolEnd { error, duration_ms: *duration_ms };
                 self.returned(*call, observation, ended, now);
             }
+            Notice::StepStarted { at, kind, action_input } => self.step_started(at, kind, action_input, now),
+            Notice::StepEnded { record } => self.step_ended(record, now),
             Notice::Paused { question, .. } => self.end(Status::Paused, question.kind, now),
             Notice::RunEnded { status, termination } => self.end(*status, *termination, now),
             _ => {}
@@ -189,6 +195,67 @@ impl Spans {
         self.tools.insert(call, (span, now));
     }
 
+    /// A step is a call of a tool, the run of an agent, or waits for a human.
+    fn step_started(&mut self, at: &str, kind: &str, input: &Value, now: SystemTime) {
+        let mut attributes =
+            vec![KeyValue::new("loopctl.step.at", at.to_owned()), KeyValue::new("loopctl.step.type", kind.to_owned())];
+        let name = match kind {
+            "loop" => {
+                attributes.push(KeyValue::new("gen_ai.operation.name", "invoke_agent"));
+                format!("invoke_agent {at}")
+            }
+            "PbotApproval" | "PbotForm" => format!("{kind} {at}"),
+            action => {
+                attributes.extend([
+                    KeyValue::new("gen_ai.operation.name", "execute_tool"),
+                    KeyValue::new("gen_ai.tool.name", action.to_owned()),
+                    KeyValue::new("gen_ai.tool.type", "function"),
+                    KeyValue::new("gen_ai.tool.call.id", at.to_owned()),
+                ]);
+                if self.content {
+                    attributes.push(KeyValue::new("gen_ai.tool.call.arguments", self.redact.value(input).to_string()));
+                }
+                format!("execute_tool {action}")
+            }
+        };
+        let span = self.child(name, SpanKind::Internal, attributes, now);
+        self.steps.insert(at.to_owned(), span);
+    }
+
+    fn step_ended(&mut self, record: &StepRecord, now: SystemTime) {
+        let open = self.steps.remove(&record.at).or_else(|| self.loop_span(record));
+        // A step that a human decided about began in another part of the run.
+        let Some(mut span) = open else { return };
+        if let Some(run_id) = &record.run_id {
+            span.set_attribute(KeyValue::new("gen_ai.conversation.id", run_id.clone()));
+        }
+        let is_call = record.items.is_none() && record.run_id.is_none();
+        if let Some(output) = record.output.as_ref().filter(|_| self.content && is_call) {
+            let result = self.redact.value(output).to_string();
+            span.set_attribute(KeyValue::new("gen_ai.tool.call.result", result));
+        }
+        if let Some(error) = &record.error {
+            failed(&mut span, error.code.clone());
+        }
+        span.end_with_timestamp(now);
+    }
+
+    /// The span of a loop over items, which is reported when it has ended.
+    fn loop_span(&self, record: &StepRecord) -> Option<Span> {
+        let (items, since_ms) = (record.items.as_ref()?, record.started_at_ms?);
+        let began = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(since_ms).unwrap_or_default());
+        let attributes = vec![
+            KeyValue::new("loopctl.step.at", record.at.clone()),
+            KeyValue::new("loopctl.step.type", record.kind.clone()),
+            KeyValue::new("loopctl.items.total", i64::from(items.total)),
+            KeyValue::new("loopctl.items.completed", i64::from(items.completed)),
+            KeyValue::new("loopctl.items.failed", i64::from(items.failed)),
+            KeyValue::new("loopctl.items.skipped", i64::from(items.skipped)),
+            KeyValue::new("loopctl.items.cancelled", i64::from(items.cancelled)),
+        ];
+        Some(self.child(format!("foreach {}", record.at), SpanKind::Internal, attributes, began))
+    }
+
     /// The observations of a turn are reported together: a call ended when its own duration was over.
     fn returned(&mut self, call: CallId, observation: &Value, ended: ToolEnd, now: SystemTime) {
         // An observation of the engine itself is no call.
@@ -208,7 +275,8 @@ impl Spans {
     /// The driver leaves the run: open spans end with its status.
     fn end(&mut self, status: Status, termination: Termination, now: SystemTime) {
         let why = word(termination);
-        let open = self.chat.take().into_iter().chain(self.tools.drain().map(|(_, (span, _))| span));
+        let tools = self.tools.drain().map(|(_, (span, _))| span).chain(self.steps.drain().map(|(_, span)| span));
+        let open = self.chat.take().into_iter().chain(tools);
         for mut span in open {
             if status != Status::Paused {
                 failed(&mut span, why.clone());

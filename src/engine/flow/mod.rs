@@ -43,8 +43,8 @@ use crate::program::flow::Flow;
 pub use outcome::react_output;
 pub use place::NoSuchStep;
 pub use records::{context, records};
-pub use waiting::waiting_steps;
 pub(in crate::engine) use waiting::{calls, due_at_ms};
+pub use waiting::{reminders, waiting_steps};
 
 /// Applies an event to a workflow and returns the effects to perform.
 ///

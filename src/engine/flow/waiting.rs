@@ -9,6 +9,8 @@ use crate::engine::due::DueTimes;
 use crate::engine::outcome::{Pause, Termination};
 use crate::engine::record::WaitingCall;
 use crate::engine::state::{Phase, RunHeader, State};
+use crate::program::Program;
+use crate::program::flow::FlowStep;
 
 /// The questions of the steps that wait for a human, in the order of their addresses: those of a workflow, or of the
 /// workflow below that a loop called.
@@ -134,6 +136,23 @@ pub(super) fn form_values(keys: &[String], answer: &str) -> Result<Vec<(String, 
         return Err(format!("the form does not ask for `{unknown}`; {}", shape()));
     }
     Ok(keys.iter().filter_map(|key| Some((key.clone(), given.remove(key)?))).collect())
+}
+
+/// When somebody is reminded of the steps of a workflow that wait, in milliseconds since 1970: all times, past ones too.
+pub fn reminders(program: &Program, state: &State) -> Vec<i64> {
+    let (Some(flow), Some(flow_state)) = (&program.flow, &state.flow) else { return Vec::new() };
+    let mut times = Vec::new();
+    for open in flow_state.open() {
+        let expires_at_ms = match &open.progress {
+            StepProgress::AsksApproval { .. } => None,
+            StepProgress::AsksForm { expires_at_ms } => *expires_at_ms,
+            _ => continue,
+        };
+        let after_ms = flow.step_at(&open.at).map(FlowStep::reminders_ms).unwrap_or_default();
+        let at = after_ms.iter().map(|after_ms| open.since_ms.saturating_add_unsigned(*after_ms));
+        times.extend(at.filter(|at_ms| expires_at_ms.is_none_or(|expires_at_ms| *at_ms < expires_at_ms)));
+    }
+    times
 }
 
 /// When the earliest approval or form expires that a workflow waits for, in milliseconds since 1970: those of its own

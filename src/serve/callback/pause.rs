@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reqwest::Url;
 
+use super::reminder::ReminderTimes;
 use super::{Callbacks, Post, TRIES, body, noted, wait_after};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
@@ -14,7 +15,7 @@ use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
 use crate::engine::record::WaitingCall;
 use crate::engine::state::{Phase, State};
-use crate::journal::{AnswerToken, RunSummary, StoreFault};
+use crate::journal::{AnswerToken, Callback, RunSummary, StoreFault};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::authorizer::{hash_text, new_answer_token};
 use crate::serve::run_store::FoldedRun;
@@ -63,9 +64,9 @@ impl Callbacks {
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
         let Some(key) = &self.key else { return Ok(()) };
         if callback.posted_pause >= number {
-            // A server before this one died between the two.
-            return noted(run_id, || self.runs.journal.note_posted_pause(run_id, number)).await;
+            return self.remind(folded, &run, callback).await;
         }
+        let reminders = ReminderTimes::of(&folded);
         let Some((paused, tokens)) = self.with_tokens(&folded, &run)? else { return Ok(()) };
         if !tokens.is_empty() {
             self.runs.journal.put_answer_tokens(run_id, tokens).await.map_err(Fault::Store)?;
@@ -73,9 +74,23 @@ impl Callbacks {
         let body = body("agent_run_paused", rfc3339(folded.state.now.wall_ms), paused);
         // The body is all that the tries need.
         drop(folded);
-        let post = Post::signed(key, callback.url, format!("{run_id}-pause-{number}"), body);
+        let post = Post::signed(key, callback.url.clone(), format!("{run_id}-pause-{number}"), body);
+        if self.post_while_paused(run_id, number, (&post, &callback)).await? {
+            self.pause_posted(run_id, number, reminders).await?;
+        }
+        Ok(())
+    }
+
+    /// Posts until it is accepted, or given up. Returns whether the run was in this pause all the time.
+    pub(super) async fn post_while_paused(
+        &self,
+        run_id: &str,
+        number: u32,
+        post: (&Post, &Callback),
+    ) -> Result<bool, Fault> {
+        let (post, callback) = post;
         for tries in 1..=TRIES {
-            match self.post(&post).await {
+            match self.post(post).await {
                 Ok(()) => break,
                 Err(why) => tracing::warn!(run_id, pause = number, tries, "the callback was not accepted: {why}"),
             }
@@ -93,15 +108,15 @@ impl Callbacks {
                     .is_none_or(|run| run.status != Status::Paused)
                     || pause_of(&self.folded(run_id).await?.state) != Some(number)
                 {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
-        noted(run_id, || self.runs.journal.note_posted_pause(run_id, number)).await
+        Ok(true)
     }
 
     /// What is posted of a pause, with new tokens, and what the store keeps of them.
-    fn with_tokens(
+    pub(super) fn with_tokens(
         &self,
         folded: &FoldedRun,
         run: &RunSummary,

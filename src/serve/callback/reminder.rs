@@ -1,0 +1,105 @@
+//! Reminders of steps that have waited for some time: their pause is posted again. Nothing of the run changes, and no
+//! driver takes it up: the store gives a callback back when its next reminder is due.
+
+use std::time::Duration;
+
+use super::pause::pause_of;
+use super::{Callbacks, Post, body, noted};
+use crate::drive::clock;
+use crate::drive::fault::Fault;
+use crate::engine::flow::reminders;
+use crate::journal::{AnswerToken, CALLBACK_LEASE, Callback, RunSummary};
+use crate::serve::authorizer::hash_text;
+use crate::serve::run_store::FoldedRun;
+use crate::trace::units::rfc3339;
+
+/// What a reminder that was posted has in the place of a pause's number, which counts from 1.
+const NO_PAUSE: u32 = 0;
+
+/// The reminders of a run around a moment, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReminderTimes {
+    /// The last one that is due.
+    due_ms: Option<i64>,
+    /// The next one.
+    next_ms: Option<i64>,
+    now_ms: i64,
+}
+
+impl ReminderTimes {
+    /// Those of a run, now.
+    pub(super) fn of(folded: &FoldedRun) -> Self {
+        let now_ms = clock::wall_ms();
+        let all = reminders(&folded.program, &folded.state);
+        let due_ms = all.iter().copied().filter(|at_ms| *at_ms <= now_ms).max();
+        let next_ms = all.iter().copied().filter(|at_ms| *at_ms > now_ms).min();
+        Self { due_ms, next_ms, now_ms }
+    }
+}
+
+impl Callbacks {
+    /// Posts the last reminder of a run that is due, unless that was done, and waits for the next one.
+    pub(super) async fn remind(&self, folded: FoldedRun, run: &RunSummary, callback: Callback) -> Result<(), Fault> {
+        let (run_id, Some(pause)) = (run.run_id.as_str(), pause_of(&folded.state)) else { return Ok(()) };
+        let times = ReminderTimes::of(&folded);
+        let (Some(key), Some(at_ms)) = (&self.key, times.due_ms) else {
+            return self.await_next(run_id, pause, times).await;
+        };
+        if self.was_reminded(run_id, at_ms).await? {
+            return self.await_next(run_id, pause, times).await;
+        }
+        let Some((paused, tokens)) = self.with_tokens(&folded, run)? else { return Ok(()) };
+        if !tokens.is_empty() {
+            self.runs.journal.put_answer_tokens(run_id, tokens).await.map_err(Fault::Store)?;
+        }
+        // The body is all that the tries need.
+        drop(folded);
+        let body = body("agent_run_reminded", rfc3339(at_ms), paused);
+        let post = Post::signed(key, callback.url.clone(), format!("{run_id}-reminder-{at_ms}"), body);
+        if self.post_while_paused(run_id, pause, (&post, &callback)).await? {
+            self.mark_reminded(run_id, at_ms).await?;
+            self.await_next(run_id, pause, times).await?;
+        }
+        Ok(())
+    }
+
+    /// A pause was posted: what was due until then is no reminder any more.
+    pub(super) async fn pause_posted(&self, run_id: &str, pause: u32, times: ReminderTimes) -> Result<(), Fault> {
+        if let Some(at_ms) = times.due_ms
+            && !self.was_reminded(run_id, at_ms).await?
+        {
+            self.mark_reminded(run_id, at_ms).await?;
+        }
+        noted(run_id, || self.runs.journal.note_posted_pause(run_id, pause)).await?;
+        if times.next_ms.is_some() { self.await_next(run_id, pause, times).await } else { Ok(()) }
+    }
+
+    /// Nothing is to be posted of a pause until its next reminder.
+    async fn await_next(&self, run_id: &str, pause: u32, times: ReminderTimes) -> Result<(), Fault> {
+        let Some(next_ms) = times.next_ms else {
+            return noted(run_id, || self.runs.journal.note_posted_pause(run_id, pause)).await;
+        };
+        let Some((_, callback)) = self.pending(run_id).await? else { return Ok(()) };
+        let wait_ms = u64::try_from(next_ms.saturating_sub(times.now_ms)).unwrap_or_default();
+        // Whoever posts has the callback for the time of a lease: it is free again when the reminder is due.
+        let again_in = Duration::from_millis(wait_ms).saturating_sub(CALLBACK_LEASE);
+        noted(run_id, || self.runs.journal.note_callback(run_id, callback.progress, Some(again_in))).await
+    }
+
+    /// The store knows a reminder as a token that was used: another server does not post it again.
+    async fn mark_reminded(&self, run_id: &str, at_ms: i64) -> Result<(), Fault> {
+        let hash = mark(run_id, at_ms);
+        let token = AnswerToken { hash, pause: NO_PAUSE, call: None, expires_at_ms: at_ms, used: true };
+        self.runs.journal.put_answer_tokens(run_id, vec![token]).await.map_err(Fault::Store)
+    }
+
+    async fn was_reminded(&self, run_id: &str, at_ms: i64) -> Result<bool, Fault> {
+        let token = self.runs.journal.answer_token(run_id, &mark(run_id, at_ms)).await.map_err(Fault::Store)?;
+        Ok(token.is_some())
+    }
+}
+
+/// What stands for the reminder of a run at a moment, in the place of the hash of a token.
+fn mark(run_id: &str, at_ms: i64) -> String {
+    hash_text(&format!("reminder of {run_id} at {at_ms}"))
+}
