@@ -169,3 +169,64 @@ fn a_collector_that_fails_or_is_not_there_changes_nothing_of_a_run() {
     let off = run(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &failing.url()), ("OTEL_SDK_DISABLED", "true")]);
     assert_eq!(off.code, 0);
 }
+
+#[test]
+fn the_steps_of_a_workflow_are_spans_below_that_of_its_run() {
+    let collector = Server::with(|_, _| Answer::json("{}"));
+    let place = Place::new();
+    let action = json!({ "action_name": "pay", "kind": "http", "description": "Pays.", "http_method": "POST",
+        "url": "https://tools.example.com/pay", "parameters": { "type": "object" } });
+    place.json("actions/pay.json", &json!([action]));
+    let think = json!({ "id": "think", "type": "loop",
+        "properties": { "mode": "react", "objective": "Think of {{one}}.", "result_key": "thought", "tools": [] } });
+    let pay = json!({ "type": "pay", "properties": { "api_key": "pw-input", "of": "@one" } });
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.items",
+        "item_variable_name": "one", "failure_strategy": "continue_on_error", "max_failures": 5,
+        "actions_to_execute": [think, pay] } });
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [each] } }));
+    place.json(
+        "script.json",
+        &json!({ "replies": [complete(json!("fine"))], "tools": { "pay": [{ "ok": 1 }, { "error": "broken" }] } }),
+    );
+    let args = [
+        "run",
+        "loop.json",
+        "--script",
+        "script.json",
+        "--run-id",
+        "r",
+        "--store",
+        "memory",
+        "--input",
+        "items=[1,2]",
+        "--output",
+        "json",
+    ];
+    let ran = place.call_with(&args, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url())]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let spans = spans(&collector);
+    let run = named(&spans, "invoke_agent w");
+    let mut names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    names.sort_unstable();
+    let expected = [
+        "execute_tool pay",
+        "execute_tool pay",
+        "foreach each",
+        "invoke_agent each.0.think",
+        "invoke_agent each.1.think",
+        "invoke_agent w",
+    ];
+    assert_eq!(names, expected);
+    assert!(spans.iter().all(|span| span.name == run.name || span.parent_span_id == run.span_id));
+    let think = attributes(named(&spans, "invoke_agent each.1.think"));
+    assert_eq!(
+        (&think["gen_ai.conversation.id"], &think["loopctl.step.at"]),
+        (&json!("r.each.1.think"), &json!("each.1.think"))
+    );
+    let each = attributes(named(&spans, "foreach each"));
+    assert_eq!((&each["loopctl.items.completed"], &each["loopctl.items.failed"]), (&json!(1), &json!(1)));
+    let calls: Vec<_> = spans.iter().filter(|span| span.name == "execute_tool pay").map(attributes).collect();
+    let errors: Vec<_> = calls.iter().filter_map(|call| call.get("error.type")).collect();
+    assert_eq!(errors, [&json!("call_failed")]);
+    assert!(calls.iter().all(|call| !call.contains_key("gen_ai.tool.call.arguments")));
+}

@@ -23,7 +23,6 @@ pub(super) struct ReminderTimes {
     due_ms: Option<i64>,
     /// The next one.
     next_ms: Option<i64>,
-    now_ms: i64,
 }
 
 impl ReminderTimes {
@@ -33,7 +32,7 @@ impl ReminderTimes {
         let all = reminders(&folded.program, &folded.state);
         let due_ms = all.iter().copied().filter(|at_ms| *at_ms <= now_ms).max();
         let next_ms = all.iter().copied().filter(|at_ms| *at_ms > now_ms).min();
-        Self { due_ms, next_ms, now_ms }
+        Self { due_ms, next_ms }
     }
 }
 
@@ -80,7 +79,8 @@ impl Callbacks {
             return noted(run_id, || self.runs.journal.note_posted_pause(run_id, pause)).await;
         };
         let Some((_, callback)) = self.pending(run_id).await? else { return Ok(()) };
-        let wait_ms = u64::try_from(next_ms.saturating_sub(times.now_ms)).unwrap_or_default();
+        // The post may have taken long.
+        let wait_ms = u64::try_from(next_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
         // Whoever posts has the callback for the time of a lease: it is free again when the reminder is due.
         let again_in = Duration::from_millis(wait_ms).saturating_sub(CALLBACK_LEASE);
         noted(run_id, || self.runs.journal.note_callback(run_id, callback.progress, Some(again_in))).await
