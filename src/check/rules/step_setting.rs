@@ -95,7 +95,7 @@ impl StepJudge<'_, '_> {
         };
         let help = "each is in seconds from the question: [3600, 86400] reminds after an hour and after a day";
         if times.iter().any(|seconds| *seconds <= 0.0) {
-            report("a reminder comes together with the question".to_owned(), help, Severity::Error);
+            report("a reminder comes no later than the question".to_owned(), help, Severity::Error);
         }
         if times.len() > MOST {
             report(format!("{} reminders of one question are more than {MOST}", times.len()), help, Severity::Error);
