@@ -11,7 +11,7 @@ use loopctl::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use loopctl::language::project::{Allow, Datasource, Model};
 use loopctl::language::react::{Budget, History, OnStuck, Retry};
 use loopctl::language::serving::{Limits, Serving, Share, Token};
-use loopctl::language::tool::ActionTool;
+use loopctl::language::tool::{ActionTool, WorkflowTool};
 use loopctl::language::{Action, AgentRequest, LoopDocument, Project, ReactProperties, Script};
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
@@ -350,7 +350,7 @@ fn the_language_page_has_every_field_with_its_default_and_no_other() {
         ("budget", properties::<Budget>()),
         ("history", properties::<History>()),
         ("retry", properties::<Retry>()),
-        ("Tools", properties::<ActionTool>()),
+        ("Tools", [properties::<ActionTool>(), properties::<WorkflowTool>()].concat()),
         ("http", properties::<HttpAction>()),
         ("db", properties::<DbAction>()),
         ("llm", properties::<LlmAction>()),

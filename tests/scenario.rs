@@ -3,6 +3,7 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test --test scenario` writes the reports again: read the difference.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
+#![allow(clippy::needless_pass_by_value, reason = "as `json!` gives them")]
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 
 use std::path::{Path, PathBuf};

@@ -75,7 +75,7 @@ fn is_workflow(root: &Node) -> bool {
 /// Scenarios name the document that they test; beside it there may be any other field.
 fn is_scenarios(root: &Node) -> bool {
     let scenarios = root.get("scenarios").and_then(Node::items);
-    let plays = |scenario: &Node| ["expect", "replies", "recording"].iter().any(|name| scenario.get(name).is_some());
+    let plays = |scenario: &Node| ["expect", "replies"].iter().any(|name| scenario.get(name).is_some());
     scenarios.is_some_and(|scenarios| root.get("document").is_some() || scenarios.iter().any(plays))
 }
 

@@ -74,7 +74,7 @@ impl ServeCommand {
             .map_err(|refusal| CommandError::usage(refusal.to_string()))?;
         surface.print(&format!("http://{}\n", server.address()))?;
         let loops = server.service().loops();
-        surface.say(&format!("serving {}; runs are kept in {}\n", plural(loops.len(), "loop"), place.shown()));
+        surface.say(&format!("serving {}; runs are kept in {}\n", plural(loops.len(), "document"), place.shown()));
         if server.service().is_open() {
             surface.say("no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n");
         }

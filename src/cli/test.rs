@@ -167,17 +167,17 @@ impl TestCommand {
     }
 
     /// Reads the files.
-    fn files(&self) -> Result<Vec<ReadFile>, CommandError> {
+    fn files(&self) -> Result<Vec<TargetFile>, CommandError> {
         let here = [PathBuf::from(".")];
         let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
         let targets = project::targets(paths).map_err(|fault| CommandError::usage(fault.message))?;
-        let mut read: Vec<ReadFile> =
-            targets.faults.into_iter().map(|fault| ReadFile::Unreadable(Box::new(fault))).collect();
+        let mut read: Vec<TargetFile> =
+            targets.faults.into_iter().map(|fault| TargetFile::Unreadable(Box::new(fault))).collect();
         for target in targets.files {
             let source = match project::read(&target.path) {
                 Ok(source) => source,
                 Err(fault) if target.named => {
-                    read.push(ReadFile::Unreadable(fault));
+                    read.push(TargetFile::Unreadable(fault));
                     continue;
                 }
                 // `check` reports files that are no documents.
@@ -188,23 +188,23 @@ impl TestCommand {
             }
             let document = document::read(&source);
             if document.kind == Some(DocumentKind::Scenario) && (target.named || detect::is_ours(&document)) {
-                read.push(ReadFile::Scenarios(Box::new(project::scenario_file(document, &target.path))));
+                read.push(TargetFile::Scenarios(Box::new(project::scenario_file(document, &target.path))));
             } else if target.named {
                 let what = document.kind.map_or("no document of loopctl", DocumentKind::called);
                 let message = format!("a file of scenarios was expected; this is {what}");
                 let fault = Diagnostic::error(codes::NO_LOOP, message, "", source.whole());
                 let fault = fault.help("a file of scenarios has `document` and `scenarios`");
-                read.push(ReadFile::Unreadable(Box::new(fault)));
+                read.push(TargetFile::Unreadable(Box::new(fault)));
             }
         }
         Ok(read)
     }
 
     /// Plays the scenarios of all files.
-    fn played(&self, read: Vec<ReadFile>) -> Vec<TestedFile> {
+    fn played(&self, read: Vec<TargetFile>) -> Vec<TestedFile> {
         let mut jobs = Vec::new();
         for (file, read) in read.iter().enumerate() {
-            let ReadFile::Scenarios(scenarios) = read else { continue };
+            let TargetFile::Scenarios(scenarios) = read else { continue };
             let Some(set) = &scenarios.examined.set else { continue };
             let name = &scenarios.document.tree.source.name;
             for (index, scenario) in set.file.scenarios.iter().enumerate() {
@@ -232,7 +232,7 @@ impl TestCommand {
             let threads = self.jobs.map_or_else(cores, usize::from);
             verdicts = each_of(threads, jobs, |(file, staged)| (file, staged.test(&options)));
         }
-        let mut tested: Vec<TestedFile> = read.into_iter().map(ReadFile::tested).collect();
+        let mut tested: Vec<TestedFile> = read.into_iter().map(TargetFile::tested).collect();
         for (file, verdict) in verdicts {
             if let Some(tested) = tested.get_mut(file) {
                 tested.verdicts.push(verdict);
@@ -255,14 +255,14 @@ impl TestCommand {
 }
 
 /// A file that was read.
-enum ReadFile {
+enum TargetFile {
     /// Scenarios.
     Scenarios(Box<ScenarioDocument>),
     /// One that can't be read, or is something else.
     Unreadable(Box<Diagnostic>),
 }
 
-impl ReadFile {
+impl TargetFile {
     fn tested(self) -> TestedFile {
         match self {
             Self::Scenarios(scenarios) => {

@@ -100,7 +100,7 @@ struct StageRecord {
     questions: BTreeMap<String, usize>,
 }
 
-/// A call on a stage that has begun.
+/// A call on a stage that has started.
 pub(super) struct BegunCall {
     /// Its place in the record.
     pub index: usize,

@@ -122,8 +122,8 @@ fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
     let (at, kind) = (escape::line(&record.at), escape::line(&record.kind));
     let status = look.paint(tone(record.status), record.status.word());
     let mut shown = format!("{}  {kind}  {status}", look.paint(Tone::Bold, &at));
-    let begun = record.started_at_ms.filter(|_| record.status != StepStatus::Skipped);
-    if let Some(at_ms) = begun {
+    let started = record.started_at_ms.filter(|_| record.status != StepStatus::Skipped);
+    if let Some(at_ms) = started {
         let took = took(record.duration_ms());
         let times = format!("  {}{}{took}", rfc3339(at_ms), if took.is_empty() { "" } else { "  " });
         shown.push_str(&look.paint(Tone::Dim, &times));

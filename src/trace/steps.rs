@@ -69,7 +69,7 @@ pub fn totals(items: &ItemsView) -> String {
     if counts.is_empty() { all } else { format!("{all}: {counts}") }
 }
 
-/// The items that are worth a look: not those that completed, were skipped, or have not begun.
+/// The items that are worth a look: not those that completed, were skipped, or have not started.
 pub fn notable(items: &ItemsView) -> impl Iterator<Item = &ItemRow> {
     let is_plain =
         |row: &&ItemRow| matches!(row.status, StepStatus::Completed | StepStatus::Skipped | StepStatus::Pending);

@@ -155,7 +155,7 @@ impl CaseReport {
             Ok(loaded) => {
                 let mut diagnostics = loaded.warnings;
                 if let Some(input) = input {
-                    let bound = bind(&loaded.program, input.clone(), "2026-01-01T00:00:00Z", "run_1");
+                    let bound = bind(&loaded.program, input, "2026-01-01T00:00:00Z", "run_1");
                     diagnostics.extend(bound.err().into_iter().flatten());
                 }
                 Self { diagnostics, sources: loaded.sources }

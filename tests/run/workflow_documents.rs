@@ -18,11 +18,11 @@ fn with_files() -> Place {
     place
 }
 
-fn begun(place: &Place, at: &str) -> Value {
+fn started(place: &Place, at: &str) -> Value {
     let lines = place.call(&["run", "loop.json", "--script", "script.json", "--output", "ndjson"]);
     let mut events = lines.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let begun = events.find(|event| event["event"] == "step_started" && event["at"] == at);
-    begun.unwrap_or_else(|| panic!("{lines:#?}"))["action_input"].clone()
+    let started = events.find(|event| event["event"] == "step_started" && event["at"] == at);
+    started.unwrap_or_else(|| panic!("{lines:#?}"))["action_input"].clone()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_csv_file_is_a_list_of_objects_a_json_file_its_value_and_a_text_a_text() {
         json!([{ "type": "a", "properties": { "all": "doc:invoices", "first": "doc:invoices.0.id", "usd": "doc:rates.usd",
             "text": "{{doc:policy}} {{#each doc:invoices}}{{this.amount}};{{/each}}", "count": "doc:invoices.length" } }]),
     );
-    let input = begun(&place, "0");
+    let input = started(&place, "0");
     assert_eq!(input["all"], json!([{ "id": "007", "amount": "12.50" }, { "id": "8", "amount": "3" }]));
     assert_eq!((&input["first"], &input["usd"], &input["count"]), (&json!("007"), &json!(1.5), &json!(2)));
     assert_eq!(input["text"], "Pay late. 12.50;3;");

@@ -172,10 +172,10 @@ fn a_workflow_is_followed_live_and_what_a_killed_server_left_is_decided_in_the_p
     let address = server.address.to_string();
     let id = begin(&server, "?async=true", json!({ "items": ["a", "b", "c", "d", "e"] }));
     browser.go(&format!("http://{address}/#{id}"));
-    browser.shows(&["5 items: 2 completed", "running", "not_yet", "not begun"]);
+    browser.shows(&["5 items: 2 completed", "running", "not_yet", "not started"]);
     browser.picture("flow-live");
     browser.click("each");
-    browser.shows(&["2 completed", "1 running", "2 not begun"]);
+    browser.shows(&["2 completed", "1 running", "2 not started"]);
     drop(server);
     browser.shows(&["The server can't be reached; retrying."]);
     let server = Serving::start_at(&address, &place, &[]);

@@ -16,7 +16,7 @@ use crate::syntax::{quoted, token};
 const KINDS: [&str; 5] = ["approval", "human", "stuck", "uncertain", "model_error"];
 
 /// The names of a document.
-struct Known<'a> {
+struct DocumentNames<'a> {
     tools: BTreeSet<&'a str>,
     loops: BTreeSet<&'a str>,
     llm: BTreeSet<&'a str>,
@@ -26,7 +26,7 @@ struct Known<'a> {
     flow: Option<&'a Flow>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> DocumentNames<'a> {
     fn of(program: &'a Program) -> Self {
         let mut known = Self {
             tools: builtin::NAMES.into_iter().collect(),
@@ -101,7 +101,7 @@ impl NameReport<'_, '_> {
         });
     }
 
-    fn step(&mut self, address: &str, known: &Known<'_>, place: NamePlace<'_>) {
+    fn step(&mut self, address: &str, known: &DocumentNames<'_>, place: NamePlace<'_>) {
         let there = known.flow.is_some_and(|flow| flow.step_at(address).is_some());
         if !there {
             self.name(address, &known.steps, place);
@@ -127,7 +127,7 @@ fn key(pointer: String, what: &str) -> NamePlace<'_> {
 /// Reports the names.
 pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(program) = subject.program else { return };
-    let known = Known::of(program);
+    let known = DocumentNames::of(program);
     let mut report = NameReport { subject, nearest: Nearest::default(), found };
     let played: BTreeSet<&str> = known.tools.iter().copied().filter(|name| !builtin::NAMES.contains(name)).collect();
     let file = subject.file;
@@ -173,7 +173,7 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
 }
 
 /// Warns of a tool that the model asks for, if it is nearly one of the document. Another one may be meant to be refused.
-fn said(report: &mut NameReport<'_, '_>, known: &Known<'_>, reply: &Value, at: &str) {
+fn said(report: &mut NameReport<'_, '_>, known: &DocumentNames<'_>, reply: &Value, at: &str) {
     let of = |value: &Value| value.get("action").and_then(Value::as_str).map(str::to_owned);
     let calls = reply.get("calls").and_then(Value::as_array).into_iter().flatten().enumerate();
     let calls = calls.filter_map(|(index, call)| Some((format!("{at}/calls/{index}/action"), of(call)?)));
@@ -186,7 +186,7 @@ fn said(report: &mut NameReport<'_, '_>, known: &Known<'_>, reply: &Value, at: &
     }
 }
 
-fn expected(report: &mut NameReport<'_, '_>, known: &Known<'_>, expect: &Expectations, at: &str) {
+fn expected(report: &mut NameReport<'_, '_>, known: &DocumentNames<'_>, expect: &Expectations, at: &str) {
     let called = known.called();
     for (index, call) in expect.calls.iter().flatten().enumerate() {
         if let Some(name) = &call.action {

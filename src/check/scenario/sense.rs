@@ -52,19 +52,19 @@ fn played(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &
         0 => {
             let message = "nothing says what the model replies".to_owned();
             let fault = subject.error(CODE, format!("{at}/name"), message);
-            found.push(fault.help("give one of `replies`, `script` and `recording`"));
+            found.push(fault.help("give `replies` or a `script`"));
         }
         1 => {}
         _ => {
-            let message = "only one of `replies`, `script` and `recording` can say what the model replies".to_owned();
-            found.push(subject.error(CODE, format!("{at}/name"), message).help("remove the others"));
+            let message = "both `replies` and `script` say what the model replies".to_owned();
+            found.push(subject.error(CODE, format!("{at}/name"), message).help("remove one of them"));
         }
     }
     if scenario.now.parse::<jiff::Timestamp>().is_err() {
         let message = "`now` is no moment".to_owned();
         found.push(subject.error(CODE, format!("{at}/now"), message).help("write it like 2026-01-01T00:00:00Z"));
     }
-    let Some(program) = subject.program.filter(|_| scenario.recording.is_none()) else { return };
+    let Some(program) = subject.program else { return };
     let input = scenario.input.clone().map_or(Value::Null, Value::Object);
     if let Err(faults) = bind(program, input, &scenario.now, "scenario") {
         let (pointer, first) = (format!("{at}/input"), faults.first().map(|fault| fault.message.clone()));

@@ -24,6 +24,8 @@ fn shows_a_secret(fault: &Diagnostic) -> bool {
         codes::SECRET | codes::CREDENTIALS => true,
         // A suggestion means that it is the name of a variable, not a secret.
         codes::WRITTEN_SECRET | codes::WRITTEN_KEY => fault.suggestion.is_none(),
+        // The address of a database may hold a password.
+        codes::BAD_STORE => fault.suggestion.is_none(),
         _ => false,
     }
 }

@@ -153,7 +153,7 @@ fn conditions_are_reported_by_their_operator() {
     assert_eq!(of(r#"{"equal": [1, 1], "in": [1, []]}"#), [format!("L010 {at}/in")]);
     assert_eq!(
         of(r#"{"not": {"equl": [1, "@nope"]}}"#),
-        [format!("L010 {at}/not/equl"), format!("L054 {at}/not/equl/1")]
+        [format!("L010 {at}/not/equl"), format!("L054 {at}/not/equal/1")]
     );
     assert_eq!(of(r#""@input.a""#), [format!("L013 {at}")]);
 }

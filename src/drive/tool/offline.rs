@@ -19,21 +19,21 @@ pub const NOT_PLAYED: &str = "the scenario does not answer for this tool";
 impl Toolbox {
     /// Performs a call on a stage.
     pub(super) async fn perform_on(&self, stage: &Stage, tool: &Tool, call: &ToolCall<'_>) -> RawOutcome {
-        let begun = stage.begin(tool, call);
-        let outcome = match begun.fault {
+        let started = stage.begin(tool, call);
+        let outcome = match started.fault {
             Some(CallFaultEffect::Fails(failure)) => fails(failure).await.into(),
             Some(CallFaultEffect::Says(text)) => Ok::<_, RawFault>(Value::String(text)).into(),
-            None => match stage.player.tool(&tool.name, begun.number) {
+            None => match stage.player.tool(&tool.name, started.number) {
                 Some(ToolResult::Ok(value)) => Ok::<_, RawFault>(value).into(),
                 Some(ToolResult::Failed(fault)) => Err(failed(fault)).into(),
-                None => self.perform_locally(stage, tool, call, begun.index).await,
+                None => self.perform_locally(stage, tool, call, started.index).await,
             },
         };
         let result = match &outcome.result {
             Ok(value) => ToolResult::Ok(value.clone()),
             Err(raw) => ToolResult::Failed(raw.fault.clone()),
         };
-        stage.end(begun.index, result);
+        stage.end(started.index, result);
         outcome
     }
 

@@ -327,11 +327,11 @@ impl<'p> Advance<'p> {
     }
 }
 
-/// How many of these steps ask models and have begun to.
+/// How many of these steps ask models and have started to.
 fn spending(flow: &Flow, open: &[&OpenStep]) -> usize {
     let spends = |open: &&&OpenStep| {
-        let has_begun = !matches!(open.progress, StepProgress::Held | StepProgress::AwaitsApproval(_));
-        has_begun && flow.step_at(&open.at).is_some_and(FlowStep::spends)
+        let has_started = !matches!(open.progress, StepProgress::Held | StepProgress::AwaitsApproval(_));
+        has_started && flow.step_at(&open.at).is_some_and(FlowStep::spends)
     };
     open.iter().filter(spends).count()
 }

@@ -75,7 +75,9 @@ pub(super) fn found_at<'p>(
         });
         let known = ended.get(&at).map(|all| u32::try_from(all.len()).unwrap_or(u32::MAX));
         let Some(count) = items.map(|items| items.count).or(known) else {
-            return Err(NoSuchStep(format!("the loop `{at}` has no items: it has not begun, or did not get that far")));
+            return Err(NoSuchStep(format!(
+                "the loop `{at}` has no items: it has not started, or did not get that far"
+            )));
         };
         let index = number.parse::<u32>().ok().filter(|index| *index < count && index.to_string() == number);
         let Some(index) = index else {
@@ -110,7 +112,7 @@ pub(super) fn items_at<'f>(root: &'f StepFrame, address: &str) -> Option<&'f Ite
     }
 }
 
-/// How far an item is that has begun, and did not complete.
+/// How far an item is that has started, and did not complete.
 fn frame_of(items: &ItemsState, index: u32) -> Option<&StepFrame> {
     items.open.get(&index).or_else(|| items.unfinished.get(&index)).or_else(|| items.again.get(&index))
 }

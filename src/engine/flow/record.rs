@@ -57,7 +57,7 @@ impl StepRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// It has not begun.
+    /// It has not started.
     Pending,
     /// It is under way.
     Running,

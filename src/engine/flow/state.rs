@@ -239,7 +239,7 @@ pub struct StepFault {
 }
 
 impl StepFrame {
-    /// Its steps that have begun and not ended, those of items included, in the order of their addresses.
+    /// Its steps that have started and not ended, those of items included, in the order of their addresses.
     pub(super) fn open(&self) -> Vec<&OpenStep> {
         let mut open = Vec::new();
         collect(self, &mut open);

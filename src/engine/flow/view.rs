@@ -28,7 +28,7 @@ pub struct StepView {
     pub at: Option<String>,
     /// Where the run is.
     pub status: Status,
-    /// The steps in their order, those that have not begun among them. At the address of a step it is that step alone,
+    /// The steps in their order, those that have not started among them. At the address of a step it is that step alone,
     /// with its input and output.
     pub steps: Vec<StepRecord>,
     /// At the address of an item: where the item is.

@@ -28,11 +28,11 @@ pub(super) struct HeldRow {
 pub(super) struct HeldRows {
     clock: Clock,
     ttl: Duration,
-    known: RwLock<Known>,
+    known: RwLock<KnownLeases>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownLeases {
     runs: HashMap<String, HeldRow>,
     /// Until when nobody else takes them, by the wall clock and by the monotonic one.
     until: (i64, u64),
@@ -51,11 +51,11 @@ impl HeldRows {
         self.ttl
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
+    fn known(&self) -> RwLockReadGuard<'_, KnownLeases> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> RwLockWriteGuard<'_, Known> {
+    fn change(&self) -> RwLockWriteGuard<'_, KnownLeases> {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 

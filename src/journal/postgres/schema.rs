@@ -191,8 +191,9 @@ async fn make(link: &Link, target: &PostgresTarget) -> Result<(), StatementFailu
         // Another process made them while this one waited.
         StatementFailure::Database { code, .. } if matches!(code.as_str(), "42P07" | "42P06" | "23505") => Ok(()),
         StatementFailure::Database { code, .. } if code == "42501" => {
-            let why = "it has no tables yet, and this role may not make them: run `loopctl store migrate` with a role that may, \
-                       then `loopctl store schema` shows which rights this one needs";
+            let why = "it has no tables yet, and this role may not make them: open it once with a role that may \
+                       (`loopctl runs --store env:VAR`), and give this one USAGE on the schema, and SELECT, INSERT, UPDATE \
+                       and DELETE on its tables";
             Err(target.refuse(why).into())
         }
         other => Err(other),

@@ -62,7 +62,7 @@ impl PostgresTarget {
     /// When it is no address of a database, or says something that is not supported.
     pub(super) fn read(url: &str, base: &Path) -> Result<Self, StoreFault> {
         let unreadable = || {
-            // Its parts can't be told apart, so nothing of it is shown.
+            // Its parts can't be distinguished, so nothing of it is shown.
             refuse("postgres://...", "it is no address of a database: write postgres://USER@HOST:PORT/DATABASE")
         };
         let (address, query) = url.split_once('?').unwrap_or((url, ""));

@@ -67,7 +67,7 @@ impl StatementFailure {
             Self::Database { code, message } => match code.as_str() {
                 "53100" => StoreFault::Full,
                 "42501" => StoreFault::ReadOnly(format!(
-                    "{message}: give the role the rights that `loopctl store schema` lists"
+                    "{message}: give the role USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables"
                 )),
                 "42P01" | "42703" | "3F000" | "XX001" | "XX002" => StoreFault::Corrupt(format!("{message} ({code})")),
                 "" => StoreFault::Other(message),

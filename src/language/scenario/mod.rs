@@ -47,7 +47,7 @@ pub struct Scenario {
     /// What the scenario shows, in a sentence.
     #[schemars(length(min = 1, max = 200))]
     pub name: String,
-    /// The run's input. Default: that of the document, or of the recording.
+    /// The run's input. Default: that of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Map<String, Value>>,
     /// The moment at which the run starts, RFC 3339. From then on, waits pass on a played clock and take no time.
@@ -59,9 +59,6 @@ pub struct Scenario {
     /// A script that says it: a path, relative to this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// A recording of a run that says it: a path, relative to this file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recording: Option<String>,
     /// What tools answer, by name, as in a script.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Vec<Value>>,
@@ -174,8 +171,8 @@ impl ScenarioFile {
 }
 
 impl Scenario {
-    /// Whether it has no model to play: neither replies, nor a script or a recording.
+    /// How many places say what the model replies.
     pub fn sources(&self) -> usize {
-        usize::from(self.replies.is_some()) + usize::from(self.script.is_some()) + usize::from(self.recording.is_some())
+        usize::from(self.replies.is_some()) + usize::from(self.script.is_some())
     }
 }

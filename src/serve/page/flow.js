@@ -4,7 +4,7 @@ import { box, count, el, fill, plain, took, when } from "./text.js";
 
 /** The statuses in the order in which they are shown, and their words. */
 const WORDS = new Map([["running", "running"], ["waiting", "waiting"], ["uncertain", "uncertain"], ["failed", "failed"],
-  ["completed", "completed"], ["skipped", "skipped"], ["cancelled", "cancelled"], ["pending", "not begun"]]);
+  ["completed", "completed"], ["skipped", "skipped"], ["cancelled", "cancelled"], ["pending", "not started"]]);
 /** The items of one page of the grid. */
 export const PAGE = 200;
 

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::form::SchemaForm;
-use super::{Walker, insert, listed};
+use super::{Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Place, codes, is_lone, nearest, nearest_field};
 use crate::syntax::foreign;
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
@@ -105,8 +105,8 @@ impl<'a> Walker<'a> {
         let first = members.iter().find(|other| known(&other.key).is_some());
         for (at, member) in members.iter().enumerate() {
             let name = &*member.key;
-            let branch = known(name).or_else(|| self.nearest.of(name, names()).and_then(known));
-            let of = branch.and_then(|branch| branch.fields.first_key_value());
+            let near = if known(name).is_none() { self.nearest.of(name, names()) } else { None };
+            let of = known(near.unwrap_or(name)).and_then(|branch| branch.fields.first_key_value());
             if known(name).is_none() {
                 if !self.full() {
                     self.unknown_key(form, member);
@@ -125,7 +125,15 @@ impl<'a> Walker<'a> {
                 Some((_, of)) => self.inside(name, |walker| walker.needed(of, &member.value, Some(member.key_span))),
                 None => member.value.value(),
             };
-            insert(&mut map, name, value);
+            match near.filter(|_| members.len() == 1) {
+                // What is in it is judged as if the key were right.
+                Some(field) => {
+                    let key = name.to_owned();
+                    self.renamed.push(Renamed { object: self.pointer.clone(), key, field: field.to_owned() });
+                    insert(&mut map, field, value);
+                }
+                None => insert(&mut map, name, value),
+            }
         }
         if members.is_empty() && self.whole {
             let place = self.place(key.unwrap_or(node.span));
@@ -135,7 +143,7 @@ impl<'a> Walker<'a> {
             self.report(fault.help(format!("known here: {}", all.join(", "))));
         }
         // Without a field that is known it can't be read, and would keep all around it from being read.
-        first.map(|_| Value::Object(map))
+        map.keys().any(|name| known(name).is_some()).then_some(Value::Object(map))
     }
 
     fn unknown_key(&mut self, form: &SchemaForm, member: &Member) {

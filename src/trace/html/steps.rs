@@ -75,8 +75,8 @@ fn card<'a>(step: &StepRecord, decisions: impl Iterator<Item = &'a DecisionRecor
         escaped(&step.kind),
         badge(step.status)
     );
-    let begun = step.started_at_ms.filter(|_| step.status != StepStatus::Skipped);
-    if let Some(at_ms) = begun {
+    let started = step.started_at_ms.filter(|_| step.status != StepStatus::Skipped);
+    if let Some(at_ms) = started {
         let _ = write!(page, "<p class=\"meta\">{}", time(&rfc3339(at_ms), Show::Day));
         if let Some(end_ms) = step.finished_at_ms {
             let _ = write!(page, " – {}", time(&rfc3339(end_ms), Show::Clock));
