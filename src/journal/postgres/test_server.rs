@@ -36,7 +36,7 @@ pub fn server(test: &str) -> Option<&'static PostgresServer> {
     let server = SERVER.get_or_init(start).as_ref();
     if server.is_none() {
         // Not captured, as `eprintln!` is: the run says what it skipped.
-        #[expect(clippy::explicit_write, reason = "the line is to be seen when the test passes, too")]
+        #[allow(clippy::explicit_write, reason = "the line is to be seen when the test passes, too")]
         writeln!(std::io::stderr(), "skipped: {test}: there is no PostgreSQL server on this machine").unwrap();
     }
     server
