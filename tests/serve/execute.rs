@@ -38,7 +38,9 @@ fn a_run_that_is_not_waited_for_is_answered_by_its_id() {
     for query in ["?async=true", "?wait_ms=0"] {
         let reply = server.execute(query, json!({ "loop": "test" }));
         let id = reply.json()["agent_run_id"].as_str().unwrap().to_owned();
-        assert_eq!(reply.status, 202, "{reply:?}");
+        // A run that has come to rest at once is answered whole by the one that waits for no time, but not by the other.
+        let at_once = query == "?wait_ms=0" && reply.status == 200;
+        assert!(reply.status == 202 || at_once, "{reply:?}");
         assert_eq!(reply.header("location"), Some(format!("/agents/{id}/status").as_str()));
     }
     let reply = server.execute("?wait_ms=60000", json!({ "loop": "test" }));
