@@ -178,6 +178,17 @@ impl Serving {
         self.post(&format!("/agents/execute{query}"), &body)
     }
 
+    /// The status of a run when it is not under way any more.
+    pub fn settled(&self, run_id: &str) -> Value {
+        loop {
+            let run = self.get(&format!("/agents/{run_id}/status")).json();
+            if run["status"] != "running" {
+                return run;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// The events of a run until the stream ends, with these headers.
     pub fn events(&self, run_id: &str, headers: &[(&str, &str)]) -> Vec<(String, Value)> {
         let reply = self.send("GET", &format!("/agents/{run_id}/events"), headers, b"");

@@ -19,17 +19,6 @@ fn store(test: &str) -> Option<String> {
     test_server::server(test).map(|server| format!("{}&lease_ms=1500", server.store()))
 }
 
-/// Waits until the run is not under way any more.
-fn settled(server: &Serving, run_id: &str) -> Value {
-    loop {
-        let run = server.get(&format!("/agents/{run_id}/status")).json();
-        if run["status"] != "running" {
-            return run;
-        }
-        std::thread::yield_now();
-    }
-}
-
 fn id(run: &Value) -> String {
     run["agent_run_id"].as_str().unwrap_or_else(|| panic!("no run: {run}")).to_owned()
 }
@@ -52,7 +41,7 @@ fn a_server_that_is_killed_leaves_its_runs_to_the_others() {
     let run = id(&one.execute("?async=true", json!({ "loop": "test", "input": { "n": 1 } })).json());
     tools.wait_for(1);
     drop(one);
-    assert_eq!(settled(&other, &run)["status"], "completed");
+    assert_eq!(other.settled(&run)["status"], "completed");
     gate.open();
     let keys: Vec<String> =
         tools.requests().iter().map(|request| request.header("idempotency-key").unwrap().to_owned()).collect();
@@ -75,7 +64,7 @@ fn a_server_that_leaves_in_order_costs_its_runs_nothing() {
     }
     gate.open();
     assert_eq!(one.ended(), Some(0));
-    assert_eq!(settled(&other, &run)["status"], "completed");
+    assert_eq!(other.settled(&run)["status"], "completed");
     assert_eq!(tools.requests().len(), 2, "no call was cut off");
 }
 
@@ -88,7 +77,7 @@ fn a_decision_and_a_cancellation_go_to_any_server() {
     assert_eq!(run["status"], "paused");
     let decided = other.post(&format!("/agents/{}/resume", id(&run)), &json!({ "answer": "yes" })).json();
     assert_eq!(decided["status"], "completed", "{decided}");
-    assert_eq!(settled(&one, &id(&run))["status"], "completed");
+    assert_eq!(one.settled(&id(&run))["status"], "completed");
     let again = one.post(&format!("/agents/{}/resume", id(&run)), &json!({ "answer": "no" }));
     assert_eq!(again.status, 409, "one decision");
     let paused = one.execute("", json!({ "loop": "test" })).json();
@@ -102,7 +91,7 @@ fn a_decision_and_a_cancellation_go_to_any_server() {
     let run = id(&one.execute("?async=true", json!({ "loop": "test", "input": { "n": 1 } })).json());
     tools.wait_for(1);
     assert_eq!(other.send("DELETE", &format!("/agents/{run}"), &[], b"").status, 202, "the other one drives it");
-    assert_eq!(settled(&other, &run)["status"], "cancelled");
+    assert_eq!(other.settled(&run)["status"], "cancelled");
     gate.open();
 }
 

@@ -29,17 +29,6 @@ fn cut_off() -> Place {
     place
 }
 
-/// Waits until the run is where it stays.
-fn settled(server: &Serving, run_id: &str) -> Value {
-    loop {
-        let run = server.get(&format!("/agents/{run_id}/status")).json();
-        if run["status"] != "running" {
-            return run;
-        }
-        std::thread::yield_now();
-    }
-}
-
 fn quarantined(server: &Serving) -> String {
     let text = String::from_utf8(server.get("/metrics").body).unwrap();
     text.lines().find_map(|line| line.strip_prefix("loopctl_runs_quarantined ")).unwrap().to_owned()
@@ -52,7 +41,7 @@ fn a_run_that_was_taken_up_three_times_in_vain_is_set_aside_until_somebody_resum
         die(&place, at);
     }
     let server = Serving::start(&place, &[]);
-    assert_eq!(settled(&server, "r")["status"], "quarantined");
+    assert_eq!(server.settled("r")["status"], "quarantined");
     let listed = server.get("/agents?status=quarantined").json();
     assert_eq!((&listed["agents"][0]["agent_run_id"], &listed["agents"][1]), (&json!("r"), &Value::Null));
     assert_eq!(server.get("/agents?status=running").json()["agents"], json!([]));
@@ -63,7 +52,7 @@ fn a_run_that_was_taken_up_three_times_in_vain_is_set_aside_until_somebody_resum
     assert!(String::from_utf8_lossy(&shown.stdout).contains("its process died 3 times"), "{shown:?}");
 
     let server = Serving::start(&place, &[]);
-    assert_eq!(settled(&server, "r")["status"], "quarantined", "the next server leaves it alone too");
+    assert_eq!(server.settled("r")["status"], "quarantined", "the next server leaves it alone too");
     let other = server.post("/agents/r/resume", &json!({ "answer": "x" }));
     assert_eq!(other.status, 409, "it asks nothing: {other:?}");
     let resumed = server.post("/agents/r/resume", &json!({ "resume": true })).json();
@@ -84,7 +73,7 @@ fn a_driver_that_panics_gives_its_place_back_and_the_next_server_takes_its_run_u
     assert_eq!(second["status"], "completed", "the only place is free again: {second:#}");
     drop(server);
     let id = first.json()["agent_run_id"].as_str().unwrap().to_owned();
-    assert_eq!(settled(&Serving::start(&place, &[]), &id)["status"], "completed");
+    assert_eq!(Serving::start(&place, &[]).settled(&id)["status"], "completed");
 }
 
 #[test]
@@ -94,7 +83,7 @@ fn a_run_that_two_servers_died_of_goes_on_with_the_third() {
         die(&place, "journal:0:after-sync");
     }
     let server = Serving::start(&place, &[]);
-    assert_eq!(settled(&server, "r")["status"], "completed");
+    assert_eq!(server.settled("r")["status"], "completed");
 }
 
 #[test]
@@ -111,7 +100,7 @@ fn servers_that_die_one_step_further_each_time_set_nothing_aside() {
         die(&place, "journal:0:after-sync");
     }
     let server = Serving::start(&place, &[]);
-    assert_eq!(settled(&server, "r")["status"], "completed");
+    assert_eq!(server.settled("r")["status"], "completed");
 }
 
 #[test]
@@ -125,7 +114,7 @@ fn a_run_that_is_set_aside_is_resumed_and_cancelled_from_the_command_line() {
         let done = place.command(&[command, "r"]).output().unwrap();
         assert_eq!(done.status.code(), status, "{done:?}");
         let server = Serving::start(&place, &[]);
-        assert_ne!(settled(&server, "r")["status"], "quarantined");
+        assert_ne!(server.settled("r")["status"], "quarantined");
         assert_eq!(quarantined(&server), "0");
     }
 }
