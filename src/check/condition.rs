@@ -205,16 +205,13 @@ impl<'a> Operand<'a> {
     fn of(condition: &WrittenCondition<'a>, at: String, written: &'a Value) -> Self {
         let length = written.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("length"));
         let (form, known) = match written {
-            _ if length.is_some() => (OperandForm::Length, KnownValue::of_types(JsonTypes::NUMBER)),
+            _ if length.is_some() => (OperandForm::Length, KnownValue::of_length()),
             Value::String(text) if as_path(text).is_some() => {
                 let known = condition.known(&at, text);
                 (OperandForm::Path, known.unwrap_or(KnownValue::of_types(JsonTypes::ANY)))
             }
             Value::String(text) if is_template(text) => (OperandForm::Template, KnownValue::of_types(JsonTypes::TEXT)),
-            literal => {
-                let types = JsonTypes::of(literal);
-                (OperandForm::Literal, KnownValue { types, words: Some(vec![literal.clone()]) })
-            }
+            literal => (OperandForm::Literal, KnownValue::of_literal(literal)),
         };
         Self { at, written, form, known }
     }

@@ -1,5 +1,6 @@
 //! A database that is not there, or is none.
 
+use super::bad_store::has_options;
 use crate::check::{Rule, Subject};
 use crate::compile::DatabaseState;
 use crate::diagnostic::{Diagnostic, codes};
@@ -11,6 +12,10 @@ pub const RULE: Rule = Rule { code: codes::ABSENT_DATABASE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let (Some(databases), Some(project)) = (&subject.texts.outside.databases, subject.project()) else { return };
     for (name, datasource) in &project.datasources {
+        // Its address is no path, may hold a password, and is reported as such.
+        if datasource.sqlite_path().is_some_and(has_options) {
+            continue;
+        }
         let (message, help) = match databases.state(name) {
             DatabaseState::Absent => (
                 format!("the database `{name}` is not there: `{}`", datasource.url),

@@ -1,5 +1,6 @@
 //! A datasource that can't be opened.
 
+use super::bad_store::{NO_OPTIONS, has_options};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
@@ -15,7 +16,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let path = datasource.sqlite_path();
         // As for a store: `sqlite:///x` is an absolute path.
         let slashed = |path: &str| path.starts_with("//") && !path.starts_with("///");
-        let opens = path.is_some_and(|path| !path.is_empty() && !path.starts_with(":memory:") && !slashed(path));
+        let opens = path.is_some_and(|path| {
+            !path.is_empty() && !path.starts_with(":memory:") && !slashed(path) && !has_options(path)
+        });
         if url.starts_with("orgconfig:") || opens {
             continue;
         }
@@ -28,6 +31,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 meant = path.strip_prefix("//").filter(|path| !path.is_empty());
                 format!("the path of the datasource `{name}` follows `sqlite:` at once, without `//`")
             }
+            Some(("sqlite", path)) if has_options(path) => NO_OPTIONS.to_owned(),
             Some(("sqlite", _)) => format!("the datasource `{name}` is in memory, and empty at each call"),
             Some((scheme, _)) if scheme.len() < 20 => format!("a database of the kind `{scheme}:` can't be opened"),
             _ => {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::JsonTypes;
+use crate::compile::steps::{JsonTypes, TextKind};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::program::condition::{pattern_help, pattern_of_ending};
 use crate::program::reference::as_path;
@@ -128,6 +128,11 @@ fn wrong_type(
     } else {
         operand.known.types.meets(need.types)
     };
+    if let (true, JsonTypes::NUMBER) = (fits, need.types)
+        && let Some(fault) = declared_text(whole, condition, operand)
+    {
+        return Some(fault);
+    }
     if fits {
         return quoted_number(whole, operand).filter(|_| need.types == JsonTypes::NUMBER);
     }
@@ -151,6 +156,33 @@ fn wrong_type(
         }
         _ => fault.help("the step would fail each time: compare another value, or use another operator"),
     })
+}
+
+/// A value that its schema declares as a text: it counts as a number only where it reads as one.
+fn declared_text(
+    whole: &WrittenCondition<'_>,
+    condition: &WrittenOperator<'_>,
+    operand: &Operand<'_>,
+) -> Option<Diagnostic> {
+    if operand.known.types != JsonTypes::TEXT || operand.known.words.is_some() {
+        return None;
+    }
+    let report = |called: &str| {
+        let operator = condition.operator;
+        let message = format!("`{operator}` compares numbers; {} is {called}", operand.called());
+        whole.cursor(&operand.at).report(&RULE, message)
+    };
+    match operand.known.text {
+        TextKind::Open => None,
+        TextKind::Formatted(called) => Some(report(called).help("no such text is a number: compare it with `equal`")),
+        TextKind::Plain => {
+            let fault = Diagnostic { severity: Severity::Warning, ..report("a text") };
+            let otherwise = if whole.is_of_call() { "the call asks for approval" } else { "the step fails" };
+            Some(fault.help(format!(
+                "where it does not read as a number, {otherwise}: declare it as `\"type\": \"number\"`, or give its `pattern`"
+            )))
+        }
+    }
 }
 
 /// A number in quotes: it counts as one here, and is none where `equal` compares it.

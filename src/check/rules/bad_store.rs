@@ -7,6 +7,15 @@ use crate::syntax::quoted;
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_STORE, check };
 
+/// What is wrong with a path of SQLite that ends as a URL does.
+pub(super) const NO_OPTIONS: &str =
+    "a path of SQLite has no options: `?` and what follows it would be part of the file's name";
+
+/// Whether a path ends with `?name=value`.
+pub(super) fn has_options(path: &str) -> bool {
+    path.split_once('?').is_some_and(|(_, options)| options.contains('='))
+}
+
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(store) = subject.project().and_then(|project| project.store.as_deref()) else { return };
     let Some(cursor) = subject.in_project("/store") else { return };
@@ -20,6 +29,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             "a path follows `sqlite:` at once".to_owned(),
             path.strip_prefix("//").map(|path| format!("sqlite:{path}")),
         ),
+        Some(("sqlite", path)) if has_options(path) => (NO_OPTIONS.to_owned(), None),
         Some(("sqlite", _)) => return,
         Some(("postgres" | "postgresql", address)) => match fault_of_address(address) {
             Some(fault) => (fault.to_owned(), None),

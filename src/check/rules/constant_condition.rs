@@ -47,6 +47,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             None if condition.operands.is_empty() => {
                 fault.help("the parts of an `and` hold together; `or` holds as soon as one of its parts does")
             }
+            None if condition.operands.iter().all(|operand| operand.known.types == JsonTypes::NUMBER) => {
+                fault.help("compare with a number that the value can be on both sides of")
+            }
             None => fault.help("compare with a value of the same type; a word in quotes is a text"),
         });
     });
@@ -91,6 +94,10 @@ fn of_equality(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Opera
     if value.form == OperandForm::Length && !is_count(literal.written) {
         return made(&literal.at, format!("no length is {}", literal.written));
     }
+    let is_outside = |number| value.known.types == JsonTypes::NUMBER && value.known.bounds.excludes(number);
+    if value.known.words.is_none() && literal.written.as_f64().is_some_and(is_outside) {
+        return made(&literal.at, bounded(value));
+    }
     let words = value.known.words.as_ref().filter(|words| !words.iter().any(|word| is_same(word, literal.written)))?;
     let meant = nearest_word(literal.written, words);
     let why = format!("{} is always one of {}", value.called(), listed(words));
@@ -121,7 +128,7 @@ fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     never(&list.at, format!("{} is always one of {}", one.called(), listed(words)))
 }
 
-/// An order in which a length, which is 0 or more, is compared with a number.
+/// An order of two numbers that are written out, or of a number that its schema bounds with one.
 fn of_order(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<'_>) -> Option<Constant> {
     if one.form == OperandForm::Literal && other.form == OperandForm::Literal {
         let (left, right) = (one.written.as_f64()?, other.written.as_f64()?);
@@ -138,20 +145,24 @@ fn of_order(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<
             meant: None,
         });
     }
-    let (operator, bound) = match (one.form, other.form) {
-        (OperandForm::Length, OperandForm::Literal) => (condition.operator, other),
-        (OperandForm::Literal, OperandForm::Length) => (mirrored(condition.operator), one),
+    let (operator, value, bound) = match (one.form, other.form) {
+        (_, OperandForm::Literal) => (condition.operator, one, other),
+        (OperandForm::Literal, _) => (mirrored(condition.operator), other, one),
         _ => return None,
     };
-    let number = bound.written.as_f64()?;
-    let holds = match operator {
-        "lessThan" if number <= 0.0 => false,
-        "lessOrEqual" if number < 0.0 => false,
-        "greaterThan" if number < 0.0 => true,
-        "greaterOrEqual" if number <= 0.0 => true,
-        _ => return None,
-    };
-    Some(Constant { holds, at: condition.at.clone(), why: "a length is 0 or more".to_owned(), meant: None })
+    // A text that is a number counts as one, and no schema bounds that.
+    if value.known.types != JsonTypes::NUMBER {
+        return None;
+    }
+    let holds = value.known.bounds.order(operator, bound.written.as_f64()?)?;
+    Some(Constant { holds, at: condition.at.clone(), why: bounded(value), meant: None })
+}
+
+fn bounded(value: &Operand<'_>) -> String {
+    match value.form {
+        OperandForm::Length => "a length is 0 or more".to_owned(),
+        _ => format!("{} is {}", value.called(), value.known.bounds.called()),
+    }
 }
 
 /// The operator that says the same when its operands change places.

@@ -25,7 +25,7 @@ fn shows_a_secret(fault: &Diagnostic) -> bool {
         // A suggestion means that it is the name of a variable, not a secret.
         codes::WRITTEN_SECRET | codes::WRITTEN_KEY => fault.suggestion.is_none(),
         // The address of a database may hold a password.
-        codes::BAD_STORE => fault.suggestion.is_none(),
+        codes::BAD_STORE | codes::BAD_DATASOURCE => fault.suggestion.is_none(),
         _ => false,
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::bounds::NumberBounds;
+
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JsonTypes(u8);
@@ -73,12 +75,53 @@ pub(crate) struct KnownValue {
     pub types: JsonTypes,
     /// The only values that it may have, where a schema lists them.
     pub words: Option<Vec<Value>>,
+    /// The numbers that it may be.
+    pub bounds: NumberBounds,
+    /// Of a text: what its schema says of it.
+    pub text: TextKind,
+}
+
+/// What a schema says of a text beside its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum TextKind {
+    /// Nothing is known; it may be a number.
+    #[default]
+    Open,
+    /// A schema declares it as a text, and says nothing more.
+    Plain,
+    /// It has a format that no number has. In a sentence: `a date`.
+    Formatted(&'static str),
+}
+
+impl TextKind {
+    fn of_schema(schema: &Value) -> Self {
+        match schema.get("format").and_then(Value::as_str) {
+            Some("date") => Self::Formatted("a date"),
+            Some("date-time") => Self::Formatted("a date with a time"),
+            Some("time") => Self::Formatted("a time"),
+            Some("email") => Self::Formatted("an e-mail address"),
+            Some("uri") => Self::Formatted("a URL"),
+            Some("uuid") => Self::Formatted("a UUID"),
+            None if schema.get("pattern").is_none() => Self::Plain,
+            _ => Self::Open,
+        }
+    }
 }
 
 impl KnownValue {
     /// A value of these types.
     pub(crate) fn of_types(types: JsonTypes) -> Self {
-        Self { types, words: None }
+        Self { types, words: None, bounds: NumberBounds::default(), text: TextKind::Open }
+    }
+
+    /// A value that is written out.
+    pub(crate) fn of_literal(value: &Value) -> Self {
+        Self { words: Some(vec![value.clone()]), ..Self::of_types(JsonTypes::of(value)) }
+    }
+
+    /// The length of a value.
+    pub(crate) fn of_length() -> Self {
+        Self { bounds: NumberBounds::COUNT, ..Self::of_types(JsonTypes::NUMBER) }
     }
 
     /// What a schema says of a part of the values that match it; nothing where it leaves the types open.
@@ -89,7 +132,7 @@ impl KnownValue {
         let (_, before) = path.split_last().filter(|(last, _)| *last == "length")?;
         let counted = Self::of_values(part(schema, before)?)?.types;
         let others = Self::all_but(JsonTypes::LIST.or(JsonTypes::TEXT));
-        (!counted.meets(others)).then_some(Self::of_types(JsonTypes::NUMBER))
+        (!counted.meets(others)).then(Self::of_length)
     }
 
     fn all_but(types: JsonTypes) -> JsonTypes {
@@ -111,7 +154,9 @@ impl KnownValue {
         };
         let of_words = words.iter().flatten().map(JsonTypes::of).reduce(JsonTypes::or);
         let types = types.or(of_words).filter(|types| *types != JsonTypes::ANY)?;
-        Some(Self { types, words })
+        let bounds = NumberBounds::of_schema(schema, words.as_deref());
+        let text = if words.is_some() { TextKind::Open } else { TextKind::of_schema(schema) };
+        Some(Self { types, words, bounds, text })
     }
 }
 

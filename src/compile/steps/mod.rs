@@ -2,6 +2,7 @@
 //! there yet; what they say is judged all the same, each loop among them as if it stood alone.
 
 mod address;
+mod bounds;
 mod known;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
-pub(crate) use known::{JsonTypes, KnownValue};
+pub(crate) use known::{JsonTypes, KnownValue, TextKind};
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.

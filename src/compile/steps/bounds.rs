@@ -1,0 +1,78 @@
+//! The numbers that a value may be, as its schema bounds them.
+
+use serde_json::Value;
+
+/// The least and the greatest number that a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct NumberBounds {
+    least: Option<NumberBound>,
+    most: Option<NumberBound>,
+}
+
+/// One end of the numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct NumberBound {
+    number: f64,
+    is_excluded: bool,
+}
+
+impl NumberBounds {
+    /// The bounds of a count.
+    pub(crate) const COUNT: Self = Self { least: Some(NumberBound { number: 0.0, is_excluded: false }), most: None };
+
+    /// What a schema says, by its words or by its `minimum` and `maximum`.
+    pub(super) fn of_schema(schema: &Value, words: Option<&[Value]>) -> Self {
+        if let Some(words) = words {
+            return Self::of_words(words);
+        }
+        let bound = |name: &str, is_excluded| Some(NumberBound { number: schema.get(name)?.as_f64()?, is_excluded });
+        Self {
+            least: bound("exclusiveMinimum", true).or_else(|| bound("minimum", false)),
+            most: bound("exclusiveMaximum", true).or_else(|| bound("maximum", false)),
+        }
+    }
+
+    fn of_words(words: &[Value]) -> Self {
+        let Some(numbers) = words.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>() else {
+            return Self::default();
+        };
+        let bound = |number| NumberBound { number, is_excluded: false };
+        Self {
+            least: numbers.iter().copied().reduce(f64::min).map(bound),
+            most: numbers.iter().copied().reduce(f64::max).map(bound),
+        }
+    }
+
+    /// Whether each of the numbers, or none, is in this order with another one. Nothing where that is open.
+    pub(crate) fn order(&self, operator: &str, other: f64) -> Option<bool> {
+        let least = |excluded: bool| {
+            self.least.is_some_and(|at| at.number > other || (at.number >= other && (at.is_excluded || !excluded)))
+        };
+        let most = |excluded: bool| {
+            self.most.is_some_and(|at| at.number < other || (at.number <= other && (at.is_excluded || !excluded)))
+        };
+        // All numbers are above (or at) the other one; or all are below (or at) it.
+        let (always, never) = match operator {
+            "greaterThan" => (least(true), most(false)),
+            "greaterOrEqual" => (least(false), most(true)),
+            "lessThan" => (most(true), least(false)),
+            "lessOrEqual" => (most(false), least(true)),
+            _ => return None,
+        };
+        (always || never).then_some(always)
+    }
+
+    /// Whether a number is outside.
+    pub(crate) fn excludes(&self, number: f64) -> bool {
+        self.order("lessThan", number) == Some(true) || self.order("greaterThan", number) == Some(true)
+    }
+
+    /// The bounds in a sentence: `at least 1 and below 10`.
+    pub(crate) fn called(&self) -> String {
+        let end = |bound: Option<NumberBound>, within: &str, beyond: &str| {
+            bound.map(|bound| format!("{} {}", if bound.is_excluded { beyond } else { within }, bound.number))
+        };
+        let ends = [end(self.least, "at least", "above"), end(self.most, "at most", "below")];
+        ends.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    }
+}
