@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::{JsonTypes, TextKind};
+use crate::compile::steps::{DeclaredText, JsonTypes};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::program::condition::{pattern_help, pattern_of_ending};
 use crate::program::reference::as_path;
@@ -173,9 +173,11 @@ fn declared_text(
         whole.cursor(&operand.at).report(&RULE, message)
     };
     match operand.known.text {
-        TextKind::Open => None,
-        TextKind::Formatted(called) => Some(report(called).help("no such text is a number: compare it with `equal`")),
-        TextKind::Plain => {
+        DeclaredText::Open => None,
+        DeclaredText::Formatted(called) => {
+            Some(report(called).help("no such text is a number: compare it with `equal`"))
+        }
+        DeclaredText::Plain => {
             let fault = Diagnostic { severity: Severity::Warning, ..report("a text") };
             let otherwise = if whole.is_of_call() { "the call asks for approval" } else { "the step fails" };
             Some(fault.help(format!(

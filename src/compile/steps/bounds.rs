@@ -4,28 +4,28 @@ use serde_json::Value;
 
 /// The least and the greatest number that a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct NumberBounds {
-    least: Option<NumberBound>,
-    most: Option<NumberBound>,
+pub(crate) struct SchemaBounds {
+    least: Option<SchemaBound>,
+    most: Option<SchemaBound>,
 }
 
 /// One end of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct NumberBound {
+struct SchemaBound {
     number: f64,
     is_excluded: bool,
 }
 
-impl NumberBounds {
+impl SchemaBounds {
     /// The bounds of a count.
-    pub(crate) const COUNT: Self = Self { least: Some(NumberBound { number: 0.0, is_excluded: false }), most: None };
+    pub(crate) const COUNT: Self = Self { least: Some(SchemaBound { number: 0.0, is_excluded: false }), most: None };
 
     /// What a schema says, by its words or by its `minimum` and `maximum`.
     pub(super) fn of_schema(schema: &Value, words: Option<&[Value]>) -> Self {
         if let Some(words) = words {
             return Self::of_words(words);
         }
-        let bound = |name: &str, is_excluded| Some(NumberBound { number: schema.get(name)?.as_f64()?, is_excluded });
+        let bound = |name: &str, is_excluded| Some(SchemaBound { number: schema.get(name)?.as_f64()?, is_excluded });
         Self {
             least: bound("exclusiveMinimum", true).or_else(|| bound("minimum", false)),
             most: bound("exclusiveMaximum", true).or_else(|| bound("maximum", false)),
@@ -36,7 +36,7 @@ impl NumberBounds {
         let Some(numbers) = words.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>() else {
             return Self::default();
         };
-        let bound = |number| NumberBound { number, is_excluded: false };
+        let bound = |number| SchemaBound { number, is_excluded: false };
         Self {
             least: numbers.iter().copied().reduce(f64::min).map(bound),
             most: numbers.iter().copied().reduce(f64::max).map(bound),
@@ -69,7 +69,7 @@ impl NumberBounds {
 
     /// The bounds in a sentence: `at least 1 and below 10`.
     pub(crate) fn called(&self) -> String {
-        let end = |bound: Option<NumberBound>, within: &str, beyond: &str| {
+        let end = |bound: Option<SchemaBound>, within: &str, beyond: &str| {
             bound.map(|bound| format!("{} {}", if bound.is_excluded { beyond } else { within }, bound.number))
         };
         let ends = [end(self.least, "at least", "above"), end(self.most, "at most", "below")];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::bounds::NumberBounds;
+use super::bounds::SchemaBounds;
 
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,14 +76,14 @@ pub(crate) struct KnownValue {
     /// The only values that it may have, where a schema lists them.
     pub words: Option<Vec<Value>>,
     /// The numbers that it may be.
-    pub bounds: NumberBounds,
+    pub bounds: SchemaBounds,
     /// Of a text: what its schema says of it.
-    pub text: TextKind,
+    pub text: DeclaredText,
 }
 
 /// What a schema says of a text beside its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum TextKind {
+pub(crate) enum DeclaredText {
     /// Nothing is known; it may be a number.
     #[default]
     Open,
@@ -93,7 +93,7 @@ pub(crate) enum TextKind {
     Formatted(&'static str),
 }
 
-impl TextKind {
+impl DeclaredText {
     fn of_schema(schema: &Value) -> Self {
         match schema.get("format").and_then(Value::as_str) {
             Some("date") => Self::Formatted("a date"),
@@ -111,7 +111,7 @@ impl TextKind {
 impl KnownValue {
     /// A value of these types.
     pub(crate) fn of_types(types: JsonTypes) -> Self {
-        Self { types, words: None, bounds: NumberBounds::default(), text: TextKind::Open }
+        Self { types, words: None, bounds: SchemaBounds::default(), text: DeclaredText::Open }
     }
 
     /// A value that is written out.
@@ -121,7 +121,7 @@ impl KnownValue {
 
     /// The length of a value.
     pub(crate) fn of_length() -> Self {
-        Self { bounds: NumberBounds::COUNT, ..Self::of_types(JsonTypes::NUMBER) }
+        Self { bounds: SchemaBounds::COUNT, ..Self::of_types(JsonTypes::NUMBER) }
     }
 
     /// What a schema says of a part of the values that match it; nothing where it leaves the types open.
@@ -154,8 +154,8 @@ impl KnownValue {
         };
         let of_words = words.iter().flatten().map(JsonTypes::of).reduce(JsonTypes::or);
         let types = types.or(of_words).filter(|types| *types != JsonTypes::ANY)?;
-        let bounds = NumberBounds::of_schema(schema, words.as_deref());
-        let text = if words.is_some() { TextKind::Open } else { TextKind::of_schema(schema) };
+        let bounds = SchemaBounds::of_schema(schema, words.as_deref());
+        let text = if words.is_some() { DeclaredText::Open } else { DeclaredText::of_schema(schema) };
         Some(Self { types, words, bounds, text })
     }
 }

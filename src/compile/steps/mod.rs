@@ -19,7 +19,7 @@ use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
-pub(crate) use known::{JsonTypes, KnownValue, TextKind};
+pub(crate) use known::{DeclaredText, JsonTypes, KnownValue};
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.
