@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Subject;
+use crate::program::flow::APPROVAL_KEYS;
 
 /// A step of a document.
 pub(super) struct WrittenStep<'a> {
@@ -63,7 +64,7 @@ impl<'a> WrittenStep<'a> {
                 ];
                 keys.extend(lists.map(|(name, default)| self.text(name).unwrap_or(default)));
             }
-            "PbotApproval" => keys.extend(["__approved", "__approval_data", "__comment"]),
+            "PbotApproval" => keys.extend(APPROVAL_KEYS),
             "PbotForm" => {
                 let asked = self.properties.get("expected_keys").and_then(Value::as_array);
                 keys.extend(asked.into_iter().flatten().filter_map(Value::as_str));

@@ -10,6 +10,7 @@ use super::effort::Effort;
 use super::layout::LoopLayout;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::file_value::named;
+use crate::program::flow::APPROVAL_KEYS;
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -155,7 +156,7 @@ pub(super) fn unknown(
             return None;
         }
         let decided = ["approved", "_approved", "approval", "is_approved", "approve", "rejected"].contains(&first);
-        let approval = ["__approved", "__approval_data", "__comment"].contains(&first);
+        let approval = APPROVAL_KEYS.contains(&first);
         let (help, meant) = if approval {
             ("a step of type `PbotApproval` writes it: put one before this step".to_owned(), None)
         } else if decided && known.written.has("__approved") {

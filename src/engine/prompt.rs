@@ -64,6 +64,23 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
     }
 }
 
+/// Makes the texts of a run that is a step of a workflow, from the input that the run will have: what they lack is found
+/// before the run starts.
+///
+/// # Errors
+/// When a text needs a name that has no value.
+pub fn of_step(program: &Program, input: &serde_json::Value, scope: &Scope<'_>) -> Result<(), Unresolved> {
+    let names = input.as_object();
+    let of_run = Scope { context: names.as_slice(), input: program.input_of(input), ..*scope };
+    let objective = program.objective.render(&of_run)?;
+    if program.system_prompt.is_some() {
+        let (now, run_id) = (scope.now, scope.run_id);
+        let today = now.get(..10).unwrap_or_default();
+        system(program, &Facts { objective: &objective, input, today, now, run_id })?;
+    }
+    Ok(())
+}
+
 /// How the model is to answer, with the schema that its answer must match.
 fn instructions(program: &Program) -> Cow<'static, str> {
     let dialect = program.properties.dialect;

@@ -10,7 +10,7 @@ use super::reference::Field;
 use super::schema::Schema;
 use super::template::Template;
 use super::timetable::Timetable;
-use super::{Program, Tool};
+use super::{Program, Tool, ToolKind};
 use crate::language::foreach::{FailureStrategy, OnItemPause};
 use crate::language::react::Budget;
 use crate::language::workflow::Schedule;
@@ -19,6 +19,8 @@ use crate::language::workflow::Schedule;
 pub const MAX_LOOPS: usize = 3;
 /// The most items of one loop that are worked on at a time.
 pub const MAX_CONCURRENCY: u32 = 256;
+/// The keys that each approval writes: whether it was given, what the human wrote, and what was shown.
+pub const APPROVAL_KEYS: [&str; 3] = ["__approved", "__comment", "__approval_data"];
 
 /// The steps of a workflow, or of a loop of mode `foreach`.
 #[derive(Debug)]
@@ -236,6 +238,22 @@ impl Flow {
 }
 
 impl FlowStep {
+    /// Whether it writes a key of the context; the steps of a loop write theirs themselves.
+    pub fn writes(&self, key: &str) -> bool {
+        let is = |written: &Option<String>| written.as_deref() == Some(key);
+        let writes = match &self.action {
+            StepAction::Call(call) => match &call.tool.kind {
+                ToolKind::Matcher(matcher) => call.spreads && matcher.keys().contains(&key),
+                _ => false,
+            },
+            StepAction::React(react) => is(&react.result_key),
+            StepAction::Foreach(foreach) => (foreach.collects && is(&foreach.result_key)) || is(&foreach.summary_key),
+            StepAction::Approval(_) => APPROVAL_KEYS.contains(&key),
+            StepAction::Form(form) => form.expected_keys.iter().any(|expected| expected == key),
+        };
+        writes || is(&self.output_key)
+    }
+
     /// After how long somebody is reminded of it, in milliseconds.
     pub fn reminders_ms(&self) -> &[u64] {
         match &self.action {

@@ -146,6 +146,25 @@ fn a_value_that_is_missing_fails_its_step_before_the_call_and_names_the_step_tha
     let message = result["error"]["message"].as_str().unwrap();
     assert!(message.contains("`a` was not given") && message.contains("the step `0` writes it"), "{message}");
     assert_eq!(result["steps"][1]["error"]["code"], "missing_value");
+    // The texts of a loop that is a step are made before its run starts.
+    for (texts, lacks) in [
+        (json!({ "objective": "Look at {{a.n}}." }), "`a` was not given; the step `0` writes it, and has not run"),
+        (
+            json!({ "objective": "Look.", "system_prompt": "{{objective}} {{#if input.k}}{{input.k.l}}{{/if}}" }),
+            "has no `l`",
+        ),
+    ] {
+        let place = self::place();
+        let react = crate::common::with(json!({ "mode": "react", "result_key": "found", "tools": [] }), texts);
+        let filter = json!({ "condition": { "equal": ["@input.run_a", true] } });
+        let steps_of =
+            json!([{ "type": "a", "filter": filter, "properties": {} }, { "type": "loop", "properties": react }]);
+        steps(&place, steps_of);
+        let (ran, result) = run(&place, json!({ "k": { "m": 1 } }));
+        assert_eq!((ran.code, &result["steps"][1]["error"]["code"]), (1, &json!("missing_value")), "{ran:#?}");
+        assert!(result["error"]["message"].as_str().unwrap().contains(lacks), "{result}");
+        assert_eq!(place.call(&["trace", "r.1"]).code, 2, "no run was started");
+    }
     // In the output it is null.
     let place = self::place();
     definition(

@@ -257,11 +257,7 @@ impl<'p> Advance<'p> {
     fn open(&mut self, step: &FlowStep, list: &StepList<'_>, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         match &step.action {
             StepAction::Call(call) => self.call(call, scope),
-            StepAction::React(react) => {
-                let context = react.program.step.as_ref();
-                let input = context.map_or(Value::Null, |context| context.input(scope));
-                Ok(Opened::Step { input, progress: StepProgress::Held })
-            }
+            StepAction::React(react) => self.react(react, scope),
             StepAction::Foreach(foreach) => self.take_items(foreach, list.address(&step.name), scope),
             StepAction::Approval(approval) => self.approval(approval, scope),
             StepAction::Form(form) => {

@@ -20,7 +20,7 @@ use crate::engine::subrun;
 use crate::engine::validate;
 use crate::language::approval::OnExpiry;
 use crate::program::Program;
-use crate::program::flow::{Flow, StepAction};
+use crate::program::flow::{APPROVAL_KEYS, Flow, StepAction};
 
 /// Applies a decision to the step that it is about.
 ///
@@ -258,11 +258,8 @@ fn rejected(reason: Option<&str>) -> String {
 /// What an approval writes.
 fn approval_output(approved: bool, comment: Option<String>, payload: &Value) -> StepOutput {
     let comment = comment.map_or(Value::Null, Value::String);
-    let keys = vec![
-        ("__approved".to_owned(), Value::Bool(approved)),
-        ("__comment".to_owned(), comment.clone()),
-        ("__approval_data".to_owned(), payload.clone()),
-    ];
+    let values = [Value::Bool(approved), comment.clone(), payload.clone()];
+    let keys = APPROVAL_KEYS.into_iter().map(str::to_owned).zip(values).collect();
     let value = serde_json::json!({ "approved": approved, "comment": comment, "data": payload });
     StepOutput { value, keys }
 }

@@ -8,8 +8,8 @@ use super::advance::{Advance, TakenItems};
 use super::opened::{BeginFault, Opened};
 use super::state::{ItemsState, StepFault, StepProgress};
 use crate::engine::awaited_approval::AwaitedApproval;
-use crate::engine::validate;
-use crate::program::flow::{ApprovalStep, CallStep, Foreach};
+use crate::engine::{prompt, validate};
+use crate::program::flow::{ApprovalStep, CallStep, Foreach, ReactStep};
 use crate::program::reference::{Field, Scope, Unresolved};
 
 impl Advance<'_> {
@@ -32,6 +32,14 @@ impl Advance<'_> {
             None => StepProgress::Held,
         };
         Ok(Opened::Step { input, progress })
+    }
+
+    /// The input of a run that is a step: what its texts name. They are made from it, as at the start of the run.
+    pub fn react(&self, react: &ReactStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        let program = &react.program;
+        let input = program.step.as_ref().map_or(Value::Null, |context| context.input(scope));
+        prompt::of_step(program, &input, scope).map_err(|unresolved| self.missing(&unresolved))?;
+        Ok(Opened::Step { input, progress: StepProgress::Held })
     }
 
     pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
@@ -88,9 +96,11 @@ impl Advance<'_> {
     /// Why a value is missing; it says which step would have written it.
     fn missing(&self, unresolved: &Unresolved) -> BeginFault {
         let mut message = format!("a value is missing: {unresolved}");
+        let Unresolved(why) = unresolved;
+        let key = why.split_once("` was not given").and_then(|(key, _)| key.strip_prefix('`'));
         let mut writer = None;
         self.flow.each(&mut |step| {
-            if step.output_key.as_ref().is_some_and(|key| message.contains(&format!("`{key}` was not given"))) {
+            if key.is_some_and(|key| step.writes(key)) {
                 writer = Some(step.name.clone());
             }
         });

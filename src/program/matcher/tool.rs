@@ -40,6 +40,14 @@ pub struct MatcherCall {
 }
 
 impl MatcherTool {
+    /// The keys of a result, by the settings that are written.
+    pub fn keys(&self) -> [&str; 3] {
+        let [matched, left, right] = KEYS;
+        let key =
+            |name: &str, default: &'static str| self.settings.get(name).and_then(Value::as_str).unwrap_or(default);
+        [key("outputMatched", matched), key("outputUnmatchedLeft", left), key("outputUnmatchedRight", right)]
+    }
+
     /// A call with the input of a scope. A setting, or a list, of the input takes the place of the written one.
     ///
     /// # Errors

@@ -83,12 +83,12 @@ impl<'m> Model<'m> {
             ("loop", Some("foreach")) => self.foreach(step, at, names),
             ("loop", _) => {
                 let objective = properties["objective"].as_str().unwrap();
-                let name = objective.split("{{").nth(1).unwrap().split('.').next().unwrap();
-                let value = self.lookup(name, names);
-                let input = match value {
-                    Some(_) if name == "input" => json!({ "input": { "n": self.input["n"] } }),
-                    Some(value) => json!({ name: value }),
-                    None => json!({}),
+                let path = objective.split("{{").nth(1).unwrap().split("}}").next().unwrap();
+                let name = path.split('.').next().unwrap();
+                let input = match (self.lookup(path, names), self.lookup(name, names)) {
+                    (Some(_), Some(_)) if name == "input" => json!({ "input": { "n": self.input["n"] } }),
+                    (Some(_), Some(value)) => json!({ name: value }),
+                    _ => return self.fails(at, "missing_value"),
                 };
                 let Some(answer) = self.outside.call(kind, &input) else { return self.fails(at, "run_failed") };
                 let output = json!({ "answer": answer, "confidence": 1 });
