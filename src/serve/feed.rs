@@ -93,6 +93,8 @@ pub struct Feed {
 /// A reader of replies that are arriving.
 struct LiveReader {
     position: LivePosition,
+    /// The run whose reply it is. Kept beyond the run's end: the reader may lack the end of the reply still.
+    run: Option<Arc<ActiveRun>>,
     _reader: ReplyReader,
 }
 
@@ -110,7 +112,7 @@ impl Feed {
         let WantedEvents { seen, deltas, steps } = wanted;
         // The first of all: a model that is asked from now on streams.
         let reader = deltas.then(|| app.scheduler.readers.join(run_id));
-        let live = reader.map(|reader| LiveReader { position: LivePosition::default(), _reader: reader });
+        let live = reader.map(|reader| LiveReader { position: LivePosition::default(), run: None, _reader: reader });
         let first = app.runs.events_from(run_id, 0, 1).await.map_err(FeedFault::Fault)?;
         let ProgramOfRun { program, .. } = app.runs.program(run_id, &first).await.map_err(FeedFault::Fault)?;
         if let Some(seen) = seen {
@@ -146,6 +148,9 @@ impl Feed {
 
     /// Folds a new event, and queues its notices for the reader.
     fn take(&mut self, event: Event) -> Result<(), Fault> {
+        // The event may record the reply, of which more arrived since the reader got its last part.
+        let delta = self.delta();
+        self.ready.extend(delta);
         let redact = Redaction::new(&self.program.project.redact);
         let number = self.folded;
         // A run that had ended continues.
@@ -209,7 +214,10 @@ impl Feed {
             // Subscribed before the poll, so that nothing in between is missed.
             let news = active.as_ref().map(|active| active.news());
             let arrived = active.as_ref().map(|active| active.arrived());
-            if let Some(piece) = active.as_ref().and_then(|active| self.delta(active)) {
+            if let (Some(live), Some(active)) = (&mut self.live, &active) {
+                live.run = Some(Arc::clone(active));
+            }
+            if let Some(piece) = self.delta() {
                 self.silent = 0;
                 return Some(Ok(piece));
             }
@@ -259,12 +267,12 @@ impl Feed {
 
     /// What the reader lacks of the reply that is arriving, once it has the events before it. Such an event has no id:
     /// it is not in the journal.
-    fn delta(&mut self, active: &ActiveRun) -> Option<String> {
-        let live = self.live.as_mut()?;
+    fn delta(&mut self) -> Option<String> {
+        let LiveReader { position, run, .. } = self.live.as_mut()?;
         if !matches!(self.state.phase, Phase::Thinking { .. }) {
             return None;
         }
-        let delta = active.reply_since(self.state.counters.iterations + 1, &mut live.position)?;
+        let delta = run.as_ref()?.reply_since(self.state.counters.iterations + 1, position)?;
         let json = events::delta(&delta).unwrap_or_default().to_string();
         Some(format!("data: {}\n\n", escape::json(&json)))
     }
