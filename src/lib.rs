@@ -100,6 +100,8 @@ pub mod policy;
 pub mod program;
 pub mod project;
 #[cfg(feature = "cli")]
+mod replay;
+#[cfg(feature = "cli")]
 mod scenario;
 #[cfg(feature = "serve")]
 pub mod serve;

@@ -64,6 +64,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "drive",
         ],
     ),
+    ("replay", &["diagnostic", "policy", "language", "program", "engine"]),
     ("cli", EVERY),
 ];
 const EVERY: &[&str] = &[
@@ -81,11 +82,13 @@ const EVERY: &[&str] = &[
     "drive",
     "serve",
     "scenario",
+    "replay",
     "cli",
 ];
 
 /// The rooms without a clock, a disk, a network, chance or `async`.
-const PURE: &[&str] = &["diagnostic", "policy", "language", "syntax", "program", "compile", "check", "engine", "trace"];
+const PURE: &[&str] =
+    &["diagnostic", "policy", "language", "syntax", "program", "compile", "check", "engine", "trace", "replay"];
 
 /// The room that may read and write files, and is pure otherwise.
 const FILES: &str = "project";

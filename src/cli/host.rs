@@ -73,6 +73,11 @@ pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, scr
     }
 }
 
+/// An engine that only reads runs.
+pub fn reader(journal: Arc<dyn Journal>) -> Engine {
+    engine(Arc::default(), Path::new("."), journal, None)
+}
+
 /// After how long something is said of a run that waits, when a test says so.
 pub fn quiet() -> Option<std::time::Duration> {
     crate::journal::failpoint::time("quiet")
@@ -112,7 +117,7 @@ pub struct RecordedRun {
 /// # Errors
 /// When there is no such run, or its journal can't be read.
 pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Source>) -> Result<RecordedRun, Fault> {
-    let engine = engine(Arc::default(), Path::new("."), journal, None);
+    let engine = reader(journal);
     let events = engine.events(run_id).await?;
     let program = recorded(run_id, &events, project)?;
     let state = engine.state(&program, run_id).await?;

@@ -19,6 +19,7 @@ mod output;
 mod parallel;
 mod progress;
 mod prompt;
+mod replay;
 pub mod report;
 mod rerun;
 mod resume;
@@ -76,6 +77,7 @@ enum Command {
     Resume(Box<resume::ResumeCommand>),
     Retry(retry::RetryCommand),
     Rerun(rerun::RerunCommand),
+    Replay(replay::ReplayCommand),
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
@@ -138,6 +140,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Resume(resume) => resume.perform(surface).await,
             Command::Retry(retry) => retry.perform(surface).await,
             Command::Rerun(rerun) => rerun.perform(surface).await,
+            Command::Replay(replay) => replay.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,

@@ -21,6 +21,7 @@ pub mod model;
 pub mod notices;
 mod previous;
 mod read_files;
+pub mod refold;
 pub mod requirements;
 pub mod rerun;
 mod retry;

@@ -166,6 +166,11 @@ impl StepProgress {
         }
     }
 
+    /// Whether a human must approve it, because of its tool or because it asks for that.
+    pub fn is_approval(&self) -> bool {
+        matches!(self, Self::AwaitsApproval(_) | Self::AsksApproval { .. })
+    }
+
     /// Whether a human must decide about it.
     pub fn waits_for_human(&self) -> bool {
         match self {

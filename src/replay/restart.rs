@@ -1,0 +1,42 @@
+//! The start of an old run under another document: its input, its model and its moment, with the texts of the new program.
+
+use crate::engine::blob::Blob;
+use crate::engine::event::{Event, EventKind, RunDocument, Started};
+use crate::engine::prompt::{self, Facts};
+use crate::engine::timestamp::rfc3339;
+use crate::program::{Program, bind};
+
+/// The first event of a run, if the run had started with this program.
+///
+/// # Errors
+/// Why it could not have started, in a sentence.
+pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
+    let EventKind::Started(old) = &first.kind else {
+        return Err("the journal does not begin with the start of the run".to_owned());
+    };
+    let now = rfc3339(first.at.wall_ms);
+    let sentence = |faults: Vec<crate::diagnostic::Diagnostic>| {
+        faults.first().map_or_else(|| "the input does not fit".to_owned(), |fault| fault.message.clone())
+    };
+    let bound = bind(program, old.input.clone(), &now, &old.run_id).map_err(sentence)?;
+    let today = now.get(..10).unwrap_or_default();
+    let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &old.run_id };
+    let system = match &program.flow {
+        Some(_) => String::new(),
+        None => prompt::system(program, &facts).map_err(|missing| missing.0)?,
+    };
+    let documents = program.sources.iter();
+    let documents = documents
+        .map(|source| RunDocument { file: source.name.to_string(), text: Blob::new(source.text.to_string()) })
+        .collect();
+    let started = Started {
+        loop_name: program.name.clone(),
+        objective: bound.objective,
+        system: Blob::new(system),
+        order: program.properties.order,
+        documents,
+        input: bound.input,
+        ..Started::clone(old)
+    };
+    Ok(Event { at: first.at, kind: EventKind::Started(Box::new(started)) })
+}
