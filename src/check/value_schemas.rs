@@ -1,5 +1,7 @@
 //! The schemas of the values that a text can name: of the run's input, and of the arguments of a call.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Cursor, Subject, Used};
@@ -15,6 +17,8 @@ pub struct ValueSchemas<'s> {
     pub input: Option<&'s Value>,
     /// That of the call's arguments, inside an action.
     pub arguments: Option<&'s Value>,
+    /// Those of what the steps before write, by name.
+    pub written: &'s [(String, Arc<Value>)],
 }
 
 /// What a schema says of the way to a value.
@@ -28,12 +32,12 @@ pub struct DescribedValue<'s> {
 }
 
 impl<'s> ValueSchemas<'s> {
-    /// Those of the texts of a loop; nothing of a schema in which an error was reported.
+    /// Those of the texts of a loop or workflow; nothing of a schema in which an error was reported.
     pub fn of_input(subject: &Subject<'s>) -> Self {
         let document = subject.document();
-        let is_loop = document.kind == Some(DocumentKind::Loop);
-        let input = document.value.get("input").filter(|input| is_loop && input.is_object());
-        Self { input: input.filter(|_| !subject.is_faulty("/input")), arguments: None }
+        let declares = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
+        let input = document.value.get("input").filter(|input| declares && input.is_object());
+        Self { input: input.filter(|_| !subject.is_faulty("/input")), arguments: None, written: &[] }
     }
 
     /// The same inside of an action.
@@ -48,7 +52,10 @@ impl<'s> ValueSchemas<'s> {
         let (schema, skipped) = match first.as_str() {
             "input" => (self.input?, 1),
             name if RESERVED.contains(&name) => return None,
-            _ => (self.arguments?, 0),
+            name => match self.written.iter().find(|(written, _)| written == name) {
+                Some((_, schema)) => (&**schema, 1),
+                None => (self.arguments?, 0),
+            },
         };
         Some(DescribedValue { schema, way: described(schema, path.get(skipped..)?), skipped })
     }

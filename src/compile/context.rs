@@ -80,7 +80,12 @@ impl Context {
 
     /// The schema of a name's value, when it is known.
     pub(super) fn schema(&self, name: &str) -> Option<&Value> {
-        self.schemas.get(name).map(|schema| &**schema)
+        self.shared_schema(name).map(|schema| &**schema)
+    }
+
+    /// The same, shared.
+    pub(super) fn shared_schema(&self, name: &str) -> Option<&Arc<Value>> {
+        self.schemas.get(name)
     }
 
     /// Something is written whose name can't be known.

@@ -107,8 +107,9 @@ pub(super) fn schema(name: &str, project: &Project, outside: &OutsideFiles) -> O
     }
     let row = match outside.documents.get(name) {
         Some(Ok(columns)) if !columns.is_empty() => {
-            let columns: BTreeMap<&str, Value> =
-                columns.iter().map(|column| (column.as_str(), json!({ "type": "string" }))).collect();
+            // A cell is a text that may read as a number or as JSON.
+            let cell = json!({ "type": "string", "format": "number or JSON" });
+            let columns: BTreeMap<&str, &Value> = columns.iter().map(|column| (column.as_str(), &cell)).collect();
             json!({ "type": "object", "properties": columns, "additionalProperties": false })
         }
         _ => json!({ "type": "object" }),

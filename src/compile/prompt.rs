@@ -16,6 +16,11 @@ use crate::syntax::document::{Document, DocumentKind};
 
 /// The names that every text of a loop can use.
 const NAMES: [&str; 3] = ["input", "now", "__run_id"];
+/// Whether only the system prompt can use a name.
+pub(super) fn is_of_system(name: &str) -> bool {
+    SYSTEM_NAMES.contains(&name)
+}
+
 /// The names that only the system prompt can use.
 const SYSTEM_NAMES: [&str; 4] = ["objective", "tools", "today", "dialect_instructions"];
 

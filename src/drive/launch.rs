@@ -29,9 +29,7 @@ pub(super) fn call<'a>(
         let SubrunRequest { program, call, start, origin, .. } = request;
         let run_id = start.run_id.clone().unwrap_or_default();
         let returned = |result, run_id| {
-            let duration_ms = clock::elapsed_ms(began);
-            let (tokens, cost_usd, estimated) = (None, None, false);
-            let returned = ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id };
+            let returned = ToolReturned::without_tokens(call, result, clock::elapsed_ms(began), run_id);
             PerformedCall::Event(EventKind::ToolReturned(returned))
         };
         let is_known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();

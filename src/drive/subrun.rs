@@ -160,9 +160,8 @@ pub(super) fn call<'a>(
         let run_id = calling.start.run_id.clone().unwrap_or_default();
         let watch = Watch { listener: None, stop };
         let failed = |class: String, detail: String| {
-            let (result, duration_ms) = (ToolResult::Failed(ToolFault::new(class, detail)), clock::elapsed_ms(began));
-            let (tokens, cost_usd, estimated) = (None, None, false);
-            ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id: Some(run_id.clone()) }
+            let result = ToolResult::Failed(ToolFault::new(class, detail));
+            ToolReturned::without_tokens(call, result, clock::elapsed_ms(began), Some(run_id.clone()))
         };
         let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
         // The items of a workflow are bounded by `max_items`.

@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use crate::check::condition::{ConditionFacts, conditions};
 use crate::check::{Cursor, DescribedValue, Rule, Subject, ValueSchemas};
+use crate::compile::steps::TypedText;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::language::action::TextKind;
 use crate::program::reference::{Field, PathStep, each_text};
 use crate::program::schema::{AbsentStep, short};
 use crate::program::template::ValueUse;
-use crate::syntax::value_at;
+use crate::syntax::document::DocumentKind;
 
 /// The rule. It reports a missing input as L054 and one that may be left out as L061, as the compiler does elsewhere.
 pub const RULE: Rule = Rule { code: codes::NO_MEMBER, check };
@@ -20,30 +21,29 @@ const MAX_FOUND: usize = 50;
 /// The most names that are compared with one that is not there, and the most that a sentence lists.
 const MEASURED: usize = 1_000;
 const LISTED: usize = 12;
-/// The parts of a loop document whose texts take values of the input, beside those of its loop.
-const OF_STEPS: [&str; 3] = ["/properties/actions_to_execute", "/onFalse", "/filter"];
 
 /// A text with its place, and what it is compiled to.
 struct CompiledText<'t> {
     cursor: &'t Cursor<'t>,
     text: &'t str,
-    field: &'t Field,
+    uses: &'t [ValueUse],
+    /// Whether a value that may be left out of the input is a fault. A step may ask for it in its filter.
+    needs_input: bool,
 }
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let document = subject.document();
     let schemas = ValueSchemas::of_input(subject);
-    if schemas.input.is_some() {
-        let steps = OF_STEPS.into_iter().filter(|_| !subject.is_step());
-        for (pointer, value) in steps.filter_map(|pointer| Some((pointer, value_at(&document.value, pointer)?))) {
-            each_text(value, &mut pointer.to_owned(), &mut |at, text| {
-                in_plain_text(subject, &subject.at(at), text, schemas, found);
-            });
-        }
+    let of_steps = &subject.compiled.steps.typed;
+    for TypedText { at, uses, schemas: written } in of_steps.iter().filter(|_| !subject.is_step()) {
+        let Some(text) = document.value.pointer(at).and_then(Value::as_str) else { continue };
+        let text = CompiledText { cursor: &subject.at(at), text, uses, needs_input: false };
+        in_text(subject, &text, ValueSchemas { written, ..schemas }, found);
+        few_of_many(found);
     }
     for condition in conditions(subject) {
         let ConditionFacts::Call(Some(schema)) = condition.facts else { continue };
-        let schemas = ValueSchemas { input: Some(schema), arguments: None };
+        let schemas = ValueSchemas { input: Some(schema), arguments: None, written: &[] };
         each_text(condition.written, &mut condition.at.clone(), &mut |at, text| {
             // `hasKey` asks whether the value is there.
             if !at.ends_with("/hasKey") {
@@ -52,19 +52,26 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         });
         few_of_many(found);
     }
+    let needs_input = document.kind != Some(DocumentKind::Workflow);
     let of_actions: Vec<ValueSchemas<'_>> =
         subject.actions().iter().map(|used| schemas.inside(subject, used)).collect();
     for sent in subject.sent_texts() {
         let schemas = match (sent.action, sent.kind) {
             (Some(action), _) => of_actions.get(action).copied().unwrap_or(schemas),
-            (None, TextKind::Prompt) => schemas,
+            (None, TextKind::Prompt) if !subject.is_step() => schemas,
             (None, _) => continue,
         };
         if (schemas.input.is_some() || schemas.arguments.is_some())
             && names_value(sent.text)
             && let Some(field) = sent.compiled()
         {
-            in_text(subject, &CompiledText { cursor: &sent.cursor, text: sent.text, field }, schemas, found);
+            let uses = uses(field);
+            in_text(
+                subject,
+                &CompiledText { cursor: &sent.cursor, text: sent.text, uses: &uses, needs_input },
+                schemas,
+                found,
+            );
             few_of_many(found);
         }
     }
@@ -83,17 +90,25 @@ fn in_plain_text(
     found: &mut Vec<Diagnostic>,
 ) {
     if let Some(field) = names_value(text).then(|| Field::compile(&Value::from(text)).ok()).flatten() {
-        in_text(subject, &CompiledText { cursor, text, field: &field }, schemas, found);
+        let needs_input = true;
+        in_text(subject, &CompiledText { cursor, text, uses: &uses(&field), needs_input }, schemas, found);
     }
+}
+
+/// The values that a text uses.
+fn uses(field: &Field) -> Vec<ValueUse> {
+    let mut uses = Vec::new();
+    field.each_use(&mut |_, used| uses.push(used.clone()));
+    uses
 }
 
 fn in_text(subject: &Subject<'_>, text: &CompiledText<'_>, schemas: ValueSchemas<'_>, found: &mut Vec<Diagnostic>) {
     let (before, mut known) = (found.len(), Vec::new());
-    text.field.each_use(&mut |_, used| {
+    for used in text.uses {
         if found.len() - before >= MAX_FOUND {
             return;
         }
-        let Some(fault) = judged(subject, text, used, schemas) else { return };
+        let Some(fault) = judged(subject, text, used, schemas) else { continue };
         // A block over a list names the list, and each entry of it: one fault of both is one.
         let start = if names_entry(used, schemas) { 0 } else { fault.place.start };
         let place = (start, fault.message.clone());
@@ -101,7 +116,7 @@ fn in_text(subject: &Subject<'_>, text: &CompiledText<'_>, schemas: ValueSchemas
             known.push(place);
             found.push(fault);
         }
-    });
+    }
 }
 
 /// Whether a value is the entry of what is no list.
@@ -113,7 +128,7 @@ fn names_entry(used: &ValueUse, schemas: ValueSchemas<'_>) -> bool {
 /// What is wrong with a value that a text uses, by the schema that describes it.
 fn judged(
     subject: &Subject<'_>,
-    CompiledText { cursor, text, .. }: &CompiledText<'_>,
+    CompiledText { cursor, text, needs_input, .. }: &CompiledText<'_>,
     used: &ValueUse,
     schemas: ValueSchemas<'_>,
 ) -> Option<Diagnostic> {
@@ -123,6 +138,9 @@ fn judged(
     if let Some(absent) = way.absent {
         let absent = AbsentStep { at: absent.at + skipped, ..absent };
         return (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent));
+    }
+    if is_input && !needs_input {
+        return None;
     }
     let optional = way.optional.into_iter().map(|step| step + skipped);
     let optional = optional.filter(|step| *step >= used.guarded && (is_input || *step > 0)).min()?;

@@ -1,6 +1,6 @@
 //! What is known of a value before the run: its JSON types, and its words where a schema lists them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::bounds::SchemaBounds;
 
@@ -166,47 +166,5 @@ pub(super) fn part<'s>(schema: &'s Value, path: &[String]) -> Option<&'s Value> 
         let property = schema.get("properties").and_then(|properties| properties.get(name));
         let is_index = name.bytes().all(|byte| byte.is_ascii_digit());
         property.or_else(|| schema.get("items").filter(|items| is_index && items.is_object()))
-    })
-}
-
-/// The schema of what an approval writes under `__approved`.
-pub(super) fn boolean() -> Value {
-    json!({ "type": "boolean" })
-}
-
-/// The schema of a list.
-pub(super) fn list() -> Value {
-    json!({ "type": "array" })
-}
-
-/// The schema of what a loop of mode `react` writes under its `result_key`.
-pub(super) fn result(answer: Option<&Value>) -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "answer": answer.cloned().unwrap_or(Value::Bool(true)),
-            "confidence": { "type": "number" },
-            "summary": { "type": "string" },
-        },
-    })
-}
-
-/// The schema of a number.
-pub(super) fn number() -> Value {
-    json!({ "type": "number" })
-}
-
-/// The schema of what a loop writes under its `summary_key`.
-pub(super) fn counts() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "total": { "type": "number" },
-            "completed": { "type": "number" },
-            "failed": { "type": "number" },
-            "skipped": { "type": "number" },
-            "cancelled": { "type": "number" },
-            "failed_indexes": { "type": "array", "items": { "type": "number" } },
-        },
     })
 }

@@ -4,6 +4,7 @@
 mod address;
 mod bounds;
 mod known;
+mod output;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use super::layout::LoopLayout;
 use super::tool::StepInput;
 use crate::program::Program;
+use crate::program::template::ValueUse;
 use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
@@ -46,8 +48,27 @@ pub(crate) struct Steps {
     pub known: BTreeMap<String, KnownValue>,
     /// Texts of conditions that name a value and lack the `@`: the path that is meant, by the JSON pointer of the text.
     pub bare_paths: BTreeMap<String, String>,
+    /// The texts that take parts of values whose schemas are known.
+    pub typed: Vec<TypedText>,
     /// The schemas of the inputs of the actions that are steps, by name.
     pub inputs: HashMap<String, Option<Arc<StepInput>>>,
+}
+
+/// A text that takes parts of values whose schemas are known.
+#[derive(Debug)]
+pub(crate) struct TypedText {
+    /// The JSON pointer of the text.
+    pub at: String,
+    /// What it takes of them.
+    pub uses: Vec<ValueUse>,
+    /// The schemas of what steps write, by the first name of a path.
+    pub schemas: Vec<(String, Arc<Value>)>,
+}
+
+impl TypedText {
+    fn new(at: &str) -> Self {
+        Self { at: at.to_owned(), uses: Vec::new(), schemas: Vec::new() }
+    }
 }
 
 /// A loop that is a step.

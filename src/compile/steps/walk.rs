@@ -1,24 +1,26 @@
 //! The walk through the steps of a document, in the order in which they would run.
 
+mod texts;
+
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
 use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
-use super::super::prompt::{Inputs, KnownNames, unknown};
+use super::super::prompt::Inputs;
 use super::super::react::{Around, ReadLoop, react};
-use super::{Inner, JsonTypes, KnownValue, MAX_STEPS, Steps, known, name_of_loop, roots};
+use super::{Inner, MAX_STEPS, Steps, name_of_loop, output, roots};
 use crate::compile::context::Context;
-use crate::compile::documents::{self, MisplacedName};
+use crate::compile::documents;
 use crate::compile::link::Linker;
 use crate::compile::tool;
-use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
 use crate::program::StepContext;
 use crate::program::file_value::PREFIX;
-use crate::program::flow::MAX_LOOPS;
-use crate::program::reference::{Field, as_path, each_text};
+use crate::program::flow::{APPROVAL_KEYS, MAX_LOOPS};
+use crate::program::reference::as_path;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
 
@@ -130,21 +132,25 @@ impl<'a> Walk<'_, 'a, '_> {
         let otherwise = step.get("onFalse").filter(|step| step.is_object());
         let mut other = otherwise.map(|step| (step, context.clone()));
         let properties = step.get("properties");
-        match step.get("type").and_then(Value::as_str) {
+        let gives = match step.get("type").and_then(Value::as_str) {
             Some("loop") => self.a_loop(at, step, context),
             Some(name) => {
                 if let Some(properties) = properties {
                     self.values(&format!("{at}/properties"), properties, context);
                 }
                 let open = context.is_open();
-                self.other(name, &format!("{at}/type"), step, context);
+                let gives = self.other(name, &format!("{at}/type"), step, context);
                 // What an action writes is known where the step names the key.
                 context.set_open(open || ((key.is_none() || context.is_full()) && context.is_open()));
+                gives
             }
-            None => context.open(),
-        }
+            None => {
+                context.open();
+                output::ANY
+            }
+        };
         if let Some(key) = key {
-            context.add(key);
+            context.add_value(key, gives);
         }
         if let Some((step, other)) = &mut other {
             self.step(&format!("{at}/onFalse"), step, other);
@@ -152,8 +158,11 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
-    fn a_loop(&mut self, at: &str, step: &'a Value, context: &mut Context) {
-        let Some(properties) = step.get("properties").filter(|properties| properties.is_object()) else { return };
+    /// A loop. Returns the schema of its output.
+    fn a_loop(&mut self, at: &str, step: &'a Value, context: &mut Context) -> Value {
+        let Some(properties) = step.get("properties").filter(|properties| properties.is_object()) else {
+            return output::ANY;
+        };
         let of_step = format!("{at}/properties");
         if properties.get("mode").and_then(Value::as_str) == Some("foreach") {
             return self.foreach(&of_step, properties, context);
@@ -174,14 +183,17 @@ impl<'a> Walk<'_, 'a, '_> {
             program.step = Some(StepContext::of(&program));
             Arc::new(program)
         });
+        self.typed_prompts(&layout, program.as_deref(), context);
         self.steps.loops.push(Inner { layout, program });
+        let gives = output::result(properties.get("answer_schema"));
         if let Some(key) = key {
-            context.add_value(key, known::result(properties.get("answer_schema")));
+            context.add_value(key, gives.clone());
         }
+        gives
     }
 
-    /// The same steps for each item of a list.
-    fn foreach(&mut self, at: &str, properties: &'a Value, context: &mut Context) {
+    /// The same steps for each item of a list. Returns the schema of the output.
+    fn foreach(&mut self, at: &str, properties: &'a Value, context: &mut Context) -> Value {
         let text = |name: &str| properties.get(name).and_then(Value::as_str);
         if let Some(path) = text("items_path") {
             self.path(&format!("{at}/items_path"), path, context);
@@ -194,10 +206,9 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         let mut inside = context.clone();
         let items = text("items_path").and_then(as_path);
-        let items = items.and_then(|path| self.schema(&path, context)?.get("items").cloned());
-        let items = items.unwrap_or(Value::Bool(true));
+        let items = output::items(items.and_then(|path| self.schema(&path, context)));
         inside.add_value("item", items.clone());
-        ["__index", "__count"].into_iter().for_each(|name| inside.add_value(name, known::number()));
+        ["__index", "__count"].into_iter().for_each(|name| inside.add_value(name, output::number()));
         let name = text("item_variable_name").unwrap_or_default();
         if !name.is_empty() {
             inside.add_value(name, items);
@@ -210,21 +221,27 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
         self.loops -= 1;
+        let mut collected = output::ANY;
         if let Some(path) = text("collect") {
             self.path(&format!("{at}/collect"), path, &inside);
+            collected = output::part(as_path(path).and_then(|path| self.schema(&path, &inside)));
         }
         let mut but = vec!["item", "__index", "__count", name];
         but.retain(|name| !context.has(name));
         context.join(&inside, &but);
-        match (text("result_key"), properties.get("collect_results")) {
+        let gathered = match properties.get("collect_results") {
             // Nothing is gathered, and nothing kept under the key.
-            (None, _) | (Some(_), None | Some(Value::Null | Value::Bool(false))) => {}
-            (Some(key), Some(Value::Bool(true))) => context.add_value(key, known::list()),
-            (Some(key), Some(_)) => context.add(key),
+            None | Some(Value::Null | Value::Bool(false)) => None,
+            Some(Value::Bool(true)) => Some(output::gathered(collected)),
+            Some(_) => Some(output::ANY),
+        };
+        if let (Some(key), Some(gathered)) = (text("result_key"), &gathered) {
+            context.add_value(key, gathered.clone());
         }
         if let Some(key) = text("summary_key") {
-            context.add_value(key, known::counts());
+            context.add_value(key, output::counts());
         }
+        gathered.unwrap_or_else(output::counts)
     }
 
     /// A setting that must be an `@path`.
@@ -250,8 +267,8 @@ impl<'a> Walk<'_, 'a, '_> {
         });
     }
 
-    /// A step of another type than `loop`, and what it writes.
-    fn other(&mut self, name: &str, at: &str, step: &Value, context: &mut Context) {
+    /// A step of another type than `loop`, and what it writes. Returns the schema of its output.
+    fn other(&mut self, name: &str, at: &str, step: &Value, context: &mut Context) -> Value {
         let properties = step.get("properties");
         let has_key = step.get("outputKey").is_some_and(Value::is_string);
         let text = |field: &str, default: &'static str| -> String {
@@ -260,19 +277,28 @@ impl<'a> Walk<'_, 'a, '_> {
         };
         match name {
             "matcher" => {
-                context.add_value(&text("outputMatched", "matched"), known::list());
-                context.add_value(&text("outputUnmatchedLeft", "unmatchedLeft"), known::list());
-                context.add_value(&text("outputUnmatchedRight", "unmatchedRight"), known::list());
+                let side = |name: &str| {
+                    let path = properties.and_then(|properties| as_path(properties.get(name)?.as_str()?));
+                    output::items(path.and_then(|path| self.schema(&path, context)))
+                };
+                let names = [
+                    text("outputMatched", "matched"),
+                    text("outputUnmatchedLeft", "unmatchedLeft"),
+                    text("outputUnmatchedRight", "unmatchedRight"),
+                ];
+                written(context, names.into_iter().zip(output::matched(side("left"), side("right"))))
             }
             "PbotApproval" => {
-                context.add_value("__approved", known::boolean());
-                ["__approval_data", "__comment"].iter().for_each(|key| context.add(key));
+                let [approved, comment, data] = APPROVAL_KEYS.map(str::to_owned);
+                written(context, [(approved, output::approved()), (comment, output::comment()), (data, output::ANY)]);
+                output::approval()
             }
             "PbotForm" => {
                 let keys = properties.and_then(|properties| properties.get("expected_keys")?.as_array());
-                keys.into_iter().flatten().filter_map(Value::as_str).for_each(|key| context.add(key));
+                let keys = keys.into_iter().flatten().filter_map(Value::as_str);
+                written(context, keys.map(|key| (key.to_owned(), output::ANY)))
             }
-            "custom-table" => {}
+            "custom-table" => output::ANY,
             _ => {
                 let found = self.declare.step(name, at);
                 self.faults.append(&mut self.declare.faults);
@@ -287,90 +313,13 @@ impl<'a> Walk<'_, 'a, '_> {
                     }
                     None => context.open(),
                 }
+                output::ANY
             }
         }
     }
+}
 
-    /// A condition: which of its texts name a value and lack the `@`.
-    fn condition(&mut self, at: &str, value: &Value, context: &Context) {
-        self.steps.conditions.push(at.to_owned());
-        let mut bare = Vec::new();
-        each_text(value, &mut at.to_owned(), &mut |at, text| {
-            let path = format!("@{}", text.trim_start_matches(['$', '{', '.', ' ']).trim_end_matches(['}', ' ']));
-            let Some(parts) = as_path(&path).filter(|_| !text.starts_with('@')) else { return };
-            let first = parts.first().map(String::as_str).unwrap_or_default();
-            // A word alone is more likely a word, unless a step writes it.
-            let named = context.has(first) || (parts.len() > 1 && GIVEN.contains(&first));
-            if named && !at.ends_with("/hasKey") {
-                bare.push((at.to_owned(), path));
-            }
-        });
-        self.steps.bare_paths.extend(bare);
-    }
-
-    /// What is known of the value at a path.
-    fn known(&self, path: &[String], context: &Context) -> Option<KnownValue> {
-        let (first, rest) = path.split_first()?;
-        match first.as_str() {
-            "input" => KnownValue::of_schema(self.input()?, rest),
-            "now" | "__run_id" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::TEXT)),
-            "__step" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::NUMBER)),
-            name => KnownValue::of_schema(context.schema(name)?, rest),
-        }
-    }
-
-    /// The schema of the run's input.
-    fn input(&self) -> Option<&'a Value> {
-        let declares = matches!(self.main.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
-        self.main.value.get("input").filter(|_| declares)
-    }
-
-    /// The schema of the value at a path.
-    fn schema<'s>(&'s self, path: &[String], context: &'s Context) -> Option<&'s Value> {
-        let (first, rest) = path.split_first()?;
-        known::part(if first == "input" { self.input()? } else { context.schema(first)? }, rest)
-    }
-
-    /// All texts in a value: templates and `@paths`.
-    fn values(&mut self, at: &str, value: &Value, context: &Context) {
-        self.steps.values.push(at.to_owned());
-        each_text(value, &mut at.to_owned(), &mut |at, text| self.text(at, text, context));
-        few_of_many(self.faults);
-    }
-
-    fn text(&mut self, at: &str, text: &str, context: &Context) {
-        if !text.starts_with('@') && !text.contains("{{") && !text.contains(PREFIX) {
-            return;
-        }
-        if let Some(MisplacedName { range, message, help }) = documents::misplaced(text, self.project()) {
-            let place = self.main.tree.place_inside(at, &range);
-            self.faults.push(Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, place).help(help));
-        }
-        let field = match Field::compile(&Value::from(text)) {
-            Ok(field) => field,
-            Err(faults) => {
-                return self.faults.extend(faults.into_iter().map(|fault| fault.placed(&self.main.tree, at)));
-            }
-        };
-        let is_path = matches!(field, Field::Path(_));
-        if let Field::Path(path) = &field
-            && let Some(known) = self.known(path, context)
-        {
-            self.steps.known.insert(at.to_owned(), known);
-        }
-        let known = KnownNames { given: &GIVEN, written: context, more: &[], is_path };
-        for found in field.variables() {
-            let effort = &self.calls.effort;
-            let Some(unknown) = unknown(&found.variable, &known, self.inputs.as_ref(), effort) else { continue };
-            let begin = usize::from(is_path && text.starts_with('@'));
-            let range = found.variable.range.start + begin..found.variable.range.end.max(begin);
-            let place = self.main.tree.place_inside(at, &range);
-            let plain = text.get(range) == Some(&found.variable.path.join("."));
-            let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, unknown.message, at, place).help(unknown.help);
-            self.faults.push(match unknown.meant.filter(|_| plain) {
-                Some(meant) => fault.suggest(meant),
-                None => fault,
-            });
-        }
-    }
+/// Adds keys with the schemas of their values. Returns the schema of all of them together.
+fn written(context: &mut Context, keys: impl IntoIterator<Item = (String, Value)>) -> Value {
+    output::of_keys(keys.into_iter().inspect(|(key, schema)| context.add_value(key, schema.clone())))
 }

@@ -32,6 +32,13 @@ pub struct ToolReturned {
     pub run_id: Option<String>,
 }
 
+impl ToolReturned {
+    /// The end of a call that used no tokens.
+    pub fn without_tokens(call: CallId, result: ToolResult, duration_ms: u64, run_id: Option<String>) -> Self {
+        Self { call, result, duration_ms, tokens: None, cost_usd: None, estimated: false, run_id }
+    }
+}
+
 /// An attempt at a call failed, and another one follows: the call is still under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRetried {

@@ -1,0 +1,97 @@
+//! The schemas of what steps write. They name all members, so that a path into what no step writes is found.
+
+use serde_json::{Map, Value, json};
+
+/// The schema of a value of which nothing is known.
+pub(super) const ANY: Value = Value::Bool(true);
+
+fn object<const COUNT: usize>(members: [(&str, Value); COUNT]) -> Value {
+    json!({ "type": "object", "properties": Map::from_iter(members.map(|(name, schema)| (name.to_owned(), schema))) })
+}
+
+fn list(items: Value) -> Value {
+    if items.is_object() { json!({ "type": "array", "items": items }) } else { json!({ "type": "array" }) }
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+/// The schema of a number.
+pub(super) fn number() -> Value {
+    json!({ "type": "number" })
+}
+
+/// The schema of the items of a list, taken out of the schema of the list.
+pub(super) fn items(list: Option<&Value>) -> Value {
+    part(list.and_then(|list| list.get("items")))
+}
+
+/// A part of a schema as a schema of its own. One that refers to other parts is open: they are left behind.
+pub(super) fn part(part: Option<&Value>) -> Value {
+    part.filter(|part| !refers(part)).cloned().unwrap_or(ANY)
+}
+
+/// Whether a schema has a reference. A document is never deeper than its reader allows: the recursion ends.
+fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            let is_reference = matches!(name.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef") && value.is_string();
+            is_reference || refers(value)
+        }),
+        Value::Array(values) => values.iter().any(refers),
+        _ => false,
+    }
+}
+
+/// What a loop of mode `react` writes under its `result_key`.
+pub(super) fn result(answer: Option<&Value>) -> Value {
+    object([("answer", part(answer)), ("confidence", number()), ("summary", text())])
+}
+
+/// What a loop of mode `foreach` writes under its `summary_key`.
+pub(super) fn counts() -> Value {
+    object([
+        ("total", number()),
+        ("completed", number()),
+        ("failed", number()),
+        ("skipped", number()),
+        ("cancelled", number()),
+        ("failed_indexes", list(number())),
+    ])
+}
+
+/// What a loop of mode `foreach` writes under its `result_key`, where each item gives an output.
+pub(super) fn gathered(output: Value) -> Value {
+    list(object([
+        ("index", number()),
+        ("status", json!({ "enum": ["completed", "failed", "skipped", "cancelled"] })),
+        ("output", output),
+        ("error", object([("code", text()), ("message", text()), ("step", text())])),
+    ]))
+}
+
+/// The lists that a matcher writes: the pairs, and what is left of both lists.
+pub(super) fn matched(left: Value, right: Value) -> [Value; 3] {
+    [list(object([("a", left.clone()), ("b", right.clone())])), list(left), list(right)]
+}
+
+/// What an approval writes under `__approved`.
+pub(super) fn approved() -> Value {
+    json!({ "type": "boolean" })
+}
+
+/// What an approval writes under `__comment`.
+pub(super) fn comment() -> Value {
+    json!({ "type": ["string", "null"] })
+}
+
+/// What an approval writes under its `outputKey`. Whoever approves may replace the data.
+pub(super) fn approval() -> Value {
+    object([("approved", approved()), ("comment", comment()), ("data", ANY)])
+}
+
+/// What a step writes under its `outputKey` that gives so many keys, each with its schema.
+pub(super) fn of_keys(keys: impl IntoIterator<Item = (String, Value)>) -> Value {
+    json!({ "type": "object", "properties": Map::from_iter(keys) })
+}

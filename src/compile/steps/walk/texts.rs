@@ -1,0 +1,157 @@
+//! The texts of steps: the paths in them, and what is known of the values that they take.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{GIVEN, Walk};
+use crate::compile::context::Context;
+use crate::compile::documents::{self, MisplacedName};
+use crate::compile::layout::LoopLayout;
+use crate::compile::prompt::{KnownNames, is_of_system, unknown};
+use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known};
+use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::program::Program;
+use crate::program::file_value::PREFIX;
+use crate::program::reference::{Field, PathStep, RESERVED, as_path, each_text};
+use crate::program::template::{Template, ValueEscape, ValueUse};
+use crate::syntax::document::DocumentKind;
+
+impl<'a> Walk<'_, 'a, '_> {
+    /// A condition: which of its texts name a value and lack the `@`.
+    pub(super) fn condition(&mut self, at: &str, value: &Value, context: &Context) {
+        self.steps.conditions.push(at.to_owned());
+        let mut bare = Vec::new();
+        each_text(value, &mut at.to_owned(), &mut |at, text| {
+            let path = format!("@{}", text.trim_start_matches(['$', '{', '.', ' ']).trim_end_matches(['}', ' ']));
+            let Some(parts) = as_path(&path).filter(|_| !text.starts_with('@')) else { return };
+            let first = parts.first().map(String::as_str).unwrap_or_default();
+            // A word alone is more likely a word, unless a step writes it.
+            let named = context.has(first) || (parts.len() > 1 && GIVEN.contains(&first));
+            if named && !at.ends_with("/hasKey") {
+                bare.push((at.to_owned(), path));
+            }
+        });
+        self.steps.bare_paths.extend(bare);
+    }
+
+    /// What is known of the value at a path.
+    fn known(&self, path: &[String], context: &Context) -> Option<KnownValue> {
+        let (first, rest) = path.split_first()?;
+        match first.as_str() {
+            "input" => KnownValue::of_schema(self.input()?, rest),
+            "now" | "__run_id" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::TEXT)),
+            "__step" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::NUMBER)),
+            name => KnownValue::of_schema(context.schema(name)?, rest),
+        }
+    }
+
+    /// The schema of the run's input.
+    fn input(&self) -> Option<&'a Value> {
+        let declares = matches!(self.main.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
+        self.main.value.get("input").filter(|_| declares)
+    }
+
+    /// The schema of the value at a path.
+    pub(super) fn schema<'s>(&'s self, path: &[String], context: &'s Context) -> Option<&'s Value> {
+        let (first, rest) = path.split_first()?;
+        known::part(if first == "input" { self.input()? } else { context.schema(first)? }, rest)
+    }
+
+    /// All texts in a value: templates and `@paths`.
+    pub(super) fn values(&mut self, at: &str, value: &Value, context: &Context) {
+        self.steps.values.push(at.to_owned());
+        each_text(value, &mut at.to_owned(), &mut |at, text| self.text(at, text, context));
+        few_of_many(self.faults);
+    }
+
+    pub(super) fn text(&mut self, at: &str, text: &str, context: &Context) {
+        if !text.starts_with('@') && !text.contains("{{") && !text.contains(PREFIX) {
+            return;
+        }
+        if let Some(MisplacedName { range, message, help }) = documents::misplaced(text, self.project()) {
+            let place = self.main.tree.place_inside(at, &range);
+            self.faults.push(Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, place).help(help));
+        }
+        let field = match Field::compile(&Value::from(text)) {
+            Ok(field) => field,
+            Err(faults) => {
+                return self.faults.extend(faults.into_iter().map(|fault| fault.placed(&self.main.tree, at)));
+            }
+        };
+        let is_path = matches!(field, Field::Path(_));
+        if let Field::Path(path) = &field
+            && let Some(known) = self.known(path, context)
+        {
+            self.steps.known.insert(at.to_owned(), known);
+        }
+        self.typed(at, &field, context);
+        let known = KnownNames { given: &GIVEN, written: context, more: &[], is_path };
+        for found in field.variables() {
+            let effort = &self.calls.effort;
+            let Some(unknown) = unknown(&found.variable, &known, self.inputs.as_ref(), effort) else { continue };
+            let begin = usize::from(is_path && text.starts_with('@'));
+            let range = found.variable.range.start + begin..found.variable.range.end.max(begin);
+            let place = self.main.tree.place_inside(at, &range);
+            let plain = text.get(range) == Some(&found.variable.path.join("."));
+            let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, unknown.message, at, place).help(unknown.help);
+            self.faults.push(match unknown.meant.filter(|_| plain) {
+                Some(meant) => fault.suggest(meant),
+                None => fault,
+            });
+        }
+    }
+
+    /// Notes which values a text takes whose schemas are known.
+    fn typed(&mut self, at: &str, field: &Field, context: &Context) {
+        // `hasKey` asks whether the value is there.
+        if !at.ends_with("/hasKey") {
+            let mut text = TypedText::new(at);
+            field.each_use(&mut |_, used| self.take(&mut text, used, context));
+            self.keep(text);
+        }
+    }
+
+    /// The same for the texts that the loop of a step sends.
+    pub(super) fn typed_prompts(&mut self, layout: &LoopLayout, program: Option<&Program>, context: &Context) {
+        let compiled = program.map(|program| [Some(&program.objective), program.system_prompt.as_ref()]);
+        for (name, compiled) in ["objective", "system_prompt"].into_iter().zip(compiled.unwrap_or_default()) {
+            let mut text = TypedText::new(&layout.pointer(name));
+            let lone = match (program, layout.get(self.main, name).and_then(Value::as_str)) {
+                // The loop has a fault elsewhere.
+                (None, Some(written)) => Template::compile(written, ValueEscape::Plain).ok(),
+                _ => None,
+            };
+            for used in compiled.or(lone.as_ref()).into_iter().flat_map(Template::uses) {
+                let is_of_prompt = matches!(used.path.first(), Some(PathStep::Name(first)) if is_of_system(first));
+                if name == "objective" || !is_of_prompt {
+                    self.take(&mut text, used, context);
+                }
+            }
+            self.keep(text);
+        }
+    }
+
+    /// Notes a value below one whose schema is known: that of the input, or of what a step writes.
+    fn take(&self, text: &mut TypedText, used: &ValueUse, context: &Context) {
+        let [PathStep::Name(first), _, ..] = used.path.as_slice() else { return };
+        let schema = match first.as_str() {
+            "input" if self.input().is_some() => None,
+            name if RESERVED.contains(&name) => return,
+            name => match context.shared_schema(name).filter(|schema| schema.is_object()) {
+                Some(schema) => Some(schema),
+                None => return,
+            },
+        };
+        text.uses.push(used.clone());
+        if let Some(schema) = schema.filter(|_| !text.schemas.iter().any(|(known, _)| known == first)) {
+            text.schemas.push((first.clone(), Arc::clone(schema)));
+        }
+    }
+
+    fn keep(&mut self, text: TypedText) {
+        if !text.uses.is_empty() {
+            self.steps.typed.push(text);
+        }
+    }
+}
