@@ -24,9 +24,9 @@ spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
-# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios
+# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, the services of packaging/compose
 nightly:
-    cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check_hostile --test run --test scenario -- --ignored --nocapture --test-threads 1
+    cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check_hostile --test run --test scenario --test packaging -- --ignored --nocapture --test-threads 1
 
 # The tests of tests/run, with each process killed after each event and resumed
 in-pieces:
@@ -61,6 +61,10 @@ diagnostics:
 # Measure the figures of benches/README.md
 figures *ARGUMENTS:
     python3 benches/figures.py {{ARGUMENTS}}
+
+# Lint the Helm chart, and hold what it renders against the schemas of Kubernetes (needs helm and kubernetes-validate)
+chart:
+    packaging/helm/check
 
 # Check licences, advisories and sources of the dependencies (needs cargo-deny)
 deny:

@@ -1,6 +1,18 @@
-//! What is packaged fits the program: the image is built from all that the build reads, and the unit knows
-//! how the program ends.
+//! What is packaged fits the program: the image is built from all that the build reads, the units know how the program
+//! ends, and the files for Compose and Kubernetes name its options, ports and routes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
+#![allow(clippy::indexing_slicing, clippy::string_slice, clippy::as_conversions, reason = "a test that fails says why")]
+#![allow(clippy::needless_pass_by_value, dead_code, missing_docs, reason = "what is shared has more than is used here")]
+
+mod chart;
+#[path = "../serve/client.rs"]
+mod client;
+#[path = "../common/mod.rs"]
+mod common;
+mod compose;
+#[cfg(all(unix, debug_assertions))]
+mod topology;
+mod units;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -162,21 +174,6 @@ fn the_command_lines_of_the_container_are_taken() {
         let output = Command::new(env!("CARGO_BIN_EXE_loopctl")).args(&line).arg("--help").output().unwrap();
         assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-}
-
-#[test]
-fn the_unit_gives_time_to_end_and_does_not_start_again_what_is_unsound() {
-    let unit = read("packaging/loopctl.service");
-    let value = |name: &str| after(&unit, name).next().unwrap_or_else(|| panic!("{name}")).concat();
-    let start = after(&unit, "ExecStart=").next().unwrap();
-    let grace = start.iter().skip_while(|&&word| word != "--grace-ms").nth(1).unwrap();
-    let (grace, stop): (u64, u64) = (grace.parse().unwrap(), value("TimeoutStopSec=").parse().unwrap());
-    assert!(stop * 1000 >= grace + 5000, "systemd kills after {stop} s");
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("loop.json"), r#"{"type": "loop"}"#).unwrap();
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_loopctl"));
-    let ended = serve.args(["serve", ".", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).output().unwrap();
-    assert_eq!(ended.status.code().unwrap().to_string(), value("RestartPreventExitStatus="));
 }
 
 /// The unit's user and the image's own neither the folder nor its files.
