@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 pub use crate::drive::clock;
@@ -14,6 +14,7 @@ pub use crate::drive::list::list;
 pub use crate::drive::start::Start;
 pub use crate::drive::stop::Stop;
 pub use crate::drive::tool::{NamedProgram, enter_group};
+pub use crate::journal::admin::StoreReport;
 pub use crate::project::load::{Loaded, Unsound as LoadFault};
 
 use crate::diagnostic::Source;
@@ -56,12 +57,32 @@ pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Resu
 /// # Errors
 /// When it can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
+    crate::journal::open(named(url, base)?.expose_secret(), base)
+}
+
+/// The name of a store; or what `env:VAR` or `file:PATH` hold.
+fn named(url: &str, base: &Path) -> Result<SecretString, StoreFault> {
     if !matches!(url.split_once(':'), Some(("env" | "file", _))) {
-        return crate::journal::open(url, base);
+        return Ok(url.into());
     }
     let named = Vault::new(BTreeMap::new(), base).read(url);
-    let named = named.map_err(|reason| StoreFault::Open { store: url.to_owned(), reason })?;
-    crate::journal::open(named.expose_secret(), base)
+    named.map_err(|reason| StoreFault::Open { store: url.to_owned(), reason })
+}
+
+/// The statements that make a store.
+///
+/// # Errors
+/// When its name is not valid.
+pub fn store_statements(url: &str, base: &Path) -> Result<String, StoreFault> {
+    crate::journal::admin::statements(named(url, base)?.expose_secret(), base)
+}
+
+/// Looks at a store, and writes nothing.
+///
+/// # Errors
+/// When it can't be reached.
+pub fn examine_store(url: &str, base: &Path) -> Result<StoreReport, StoreFault> {
+    crate::journal::admin::examine(named(url, base)?.expose_secret(), base)
 }
 
 /// An engine for a store; a script replaces every model.

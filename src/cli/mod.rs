@@ -31,6 +31,7 @@ mod schema;
 mod serve;
 mod signals;
 mod store;
+mod store_admin;
 mod surface;
 #[cfg(feature = "otel")]
 mod telemetry;
@@ -82,6 +83,7 @@ enum Command {
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
     Serve(serve::ServeCommand),
+    Store(store_admin::StoreCommand),
     Token(token::TokenCommand),
     Prompt(prompt::PromptCommand),
     Schema(schema::SchemaCommand),
@@ -145,6 +147,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,
             Command::Serve(serve) => serve.perform(surface).await,
+            Command::Store(store) => store.perform(surface),
             Command::Token(token) => token.perform(surface),
             Command::Prompt(prompt) => prompt.perform(surface).await,
             Command::Schema(schema) => schema.perform(surface),

@@ -23,7 +23,7 @@ use crate::trace::{Look, Tone, escape};
 pub struct PromptCommand {
     #[command(flatten)]
     pub what: WhatArgs,
-    /// The store of the earlier run: sqlite:PATH. Default: as for `run`
+    /// The store of the earlier run: sqlite:PATH, postgres://..., env:VAR or file:PATH. Default: as for `run`
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// The output format: human prints the messages, json prints the exact bytes of the request. Default:

@@ -38,7 +38,7 @@ use crate::trace::{Redaction, Tone};
 pub struct RunCommand {
     #[command(flatten)]
     pub what: WhatArgs,
-    /// The store of the run: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db beside the document
+    /// The store of the run: sqlite:PATH, postgres://..., env:VAR, file:PATH or memory. Default: the project's, else .loopctl/runs.db beside the document
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// The session; all runs of a session share one memory

@@ -30,7 +30,7 @@ pub struct ServeCommand {
     /// The address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3009", value_parser = address)]
     pub listen: SocketAddr,
-    /// The store of the runs: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db in the folder
+    /// The store of the runs: sqlite:PATH, postgres://..., env:VAR, file:PATH or memory. Default: the project's, else .loopctl/runs.db in the folder
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// The maximum number of concurrent runs; further runs wait in a queue

@@ -33,6 +33,7 @@ pub(super) const KIND: StoreKind = StoreKind {
         None => Ok(Arc::new(MemoryJournal::new())),
         Some(_) => Err(name.unknown()),
     },
+    admin: None,
 };
 
 /// A store that ends with the process. It keeps every run until then, also those that have ended: some

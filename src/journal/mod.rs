@@ -1,6 +1,7 @@
 //! Durable storage: the journal of runs. It knows runs by their ids and events as texts; it knows nothing of
 //! programs, models and tools.
 
+pub mod admin;
 pub mod answer_token;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;

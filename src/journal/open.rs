@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::admin::StoreAdmin;
 use super::{Journal, STORES, StoreFault};
 
 /// A kind of store.
@@ -19,6 +20,8 @@ pub(super) struct StoreKind {
     pub shown: fn(&StoreName<'_>) -> String,
     /// Opens the store of this name.
     pub open: fn(&StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault>,
+    /// What an administrator can ask; none where nothing is kept.
+    pub admin: Option<StoreAdmin>,
 }
 
 /// The parts of the name of a store.
@@ -36,11 +39,11 @@ pub(super) struct StoreName<'a> {
 }
 
 impl<'a> StoreName<'a> {
-    fn new(url: &'a str, base: &'a Path) -> Self {
+    pub(super) fn new(url: &'a str, base: &'a Path) -> Self {
         Self { written: url, rest: url.split_once(':').map(|(_, rest)| rest), base }
     }
 
-    fn kind(&self) -> Option<&'static StoreKind> {
+    pub(super) fn kind(&self) -> Option<&'static StoreKind> {
         let scheme = match self.written.split(':').next()? {
             // Both are written.
             "postgresql" => "postgres",

@@ -59,14 +59,7 @@ impl Database {
     pub(super) async fn open(target: PostgresTarget, clock: Clock) -> Result<Self, StoreFault> {
         let target = Arc::new(target);
         let heart = Link::new(Arc::clone(&target));
-        let ttl = match schema::open(&heart, &target).await {
-            Ok(ttl) => ttl,
-            Err(StatementFailure::Refused(fault)) => return Err(fault),
-            Err(StatementFailure::Lost(why) | StatementFailure::Undone(why)) => return Err(target.refuse(&why)),
-            Err(trouble @ StatementFailure::Database { .. }) => {
-                return Err(target.refuse(&trouble.into_fault().to_string()));
-            }
-        };
+        let ttl = schema::open(&heart, &target).await.map_err(|trouble| trouble.while_opening(&target))?;
         Ok(Self {
             writer: Link::new(Arc::clone(&target)),
             quick: Link::new(Arc::clone(&target)),

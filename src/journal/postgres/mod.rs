@@ -8,6 +8,7 @@
 mod append;
 mod append_parameters;
 mod database;
+mod examine;
 mod leases;
 mod link;
 mod queue;
@@ -31,7 +32,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 
 use self::database::{CANCELS_LAST_MS, Database};
+use self::link::Link;
 use self::target::PostgresTarget;
+use super::admin::{StoreAdmin, StoreReport};
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
@@ -51,7 +54,26 @@ pub(super) const KIND: StoreKind = StoreKind {
         Err(_) => "postgres://...".to_owned(),
     },
     open: |name| Ok(Arc::new(PostgresJournal::open(name.written, name.base)?)),
+    admin: Some(StoreAdmin {
+        statements: |name| Ok(schema::printed(&PostgresTarget::read(name.written, name.base)?)),
+        examine: |name| examine(PostgresTarget::read(name.written, name.base)?),
+    }),
 };
+
+/// Looks at the database, on a connection of its own.
+fn examine(target: PostgresTarget) -> Result<StoreReport, StoreFault> {
+    let target = Arc::new(target);
+    let examined = || {
+        let failed = |error: std::io::Error| target.refuse(&error.to_string());
+        Builder::new_current_thread().enable_all().build().map_err(failed)?.block_on(async {
+            let link = Link::new(Arc::clone(&target));
+            examine::report(&link, &target).await.map_err(|trouble| trouble.while_opening(&target))
+        })
+    };
+    // The caller may be on a runtime already.
+    let examined = std::thread::scope(|scope| scope.spawn(examined).join());
+    examined.unwrap_or_else(|_| Err(StoreFault::Other("the store's thread is gone".to_owned())))
+}
 
 type AppendOutbox = mpsc::UnboundedSender<(Append, oneshot::Sender<Result<(), StoreFault>>)>;
 

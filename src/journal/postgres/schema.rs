@@ -1,24 +1,25 @@
-//! The tables, and what a database must be before it holds runs.
+//! The tables, and their migrations.
 
 use std::time::Duration;
 
-use tokio_postgres::types::Type;
-
+use super::examine::{Found, found};
 use super::link::Link;
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.
-pub const VERSION: i32 = 1;
-/// The oldest version of loopctl's tables whose programs can work with these.
+pub const VERSION: i32 = 2;
+/// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 1;
 /// The lease of a store whose name says nothing of it.
-const LEASE: Duration = Duration::from_secs(15);
-/// The oldest server: 13.
-const OLDEST_SERVER: i32 = 130_000;
+pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// The advisory lock of a migration (`LOOP`).
 const LOCK: i64 = 0x4C4F_4F50;
+
+/// All tables: a role needs its rights on each.
+pub(super) const NAMES: [&str; 8] =
+    ["loopctl", "drivers", "runs", "events", "texts", "run_texts", "session_memory", "answer_tokens"];
 
 /// The tables. `@` is the schema. What models and clients write is `bytea`: `text` refuses a NUL. The row of a run is
 /// written some times in its life, never by a step.
@@ -66,7 +67,8 @@ CREATE TABLE @.runs (
   called_by text,
   loop_name text NOT NULL,
   identity bytea NOT NULL,
-  callback_url text
+  callback_url text,
+  folder bytea
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_by_queue ON @.runs (org, token, id)
   WHERE called_by IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
@@ -86,6 +88,7 @@ CREATE TABLE @.events (
 );
 CREATE TABLE @.texts (sha256 bytea PRIMARY KEY, text bytea NOT NULL);
 CREATE TABLE @.run_texts (run bigint NOT NULL, sha256 bytea NOT NULL, PRIMARY KEY (run, sha256));
+CREATE INDEX run_texts_by_text ON @.run_texts (sha256);
 CREATE TABLE @.session_memory (
   session text NOT NULL,
   key bytea NOT NULL,
@@ -103,23 +106,34 @@ CREATE TABLE @.answer_tokens (
 CREATE INDEX answer_tokens_by_run ON @.answer_tokens (run, pause);
 ";
 
-const SETTINGS: &str = "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
-    current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding')";
-const THERE: &str = "SELECT to_regclass($1) IS NOT NULL, to_regnamespace($2) IS NOT NULL";
-const FOUND: &str = "SELECT version, oldest_reader, lease_ms FROM @.loopctl";
+/// The migrations from older versions: the version, and the statements that lead to the next one.
+const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1)];
 
-/// Checks the database, makes the tables if there are none, and returns the lease of the store.
+/// Version 2 knows in which folder a run started, and finds texts that no run names any more.
+const FROM_1: &str = "
+ALTER TABLE @.runs ADD COLUMN folder bytea;
+CREATE INDEX run_texts_by_text ON @.run_texts (sha256);
+";
+
+/// What a role that makes nothing needs.
+pub(super) const GRANTS: &str = "USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables (`loopctl store schema` prints the GRANTs)";
+
+/// Makes the tables if there are none, brings older ones up to date, and returns the lease of the store. Nothing is
+/// written, and no right to make anything is needed, when the tables are of this version.
 ///
 /// # Errors
 /// A sentence that says what to do.
 pub(super) async fn open(link: &Link, target: &PostgresTarget) -> Result<Duration, StatementFailure> {
-    check_server(link, target).await?;
     let lease = match found(link, target).await? {
-        Some(lease) => lease,
-        None => {
-            make(link, target).await?;
-            let nothing = || target.refuse("its tables can't be read after they were made");
-            found(link, target).await?.ok_or_else(nothing)?
+        Found::Tables { lease, version } if version >= VERSION => lease,
+        Found::Tables { .. } | Found::Nothing { .. } => {
+            migrate(link, target).await?;
+            match found(link, target).await? {
+                Found::Tables { lease, .. } => lease,
+                Found::Nothing { .. } => {
+                    return Err(target.refuse("its tables can't be read after they were made").into());
+                }
+            }
         }
     };
     if target.lease.is_some_and(|wanted| wanted != lease) {
@@ -132,72 +146,35 @@ pub(super) async fn open(link: &Link, target: &PostgresTarget) -> Result<Duratio
     Ok(lease)
 }
 
-async fn check_server(link: &Link, target: &PostgresTarget) -> Result<(), StatementFailure> {
-    let rows = link.query_once(SETTINGS, &[]).await?;
-    let Some(row) = rows.first() else { return Err(target.refuse("it says nothing of its settings").into()) };
-    let (number, version): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
-    let (fsync, commit, encoding): (String, String, String) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-    if number < OLDEST_SERVER {
-        let why = format!("its server is PostgreSQL {version}: use version 13 or later");
-        return Err(target.refuse(&why).into());
-    }
-    if fsync != "on" {
-        let why = "its server runs with `fsync = off` and loses runs when the machine fails: set `fsync = on`";
-        return Err(target.refuse(why).into());
-    }
-    if commit == "off" {
-        let why = "`synchronous_commit` is `off` and the server loses what it acknowledged when it fails: set it to `on` for \
-                   this role (ALTER ROLE ... SET synchronous_commit = on)";
-        return Err(target.refuse(why).into());
-    }
-    if encoding != "UTF8" {
-        let why = format!("its encoding is {encoding}: create the database with ENCODING 'UTF8'");
-        return Err(target.refuse(&why).into());
-    }
-    Ok(())
-}
-
-/// The lease of the store; none when there are no tables.
-async fn found(link: &Link, target: &PostgresTarget) -> Result<Option<Duration>, StatementFailure> {
-    let table = format!("{}.loopctl", target.schema);
-    let there = link.query_once(THERE, &[(&table, Type::TEXT), (&target.schema, Type::TEXT)]).await?;
-    if there.first().map(|row| row.try_get::<_, bool>(0)).transpose()? != Some(true) {
-        return Ok(None);
-    }
-    let rows = link.query_once(FOUND, &[]).await?;
-    let Some(row) = rows.first() else { return Err(target.refuse("its table loopctl is empty").into()) };
-    let (version, oldest_reader, lease_ms): (i32, i32, i32) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-    if oldest_reader > VERSION {
-        let store = target.shown().to_owned();
-        return Err(StoreFault::Newer { store, found: i64::from(version), known: i64::from(VERSION) }.into());
-    }
-    Ok(Some(Duration::from_millis(u64::try_from(lease_ms).unwrap_or(15_000))))
-}
-
-/// Makes the tables, unless another process was faster.
+/// Makes the tables or brings them up to date, unless another process was faster.
 ///
 /// # Errors
 /// When the role may not.
-async fn make(link: &Link, target: &PostgresTarget) -> Result<(), StatementFailure> {
-    let table = format!("{}.loopctl", target.schema);
-    let there = link.query_once(THERE, &[(&table, Type::TEXT), (&target.schema, Type::TEXT)]).await?;
-    let has_schema = there.first().map(|row| row.try_get::<_, bool>(1)).transpose()? == Some(true);
-    let statements = statements(target, has_schema);
-    // In one transaction, and one process at a time: the others find the tables.
-    let made = link.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK}); {statements} COMMIT")).await;
-    let Err(trouble) = made else { return Ok(()) };
-    link.batch("ROLLBACK").await?;
-    match trouble {
-        // Another process made them while this one waited.
-        StatementFailure::Database { code, .. } if matches!(code.as_str(), "42P07" | "42P06" | "23505") => Ok(()),
-        StatementFailure::Database { code, .. } if code == "42501" => {
-            let why = "it has no tables yet, and this role may not make them: open it once with a role that may \
-                       (`loopctl runs --store env:VAR`), and give this one USAGE on the schema, and SELECT, INSERT, UPDATE \
-                       and DELETE on its tables";
-            Err(target.refuse(why).into())
+async fn migrate(link: &Link, target: &PostgresTarget) -> Result<(), StatementFailure> {
+    // In one transaction, and one process at a time: the others find what this one made.
+    link.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    let made = async {
+        let (statements, what) = match found(link, target).await? {
+            Found::Tables { version, .. } => (migrations(target, version), "its tables are of an older version"),
+            Found::Nothing { has_schema } => (statements(target, has_schema), "it has no tables yet"),
+        };
+        match link.batch(&format!("{statements} COMMIT")).await {
+            Err(StatementFailure::Database { code, .. }) if code == "42501" => {
+                let why = format!(
+                    "{what}, and this role may not change that: call `loopctl store migrate` with a role that may, and \
+                     give this one {GRANTS}"
+                );
+                Err(target.refuse(&why).into())
+            }
+            made => made,
         }
-        other => Err(other),
+    };
+    let made = made.await;
+    if made.is_err() {
+        // The error that led here is the one to report.
+        drop(link.batch("ROLLBACK").await);
     }
+    made
 }
 
 /// The statements that make the tables.
@@ -206,4 +183,33 @@ pub(super) fn statements(target: &PostgresTarget, has_schema: bool) -> String {
     let schema = if has_schema { "" } else { "CREATE SCHEMA @;" };
     let version = format!("INSERT INTO @.loopctl VALUES ({VERSION}, {OLDEST_READER}, {lease_ms});");
     format!("{schema}{TABLES}{version}\n").replace('@', &target.schema)
+}
+
+/// The statements that bring tables of this version up to date.
+fn migrations(target: &PostgresTarget, version: i32) -> String {
+    if version >= VERSION {
+        return String::new();
+    }
+    let steps = MIGRATIONS.iter().filter(|(from, _)| *from >= version).map(|(_, statements)| *statements);
+    let steps: String = steps.collect();
+    format!("{steps}UPDATE @.loopctl SET version = {VERSION}, oldest_reader = {OLDEST_READER};")
+        .replace('@', &target.schema)
+}
+
+/// The statements for a database's administrator: the tables, and the rights of a role that only uses them.
+pub(super) fn printed(target: &PostgresTarget) -> String {
+    let made = statements(target, false).replacen(';', ";\n", 1);
+    let role = "loopctl_user";
+    format!(
+        "BEGIN;\n{made}COMMIT;\n
+-- The rights of a role that uses the tables and makes nothing; put its name in place of {role}.
+-- GRANT USAGE ON SCHEMA {0} TO {role};
+-- GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {0} TO {role};\n",
+        target.schema
+    )
+}
+
+/// The fault of tables that a newer loopctl made.
+pub(super) fn newer(target: &PostgresTarget, version: i32) -> StoreFault {
+    StoreFault::Newer { store: target.shown().to_owned(), found: i64::from(version), known: i64::from(VERSION) }
 }

@@ -50,6 +50,33 @@ impl PostgresServer {
         self.url(&format!("schema=t{}_{number}", std::process::id()))
     }
 
+    /// Runs statements as the server's superuser; returns the rows, a line each.
+    #[allow(dead_code, reason = "not all tests that share the server use it")]
+    pub fn psql(&self, sql: &str) -> String {
+        let psql = format!("{}/psql", programs().expect("the server's programs"));
+        let mut command = Command::new(psql);
+        command.args([
+            "-X",
+            "-q",
+            "-A",
+            "-t",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            &self.folder,
+            "-U",
+            "loopctl",
+            "-d",
+            "postgres",
+        ]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("psql starts");
+        child.stdin.take().unwrap().write_all(sql.as_bytes()).expect("psql reads");
+        let output = child.wait_with_output().expect("psql ends");
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     /// The address of the server with these parameters.
     pub fn url(&self, parameters: &str) -> String {
         format!("postgres://loopctl@{}/postgres?{parameters}", self.folder.replace('/', "%2F"))

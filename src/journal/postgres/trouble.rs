@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use super::target::PostgresTarget;
 use crate::journal::StoreFault;
 
 /// Why a statement was not done.
@@ -55,6 +56,23 @@ impl StatementFailure {
                 // A standby: the next connection looks for the primary.
                 "25006" | "55P03" => Self::Lost(text()),
                 _ => Self::Database { code: code.to_owned(), message: message.to_owned() },
+            },
+        }
+    }
+
+    /// The fault of a store that can't be opened.
+    pub(super) fn while_opening(self, target: &PostgresTarget) -> StoreFault {
+        match self {
+            Self::Refused(fault) => fault,
+            Self::Lost(why) => target
+                .refuse(&format!("{why}: start its server, or correct its host, port and `sslmode` in the address")),
+            Self::Undone(why) => target.refuse(&why),
+            Self::Database { code, message } => match code.as_str() {
+                "28P01" | "28000" => {
+                    target.refuse(&format!("{message}: correct the user or the password of the address"))
+                }
+                "3D000" => target.refuse(&format!("{message}: create it, or correct the address")),
+                _ => target.refuse(&Self::Database { code, message }.into_fault().to_string()),
             },
         }
     }

@@ -8,6 +8,7 @@
 mod answer_tokens;
 mod callbacks;
 mod drivers;
+mod examine;
 mod lease;
 mod posted;
 mod queue;
@@ -22,7 +23,7 @@ mod trouble;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -36,8 +37,9 @@ use self::queue::{Claim, RetryAt};
 use self::read::{Census, SqliteReader};
 use self::requests::{CancelRun, GiveBack, MakeSure, Take};
 use self::writer::SqliteWriter;
+use super::admin::StoreAdmin;
 use super::now::Clock;
-use super::open::StoreKind;
+use super::open::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
     QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, failpoint,
@@ -51,16 +53,25 @@ pub(super) const KIND: StoreKind = StoreKind {
     file: |name| name.rest.map(|path| name.base.join(path)),
     outlives_process: true,
     shown: |name| name.written.to_owned(),
-    open: |name| match name.rest {
+    open: |name| Ok(Arc::new(SqliteJournal::open(&path(name)?)?)),
+    admin: Some(StoreAdmin {
+        statements: |_| Ok(schema::statements()),
+        examine: |name| examine::report(&path(name)?, name.written),
+    }),
+};
+
+/// The file of a store.
+fn path(name: &StoreName<'_>) -> Result<PathBuf, StoreFault> {
+    match name.rest {
         None => Err(name.unknown()),
         Some("") => Err(name.refuse("no path follows sqlite: ; write sqlite:PATH")),
         Some(":memory:") => Err(name.refuse("a store in memory is written memory")),
         Some(path) if path.starts_with("//") && !path.starts_with("///") => {
             Err(name.refuse("a path follows sqlite: at once, without //; write sqlite:PATH"))
         }
-        Some(path) => Ok(Arc::new(SqliteJournal::open(&name.base.join(path))?)),
-    },
-};
+        Some(path) => Ok(name.base.join(path)),
+    }
+}
 
 /// A store in an SQLite file. One opened store is one driver; when it is dropped it finishes the waiting
 /// requests, releases its leases and closes the file.

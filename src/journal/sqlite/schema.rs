@@ -141,7 +141,7 @@ CREATE INDEX IF NOT EXISTS runs_by_queue ON runs (org, token, id)
 ";
 
 /// What a file turned out to be.
-enum StoreFile {
+pub(super) enum StoreFile {
     /// No tables in it yet.
     Empty,
     /// A store of our version.
@@ -258,10 +258,7 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
             let statements: String = steps.collect();
             connection.execute_batch(&format!("{statements} PRAGMA user_version = {VERSION};")).map_err(failed)
         }
-        StoreFile::Empty => {
-            let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-            connection.execute_batch(&format!("{TABLES} {marks}")).map_err(failed)
-        }
+        StoreFile::Empty => connection.execute_batch(&statements()).map_err(failed),
     });
     let result = result.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
     if result.is_err() && !connection.is_autocommit() {
@@ -271,8 +268,13 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     result
 }
 
+/// The statements that make the tables.
+pub(super) fn statements() -> String {
+    format!("{TABLES}PRAGMA application_id = {APPLICATION};\nPRAGMA user_version = {VERSION};\n")
+}
+
 /// What the file is, in the open transaction. Reads only.
-fn look(connection: &Connection, store: &str) -> Result<StoreFile, StoreFault> {
+pub(super) fn look(connection: &Connection, store: &str) -> Result<StoreFile, StoreFault> {
     let number = |sql: &str| {
         connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| opening_fault(&error, store))
     };

@@ -36,7 +36,7 @@ fn a_role_without_rights_to_make_tables_uses_those_that_are_there() {
     let owner = open(&url);
     owner.sql("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN");
     let fault = refused(&plain.replace(&schema, "nowhere"));
-    assert!(fault.to_string().contains("open it once with a role that may"), "{fault}");
+    assert!(fault.to_string().contains("call `loopctl store migrate` with a role that may"), "{fault}");
     owner.sql(
         "GRANT USAGE ON SCHEMA @ TO plain; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @ TO plain",
     );

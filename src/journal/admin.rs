@@ -1,0 +1,61 @@
+//! What an administrator asks of a store: the statements that make it, whether it can be used, and its migration.
+
+use std::path::Path;
+
+use super::StoreFault;
+use super::open::StoreName;
+
+/// What there is to say of a store.
+#[derive(Debug, Clone, Default)]
+pub struct StoreReport {
+    /// The store as messages show it.
+    pub store: String,
+    /// Facts: what, and how it is.
+    pub facts: Vec<(&'static str, String)>,
+    /// Why it can't be used.
+    pub wrong: Option<StoreFault>,
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl StoreReport {
+    pub(super) fn of(store: &str) -> Self {
+        Self { store: store.to_owned(), ..Self::default() }
+    }
+
+    pub(super) fn fact(&mut self, what: &'static str, how: String) {
+        self.facts.push((what, how));
+    }
+}
+
+/// What can be asked of a kind of store.
+pub(super) struct StoreAdmin {
+    /// The statements that make the store.
+    pub statements: fn(&StoreName<'_>) -> Result<String, StoreFault>,
+    /// Looks at the store; writes nothing.
+    pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreFault>,
+}
+
+fn of<'a>(url: &'a str, base: &'a Path) -> Result<(StoreName<'a>, &'static StoreAdmin), StoreFault> {
+    let name = StoreName::new(url, base);
+    let kind = name.kind().ok_or_else(|| name.unknown())?;
+    let admin = kind.admin.as_ref().ok_or_else(|| name.refuse("it keeps no runs: there is nothing to make"))?;
+    Ok((name, admin))
+}
+
+/// The statements that make the store of this name, for who may not let loopctl make it.
+///
+/// # Errors
+/// When the name is of no kind of store, or of one that keeps nothing.
+pub fn statements(url: &str, base: &Path) -> Result<String, StoreFault> {
+    let (name, admin) = of(url, base)?;
+    (admin.statements)(&name)
+}
+
+/// Looks at a store, and writes nothing.
+///
+/// # Errors
+/// When it can't be reached.
+pub fn examine(url: &str, base: &Path) -> Result<StoreReport, StoreFault> {
+    let (name, admin) = of(url, base)?;
+    (admin.examine)(&name)
+}

@@ -1,0 +1,54 @@
+//! What there is to say of a store: whether its file can be used, and its version. Reads only.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::schema::{StoreFile, VERSION, look, open_to_read};
+use super::trouble::fault;
+use crate::journal::StoreFault;
+use crate::journal::admin::StoreReport;
+
+/// How long the look waits while another process has locked the store.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Facts, and the first thing that is wrong.
+pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreFault> {
+    let mut report = StoreReport::of(store);
+    report.fact("file", path.display().to_string());
+    report.fact("server", format!("SQLite {}", rusqlite::version()));
+    let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
+    if !path.exists() {
+        report.fact("tables", format!("none; this loopctl makes version {VERSION}"));
+        report.wrong = Some(refuse("there is none yet: call `loopctl store migrate`, or start a run"));
+        return Ok(report);
+    }
+    let connection = open_to_read(path, PATIENCE).map_err(|error| fault(&error, store, None))?;
+    let found = match look(&connection, store) {
+        Ok(StoreFile::Ours) => VERSION,
+        Ok(StoreFile::Older(version)) => {
+            report.wrong = Some(refuse("its tables are of an older version: call `loopctl store migrate`"));
+            version
+        }
+        Ok(StoreFile::Empty) => {
+            report.wrong = Some(refuse("it is empty: call `loopctl store migrate`"));
+            0
+        }
+        Err(StoreFault::Newer { store, found, known }) => {
+            report.wrong = Some(StoreFault::Newer { store, found, known });
+            found
+        }
+        Err(fault) => {
+            report.wrong = Some(fault);
+            return Ok(report);
+        }
+    };
+    report.fact("tables", format!("version {found}; this loopctl knows {VERSION}"));
+    let is_read_only = std::fs::metadata(path).is_ok_and(|file| file.permissions().readonly());
+    report
+        .fact("rights", if is_read_only { "the file may only be read" } else { "the file may be written" }.to_owned());
+    if is_read_only && report.wrong.is_none() {
+        let why = format!("{store} may be read only: allow writing to it and to its folder");
+        report.wrong = Some(StoreFault::ReadOnly(why));
+    }
+    Ok(report)
+}
