@@ -33,7 +33,7 @@ const FOUND: &str = "SELECT version, oldest_reader, lease_ms FROM @.loopctl";
 
 /// What there is of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundTables {
     /// No tables.
     Nothing {
         /// Whether their schema exists.
@@ -91,7 +91,7 @@ impl ServerSettings {
 }
 
 /// Whether the tables are there, and whether this role can use them.
-struct Rights {
+struct RoleRights {
     has_schema: bool,
     has_tables: bool,
     uses_schema: bool,
@@ -100,7 +100,7 @@ struct Rights {
     refused: Vec<String>,
 }
 
-impl Rights {
+impl RoleRights {
     async fn read(link: &Link, target: &PostgresTarget) -> Result<Self, StatementFailure> {
         let names = NAMES.as_slice();
         let rows = link.query_once(THERE, &[(&target.schema, Type::TEXT), (&names, Type::TEXT_ARRAY)]).await?;
@@ -125,18 +125,22 @@ impl Rights {
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub(super) async fn found(link: &Link, target: &PostgresTarget) -> Result<Found, StatementFailure> {
+pub(super) async fn found(link: &Link, target: &PostgresTarget) -> Result<FoundTables, StatementFailure> {
     if let Some(why) = ServerSettings::read(link, target).await?.fault() {
         return Err(target.refuse(&why).into());
     }
-    let rights = Rights::read(link, target).await?;
+    let rights = RoleRights::read(link, target).await?;
     if let Some(why) = rights.fault() {
         return Err(target.refuse(&why).into());
     }
-    if rights.has_tables { tables(link, target).await } else { Ok(Found::Nothing { has_schema: rights.has_schema }) }
+    if rights.has_tables {
+        tables(link, target).await
+    } else {
+        Ok(FoundTables::Nothing { has_schema: rights.has_schema })
+    }
 }
 
-async fn tables(link: &Link, target: &PostgresTarget) -> Result<Found, StatementFailure> {
+async fn tables(link: &Link, target: &PostgresTarget) -> Result<FoundTables, StatementFailure> {
     let rows = link.query_once(FOUND, &[]).await?;
     let Some(row) = rows.first() else { return Err(target.refuse("its table loopctl is empty").into()) };
     let (version, oldest_reader, lease_ms): (i32, i32, i32) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -144,7 +148,7 @@ async fn tables(link: &Link, target: &PostgresTarget) -> Result<Found, Statement
         return Err(newer(target, version).into());
     }
     let lease = u64::try_from(lease_ms).map_or(LEASE, Duration::from_millis);
-    Ok(Found::Tables { version, lease })
+    Ok(FoundTables::Tables { version, lease })
 }
 
 /// What there is to say of a store: facts, and the first thing that is wrong.
@@ -159,7 +163,7 @@ pub(super) async fn report(link: &Link, target: &PostgresTarget) -> Result<Store
         settings.standbys.clone()
     };
     report.fact("synchronous standby", standby);
-    let rights = Rights::read(link, target).await?;
+    let rights = RoleRights::read(link, target).await?;
     let may = match (rights.fault().is_none(), rights.may_make) {
         (true, true) => "uses the tables, and may migrate them",
         (true, false) => "uses the tables; another role migrates them",
@@ -177,7 +181,7 @@ pub(super) async fn report(link: &Link, target: &PostgresTarget) -> Result<Store
         return Ok(report);
     }
     match tables(link, target).await {
-        Ok(Found::Tables { version, lease }) => {
+        Ok(FoundTables::Tables { version, lease }) => {
             report.fact("tables", format!("version {version}; this loopctl knows {VERSION}"));
             report.fact("lease", format!("{} ms", lease.as_millis()));
             if version < VERSION {
@@ -186,7 +190,7 @@ pub(super) async fn report(link: &Link, target: &PostgresTarget) -> Result<Store
                 report.wrong = Some(target.refuse(why));
             }
         }
-        Ok(Found::Nothing { .. }) => {}
+        Ok(FoundTables::Nothing { .. }) => {}
         Err(StatementFailure::Refused(StoreFault::Newer { store, found, known })) => {
             report.fact("tables", format!("version {found}; this loopctl knows {known}"));
             report.wrong = Some(StoreFault::Newer { store, found, known });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::examine::{Found, found};
+use super::examine::{FoundTables, found};
 use super::link::Link;
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
@@ -125,12 +125,12 @@ pub(super) const GRANTS: &str = "USAGE on the schema, and SELECT, INSERT, UPDATE
 /// A sentence that says what to do.
 pub(super) async fn open(link: &Link, target: &PostgresTarget) -> Result<Duration, StatementFailure> {
     let lease = match found(link, target).await? {
-        Found::Tables { lease, version } if version >= VERSION => lease,
-        Found::Tables { .. } | Found::Nothing { .. } => {
+        FoundTables::Tables { lease, version } if version >= VERSION => lease,
+        FoundTables::Tables { .. } | FoundTables::Nothing { .. } => {
             migrate(link, target).await?;
             match found(link, target).await? {
-                Found::Tables { lease, .. } => lease,
-                Found::Nothing { .. } => {
+                FoundTables::Tables { lease, .. } => lease,
+                FoundTables::Nothing { .. } => {
                     return Err(target.refuse("its tables can't be read after they were made").into());
                 }
             }
@@ -155,8 +155,8 @@ async fn migrate(link: &Link, target: &PostgresTarget) -> Result<(), StatementFa
     link.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let made = async {
         let (statements, what) = match found(link, target).await? {
-            Found::Tables { version, .. } => (migrations(target, version), "its tables are of an older version"),
-            Found::Nothing { has_schema } => (statements(target, has_schema), "it has no tables yet"),
+            FoundTables::Tables { version, .. } => (migrations(target, version), "its tables are of an older version"),
+            FoundTables::Nothing { has_schema } => (statements(target, has_schema), "it has no tables yet"),
         };
         match link.batch(&format!("{statements} COMMIT")).await {
             Err(StatementFailure::Database { code, .. }) if code == "42501" => {
