@@ -40,6 +40,16 @@ fn a_sound_folder_is_sound_in_every_format() {
 }
 
 #[test]
+fn a_script_that_the_project_names_is_checked_in_a_folder_whatever_is_in_it() {
+    let place = sound();
+    let model = json!({ "provider": "script", "script": "replies.json" });
+    place.json("loopctl.json", &json!({ "model": "m", "models": { "m": model } }));
+    place.json("replies.json", &json!({ "replies": [{ "tool": "search", "input": {} }] }));
+    place.json("other.json", &json!({ "replies": [{ "tool": "search", "input": {} }] }));
+    assert_eq!(codes(&report(&place, &[], 0)), [("L021", "replies.json")]);
+}
+
+#[test]
 fn a_fault_has_every_field_that_is_promised_and_no_other() {
     let place = sound();
     place.file("loops/a.json", SOUND.replace("\"mode\"", "\"mod\\u0065\": \"react\", \"mode\""));

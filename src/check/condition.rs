@@ -180,9 +180,10 @@ fn of_condition<'a>(
     // A document is never deeper than its reader allows: the recursion ends.
     let Some((operator, written)) = written.as_object().and_then(|members| members.iter().next()) else { return };
     let at = format!("{at}/{operator}");
-    if condition.unknown.holds(&at) || !condition.unknown.below(&at).is_empty() {
+    if condition.unknown.holds(&at) {
         return;
     }
+    let is_whole = condition.unknown.below(&at).is_empty();
     let mut operands = Vec::new();
     match (operator.as_str(), written) {
         ("and" | "or", Value::Array(parts)) => {
@@ -192,13 +193,16 @@ fn of_condition<'a>(
         }
         ("not", part) => of_condition(condition, &at, part, visit),
         ("hasKey", _) => {}
-        (_, Value::Array(two)) => {
+        (_, Value::Array(two)) if is_whole => {
             let operand = |(index, written)| Operand::of(condition, format!("{at}/{index}"), written);
             operands = two.iter().enumerate().map(operand).collect();
         }
         _ => return,
     }
-    visit(condition, &WrittenOperator { operator, at, written, operands });
+    // What is wrong in one part says nothing of the whole, and hides no fault of another part.
+    if is_whole {
+        visit(condition, &WrittenOperator { operator, at, written, operands });
+    }
 }
 
 impl<'a> Operand<'a> {

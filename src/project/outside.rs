@@ -42,12 +42,12 @@ fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Vec<Stri
     known
 }
 
-/// The scripts of models, and the texts that make databases which are not there yet, as the project file
+/// The scripts of models, the project's documents, and the texts that make databases which are not there yet, as the project file
 /// writes them, that are not there.
 fn absent(project: Project, root: &Path) -> BTreeSet<String> {
     let is_there = |file: &str| root.join(file).is_file();
     let scripts = project.models.into_values().filter_map(|model| model.script);
     let missing = |datasource: &Datasource| !datasource.sqlite_path().is_some_and(is_there);
     let inits = project.datasources.into_values().filter(missing).filter_map(|datasource| datasource.init);
-    scripts.chain(inits).filter(|file| !is_there(file)).collect()
+    scripts.chain(inits).chain(project.documents.into_values()).filter(|file| !is_there(file)).collect()
 }

@@ -25,4 +25,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let help = "paths start in the folder of the project file; each call fails until the database is there";
         report(pointer, datasource.init.as_ref(), format!("the text that makes the database `{name}`"), help);
     }
+    for (name, file) in &project.documents {
+        // Where a text takes it, that is reported.
+        let taken = |fault: &Diagnostic| {
+            fault.code == codes::BAD_PROJECT_DOCUMENT && fault.message.contains(&format!("`{name}`"))
+        };
+        if !subject.compiled.diagnostics.iter().any(taken) {
+            let help = "paths start in the folder of the project file; a run that reads it fails at its start";
+            report(format!("/documents/{}", token(name)), Some(file), format!("the document `{name}`"), help);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::check::{Cursor, Rule, Subject, estimate, model};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ReactProperties;
+use crate::language::react::RequiredTools;
 use crate::policy::window::max_tokens;
 use crate::syntax::token;
 
@@ -15,6 +16,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     found.extend(subject.react(&["history", "max_tokens", "model"]).and_then(|react| window(subject, react)));
     found.extend(subject.react(&["budget", "max_tokens", "model"]).and_then(|react| reply(subject, react)));
     found.extend(subject.react(&["retry", "timeout_ms"]).and_then(|react| wait(subject, react)));
+    found.extend(
+        subject
+            .react(&["require_tool_before_answer", "max_iterations", "on_limit"])
+            .and_then(|react| first_call(subject, react)),
+    );
     shares(subject, found);
     super::flow_limits::check(subject, found);
 }
@@ -85,6 +91,22 @@ fn wait(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
     let fault = fault.help("the run ends before such a wait does: make the wait shorter, or `timeout_ms` larger");
     Some(match subject.property("timeout_ms") {
         Some(written) => fault.related(&written.place(), "the run's time is bounded here"),
+        None => fault,
+    })
+}
+
+/// One iteration, and a tool that must be called before the answer.
+fn first_call(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
+    let required = match react.require_tool_before_answer.as_ref()? {
+        RequiredTools::All(names) => !names.is_empty(),
+        RequiredTools::Any(_) => true,
+    };
+    let cursor = subject.property("max_iterations").filter(|_| required && react.max_iterations < 2)?;
+    let message = "a tool must be called before the answer, and one iteration has room for the call alone".to_owned();
+    let fault =
+        cursor.report(&RULE, message).help("the call takes an iteration, and the answer another one: write 2 or more");
+    Some(match subject.property("require_tool_before_answer") {
+        Some(written) => fault.related(&written.place(), "the call is required here"),
         None => fault,
     })
 }

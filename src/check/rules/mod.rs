@@ -59,6 +59,7 @@ mod retry_without_idempotence;
 mod script_reply;
 mod secret_in_args;
 mod shell_script;
+mod shell_syntax;
 mod step_field;
 mod step_input;
 mod step_setting;
@@ -132,6 +133,7 @@ pub const RULES: &[Rule] = &[
     filled_variable::RULE,
     misspelt_secret::RULE,
     idle_approval::RULE,
+    shell_syntax::RULE,
     bad_pointer::RULE,
     bad_token::RULE,
     constant_condition::RULE,

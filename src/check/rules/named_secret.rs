@@ -68,6 +68,9 @@ fn written_out(sent: &SentText<'_>) -> Option<(String, Range<usize>)> {
     match sent.kind {
         TextKind::Prompt | TextKind::Hint | TextKind::Question => return None,
         TextKind::Url => return pair(sent.text, &['?', '&'], &['&', '#']),
+        TextKind::Query if is_key(&sent.field, sent.text) => {
+            return is_literal(sent.text).then(|| (sent.field.clone(), 0..sent.text.len()));
+        }
         TextKind::Header if sent.field.eq_ignore_ascii_case("cookie") => return pair(sent.text, &[';', ' '], &[';']),
         _ => {}
     }
@@ -101,12 +104,25 @@ fn pair(text: &str, before: &[char], after: &[char]) -> Option<(String, Range<us
         let name = head.get(begin..)?.trim();
         let rest = text.get(at + 1..)?;
         let value = rest.get(..rest.find(after).unwrap_or(rest.len()))?;
-        let named = secrecy(name) != Secrecy::None && name.len() < 40 && !name.contains(['{', '/', '"']);
+        let is_secret_name = secrecy(name) != Secrecy::None || is_key(name, value);
+        let named = is_secret_name && name.len() < 40 && !name.contains(['{', '/', '"']);
         if named && is_secret(name, value.trim(), false) {
             return Some((name.to_owned(), at + 1..at + 1 + value.len()));
         }
     }
     None
+}
+
+/// Whether `key` is that of an API here, and not that of a record: by what is written for it.
+fn is_key(name: &str, value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let is_placeholder = lower.contains("api_key") || lower.contains("api-key") || lower.contains("apikey");
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_random = value.len() >= 30
+        && value.chars().all(is_word)
+        && value.contains(|c: char| c.is_ascii_digit())
+        && value.contains(|c: char| c.is_ascii_uppercase());
+    name.eq_ignore_ascii_case("key") && (is_placeholder || is_random)
 }
 
 fn is_literal(value: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::shell_syntax::is_line;
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
@@ -19,7 +20,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Action::Command(command) = &*used.action else { continue };
         let program = command.program.as_str();
         let cursor = used.at("/program");
-        if entries.contains(program) || subject.is_reported(&cursor.place()) {
+        if entries.contains(program) || is_line(program) || subject.is_reported(&cursor.place()) {
             continue;
         }
         let fault = cursor.report(&RULE, format!("the project does not allow the program `{program}`"));

@@ -9,29 +9,38 @@ use crate::program::ToolKind;
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_REQUIRED_TOOL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(program) = subject.program() else { return };
-    let declared = || program.tools.iter().filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)));
+    let Some(react) = subject.react(&["require_tool_before_answer"]) else { return };
+    let Some(declared) = declared(subject) else { return };
     let property = "require_tool_before_answer";
     let mut report = |at: String, message: String, help: String| {
         if let Some(cursor) = subject.property(&at) {
             found.push(cursor.report(&RULE, message).help(help));
         }
     };
-    match &program.properties.require_tool_before_answer {
+    match &react.require_tool_before_answer {
         Some(RequiredTools::All(names)) => {
-            for (at, name) in names.iter().enumerate().filter(|(_, name)| declared().all(|tool| tool.name != **name)) {
-                let near = nearest(name, declared().map(|tool| tool.name.as_str()));
-                let help = near.map_or_else(
+            for (at, name) in names.iter().enumerate().filter(|(_, name)| !declared.contains(&name.as_str())) {
+                let help = nearest(name, declared.iter().copied()).map_or_else(
                     || "name a tool of `tools`; built-in tools do not count".to_owned(),
                     |near| format!("the nearest name is `{near}`"),
                 );
                 report(format!("{property}/{at}"), format!("the loop declares no tool `{name}`"), help);
             }
         }
-        Some(RequiredTools::Any(_)) if declared().next().is_none() => {
+        Some(RequiredTools::Any(_)) if declared.is_empty() => {
             let message = "the loop declares no tool that could be called before the answer".to_owned();
             report(property.to_owned(), message, "declare a tool in `tools`, or remove the field".to_owned());
         }
         _ => {}
     }
+}
+
+/// The names of the tools, also of those with faults; nothing where one of them has no name that can be read.
+fn declared<'a>(subject: &Subject<'a>) -> Option<Vec<&'a str>> {
+    if let Some(program) = subject.program() {
+        let own = program.tools.iter().filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)));
+        return Some(own.map(|tool| tool.name.as_str()).collect());
+    }
+    let tools = subject.property("tools")?.node()?.items()?;
+    tools.iter().map(|tool| tool.as_str().or_else(|| tool.get("name")?.as_str())).collect()
 }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use serde_json::Value;
+
 use crate::check::detect;
 use crate::cli::host;
 use crate::cli::parallel::each;
@@ -43,6 +45,9 @@ pub struct Findings {
     /// Whether a path could not be read.
     pub unreadable: bool,
 }
+
+/// The most scripts of a project that are looked for in a folder.
+const MAX_SCRIPTS: usize = 1_000;
 
 /// The outcome of reading a file.
 enum ReadTarget {
@@ -97,7 +102,14 @@ impl Survey {
     /// Checks all files.
     pub fn look(&self) -> Findings {
         let targets = &self.targets.files;
-        let read = each(targets.iter().collect(), |target| self.read(target));
+        let mut read = each(targets.iter().collect(), |target| self.read(target, target.named));
+        let scripts = scripts(targets, &read);
+        for (target, read) in targets.iter().zip(&mut read) {
+            let is_script = || target.real.as_ref().is_some_and(|real| scripts.contains(real));
+            if matches!(read, ReadTarget::Skipped) && is_script() {
+                *read = self.read(target, true);
+            }
+        }
         let mut library = Library::new(&self.actions);
         let mut declared = Declared::default();
         for (target, read) in targets.iter().zip(&read) {
@@ -137,7 +149,8 @@ impl Survey {
         found
     }
 
-    fn read(&self, target: &Target) -> ReadTarget {
+    /// `named`: it is a document of loopctl, whatever is in it.
+    fn read(&self, target: &Target, named: bool) -> ReadTarget {
         let source = match target.real.as_ref().and_then(|real| self.texts.get(real)) {
             Some(text) => Ok(text.clone()),
             None if target.path == Path::new("-") => self.stdin.get_or_init(project::read_stdin).clone(),
@@ -145,7 +158,7 @@ impl Survey {
         };
         let source = match source {
             Ok(source) => source,
-            Err(fault) if target.named || fault.code == codes::FILE => return ReadTarget::Fault(fault),
+            Err(fault) if named || fault.code == codes::FILE => return ReadTarget::Fault(fault),
             Err(fault) => {
                 let ours = fault.code == codes::ENCODING
                     && project::letters(&target.path).is_some_and(|letters| detect::seems_ours(&letters));
@@ -153,16 +166,29 @@ impl Survey {
             }
         };
         let project = target.path.file_name().is_some_and(|name| name == Project::FILE);
-        if !target.named && !project && !detect::may_be_ours(&source.text) {
+        if !named && !project && !detect::may_be_ours(&source.text) {
             return ReadTarget::Skipped;
         }
         let document = document::read_as(&source, project.then_some(DocumentKind::Project));
-        if target.named || project || detect::is_ours(&document) {
+        if named || project || detect::is_ours(&document) {
             ReadTarget::Document(Box::new(document))
         } else {
             ReadTarget::Skipped
         }
     }
+}
+
+/// The scripts that the projects among the files name: what is in them must be replies.
+fn scripts(targets: &[Target], read: &[ReadTarget]) -> HashSet<PathBuf> {
+    let mut found = HashSet::new();
+    for (target, read) in targets.iter().zip(read) {
+        let ReadTarget::Document(document) = read else { continue };
+        let (Some(DocumentKind::Project), Some(real)) = (document.kind, &target.real) else { continue };
+        let models = document.value.get("models").and_then(Value::as_object).into_iter().flatten();
+        let named = models.filter_map(|(_, model)| model.get("script")?.as_str());
+        found.extend(named.take(MAX_SCRIPTS).filter_map(|script| real.with_file_name(script).canonicalize().ok()));
+    }
+    found
 }
 
 /// Whether a document is a loop, or may be run like one.

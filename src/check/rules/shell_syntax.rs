@@ -1,0 +1,52 @@
+//! Syntax of a shell in a command that no shell reads.
+
+use crate::check::{Rule, Subject, shell};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::Action;
+use crate::language::action::CommandAction;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::SHELL_SYNTAX, check };
+
+/// Arguments that only a shell gives a meaning to.
+const OPERATORS: [&str; 9] = ["|", ">", ">>", "<", "&&", "||", "2>&1", "2>", "&>"];
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for used in subject.actions() {
+        let Action::Command(command) = &*used.action else { continue };
+        if is_line(&command.program) {
+            let message = format!("`{}` is no name of a program: it has a space", command.program);
+            let mut words = command.program.split_whitespace();
+            let program = words.next().unwrap_or_default();
+            let args = serde_json::json!(words.collect::<Vec<_>>());
+            let help = format!("write \"program\": \"{program}\", and the other words at the start of `args`: {args}");
+            found.push(used.at("/program").report(&RULE, message).help(help));
+        }
+        if shell::of(command).is_some() {
+            continue;
+        }
+        for (at, arg) in command.args.iter().enumerate().filter(|(at, _)| is_shell_syntax(command, *at)) {
+            let message = format!("no shell reads `{arg}`: `{}` gets it as it is written", command.program);
+            let help = if arg.starts_with("~/") {
+                "write the whole path; `cwd` is the folder that a relative path starts in"
+            } else {
+                "an action starts one program: take what this would give as a parameter, or write a program that does it all"
+            };
+            found.push(used.at(&format!("/args/{at}")).report(&RULE, message).help(help));
+        }
+    }
+}
+
+/// Whether the name of a program is a whole command line. A path may have spaces.
+pub(super) fn is_line(program: &str) -> bool {
+    program.trim().contains(char::is_whitespace) && !program.contains(['/', '\\'])
+}
+
+fn is_shell_syntax(command: &CommandAction, at: usize) -> bool {
+    let Some(arg) = command.args.get(at) else { return false };
+    let before = at.checked_sub(1).and_then(|at| command.args.get(at));
+    // `cut -d |` and `tr | ,` take it as a value.
+    let is_value = command.program == "tr" || before.is_some_and(|flag| flag.starts_with('-'));
+    let is_substitution = arg.starts_with("$(") || (arg.len() > 2 && arg.starts_with('`') && arg.ends_with('`'));
+    (OPERATORS.contains(&arg.as_str()) && !is_value) || is_substitution || arg.starts_with("~/")
+}
