@@ -3,9 +3,11 @@
 mod cancel;
 mod check;
 mod completions;
+mod diff;
 mod exit;
 mod explain;
 mod failure;
+mod fork;
 mod host;
 mod input;
 mod interactive;
@@ -79,6 +81,8 @@ enum Command {
     Retry(retry::RetryCommand),
     Rerun(rerun::RerunCommand),
     Replay(replay::ReplayCommand),
+    Fork(Box<fork::ForkCommand>),
+    Diff(diff::DiffCommand),
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
@@ -118,7 +122,12 @@ fn perform(command: Command) -> Exit {
 fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
     if matches!(
         command,
-        Command::Run(_) | Command::Resume(_) | Command::Retry(_) | Command::Rerun(_) | Command::Serve(_)
+        Command::Run(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Rerun(_)
+            | Command::Fork(_)
+            | Command::Serve(_)
     ) {
         memory::keep_private();
     }
@@ -143,6 +152,8 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Retry(retry) => retry.perform(surface).await,
             Command::Rerun(rerun) => rerun.perform(surface).await,
             Command::Replay(replay) => replay.perform(surface).await,
+            Command::Fork(fork) => fork.perform(surface).await,
+            Command::Diff(diff) => diff.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,

@@ -1,7 +1,7 @@
 //! `loopctl replay`.
 
 mod many;
-mod one;
+pub(super) mod one;
 
 use std::path::PathBuf;
 use std::sync::Arc;

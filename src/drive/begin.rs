@@ -119,7 +119,7 @@ impl Engine {
         started: Box<StartedRun>,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        let run = OpenedRun { run_id: started.run_id().to_owned(), ..OpenedRun::default() };
+        let run = OpenedRun { run_id: started.run_id().to_owned(), returned: started.state.returned() };
         let _tools = self.world.toolbox.open(run);
         let (driver, effects) = started.driver(&self.world, program, watch.clone());
         let finished = driver.drive(effects).await?;
@@ -148,6 +148,10 @@ impl Engine {
         // A sub-run receives what its caller gives it, and nothing else.
         let earlier = match origin {
             Some(_) => None,
+            None if start.fork.is_some() => {
+                self.can_call(program, &facts.name)?;
+                None
+            }
             None => {
                 self.can_call(program, &facts.name)?;
                 match self.earlier(program, &start).await {
@@ -180,11 +184,14 @@ impl Engine {
     ) -> Result<Begin, Fault> {
         let StartParts { origin, models, facts, earlier } = parts;
         let mut started = start.event(program, run_id.clone(), Some(facts.clone()), &self.world.texts)?;
-        if let Some(session) = &started.session {
-            started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
+        // A fork has what the run had at its start.
+        if started.fork.is_none() {
+            if let Some(session) = &started.session {
+                started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
+            }
+            started.read = read_files::read(&self.world.root, program, &self.world.texts)?;
+            started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
         }
-        started.read = read_files::read(&self.world.root, program, &self.world.texts)?;
-        started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
         let identity = identity(&mut started, start, *origin)?;
         let org = match origin {
             // A run that another run starts belongs to the organisation of that one.

@@ -108,8 +108,7 @@ impl Engine {
                 Ok(Finished { state })
             }
             Ok(Resumption::Up { state, what, events, models }) => {
-                let calls = |tool: &String| usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
-                let returned = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect();
+                let returned = state.returned();
                 let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
                 let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
                 let mut driver =

@@ -44,6 +44,8 @@ pub struct Start {
     pub previous_run_id: Option<String>,
     /// The run whose input it has, when it is a rerun: for the record.
     pub rerun_of: Option<String>,
+    /// What it begins with, when it is a fork: all but its id and its model.
+    pub fork: Option<Box<Started>>,
 }
 
 impl Start {
@@ -61,6 +63,12 @@ impl Start {
         model: Option<ModelFacts>,
         texts: &SharedTexts,
     ) -> Result<Started, Fault> {
+        if let Some(fork) = &self.fork {
+            let forked = Started::clone(fork);
+            // The price of what was spent is that of the copied steps, unless another model goes on.
+            let model = model.filter(|model| model.name != forked.model.name).unwrap_or(forked.model);
+            return Ok(Started { run_id, model, timeout_ms: self.timeout_ms, ..Started::clone(fork) });
+        }
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
         let bound = bind(program, std::mem::take(&mut self.input), &now, &run_id).map_err(Fault::Diagnostics)?;
@@ -81,6 +89,7 @@ impl Start {
             memory: std::collections::BTreeMap::new(),
             previous: None,
             rerun_of: self.rerun_of.clone(),
+            fork: None,
             callback_rights: self.callback_rights.filter(|_| self.callback_url.is_some()),
             timeout_ms: self.timeout_ms,
             caller: None,
@@ -165,6 +174,12 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
     if let Some(run_id) = &start.rerun_of {
         take("rerun_of");
         take(run_id);
+    }
+    if let Some(fork) = &started.fork {
+        take("fork");
+        take(&fork.run_id);
+        take(&fork.iteration.to_string());
+        take(&fork.events.digest().to_string());
     }
     digest.to_string()
 }

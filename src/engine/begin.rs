@@ -48,6 +48,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> N
         caller: started.caller,
         previous_run_id: started.previous.map(|previous| previous.run_id.into_boxed_str()),
         rerun_of: started.rerun_of.map(String::into_boxed_str),
+        fork: None,
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
         callback_rights: started.callback_rights,
         files: Arc::default(),

@@ -3,6 +3,7 @@
 
 mod continuation;
 mod decided;
+mod fork;
 mod model;
 mod reasoning;
 mod step;
@@ -22,6 +23,7 @@ use crate::language::react::CallOrder;
 
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use decided::{Decided, Decision, DecisionKind, DecisionRights};
+pub use fork::{Fork, ForkPoint};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use step::{StepPaused, StepRetried, StepReturned};
@@ -146,6 +148,9 @@ pub struct Started {
     /// The earlier run whose input it has, when it is a rerun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<String>,
+    /// The run whose first steps it begins with, when it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
     /// What the receiver of its callbacks may decide about; none when it may not decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_rights: Option<DecisionRights>,
@@ -235,7 +240,8 @@ impl EventKind {
             Self::Started(started) => {
                 let documents = started.documents.iter().map(|document| document.text.clone());
                 let read = started.read.iter().map(|file| file.text.clone());
-                std::iter::once(started.system.clone()).chain(documents).chain(read).collect()
+                let fork = started.fork.iter().map(|fork| fork.events.clone());
+                std::iter::once(started.system.clone()).chain(documents).chain(read).chain(fork).collect()
             }
             Self::NewDocument(documents) => documents.iter().map(|document| document.text.clone()).collect(),
             _ => Vec::new(),
@@ -250,6 +256,7 @@ impl EventKind {
         let documents = match self {
             Self::Started(started) => {
                 started.system.put_back(texts)?;
+                started.fork.iter_mut().try_for_each(|fork| fork.events.put_back(texts))?;
                 started.read.iter_mut().try_for_each(|file| file.text.put_back(texts))?;
                 &mut started.documents
             }

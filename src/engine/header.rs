@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::event::{Allowance, DecisionRights, ModelFacts, ParentCall};
+use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall};
 use crate::language::react::CallOrder;
 
 /// What is fixed since the start of a run.
@@ -40,6 +40,8 @@ pub struct RunHeader {
     pub previous_run_id: Option<Box<str>>,
     /// The earlier run whose input it has, when it is a rerun.
     pub rerun_of: Option<Box<str>>,
+    /// Where it comes from, when it is a fork.
+    pub fork: Option<ForkPoint>,
     /// The run that started it without waiting for it.
     pub started_by: Option<Box<str>>,
     /// The values of the files of the project that it reads, by `doc:NAME`.

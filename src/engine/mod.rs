@@ -23,6 +23,7 @@ pub mod effect;
 pub mod event;
 mod expiry;
 pub mod flow;
+mod fork;
 pub mod header;
 pub mod history;
 mod human;

@@ -335,6 +335,12 @@ impl State {
         of(&self.counters.calls).saturating_sub(open).saturating_add(of(&self.counters.tool_retries))
     }
 
+    /// How many attempts at calls have ended, by tool.
+    pub fn returned(&self) -> BTreeMap<String, usize> {
+        let calls = |tool: &String| usize::try_from(self.calls_returned(tool)).unwrap_or(usize::MAX);
+        self.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect()
+    }
+
     /// What the run cost in US dollars so far, when the prices of all models that it asked are known.
     pub fn cost_usd(&self) -> Option<f64> {
         let known = self.header.model.price.is_some() || self.counters.cost_usd > 0.0;

@@ -11,6 +11,7 @@ use super::effect::{Effect, Effects};
 use super::event::{Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, ToolResult, ToolReturned};
 use super::expiry;
 use super::flow;
+use super::fork;
 use super::history;
 use super::human::{self, Paused};
 use super::limit;
@@ -32,6 +33,11 @@ pub use super::effect::Refused;
 /// When the event does not fit the phase; the state is untouched then.
 pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effects, Refused> {
     can_be_kept(&event.kind)?;
+    if let (Phase::New, EventKind::Started(started)) = (&state.phase, &event.kind)
+        && started.fork.is_some()
+    {
+        return fork::begin(program, state, event);
+    }
     if let Some(flow) = &program.flow {
         return flow::step(program, flow, state, event);
     }

@@ -50,6 +50,7 @@ pub(super) fn started() -> EventKind {
         memory: std::collections::BTreeMap::new(),
         previous: None,
         rerun_of: None,
+        fork: None,
         started_by: None,
         read: Vec::new(),
         callback_rights: None,

@@ -10,6 +10,7 @@ use crate::engine::state::Phase;
 use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary};
 use crate::serve::run_store::FoldedRun;
 use crate::trace::entries::entries;
+use crate::trace::result::ForkOrigin;
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, RunResult, Shown, TraceEntry, result};
 
@@ -50,6 +51,9 @@ pub struct AgentStatus {
     /// The earlier run whose input it has, when it is a rerun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<String>,
+    /// The run whose first steps it begins with, when it is a fork.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork_of: Option<ForkOrigin>,
     /// The run that called this one, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called_by: Option<String>,
@@ -129,6 +133,7 @@ impl AgentStatus {
             summary,
             previous_run_id: result.previous_run_id.clone(),
             rerun_of: result.rerun_of.clone(),
+            fork_of: result.fork_of.clone(),
             called_by: run.and_then(|run| run.parent_run_id.clone()),
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),

@@ -1,5 +1,6 @@
 //! The trace as one HTML file: no scripts, no external resources, everything escaped.
 
+mod beside;
 mod steps;
 mod value;
 
@@ -30,6 +31,7 @@ const STYLE: &str = include_str!("html/style.css");
 /// A longer text is folded, in characters.
 const LONG: usize = 900;
 
+pub use beside::{beside, words as difference_words};
 pub use steps::view as steps_at;
 
 /// The page of a run. `result` must hold the trace.
@@ -93,11 +95,13 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
     let _ = write!(
         page,
         "<header>\n<p class=\"run\">{}</p>\n<h1>{}</h1>\n<p class=\"state\"><span class=\"status {status}\">{status}</span>\
-         {why}</p>\n{}<dl>\n",
+         {why}</p>\n{}",
         escaped(&result.run_id),
         escaped(about.loop_name),
         folded("objective", about.objective)
     );
+    page.extend(result.fork_of.iter().map(|fork| folded("meta", &fork.sentence())));
+    page.push_str("<dl>\n");
     let about_word = if result.usage.estimated { "about " } else { "" };
     let mut facts = match result.steps.len() {
         0 => vec![

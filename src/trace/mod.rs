@@ -2,6 +2,7 @@
 //! HTML), with secrets hidden and control characters escaped.
 
 pub mod approval;
+pub mod compare;
 pub mod continuation;
 pub mod decision;
 pub mod entries;

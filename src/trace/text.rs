@@ -259,6 +259,7 @@ impl Pieces {
 pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String {
     let pieces = Pieces { look, shorten: false };
     let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
+    shown.extend(result.fork_of.iter().map(|fork| pieces.remark(&fork.sentence())));
     shown.push('\n');
     let mut iteration = 0;
     let trace = result.trace.as_deref().unwrap_or_default();

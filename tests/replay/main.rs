@@ -10,6 +10,8 @@ mod common;
 
 mod again;
 mod against;
+mod compared;
+mod forked;
 
 use std::path::Path;
 

@@ -149,7 +149,7 @@ fn human(look: &Look, run: &str, verdict: &ReplayVerdict) -> String {
 }
 
 /// What differs, and where, in a line that is not yet escaped.
-pub(in crate::cli) fn sentence(verdict: &ReplayVerdict) -> String {
+pub fn sentence(verdict: &ReplayVerdict) -> String {
     let mut parts = Vec::new();
     match (&verdict.at, verdict.iteration) {
         (Some(at), _) => parts.push(format!("step {at}:")),

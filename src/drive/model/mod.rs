@@ -52,7 +52,7 @@ pub(in crate::drive) use embedded::DynModel;
 pub use embedded::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
 pub use models::Models;
 use script::ScriptPart;
-pub use script::ScriptPlayer;
+pub use script::{ScriptPlayer, reply_of, result_of};
 pub use wire::Wire;
 
 /// Whether the attempts that failed have used up what there was.

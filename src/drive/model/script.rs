@@ -13,12 +13,12 @@ use crate::drive::secret::Vault;
 use crate::drive::stage::ReplyFailure;
 use crate::drive::{clock, retry};
 use crate::engine::dialect::{self, Saying};
-use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault, ToolResult};
+use crate::engine::event::{Finish, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult};
 use crate::language;
 use crate::language::react::Dialect;
 use crate::language::scenario::ToolFailure;
 use crate::language::script::{ANSWER, CALL, CALLS, ONE_OF_CALLS, REFUSAL, ReplyForm, TEXT};
-use crate::program::builtin;
+use crate::program::{Program, builtin};
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
 /// how far a run is, its `Wire` knows.
@@ -72,7 +72,7 @@ impl ScriptPlayer {
         let replies = read(document.replies);
         let loops = document.loops.into_iter().map(|(name, replies)| (name, read(replies))).collect();
         let tools = document.tools.into_iter();
-        let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(answer).collect())).collect();
+        let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(result_of).collect())).collect();
         Self { replies, loops, tools }
     }
 
@@ -148,6 +148,12 @@ impl DialectReply {
     fn for_loop(&self, ask: &Ask<'_>, number: usize) -> Result<AttemptReply, AttemptFailure> {
         let as_written = || AttemptReply { text: self.object.clone(), ..AttemptReply::default() };
         let Some(program) = ask.program else { return Ok(as_written()) };
+        self.in_dialect(program, number)
+    }
+
+    /// The reply in the dialect of a loop.
+    fn in_dialect(&self, program: &Program, number: usize) -> Result<AttemptReply, AttemptFailure> {
+        let as_written = || AttemptReply { text: self.object.clone(), ..AttemptReply::default() };
         let dialect = program.properties.dialect;
         if dialect == Dialect::Json && self.is_json {
             return Ok(as_written());
@@ -162,6 +168,22 @@ impl DialectReply {
         }
         Ok(AttemptReply { text, calls, ..AttemptReply::default() })
     }
+}
+
+/// A reply as an entry of a script says it, in the dialect of a loop.
+///
+/// # Errors
+/// When the entry is no reply.
+pub fn reply_of(program: &Program, entry: Value) -> Result<Reply, String> {
+    let vault = Arc::new(Vault::new(BTreeMap::new(), std::path::Path::new("")));
+    let peer = Peer { name: "the reply".to_owned(), vault };
+    let said = match ScriptedReply::read(&peer, 1, entry) {
+        ScriptedReply::Plain { reply, .. } => Ok(reply),
+        ScriptedReply::InDialect(reply) => reply.in_dialect(program, 1),
+        ScriptedReply::Fails { failure, .. } => Err(failure),
+    };
+    let AttemptReply { text, calls, finish, usage, .. } = said.map_err(|failure| failure.message)?;
+    Ok(Reply { text, calls, finish, usage, ..Reply::default() })
 }
 
 impl ScriptedReply {
@@ -327,7 +349,7 @@ fn says(fields: &Map<String, Value>) -> Result<Result<AttemptReply, AttemptFailu
 }
 
 /// A tool's entry: `{"error": "..."}` is a failure, anything else the result.
-fn answer(entry: Value) -> ToolResult {
+pub fn result_of(entry: Value) -> ToolResult {
     match entry {
         Value::Object(fields) if fields.keys().eq(["error"]) => match fields.get("error") {
             Some(Value::String(class)) => failed(class.clone()),

@@ -153,6 +153,7 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
         caller: started.caller,
         previous_run_id: None,
         rerun_of: started.rerun_of.map(String::into_boxed_str),
+        fork: None,
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });
     state.flow = Some(Box::default());

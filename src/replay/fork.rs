@@ -1,0 +1,177 @@
+//! What a fork begins with: the first steps of a run, under its document or another one.
+
+use crate::engine::blob::Blob;
+use crate::engine::event::{
+    CallId, Decided, Event, EventKind, Fork, Reply, RunDocument, Started, ToolResult, ToolReturned,
+};
+use crate::engine::state::{Phase, State};
+use crate::engine::step::step;
+use crate::program::Program;
+
+use super::restart::restarted;
+use super::together::replay;
+use super::verdict::{ReplayKind, ReplayVerdict};
+
+/// What is to differ from the run that is forked.
+#[derive(Debug, Clone, Default)]
+pub struct ForkEdit {
+    /// The iteration, from 1: the steps before it are copied.
+    pub iteration: u32,
+    /// The reply of the model in this iteration.
+    pub reply: Option<Reply>,
+    /// What the calls of this iteration give, in their order; its reply is copied.
+    pub results: Vec<ToolResult>,
+    /// The input of the run.
+    pub input: Option<serde_json::Value>,
+    /// Whether another document than the run's own is given.
+    pub new_document: bool,
+}
+
+/// Why a run can't be forked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ForkFault {
+    /// In a sentence.
+    Refused(String),
+    /// The document decides otherwise in the steps that are copied.
+    Differs(Box<ReplayVerdict>),
+}
+
+impl From<String> for ForkFault {
+    fn from(why: String) -> Self {
+        Self::Refused(why)
+    }
+}
+
+/// The start of a fork, but for its id. `recorded` is the program of the run, `program` that of the fork.
+///
+/// # Errors
+/// Why there can't be one.
+pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &ForkEdit) -> Result<Started, ForkFault> {
+    let events = flat(events)?;
+    let Some(EventKind::Started(old)) = events.first().map(|event| &event.kind) else {
+        return Err("the journal does not begin with the start of the run".to_owned().into());
+    };
+    if recorded.flow.is_some() || program.flow.is_some() {
+        return Err("it is a workflow, which has no iterations: `loopctl rerun` starts it anew".to_owned().into());
+    }
+    if old.caller.is_some() {
+        return Err("another run called it: fork that one".to_owned().into());
+    }
+    let (mut prefix, mut state) = prefix(recorded, &events, edit)?;
+    if edit.new_document {
+        let verdict = replay(recorded, program, &prefix)?;
+        if !matches!(verdict.kind, ReplayKind::Same | ReplayKind::OtherPrompt) {
+            return Err(ForkFault::Differs(Box::new(verdict)));
+        }
+    }
+    let at = state.now;
+    if let Some(reply) = edit.reply.clone() {
+        prefix.push(Event { at, kind: EventKind::ModelReplied(reply) });
+    }
+    for (id, result) in calls(&state).into_iter().zip(&edit.results) {
+        let returned = ToolReturned {
+            call: id,
+            result: result.clone(),
+            duration_ms: 0,
+            tokens: None,
+            cost_usd: None,
+            estimated: false,
+            run_id: None,
+        };
+        prefix.push(Event { at, kind: EventKind::ToolReturned(returned) });
+    }
+    let mut first = prefix.remove(0);
+    if let (EventKind::Started(started), Some(input)) = (&mut first.kind, &edit.input) {
+        started.input = input.clone();
+    }
+    if edit.new_document || edit.input.is_some() {
+        first = restarted(program, &first)?;
+    }
+    let EventKind::Started(started) = first.kind else {
+        return Err("the journal does not begin with the start of the run".to_owned().into());
+    };
+    let fork = Fork { run_id: old.run_id.clone(), iteration: edit.iteration, events: Fork::text(&prefix)? };
+    let documents = program.sources.iter();
+    let documents = documents
+        .map(|source| RunDocument { file: source.name.to_string(), text: Blob::new(source.text.to_string()) })
+        .collect();
+    let started =
+        Started { documents, rerun_of: None, callback_rights: None, started_by: None, fork: Some(fork), ..*started };
+    // What can't go on is refused before it is written.
+    state = State::default();
+    let start =
+        Event { at: events.first().map_or(at, |event| event.at), kind: EventKind::Started(Box::new(started.clone())) };
+    step(program, &mut state, start).map_err(|why| why.0)?;
+    if let Phase::Ended(ending) = &state.phase
+        && edit.reply.is_none()
+    {
+        let why = crate::engine::outcome::Status::word(ending.status);
+        return Err(format!("the copied steps end the run ({why}): nothing is left to do").into());
+    }
+    Ok(started)
+}
+
+/// The events of a run, those that it copied in their place. Hashes are of calls of the run that is forked.
+fn flat(events: &[Event]) -> Result<Vec<Event>, String> {
+    let mut all = Vec::with_capacity(events.len());
+    for event in events {
+        match &event.kind {
+            EventKind::Started(started) => {
+                let copied = started.fork.as_ref().map(Fork::copied).transpose()?.unwrap_or_default();
+                let started = Started { fork: None, ..Started::clone(started) };
+                all.push(Event { at: event.at, kind: EventKind::Started(Box::new(started)) });
+                all.extend(copied);
+            }
+            EventKind::Human(decided) => {
+                let decided = Decided { hash: None, ..decided.clone() };
+                all.push(Event { at: event.at, kind: EventKind::Human(decided) });
+            }
+            // All events are folded by the last document.
+            EventKind::NewDocument(_) => {}
+            _ => all.push(event.clone()),
+        }
+    }
+    Ok(all)
+}
+
+/// The first events, up to where the model is asked for the reply of the iteration; with results, up to its reply.
+fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Result<(Vec<Event>, State), String> {
+    let mut state = State::default();
+    let wanted = edit.iteration;
+    for (at, event) in events.iter().enumerate() {
+        step(program, &mut state, event.clone()).map_err(|why| format!("event {at} does not fit: {why}"))?;
+        let asks =
+            matches!(state.phase, Phase::Thinking { .. }) && state.counters.iterations.saturating_add(1) == wanted;
+        let replied = state.counters.iterations == wanted;
+        if asks && edit.results.is_empty() {
+            return Ok((events.get(..=at).unwrap_or_default().to_vec(), state));
+        }
+        if replied && !edit.results.is_empty() {
+            let open = calls(&state).len();
+            return match &state.phase {
+                Phase::Acting { .. } if open == edit.results.len() => {
+                    Ok((events.get(..=at).unwrap_or_default().to_vec(), state))
+                }
+                Phase::Acting { .. } => Err(format!(
+                    "iteration {wanted} makes {open} calls: give --observation a JSON list with what each of them gives"
+                )),
+                _ => Err(format!("iteration {wanted} makes no call whose result could be replaced")),
+            };
+        }
+    }
+    let had = state.counters.iterations;
+    Err(match edit.results.is_empty() {
+        true if wanted == had.saturating_add(1) => {
+            format!("it has {had} iterations, and does not ask for another one: choose one of them")
+        }
+        _ => format!("it has {had} iterations, and none of the number {wanted}"),
+    })
+}
+
+/// The calls of the turn that have not ended.
+fn calls(state: &State) -> Vec<CallId> {
+    let calls = state.turn().map(|turn| turn.calls.as_slice()).unwrap_or_default();
+    let open =
+        |call: &&crate::engine::state::Call| !matches!(call.progress, crate::engine::state::CallProgress::Done { .. });
+    calls.iter().filter(open).map(|call| call.id).collect()
+}
