@@ -64,7 +64,8 @@ impl<'a> Walker<'a> {
             }
         }
         let meant = match word {
-            Some(word) => nearest(word, words.iter().copied()).and_then(right),
+            // A word that is near to none of them: the fields may say which branch it is.
+            Some(word) => nearest(word, words.iter().copied()).and_then(right).or(alike.map(|(_, branch)| branch)),
             None => alike.map(|(_, branch)| branch),
         };
         match meant {
