@@ -170,12 +170,18 @@ impl Asker<'_> {
     async fn uncertain(&self, call: &WaitingCall) -> Option<Decision> {
         self.show(call, true);
         loop {
-            match self.line("h: it happened, r: retry it, s: leave it paused").await?.as_str() {
+            match self.line("h: it happened, f: it failed, r: retry it, s: leave it paused").await?.as_str() {
                 "h" => {
                     let text = self.line("what it returned, as JSON on one line").await?;
                     match serde_json::from_str(&text) {
                         Ok(value) => return Some(Decision::Happened(value)),
                         Err(error) => self.surface.say(&self.surface.line(Tone::Warn, "no JSON", &error.to_string())),
+                    }
+                }
+                "f" => {
+                    let reason = self.line("why it failed").await?;
+                    if !reason.trim().is_empty() {
+                        return Some(Decision::Failed(reason));
                     }
                 }
                 "r" => return Some(Decision::Retry),

@@ -160,7 +160,7 @@ impl NextCommands {
             Termination::Approval => {
                 &[("approve", "--approve"), ("deny", "--deny --reason \"...\""), ("edit", "--edit '{...}'")]
             }
-            _ => &[("it happened", "--happened '{...}'"), ("retry", "--retry")],
+            _ => &[("it happened", "--happened '{...}'"), ("it failed", "--fail \"...\""), ("retry", "--retry")],
         };
         let label = |label: &str| if several { format!("{label} {}", call.id) } else { label.to_owned() };
         let command = |rest: &str| self.command("resume", &format!("{rest} --if {}", call.hash));

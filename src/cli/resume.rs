@@ -58,6 +58,9 @@ pub struct ResumeCommand {
     /// State that the call of unknown outcome happened, and what it returned
     #[arg(long, value_name = "JSON", value_parser = json)]
     pub happened: Option<Value>,
+    /// State that the call of unknown outcome failed, and why
+    #[arg(long, value_name = "REASON")]
+    pub fail: Option<String>,
     /// Retry the call of unknown outcome, or ask the model again that could not be reached
     #[arg(long)]
     pub retry: bool,
@@ -77,7 +80,7 @@ pub struct ResumeCommand {
     #[arg(long, value_name = "N")]
     pub pause: Option<u32>,
     /// Run the failed steps and items of a failed workflow again; what completed is not repeated
-    #[arg(long, conflicts_with_all = ["answer", "approve", "deny", "edit", "happened", "retry"])]
+    #[arg(long, conflicts_with_all = ["answer", "approve", "deny", "edit", "happened", "fail", "retry"])]
     pub retry_failed: bool,
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -136,6 +139,7 @@ impl ResumeCommand {
             reason: self.reason.clone(),
             edit: self.edit.clone(),
             happened: self.happened.clone(),
+            fail: self.fail.clone(),
             retry: self.retry,
             resume: false,
             pause: self.pause,

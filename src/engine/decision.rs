@@ -10,6 +10,11 @@ pub(super) const OTHER_CALL: &str =
 /// A decision that makes a call does not say which of several.
 pub(super) const SEVERAL_CALLS: &str = "several calls wait: say which one, each is decided on its own";
 
+/// What is known of a call of which a human says that it failed.
+pub fn reported_failure(reason: &str) -> String {
+    format!("a human says that the call failed: {reason}")
+}
+
 /// Whether a decision is of the kind that a pause waits for.
 ///
 /// # Errors
@@ -18,12 +23,13 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
     match (kind, decision) {
         (Termination::Human | Termination::Stuck, Decision::Answer(_))
         | (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_))
-        | (Termination::Uncertain, Decision::Retry | Decision::Happened(_))
+        | (Termination::Uncertain, Decision::Retry | Decision::Happened(_) | Decision::Failed(_))
         | (Termination::ModelError, Decision::Retry) => Ok(()),
         (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
         (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
         (Termination::Uncertain, _) => {
-            Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it"))
+            let why = "the run waits to hear whether a call happened: say what it gave, that it failed, or repeat it";
+            Err(Refused::new(why))
         }
         (Termination::ModelError, _) => Err(Refused::new("the run waits for its model: retry")),
         _ => Err(Refused::new("the run waits for no human")),

@@ -130,6 +130,8 @@ pub(super) fn note(decisions: &[DecisionRecord], call: CallId, input: &Value) ->
             "[The process stopped during this call. A human says that it happened, and gave this result; it was not \
              called again]\n",
         ),
+        DecisionKind::Fail => note
+            .push_str("[The process stopped during this call. A human says that it failed; it was not called again]\n"),
         DecisionKind::Retry => note.push_str(
             "[The process stopped during this call, and it may have happened then. A human decided to make it again; \
              this is the result of the second call]\n",

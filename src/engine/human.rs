@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::approval::{NOT_ESCALATED, may_take};
 use super::consent;
 use super::conversation::Role;
-use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
+use super::decision::{self, OTHER_CALL, SEVERAL_CALLS, reported_failure};
 use super::decision_record::{ApprovalCount, DecisionRecord};
 use super::dialect;
 use super::effect::{Effects, Refused};
@@ -72,7 +72,7 @@ impl Paused {
         let several = self.calls().iter().filter(|call| is_asked_about(pause, call)).count() > 1;
         match &decided.decision {
             // A decision about one call never makes another call. All calls may be denied at once.
-            Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Retry
+            Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Failed(_) | Decision::Retry
                 if several && only.is_none() =>
             {
                 Err(Refused::new(SEVERAL_CALLS))
@@ -215,6 +215,7 @@ fn decide(state: &mut State, call: &mut Call, decided: &Decided) -> Option<Appro
         Decision::Answer(text) => done(ToolResult::Ok(Value::String(text.clone()))),
         Decision::Deny(reason) => done(denied(reason.as_deref())),
         Decision::Happened(value) => done(ToolResult::Ok(value.clone())),
+        Decision::Failed(reason) => done(ToolResult::failed(reported_failure(reason))),
         Decision::Retry => CallProgress::Asked,
         Decision::Approve | Decision::Edit(_) => CallProgress::Held,
     };

@@ -14,7 +14,7 @@ pub mod consent;
 pub mod continuation;
 pub mod continuation_record;
 pub mod conversation;
-mod decision;
+pub mod decision;
 pub mod decision_record;
 pub mod dialect;
 pub mod digest;

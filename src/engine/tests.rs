@@ -142,6 +142,7 @@ fn happenings() -> impl Strategy<Value = EventKind> {
         Just(Decision::Edit(json!({ "n": 2 }))),
         Just(Decision::Edit(json!({ "n": "no" }))),
         Just(Decision::Happened(json!("did"))),
+        Just(Decision::Failed("no".to_owned())),
         Just(Decision::Retry),
     ];
     let fault = ModelFault {

@@ -231,6 +231,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
         Just(Decision::Approve),
         Just(Decision::Deny(None)),
         Just(Decision::Happened(json!("did"))),
+        Just(Decision::Failed("no".to_owned())),
         Just(Decision::Retry),
     ];
     let result = prop_oneof![

@@ -23,6 +23,8 @@ pub struct WrittenDecision {
     pub edit: Option<Value>,
     /// The result of a call of unknown outcome.
     pub happened: Option<Value>,
+    /// Why a call of unknown outcome failed.
+    pub fail: Option<String>,
     /// A call of unknown outcome is to be made again.
     pub retry: bool,
     /// A quarantined run is to be resumed.
@@ -62,6 +64,7 @@ const KINDS: &[DecisionKind] = &[
     ("deny", |written| written.deny.then(|| Decision::Deny(written.reason.take()))),
     ("edit", |written| written.edit.take().map(Decision::Edit)),
     ("happened", |written| written.happened.take().map(Decision::Happened)),
+    ("fail", |written| written.fail.take().map(Decision::Failed)),
     ("retry", |written| written.retry.then_some(Decision::Retry)),
 ];
 
@@ -104,6 +107,9 @@ impl WrittenDecision {
         let count = decisions.len() + usize::from(self.resume);
         if count > 1 || (count == 0 && syntax == DecisionSyntax::Fields) {
             return Err(format!("give one decision: {}", syntax.kinds()));
+        }
+        if matches!(decisions.last(), Some(Decision::Failed(reason)) if reason.trim().is_empty()) {
+            return Err(format!("{} is the reason why the call failed", syntax.name("fail")));
         }
         if self.reason.is_some() && !is_denied {
             return Err(format!("{} goes with {}", syntax.name("reason"), syntax.name("deny")));
@@ -152,6 +158,7 @@ mod tests {
             ),
             (WrittenDecision { edit: Some(json!({})), ..nothing.clone() }, Decision::Edit(json!({}))),
             (WrittenDecision { happened: Some(Value::Null), ..nothing.clone() }, Decision::Happened(Value::Null)),
+            (WrittenDecision { fail: Some("no".to_owned()), ..nothing.clone() }, Decision::Failed("no".to_owned())),
             (WrittenDecision { retry: true, ..nothing }, Decision::Retry),
         ];
         for syntax in [DecisionSyntax::Fields, DecisionSyntax::Flags] {
@@ -173,14 +180,16 @@ mod tests {
         let reason = WrittenDecision { retry: true, reason: Some("much".to_owned()), ..WrittenDecision::default() };
         assert_eq!(sentence(&reason, DecisionSyntax::Fields), "`reason` goes with `deny`");
         assert_eq!(sentence(&reason, DecisionSyntax::Flags), "`--reason` goes with `--deny`");
+        let blank = WrittenDecision { fail: Some(" ".to_owned()), ..WrittenDecision::default() };
+        assert_eq!(sentence(&blank, DecisionSyntax::Flags), "`--fail` is the reason why the call failed");
         let two = WrittenDecision { approve: true, retry: true, ..WrittenDecision::default() };
         assert_eq!(
             sentence(&two, DecisionSyntax::Fields),
-            "give one decision: `answer`, `approve`, `deny`, `edit`, `happened`, `retry` or `resume`"
+            "give one decision: `answer`, `approve`, `deny`, `edit`, `happened`, `fail`, `retry` or `resume`"
         );
         assert_eq!(
             sentence(&two, DecisionSyntax::Flags),
-            "give one decision: `--answer`, `--approve`, `--deny`, `--edit`, `--happened` or `--retry`"
+            "give one decision: `--answer`, `--approve`, `--deny`, `--edit`, `--happened`, `--fail` or `--retry`"
         );
     }
 

@@ -111,7 +111,8 @@ fn word(kind: Termination) -> String {
 
 /// Whether a decision is about a call of unknown outcome: it is kept for crashes.
 pub fn is_for_crashes(decision: &ScenarioDecision) -> bool {
-    decision.happened.is_some() || decision.retry.is_some() && decision.about.as_deref() != Some("model_error")
+    let says = decision.happened.is_some() || decision.fail.is_some();
+    says || decision.retry.is_some() && decision.about.as_deref() != Some("model_error")
 }
 
 /// What a decision means for the pause that a run is in.
@@ -143,6 +144,7 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
         reason: decision.deny.clone(),
         edit: decision.edit.clone().map(Value::Object),
         happened: decision.happened.clone(),
+        fail: decision.fail.clone(),
         retry: decision.retry == Some(true),
         // One that waits alone needs no name.
         call: meant.call.filter(|_| waiting.len() > 1),
@@ -170,6 +172,7 @@ pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[Stag
     });
     let decision = match said {
         Some(ScenarioDecision { happened: Some(value), .. }) => Decision::Happened(value.clone()),
+        Some(ScenarioDecision { fail: Some(reason), .. }) => Decision::Failed(reason.clone()),
         Some(_) => Decision::Retry,
         None => played.map_or(Decision::Retry, Decision::Happened),
     };

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::check::scenario::endings::programs;
 use crate::drive::stage::StagedCall;
 use crate::engine::conversation::Role;
+use crate::engine::decision::reported_failure;
 use crate::engine::event::{Decided, Decision, Event, EventKind, ModelFaultCode, ToolResult};
 use crate::engine::flow::state::FlowState;
 use crate::engine::flow::waiting_steps;
@@ -264,10 +265,14 @@ impl EndedStep {
             EventKind::StepReturned(returned) => {
                 (returned.at.clone(), returned.result.clone(), returned.run_id.clone())
             }
-            EventKind::Human(Decided { at, decision: Decision::Happened(value), .. }) => {
+            EventKind::Human(Decided { at, decision, .. }) => {
+                let result = match decision {
+                    Decision::Happened(value) => ToolResult::Ok(value.clone()),
+                    Decision::Failed(reason) => ToolResult::failed(reported_failure(reason)),
+                    _ => return None,
+                };
                 let waits = || flow.open().into_iter().find(|open| open.progress.waits_for_human());
-                let at = at.clone().or_else(|| Some(waits()?.at.clone()))?;
-                (at, ToolResult::Ok(value.clone()), None)
+                (at.clone().or_else(|| Some(waits()?.at.clone()))?, result, None)
             }
             _ => return None,
         };

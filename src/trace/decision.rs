@@ -31,6 +31,7 @@ pub fn decision_sentence(record: &DecisionRecord) -> String {
         DecisionKind::Deny => "denied",
         DecisionKind::Edit => "approved with another input",
         DecisionKind::Happened => "reported as having happened",
+        DecisionKind::Fail => "reported as failed",
         DecisionKind::Retry => "made again",
         DecisionKind::Expired => match record.on_expiry.unwrap_or_default() {
             OnExpiry::Deny => "not approved in time, and so denied",

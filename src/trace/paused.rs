@@ -187,7 +187,7 @@ fn open(call: WaitingCall, choices: &'static [&'static str]) -> OpenCall {
 fn choices(kind: Termination) -> &'static [&'static str] {
     match kind {
         Termination::Approval => &["approve", "deny", "edit"],
-        Termination::Uncertain => &["happened", "retry"],
+        Termination::Uncertain => &["happened", "fail", "retry"],
         Termination::ModelError => &["retry"],
         _ => &["answer"],
     }

@@ -5,6 +5,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use crate::common::server::Server;
 use crate::common::{Place, answering, complete, think};
 use crate::signals::{held_in_a_call, wait_for_line};
 
@@ -49,8 +50,8 @@ fn a_call_under_way_when_its_run_is_cancelled_is_uncertain_in_the_trace() {
     is_uncertain(&place, "cancelled");
 }
 
-#[test]
-fn a_call_under_way_when_its_process_is_killed_is_uncertain_before_and_after_the_resume() {
+/// A run that was killed during its call.
+fn killed_in_a_call() -> (Place, Server) {
     let (place, server, gate) = held_in_a_call("ok");
     let args = ["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"];
     let mut child = place.start(&args, &[]);
@@ -58,6 +59,33 @@ fn a_call_under_way_when_its_process_is_killed_is_uncertain_before_and_after_the
     child.kill().expect("it is there");
     child.wait().expect("it ends");
     gate.open();
+    (place, server)
+}
+
+#[test]
+fn a_call_of_which_a_human_says_that_it_failed_is_not_made_again_and_the_model_reads_why() {
+    let (place, server) = killed_in_a_call();
+    let resume =
+        |how: &[&str]| place.call(&[&["resume", "r", "--script", "script.json", "--output", "json"], how].concat());
+    assert_eq!(resume(&[]).code, 3);
+    let blank = resume(&["--fail", " "]);
+    assert!(blank.code == 2 && blank.stderr.contains("`--fail` is the reason why the call failed"), "{blank:#?}");
+    let result = resume(&["--fail", "the bank refused it", "--comment", "asked them"]).json();
+    assert_eq!(result["status"], "completed", "{result:#}");
+    let entry = &result["trace"][0];
+    assert_eq!(entry["success"], false, "{result:#}");
+    let observation = entry["observation"].to_string();
+    assert!(observation.contains("a human says that the call failed: the bank refused it"), "{result:#}");
+    let decision = &result["decisions"][0];
+    assert_eq!((&decision["decision"], &decision["comment"]), (&json!("fail"), &json!("asked them")), "{result:#}");
+    let shown = place.call(&["trace", "r"]).stdout;
+    assert!(shown.contains("reported as failed"), "{shown}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_call_under_way_when_its_process_is_killed_is_uncertain_before_and_after_the_resume() {
+    let (place, _server) = killed_in_a_call();
     is_uncertain(&place, "running");
     let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
     assert_eq!((resumed.code, &resumed.json()["trace"][0]["call_status"]), (3, &json!("uncertain")), "{resumed:#?}");

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::common::Place;
 use crate::common::server::{Answer, Gate, Server};
 use crate::signals::{signal, wait_for_line};
 use crate::workflows::{answer, definition, foreach, place, resume, run, script, steps};
@@ -80,13 +81,7 @@ fn a_signal_lets_calls_end_and_no_further_step_begins() {
     let gate = Gate::default();
     let held = gate.clone();
     let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
-    let place = place();
-    place.json(
-        "actions/slow.json",
-        &json!([{ "action_name": "slow", "kind": "http", "description": "Is slow.",
-        "http_method": "POST", "url": format!("{}/slow", server.url()), "parameters": { "type": "object" } }]),
-    );
-    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let place = with_slow(&server);
     steps(&place, json!([{ "type": "slow", "properties": {} }, { "type": "a", "properties": {} }]));
     let args = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
     let mut child = place.start(&args, &[]);
@@ -106,4 +101,41 @@ fn a_signal_lets_calls_end_and_no_further_step_begins() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(answer(&result)["a"], json!({ "n": 1 }));
     assert_eq!(server.requests().len(), 1);
+}
+
+/// A place with the action `slow`, which a server answers.
+fn with_slow(server: &Server) -> Place {
+    let place = place();
+    place.json(
+        "actions/slow.json",
+        &json!([{ "action_name": "slow", "kind": "http", "description": "Is slow.",
+        "http_method": "POST", "url": format!("{}/slow", server.url()), "parameters": { "type": "object" } }]),
+    );
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    place
+}
+
+#[test]
+fn a_step_of_which_a_human_says_that_its_call_failed_fails_and_runs_again_on_request_only() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
+    let place = with_slow(&server);
+    steps(&place, json!([{ "type": "slow", "properties": {} }, { "type": "a", "properties": {} }]));
+    let args = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
+    let mut child = place.start(&args, &[]);
+    server.wait_for(1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    gate.open();
+    let (ran, paused) = resume(&place, &[]);
+    assert_eq!((ran.code, &paused["termination"]), (3, &json!("uncertain")), "{ran:#?}");
+    let (ran, failed) = resume(&place, &["--at", "0", "--fail", "the bank refused it"]);
+    assert_eq!((ran.code, &failed["steps"][0]["error"]["code"]), (1, &json!("call_failed")), "{ran:#?}");
+    let message = failed["error"]["message"].as_str().unwrap();
+    assert!(message.contains("a human says that the call failed: the bank refused it"), "{failed}");
+    assert_eq!((&failed["decisions"][0]["decision"], server.requests().len()), (&json!("fail"), 1), "{failed}");
+    let (ran, again) = resume(&place, &["--retry-failed"]);
+    assert_eq!((ran.code, &answer(&again)["slow"]), (0, &json!({ "did": 1 })), "{ran:#?}");
+    assert_eq!(server.requests().len(), 2);
 }

@@ -19,7 +19,7 @@ pub fn place(tools: &Server, definition: Value) -> Place {
     place.json(
         "workflows/pay.json",
         &json!({ "name": "pay", "description": "Pays.", "definition": definition,
-        "input": { "type": "object", "properties": { "items": { "type": "array" } } } }),
+        "input": { "type": "object", "properties": { "items": { "type": "array" } }, "additionalProperties": true } }),
     );
     scripted(&place, &[], json!({}));
     place

@@ -18,8 +18,9 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
             1 => Decision::Edit(json!({ "n": 7 })),
             _ => Decision::Approve,
         },
-        Termination::Uncertain => match chance.below(2) {
+        Termination::Uncertain => match chance.below(3) {
             0 => Decision::Happened(json!({ "did": "it" })),
+            1 => Decision::Failed("it did not".to_owned()),
             _ => Decision::Retry,
         },
         Termination::ModelError => Decision::Retry,

@@ -215,7 +215,7 @@ impl Ledger {
                     }
                 }
                 Decision::Deny(_) => drop(self.denied.insert(call.id)),
-                Decision::Happened(_) => {
+                Decision::Happened(_) | Decision::Failed(_) => {
                     self.finished.insert(call.id);
                     self.open.remove(&call.id);
                 }

@@ -76,13 +76,14 @@ fn played(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &
 
 /// A decision must be one, and only one.
 fn decides(subject: &ScenarioSubject<'_>, decision: &ScenarioDecision, at: &str, found: &mut Vec<Diagnostic>) {
-    const KINDS: &str = "`approve`, `deny`, `edit`, `answer`, `happened`, `retry` or `expires`";
+    const KINDS: &str = "`approve`, `deny`, `edit`, `answer`, `happened`, `fail`, `retry` or `expires`";
     let count = [
         decision.approve.is_some(),
         decision.deny.is_some(),
         decision.edit.is_some(),
         decision.answer.is_some(),
         decision.happened.is_some(),
+        decision.fail.is_some(),
         decision.retry.is_some(),
         decision.expires.is_some(),
     ];

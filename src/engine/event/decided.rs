@@ -83,6 +83,8 @@ pub enum Decision {
     Edit(Value),
     /// The uncertain call did happen, with this result.
     Happened(Value),
+    /// The uncertain call failed, for this reason.
+    Failed(String),
     /// Make the uncertain call again.
     Retry,
 }
@@ -101,6 +103,8 @@ pub enum DecisionKind {
     Edit,
     /// [`Decision::Happened`].
     Happened,
+    /// [`Decision::Failed`].
+    Fail,
     /// [`Decision::Retry`].
     Retry,
     /// Nobody decided in time; see [`EventKind::ApprovalExpired`].
@@ -116,6 +120,7 @@ impl Decision {
             Self::Deny(_) => DecisionKind::Deny,
             Self::Edit(_) => DecisionKind::Edit,
             Self::Happened(_) => DecisionKind::Happened,
+            Self::Failed(_) => DecisionKind::Fail,
             Self::Retry => DecisionKind::Retry,
         }
     }
@@ -130,6 +135,7 @@ impl DecisionKind {
             Self::Deny => "deny",
             Self::Edit => "edit",
             Self::Happened => "happened",
+            Self::Fail => "fail",
             Self::Retry => "retry",
             Self::Expired => "expired",
         }

@@ -10,7 +10,7 @@ use super::question::{meant, split_address};
 use super::state::{Current, FlowState, OpenStep, StepFault, StepProgress};
 use super::waiting::{form_values, hash, waiting_steps};
 use crate::engine::approval::{NOT_ESCALATED, may_take};
-use crate::engine::decision::{self, OTHER_CALL};
+use crate::engine::decision::{self, OTHER_CALL, reported_failure};
 use crate::engine::decision_record::{ApprovalCount, DecisionRecord};
 use crate::engine::effect::{Effect, Effects, Refused};
 use crate::engine::event::{Decided, Decision, DecisionRights};
@@ -155,6 +155,11 @@ fn apply(advance: &mut Advance<'_>, state: &mut FlowState, at: &str, decided: &D
                 advance.effects.push(Effect::RunStep(open.at.clone()));
             }
             DecisionEffect::Waits => {}
+            DecisionEffect::Fails(message) => {
+                let fault = StepFault { code: "call_failed".to_owned(), message, step: open.at.clone() };
+                let end = StepEnd::of(open, Err(fault));
+                advance.ended(list, step, frame, end);
+            }
             DecisionEffect::Ends(outcome) => {
                 let stops = !matches!(&step.action, StepAction::Approval(approval) if !approval.stops);
                 let outcome = match outcome {
@@ -181,6 +186,8 @@ enum DecisionEffect {
     Waits,
     /// The step ends.
     Ends(Result<StepOutput, Rejection>),
+    /// The call of the step failed.
+    Fails(String),
 }
 
 /// A no.
@@ -243,6 +250,7 @@ fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCou
         (StepProgress::Uncertain, Decision::Happened(value)) => {
             DecisionEffect::Ends(Ok(StepOutput::from(value.clone())))
         }
+        (StepProgress::Uncertain, Decision::Failed(reason)) => DecisionEffect::Fails(reported_failure(reason)),
         (StepProgress::Uncertain, Decision::Retry) => DecisionEffect::Request,
         _ => DecisionEffect::Waits,
     }

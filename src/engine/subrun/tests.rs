@@ -166,7 +166,7 @@ fn a_decision_of_another_kind_is_refused_and_leaves_no_mark() {
     let fit: [(Termination, &[Decision]); 3] = [
         (Termination::Human, &[Decision::Answer("a".into())]),
         (Termination::Approval, &[Decision::Approve, Decision::Deny(None), Decision::Edit(json!({}))]),
-        (Termination::Uncertain, &[Decision::Retry, Decision::Happened(json!(1))]),
+        (Termination::Uncertain, &[Decision::Retry, Decision::Happened(json!(1)), Decision::Failed("no".to_owned())]),
     ];
     for (kind, good) in &fit {
         let mut state = calling(&program, 1);

@@ -113,6 +113,9 @@ pub struct ScenarioDecision {
     /// The call of unknown outcome happened, with this result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub happened: Option<Value>,
+    /// The call of unknown outcome failed, for this reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail: Option<String>,
     /// Makes the call of unknown outcome again, or asks the model again that could not be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,

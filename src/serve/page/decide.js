@@ -59,9 +59,12 @@ function approval(call, send, fault) {
 function uncertain(call, send, fault) {
   const [label, input] = field("It happened, and gave this (JSON)", "textarea");
   const happened = () => { const text = written(input, fault); if (text !== null) send(`"happened":${text},${place(call)}`); };
+  const [why, reason] = field("It failed, because", "input");
+  const failed = () => { if (reason.value.trim()) send(`"fail":${JSON.stringify(reason.value)},${place(call)}`); else fill(fault, "Say why it failed first."); };
   return el("div", { class: "decision", role: "group", "aria-label": `The call of ${call.action}` }, waiting(call), label,
     el("div", { class: "buttons" }, button("It happened", "good", happened),
-      button("It did not happen: retry", "", () => send(`"retry":true,${place(call)}`))));
+      button("It did not happen: retry", "", () => send(`"retry":true,${place(call)}`))),
+    el("div", { class: "with" }, why, button("It failed", "bad", failed)));
 }
 
 export const forms = new Map([["approval", approval], ["uncertain", uncertain]]);

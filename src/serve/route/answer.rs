@@ -60,6 +60,8 @@ pub struct AnswerRequest {
     /// The call of unknown outcome happened, with this result.
     #[serde(deserialize_with = "given")]
     pub happened: Option<Value>,
+    /// The call of unknown outcome failed, for this reason.
+    pub fail: Option<String>,
     /// `true`: the call of unknown outcome is retried.
     pub retry: Option<bool>,
     /// The pause; the decision is refused when the token is for another one.
@@ -109,7 +111,7 @@ impl AnswerRequest {
                 format!("this token is for {what} in pause {}, as it was posted, and for nothing else", token.pause);
             return Err(ProblemDetails::conflict("refused", detail));
         }
-        let Self { answer, data, approve, deny, reason, edit, happened, retry, comment, .. } = self;
+        let Self { answer, data, approve, deny, reason, edit, happened, fail, retry, comment, .. } = self;
         if answer.is_some() && data.is_some() {
             return Err(ProblemDetails::bad_request("`data` is the answer to a form: leave `answer` out"));
         }
@@ -122,6 +124,7 @@ impl AnswerRequest {
             reason,
             edit,
             happened,
+            fail,
             retry,
             pause,
             call,

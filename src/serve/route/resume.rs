@@ -22,7 +22,7 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId, WaitQuery};
 
-/// A human's decision: one of `answer`, `approve`, `deny`, `edit`, `happened`, `retry` and `resume`; or higher limits,
+/// A human's decision: one of `answer`, `approve`, `deny`, `edit`, `happened`, `fail`, `retry` and `resume`; or higher limits,
 /// with a decision if the run waits for one.
 #[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -41,6 +41,8 @@ pub struct ResumeRequest {
     /// The call of unknown outcome happened, with this result.
     #[serde(deserialize_with = "given")]
     pub happened: Option<Value>,
+    /// The call of unknown outcome failed, for this reason.
+    pub fail: Option<String>,
     /// `true`: the call of unknown outcome, or the model that could not be reached, is retried.
     pub retry: Option<bool>,
     /// `true`: a quarantined run is resumed.
@@ -104,6 +106,7 @@ impl ResumeRequest {
             reason: self.reason,
             edit: self.edit,
             happened: self.happened,
+            fail: self.fail,
             retry: is_true(self.retry),
             resume: is_true(self.resume),
             pause: self.pause,

@@ -67,7 +67,7 @@ fn a_question_is_answered_and_a_doubtful_call_is_settled() {
     assert_eq!((&question["pause"]["choices"], &question["pause"]["options"]), (&json!(["answer"]), &json!(["yes"])));
     assert!(question["pause"].get("calls").is_none());
     let doubt = shown(&waiting(Termination::Uncertain, CallProgress::Uncertain));
-    assert_eq!(doubt["pause"]["calls"][0]["choices"], json!(["happened", "retry"]));
+    assert_eq!(doubt["pause"]["calls"][0]["choices"], json!(["happened", "fail", "retry"]));
     assert_eq!(PausedRun::of(&tests_state::state(), &Redaction::default()), None, "it does not wait");
 }
 
