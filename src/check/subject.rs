@@ -1,5 +1,6 @@
 //! What rules look at: a compiled document, its project, and the places of everything in them.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::cursor::has_fault;
 use super::sent_text::{self, SentText};
-use super::{Cursor, Used};
+use super::{Cursor, Used, value_schemas};
 use crate::compile::catalog::Catalog;
 use crate::compile::effort;
 use crate::compile::layout::LoopLayout;
@@ -38,6 +39,7 @@ pub struct Subject<'a> {
     actions: OnceCell<Vec<Used<'a>>>,
     sent_texts: OnceCell<Vec<SentText<'a>>>,
     lone_project: OnceCell<Option<Project>>,
+    input_schema: OnceCell<Option<Cow<'a, Value>>>,
     /// The project file, which the loops that are called share.
     project: Option<&'a Document>,
     /// The registered actions around the document, which its loops share.
@@ -88,6 +90,7 @@ impl<'a> Subject<'a> {
             actions: OnceCell::new(),
             sent_texts: OnceCell::new(),
             lone_project: OnceCell::new(),
+            input_schema: OnceCell::new(),
             project: compiled.project.as_ref(),
             catalog,
         }
@@ -182,6 +185,11 @@ impl<'a> Subject<'a> {
     pub fn has_error_in(&self, place: &Place) -> bool {
         let is_in = |other: &Place| other.file == place.file && place.start <= other.start && other.end <= place.end;
         self.compiled.diagnostics.iter().any(|fault| fault.is_error() && is_in(&fault.place))
+    }
+
+    /// The schema of the input of a loop or workflow, open in the parts that have errors.
+    pub fn input_schema(&self) -> Option<&Value> {
+        self.input_schema.get_or_init(|| value_schemas::input_schema(self)).as_deref()
     }
 
     /// The entries of `tools`, each with its JSON pointer.

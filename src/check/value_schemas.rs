@@ -1,9 +1,11 @@
 //! The schemas of the values that a text can name: of the run's input, and of the arguments of a call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::cursor::has_fault;
 use super::{Cursor, Subject, Used};
 use crate::diagnostic::Diagnostic;
 use crate::program::reference::{PathStep, RESERVED};
@@ -32,12 +34,9 @@ pub struct DescribedValue<'s> {
 }
 
 impl<'s> ValueSchemas<'s> {
-    /// Those of the texts of a loop or workflow; nothing of a schema in which an error was reported.
-    pub fn of_input(subject: &Subject<'s>) -> Self {
-        let document = subject.document();
-        let declares = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
-        let input = document.value.get("input").filter(|input| declares && input.is_object());
-        Self { input: input.filter(|_| !subject.is_faulty("/input")), arguments: None, written: &[] }
+    /// Those of the texts of a loop or workflow.
+    pub fn of_input(subject: &'s Subject<'_>) -> Self {
+        Self { input: subject.input_schema(), arguments: None, written: &[] }
     }
 
     /// The same inside of an action.
@@ -59,6 +58,44 @@ impl<'s> ValueSchemas<'s> {
         };
         Some(DescribedValue { schema, way: described(schema, path.get(skipped..)?), skipped })
     }
+}
+
+/// The schema of the input of a loop or workflow. Its parts in which an error was reported allow everything: they hide
+/// nothing of what the other parts say. Nothing where the error is of the whole.
+pub(super) fn input_schema<'a>(subject: &Subject<'a>) -> Option<Cow<'a, Value>> {
+    let document = subject.document();
+    let declares = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
+    let written = document.value.get("input").filter(|input| declares && input.is_object())?;
+    if !subject.is_faulty("/input") {
+        return Some(Cow::Borrowed(written));
+    }
+    if document.tree.at("/input").is_none_or(has_fault) {
+        return None;
+    }
+    let main = &subject.texts.main.name;
+    let mut schema = written.clone();
+    let errors = subject.compiled.diagnostics.iter().filter(|fault| fault.is_error() && fault.place.file == *main);
+    for fault in errors {
+        if let Some(below) =
+            fault.path.strip_prefix("/input").filter(|below| below.is_empty() || below.starts_with('/'))
+        {
+            // One fault may have opened the property around that of the next one.
+            if let Some(part) = schema.pointer_mut(innermost_property(below)?) {
+                *part = Value::Bool(true);
+            }
+        }
+    }
+    Some(Cow::Owned(schema))
+}
+
+/// The beginning of a JSON pointer into a schema that leads to the innermost property.
+fn innermost_property(pointer: &str) -> Option<&str> {
+    const PROPERTIES: &str = "/properties/";
+    let mut end = 0;
+    while let Some(name) = pointer.get(end..).and_then(|rest| rest.strip_prefix(PROPERTIES)) {
+        end += PROPERTIES.len() + name.find('/').unwrap_or(name.len());
+    }
+    pointer.get(..end).filter(|property| !property.is_empty())
 }
 
 /// Whether no error was reported of a value, or of what is in it.
