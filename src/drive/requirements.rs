@@ -28,7 +28,7 @@ impl Engine {
     pub fn missing(&self, program: &Program, model: Option<&str>) -> Vec<MissingRequirement> {
         let mut needs = Needs::default();
         self.gather(program, model, &mut needs);
-        let Needs { secrets, models, .. } = needs;
+        let Needs { secrets, sources, models, .. } = needs;
         let mut missing = Vec::new();
         for name in models {
             if let Err(why) = self.world.models.get(Some(&name)) {
@@ -42,6 +42,12 @@ impl Engine {
                 let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
                 let why = format!("{why}; {} needs it", tools.join(", "));
                 missing.push(MissingRequirement { pointer: format!("/orgconfig/{}", token(&name)), name, why });
+            }
+        }
+        for ((name, source), tool) in sources.into_iter().filter(|_| sent) {
+            if let Err(why) = self.world.vault.read(&source) {
+                let why = format!("{why}; {tool} needs it");
+                missing.push(MissingRequirement { pointer: format!("/datasources/{}", token(&name)), name, why });
             }
         }
         missing
@@ -72,9 +78,16 @@ impl Engine {
         }
         for tool in program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {
             let datasource = tool.datasource().and_then(|name| program.project.datasources.get(name));
-            let key = datasource.and_then(|datasource| datasource.url.strip_prefix("orgconfig:"));
-            for key in tool.secrets().into_iter().chain(key.map(str::to_owned)) {
+            let held = datasource.into_iter().flat_map(|datasource| [Some(&datasource.url), datasource.password.as_ref()]);
+            let held: Vec<&str> = held.flatten().map(String::as_str).collect();
+            let keys = held.iter().filter_map(|source| source.strip_prefix("orgconfig:"));
+            for key in tool.secrets().into_iter().chain(keys.map(str::to_owned)) {
                 needs.secrets.entry(key).or_default().insert(tool.name.clone());
+            }
+            let sources = held.iter().filter(|source| source.starts_with("env:") || source.starts_with("file:"));
+            for source in sources {
+                let name = tool.datasource().unwrap_or_default().to_owned();
+                needs.sources.insert((name, (*source).to_owned()), tool.name.clone());
             }
             match &tool.kind {
                 ToolKind::Llm(llm) => needs.models.extend(llm.action.model.clone()),
@@ -92,6 +105,8 @@ struct Needs {
     known: BTreeSet<(*const Program, Option<String>)>,
     /// The keys of secrets, each with the tools that use it.
     secrets: BTreeMap<String, BTreeSet<String>>,
+    /// The variables and files that hold an address or a password of a datasource, each with a tool that uses it.
+    sources: BTreeMap<(String, String), String>,
     models: BTreeSet<String>,
 }
 

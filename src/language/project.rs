@@ -168,15 +168,24 @@ impl Datasource {
     pub fn sqlite_path(&self) -> Option<&str> {
         self.url.strip_prefix("sqlite:")
     }
+
+    /// Whether the address, as it is written, is that of a server.
+    pub fn is_server(&self) -> bool {
+        self.url.starts_with("postgres:") || self.url.starts_with("postgresql:")
+    }
 }
 
 /// A database.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Datasource {
-    /// `sqlite:PATH`, relative to this file.
+    /// `sqlite:PATH`, relative to this file, or `postgres://USER@HOST/DATABASE`; or `orgconfig:KEY`, `env:VAR` or
+    /// `file:PATH`, which hold one of these.
     pub url: String,
-    /// A file of SQL text that makes the database when its file does not exist yet; relative to
+    /// Where the password of a server's user is: `orgconfig:KEY`, `env:VAR` or `file:PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// A file of SQL text that makes an SQLite database when its file does not exist yet; relative to
     /// this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<String>,
@@ -186,7 +195,7 @@ pub struct Datasource {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Allow {
-    /// The hosts that `http` actions may reach: exact names, or `*.example.com` for every name
+    /// The hosts that `http` actions and datasources may reach: exact names, or `*.example.com` for every name
     /// below, with `:PORT` for one port only. Without the list: every public host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,

@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod characters;
+pub mod database_address;
 pub mod host;
 pub mod placeholder;
 pub mod provider;
@@ -9,5 +10,6 @@ pub mod public_url;
 pub mod reasoning;
 pub mod secret_names;
 pub mod secret_shapes;
+pub mod sql;
 pub mod variables;
 pub mod window;

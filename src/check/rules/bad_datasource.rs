@@ -1,9 +1,12 @@
 //! A datasource that can't be opened.
 
 use super::bad_store::{NO_OPTIONS, has_options};
-use crate::check::{Rule, Subject};
+use crate::check::{Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
+use crate::language::project::Datasource;
+use crate::policy::database_address::has_password;
+use crate::program::table::TABLES;
 use crate::syntax::{quoted, token};
 
 /// The rule.
@@ -19,13 +22,29 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let opens = path.is_some_and(|path| {
             !path.is_empty() && !path.starts_with(":memory:") && !slashed(path) && !has_options(path)
         });
-        if url.starts_with("orgconfig:") || opens {
+        if is_held_elsewhere(url) || opens {
             continue;
         }
         let Some(cursor) = subject.in_project(&format!("/datasources/{}/url", token(name))) else { continue };
         // The address may hold a password: only its scheme is reported.
         let mut meant = None;
         let message = match url.split_once(':') {
+            Some(("postgres" | "postgresql", address)) if !address.starts_with("//") => {
+                "the address of a server is written `postgres://USER@HOST/DATABASE`".to_owned()
+            }
+            Some(("postgres" | "postgresql", address)) if has_password(address) => {
+                let message = format!(
+                    "the address of the datasource `{name}` holds a password, which everybody who reads the project file sees"
+                );
+                let help = "say in `password` where it is: `env:VARIABLE`, `file:PATH` or `orgconfig:KEY`; and make this \
+                            one invalid";
+                found.push(cursor.report(&RULE, message).help(help));
+                continue;
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                found.extend(misused(subject, name, datasource));
+                continue;
+            }
             Some(("sqlite", "")) => format!("the datasource `{name}` names no file"),
             Some(("sqlite", path)) if slashed(path) => {
                 meant = path.strip_prefix("//").filter(|path| !path.is_empty());
@@ -39,7 +58,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 format!("the address of the datasource `{name}` says no kind of database")
             }
         };
-        let mut fault = cursor.report(&RULE, message).help("write `sqlite:PATH`, relative to the project file");
+        let mut fault = cursor.report(&RULE, message).help(
+            "write `sqlite:PATH`, relative to the project file, or `postgres://USER@HOST/DATABASE`; or `orgconfig:KEY`, \
+             `env:VARIABLE` or `file:PATH`, which hold one of these",
+        );
         if let Some(path) = meant {
             fault = fault.suggest(quoted(&format!("sqlite:{path}")));
         }
@@ -50,6 +72,26 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             None => fault,
         });
     }
+}
+
+/// Whether a text says where the address is, and not what it is.
+fn is_held_elsewhere(url: &str) -> bool {
+    matches!(url.split_once(':'), Some(("orgconfig" | "env" | "file", rest)) if !rest.is_empty())
+}
+
+/// What the database of a server is used for that only an SQLite file can do.
+fn misused(subject: &Subject<'_>, name: &str, datasource: &Datasource) -> Option<Diagnostic> {
+    let at = format!("/datasources/{}", token(name));
+    if datasource.init.is_some() {
+        let message = format!("`init` makes an SQLite file, and the datasource `{name}` is a server");
+        let help = "take it out: the tables of a server are made by its owner";
+        return Some(subject.in_project(&format!("{at}/init"))?.report(&RULE, message).help(help));
+    }
+    let tables = |used: &&Used<'_>| name == TABLES && matches!(&*used.action, Action::CustomTable(_));
+    let used = subject.actions().iter().find(tables)?;
+    let message = format!("custom tables are those of an SQLite file, and the datasource `{name}` is a server");
+    let fault = subject.in_project(&format!("{at}/url"))?.report(&RULE, message);
+    Some(fault.help("write `sqlite:PATH`, or an action of kind `db`").related(&used.at("/kind").place(), "it is used here"))
 }
 
 fn has_database_ending(path: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::policy::database_address::has_password;
 use crate::syntax::quoted;
 
 /// The rule.
@@ -54,25 +55,5 @@ fn fault_of_address(address: &str) -> Option<&'static str> {
     let Some(address) = address.strip_prefix("//") else {
         return Some("the address of a database is written `postgres://USER@HOST/DATABASE`");
     };
-    let (authority, query) = address.split_once('?').unwrap_or((address, ""));
-    let has_password = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
-        || query.split('&').any(|part| part.starts_with("password="));
-    has_password.then_some("the store's address holds a password, which everybody who reads the project file sees")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_with_a_password_is_found_and_one_without_is_not() {
-        for address in ["//ada:s3cret@h/d", "//ada:@h/d", "//ada@h/d?sslmode=disable&password=s3cret", "//:p@h:5432/d"]
-        {
-            assert!(fault_of_address(address).is_some_and(|fault| fault.contains("a password")), "{address}");
-        }
-        for address in ["//ada@h/d", "//h:5432/d", "//ada@h1:1,h2:2/d?lease_ms=2000"] {
-            assert_eq!(fault_of_address(address), None, "{address}");
-        }
-        assert!(fault_of_address("ada@h/d").is_some_and(|fault| fault.contains("is written")));
-    }
+    has_password(address).then_some("the store's address holds a password, which everybody who reads the project file sees")
 }

@@ -3,17 +3,32 @@
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
-use crate::policy::host::{AllowedHost, WrittenHost};
+use crate::policy::database_address;
+use crate::policy::host::{AllowedHost, WrittenHost, spelling};
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::HOST_NOT_ALLOWED, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let written = subject.project().and_then(|project| project.allow.hosts.as_ref());
-    let Some(written) = written.filter(|_| subject.knows_project("/allow/hosts")) else { return };
+    let Some(project) = subject.project() else { return };
+    let Some(written) = project.allow.hosts.as_ref().filter(|_| subject.knows_project("/allow/hosts")) else { return };
     // An entry that can't be read is reported separately, or is written in other letters: then nothing is certain.
     let Some(entries) = written.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>() else { return };
     let mut nearest = Nearest::default();
+    for (name, datasource) in project.datasources.iter().filter(|(_, datasource)| datasource.is_server()) {
+        let address = datasource.url.split_once(':').map_or("", |(_, address)| address);
+        let is_allowed = |host: &str, port| {
+            let host = spelling(host).unwrap_or_else(|| host.to_owned());
+            entries.iter().any(|entry| entry.allows(&host, Some(port)))
+        };
+        let other = database_address::hosts(address).into_iter().find(|(host, port)| !is_allowed(host, *port));
+        let cursor = subject.in_project(&format!("/datasources/{}/url", token(name)));
+        if let (Some((host, _)), Some(cursor)) = (other, cursor.filter(|_| !database_address::has_password(address))) {
+            let message = format!("the host `{host}` is not in the project's `allow.hosts`: each call is refused");
+            found.push(cursor.report(&RULE, message).help(listed(written)));
+        }
+    }
     for used in subject.actions() {
         let Action::Http(http) = &*used.action else { continue };
         let Some(host) = WrittenHost::of(&http.url) else { continue };

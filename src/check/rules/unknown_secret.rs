@@ -29,6 +29,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(cursor) = subject.in_project(&format!("/datasources/{}/url", token(name))) {
             unknown(&cursor, &datasource.url, subject, &mut nearest, found);
         }
+        let password = datasource.password.as_deref().unwrap_or_default();
+        if let Some(cursor) = subject.in_project(&format!("/datasources/{}/password", token(name))) {
+            unknown(&cursor, password, subject, &mut nearest, found);
+        }
     }
 }
 

@@ -20,6 +20,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (key, source) in &project.orgconfig {
         judge(subject.in_project(&format!("/orgconfig/{}", token(key))), key, source);
     }
+    for (name, datasource) in &project.datasources {
+        let password = datasource.password.as_deref().filter(|source| !source.starts_with("orgconfig:"));
+        if let Some(source) = password {
+            judge(subject.in_project(&format!("/datasources/{}/password", token(name))), "password", source);
+        }
+    }
     if let Some(source) = &project.serve.callback_secret {
         judge(subject.in_project("/serve/callback_secret"), "callback_secret", source);
     }

@@ -1,10 +1,10 @@
-//! The placeholders of a query: outside of its texts and comments. It reads no more of SQL than
-//! that; whether a query is right, the database says.
+//! The placeholders of a query, and those of other languages in it.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::policy::placeholder::{self, Notation, Placeholder};
+use crate::policy::sql::{self, PlaceholderValue, SqlPlaceholder, is_name};
 
 /// What a query takes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,55 +26,14 @@ pub fn named_parameters(query: &str) -> Vec<String> {
 
 pub(super) fn placeholders(query: &str) -> Placeholders {
     let mut found = Placeholders::default();
-    let mut at = 0;
-    let mut before = ' ';
-    while let Some(rest) = query.get(at..).filter(|rest| !rest.is_empty()) {
-        let first = rest.chars().next().unwrap_or(' ');
-        let taken = skipped(rest).or_else(|| placeholder(rest, before, at, &mut found)).unwrap_or(first.len_utf8());
-        before = first;
-        at += taken;
+    for SqlPlaceholder { takes, range } in sql::placeholders(query) {
+        match takes {
+            PlaceholderValue::Named(name) => found.named.push((name, range)),
+            PlaceholderValue::Numbered(number) => found.positional = found.positional.max(number),
+            PlaceholderValue::Next => found.anonymous += 1,
+        }
     }
     found
-}
-
-/// How long the text, quoted name or comment is that begins here.
-fn skipped(rest: &str) -> Option<usize> {
-    let until = |begin: usize, end: &str| {
-        let inner = rest.get(begin..)?;
-        Some(begin + inner.find(end).map_or(inner.len(), |at| at + end.len()))
-    };
-    match rest.chars().next()? {
-        // A doubled quote inside reads as two texts beside each other, which is as good.
-        quote @ ('\'' | '"' | '`') => until(1, quote.encode_utf8(&mut [0; 4])),
-        '-' if rest.starts_with("--") => until(2, "\n"),
-        '/' if rest.starts_with("/*") => until(2, "*/"),
-        ':' if rest.starts_with("::") => Some(2),
-        '$' => {
-            let tag = rest.get(1..)?;
-            let name = tag.split(|c: char| !is_name(c)).next().unwrap_or_default();
-            let numbered = name.starts_with(|c: char| c.is_ascii_digit());
-            let quote = rest.get(..name.len() + 2).filter(|quote| quote.ends_with('$') && !numbered)?;
-            until(quote.len(), quote)
-        }
-        _ => None,
-    }
-}
-
-/// How long the placeholder is that begins here.
-fn placeholder(rest: &str, before: char, at: usize, found: &mut Placeholders) -> Option<usize> {
-    let mark = rest.chars().next().filter(|c| matches!(c, ':' | '$' | '@' | '?') && !is_name(before))?;
-    let name = rest.get(1..)?.split(|c: char| !is_name(c)).next().unwrap_or_default();
-    let length = 1 + name.len();
-    let number = name.parse::<usize>().ok();
-    match (mark, number) {
-        ('$' | '?', Some(number)) => found.positional = found.positional.max(number),
-        ('?', None) if name.is_empty() => found.anonymous += 1,
-        (':' | '$' | '@', None) if name.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
-            found.named.push((name.to_owned(), at..at + length));
-        }
-        _ => return None,
-    }
-    Some(length)
 }
 
 /// A placeholder that no query has: of a template, or of a program that writes values into the text.
@@ -125,10 +84,12 @@ pub(super) fn others(query: &str) -> Vec<OtherPlaceholder<'_>> {
 
 /// The texts, quoted names and comments of a query.
 fn quoted_ranges(query: &str) -> Vec<Range<usize>> {
-    let (mut ranges, mut at) = (Vec::new(), 0);
+    let (mut ranges, mut at, mut before) = (Vec::new(), 0, ' ');
     while let Some(rest) = query.get(at..).filter(|rest| !rest.is_empty()) {
-        let length = skipped(rest);
-        let taken = length.unwrap_or_else(|| rest.chars().next().map_or(1, char::len_utf8));
+        let length = sql::skipped(rest, before);
+        let first = rest.chars().next().unwrap_or(' ');
+        before = first;
+        let taken = length.unwrap_or(first.len_utf8());
         if length.is_some_and(|length| length > 2) {
             ranges.push(at..at + taken);
         }
@@ -148,10 +109,6 @@ fn takes_value(query: &str, at: usize) -> bool {
     let before = query.get(..at).unwrap_or_default().trim_end();
     let word = before.rsplit(|c: char| !is_name(c)).next().unwrap_or_default();
     before.ends_with(['=', '(', ',', '>', '<']) || ["LIKE", "LIMIT", "IN", "AND"].contains(&&*word.to_uppercase())
-}
-
-fn is_name(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }
 
 #[cfg(test)]

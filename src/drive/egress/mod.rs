@@ -103,18 +103,27 @@ impl Egress {
                 "an address with a user name or a password is refused (host `{host}`)"
             )));
         }
-        let port = url.port_or_known_default();
-        if let Some(rules) = &self.hosts
-            && !rules.iter().any(|rule| rule.allows(host, port))
-        {
-            return Err(EgressFault::NotAllowed(format!(
-                "the host `{host}` is not in the project's `allow.hosts`{}",
-                port.map_or_else(String::new, |port| format!(" (port {port})"))
-            )));
-        }
+        self.check_listed(host, url.port_or_known_default())?;
         match literal(host) {
             Some(address) => self.permit(host, address),
             None => self.check_name(host),
+        }
+    }
+
+    /// Whether `allow.hosts` allows a host; without the list, it allows every one. The server of a datasource needs
+    /// no more: the project names its host, and no value chooses it, so it may be on a private address.
+    ///
+    /// # Errors
+    /// A sentence that names the host.
+    pub fn check_listed(&self, host: &str, port: Option<u16>) -> Result<(), EgressFault> {
+        match &self.hosts {
+            Some(rules) if !rules.iter().any(|rule| rule.allows(host, port)) => {
+                Err(EgressFault::NotAllowed(format!(
+                    "the host `{host}` is not in the project's `allow.hosts`{}",
+                    port.map_or_else(String::new, |port| format!(" (port {port})"))
+                )))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
     };
     let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
     if let Some(value) = read_json(&text, content_type) {
-        return Ok(match twice::key_of(&text, &value) {
+        return Ok(match key_twice(&text, &value) {
             Some(key) => {
                 Value::String(format!("[kept as text: the key {key:?} stands twice in an object of this JSON]\n{text}"))
             }
@@ -47,6 +47,11 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
         });
     }
     Ok(Value::String(text))
+}
+
+/// The first key that occurs twice in an object of a text, which was read as `value`.
+pub(super) fn key_twice(text: &str, value: &Value) -> Option<String> {
+    twice::key_of(text, value)
 }
 
 /// The JSON of a text: when the type says so or when it is one object or array.

@@ -50,7 +50,7 @@ impl Link {
             return Ok(Arc::clone(connected));
         }
         *connection = None;
-        let (client, driver) = self.target.config.connect(self.target.tls.clone()).await?;
+        let (client, driver) = self.target.address.config.connect(self.target.address.tls.clone()).await?;
         tokio::spawn(async move {
             // A statement that waits for an answer gets this error too.
             drop(driver.await);

@@ -5,6 +5,7 @@
 //! lease. A connection that is lost is made again. A statement whose outcome is not known is sent again; each one finds
 //! out whether an earlier sending was done.
 
+pub(crate) mod address;
 mod append;
 mod append_parameters;
 mod database;
@@ -17,7 +18,7 @@ mod schema;
 mod target;
 #[cfg(test)]
 mod tests;
-mod tls;
+pub(crate) mod tls;
 mod trouble;
 mod writes;
 

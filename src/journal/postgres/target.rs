@@ -1,58 +1,42 @@
-//! Which database a store's name means, and how it is reached. The password is in no message: a name is shown by its
-//! user, hosts and database.
+//! Which database a store's name means, and what the name says of the store.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
+use std::path::Path;
 use std::time::Duration;
 
-use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 
-use super::tls::Tls;
+use super::address::{AddressFault, OwnParameters, PostgresAddress};
 use crate::journal::StoreFault;
 
 /// The schema of a store whose name has none.
 const SCHEMA: &str = "loopctl";
-/// How long one attempt to connect may take, unless the name says otherwise.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The bounds of `lease_ms`.
 const LEASES_MS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000;
 
 /// A database, and how it is reached.
 pub(super) struct PostgresTarget {
-    pub(super) config: Config,
-    pub(super) tls: Tls,
+    pub(super) address: PostgresAddress,
     /// The schema, quoted.
     pub(super) schema: String,
     /// Whether connections keep prepared statements.
     pub(super) prepares: bool,
     /// The lease of a store that is made.
     pub(super) lease: Option<Duration>,
-    shown: String,
 }
 
 impl fmt::Debug for PostgresTarget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.shown)
+        self.address.fmt(formatter)
     }
 }
 
-/// How the connection is to be protected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Protection {
-    Off,
-    Full,
-}
-
-/// What the name says beyond what the client library knows.
+/// What the name of a store says of the store.
 #[derive(Default)]
-struct OwnParameters {
+struct StoreParameters {
     schema: Option<String>,
     lease: Option<Duration>,
     no_prepare: bool,
-    protection: Option<Protection>,
-    root_certificates: Option<PathBuf>,
 }
 
 impl PostgresTarget {
@@ -61,42 +45,23 @@ impl PostgresTarget {
     /// # Errors
     /// When it is no address of a database, or says something that is not supported.
     pub(super) fn read(url: &str, base: &Path) -> Result<Self, StoreFault> {
-        let unreadable = || {
-            // Its parts can't be distinguished, so nothing of it is shown.
-            refuse("postgres://...", "it is no address of a database: write postgres://USER@HOST:PORT/DATABASE")
-        };
-        let (address, query) = url.split_once('?').unwrap_or((url, ""));
-        let mut config = Config::from_str(address).map_err(|_| unreadable())?;
-        let shown = shown(&config);
-        let own = own_parameters(&mut config, query, &shown, base)?;
-        if config.get_hosts().is_empty() {
-            return Err(refuse(&shown, "it names no host: write postgres://USER@HOST:PORT/DATABASE"));
-        }
-        let is_local = config.get_hosts().iter().all(is_local);
-        let protection = own.protection.unwrap_or(if is_local { Protection::Off } else { Protection::Full });
-        config.ssl_mode(if protection == Protection::Full { SslMode::Require } else { SslMode::Disable });
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("loopctl");
-        }
-        let tls = Tls::new(own.root_certificates.as_deref()).map_err(|why| refuse(&shown, &why))?;
+        let mut own = StoreParameters::default();
+        let address = PostgresAddress::read(url, base, &mut own);
+        let mut address = address.map_err(|AddressFault { shown, why }| refuse(&shown, &why))?;
+        address.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let schema = own.schema.unwrap_or_else(|| SCHEMA.to_owned());
         let schema = format!("\"{}\"", schema.replace('"', "\"\""));
-        let (prepares, lease) = (!own.no_prepare, own.lease);
-        Ok(Self { config, tls, schema, prepares, lease, shown })
+        Ok(Self { address, schema, prepares: !own.no_prepare, lease: own.lease })
     }
 
     /// The store as messages show it.
     pub(super) fn shown(&self) -> &str {
-        &self.shown
+        self.address.shown()
     }
 
     /// The fault of a store that can't be opened.
     pub(super) fn refuse(&self, why: &str) -> StoreFault {
-        refuse(&self.shown, why)
+        refuse(self.shown(), why)
     }
 }
 
@@ -104,73 +69,26 @@ fn refuse(store: &str, why: &str) -> StoreFault {
     StoreFault::Open { store: store.to_owned(), reason: why.to_owned() }
 }
 
-/// Sets what the query of the name says; returns what is ours.
-fn own_parameters(config: &mut Config, query: &str, shown: &str, base: &Path) -> Result<OwnParameters, StoreFault> {
-    let mut own = OwnParameters::default();
-    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        let value = value.as_ref();
-        let wrong = |what: &str| refuse(shown, &format!("`{key}` in its name is {what}"));
-        match key.as_ref() {
+impl OwnParameters for StoreParameters {
+    const NAMES: &'static [&'static str] = &["schema", "lease_ms", "prepare"];
+
+    fn take(&mut self, key: &str, value: &str) -> Result<bool, &'static str> {
+        match key {
             "schema" if !value.is_empty() && value.len() < 64 && !value.contains('\0') => {
-                own.schema = Some(value.to_owned());
+                self.schema = Some(value.to_owned());
             }
-            "schema" => return Err(wrong("a name of 1 to 63 bytes")),
+            "schema" => return Err("a name of 1 to 63 bytes"),
             "lease_ms" => {
                 let ms = value.parse().ok().filter(|ms| LEASES_MS.contains(ms));
-                own.lease = Some(Duration::from_millis(ms.ok_or_else(|| wrong("1000 to 3600000"))?));
+                self.lease = Some(Duration::from_millis(ms.ok_or("1000 to 3600000")?));
             }
-            "prepare" => own.no_prepare = on_or_off(value).map(|on| !on).ok_or_else(|| wrong("`on` or `off`"))?,
-            "sslmode" => {
-                own.protection = Some(match value {
-                    "disable" => Protection::Off,
-                    "verify-full" => Protection::Full,
-                    _ => {
-                        return Err(wrong(
-                            "`verify-full` or `disable`: a certificate that nobody checks protects nothing",
-                        ));
-                    }
-                });
-            }
-            "sslrootcert" => own.root_certificates = Some(base.join(value)),
-            "application_name" => {
-                config.application_name(value);
-            }
-            "options" => {
-                config.options(value);
-            }
-            "connect_timeout" => {
-                let seconds = value.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| wrong("seconds"))?;
-                config.connect_timeout(Duration::from_secs(seconds));
-            }
-            "host" => {
-                for host in value.split(',') {
-                    config.host(host);
-                }
-            }
-            "port" => {
-                for port in value.split(',') {
-                    config.port(port.parse().map_err(|_| wrong("a number, or one for each host"))?);
-                }
-            }
-            "user" => {
-                config.user(value);
-            }
-            "password" => {
-                config.password(value);
-            }
-            "dbname" => {
-                config.dbname(value);
-            }
+            "prepare" => self.no_prepare = on_or_off(value).map(|on| !on).ok_or("`on` or `off`")?,
             "target_session_attrs" if value == "read-write" => {}
-            "target_session_attrs" => return Err(wrong("`read-write`")),
-            _ => {
-                let why = "its name has a parameter that is not known: these are schema, lease_ms, prepare, sslmode, \
-                           sslrootcert, connect_timeout, application_name, options, host, port, user, password and dbname";
-                return Err(refuse(shown, why));
-            }
+            "target_session_attrs" => return Err("`read-write`"),
+            _ => return Ok(false),
         }
+        Ok(true)
     }
-    Ok(own)
 }
 
 fn on_or_off(value: &str) -> Option<bool> {
@@ -181,30 +99,10 @@ fn on_or_off(value: &str) -> Option<bool> {
     }
 }
 
-/// Whether nobody can listen between this machine and the host.
-fn is_local(host: &Host) -> bool {
-    match host {
-        Host::Tcp(name) => {
-            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
-        #[cfg(unix)]
-        Host::Unix(_) => true,
-    }
-}
-
-fn shown(config: &Config) -> String {
-    let host = |host: &Host| match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
-    };
-    let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
-    let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
-    format!("postgres://{user}{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio_postgres::config::SslMode;
+
     use super::*;
 
     fn read(url: &str) -> Result<PostgresTarget, StoreFault> {
@@ -217,9 +115,9 @@ mod tests {
         assert_eq!(target.shown(), "postgres://ada@db1,db2/loops");
         assert_eq!((target.schema.as_str(), target.prepares), ("\"a\"\"b\"", false));
         assert_eq!(target.lease, Some(Duration::from_secs(2)));
-        assert_eq!(target.config.get_ssl_mode(), SslMode::Require, "another machine's name is checked");
+        assert_eq!(target.address.config.get_ssl_mode(), SslMode::Require, "another machine's name is checked");
         for local in ["postgres://ada@localhost/d", "postgres://ada@127.0.0.1:5433/d", "postgres://ada@%2Ftmp%2Fpg/d"] {
-            assert_eq!(read(local).unwrap().config.get_ssl_mode(), SslMode::Disable, "{local}");
+            assert_eq!(read(local).unwrap().address.config.get_ssl_mode(), SslMode::Disable, "{local}");
         }
     }
 

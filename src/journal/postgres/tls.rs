@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 /// Makes connections with the certificates of this machine, or those of a file.
 #[derive(Clone)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     config: Arc<ClientConfig>,
 }
 
@@ -60,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
 }
 
 /// A connection to one host.
-pub(super) struct HostTls {
+pub(crate) struct HostTls {
     connector: TlsConnector,
     name: Option<ServerName<'static>>,
 }
@@ -80,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for HostT
 }
 
 /// An encrypted stream.
-pub(super) struct SecureStream<S>(tokio_rustls::client::TlsStream<S>);
+pub(crate) struct SecureStream<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for SecureStream<S> {
     fn channel_binding(&self) -> ChannelBinding {

@@ -11,7 +11,7 @@ use super::*;
 const TABLES: &str = "CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL);";
 
 fn databases(root: &Path, url: &str, init: Option<&str>) -> Databases {
-    let datasource = Datasource { url: url.to_owned(), init: init.map(str::to_owned) };
+    let datasource = Datasource { url: url.to_owned(), init: init.map(str::to_owned), ..Datasource::default() };
     Databases::new(root, BTreeMap::from([("shop".to_owned(), datasource)]))
 }
 

@@ -1,24 +1,39 @@
 //! `db` actions: one statement on a database, with its values bound; and `custom-table` actions: a request to a table.
 
+mod address;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod number;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod rows;
+#[cfg(feature = "postgres")]
+mod server_query;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(test)]
 mod tests;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod values;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 
+use self::address::DatabaseAddress;
 use super::output::fault;
-use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::descriptors;
+use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
 use crate::language::Project;
-use crate::program::reference::{Scope, Secrets};
+use crate::program::reference::Scope;
 use crate::program::table::{TABLES, TableRequest, TableTool};
 use crate::program::{DbTool, Tool, ToolKind};
 
@@ -26,46 +41,46 @@ use crate::program::{DbTool, Tool, ToolKind};
 const DATABASES: &[DatabaseKind] = &[
     #[cfg(feature = "sqlite")]
     sqlite::KIND,
+    #[cfg(feature = "postgres")]
+    postgres::KIND,
 ];
 
 /// A kind of database.
 struct DatabaseKind {
-    /// The scheme of its addresses: what is before the colon.
-    scheme: &'static str,
+    /// The schemes of its addresses: what is before the colon.
+    schemes: &'static [&'static str],
     /// How its addresses are written, for messages.
     form: &'static str,
     /// Whether what follows the colon is an address of this kind.
     is_valid: fn(&str) -> bool,
-    /// Runs a query. When the future is dropped, the query is stopped.
-    run: fn(DatabaseAddress, Query) -> BoxFuture<'static, Result<Value, ToolFault>>,
-    /// Makes a request to a table, and stops in the same way.
-    request: fn(DatabaseAddress, TableRequest) -> BoxFuture<'static, Result<Value, ToolFault>>,
+    /// Opens it. Nothing is connected yet: a call does that.
+    open: fn(&DatabaseAddress, &Egress) -> Result<Arc<dyn Database>, ToolFault>,
 }
 
-/// Where a database is.
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
-struct DatabaseAddress {
-    kind: &'static DatabaseKind,
-    /// What follows the scheme and its colon.
-    rest: String,
-    /// The folder that relative paths start from.
-    root: PathBuf,
-    /// The script that makes the database, with its path.
-    init: Option<PathBuf>,
+/// A database. All runs of an engine share one, so it may keep connections.
+trait Database: Send + Sync {
+    /// Runs a query. When the future is dropped, the query is stopped.
+    fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>>;
+
+    /// Makes a request to a table, and stops in the same way.
+    fn request(&self, request: TableRequest) -> BoxFuture<'static, Result<Value, RawFault>>;
 }
 
 /// A statement with its values.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(dead_code, reason = "read by databases only"))]
 struct Query {
     sql: String,
     read_only: bool,
     values: QueryValues,
+    /// How long the call may take.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "read by servers only"))]
+    deadline: Duration,
 }
 
 /// The values of the statement's parameters.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(dead_code, reason = "read by databases only"))]
 struct QueryValues {
     /// By position: `?`, `?1`, `$1`; if there are any, `:name` also takes the value at its position.
     params: Vec<Value>,
@@ -80,6 +95,9 @@ pub(super) struct DbRunner {
     project: Arc<Project>,
     root: PathBuf,
     vault: Arc<Vault>,
+    egress: Egress,
+    /// The databases that calls have used, by their datasources.
+    opened: Mutex<BTreeMap<String, Arc<dyn Database>>>,
 }
 
 impl ToolRunner for DbRunner {
@@ -94,7 +112,9 @@ impl ToolRunner for DbRunner {
 
 impl DbRunner {
     pub(super) fn new(project: &Arc<Project>, root: &Path, vault: &Arc<Vault>) -> Self {
-        Self { project: Arc::clone(project), root: root.to_owned(), vault: Arc::clone(vault) }
+        let egress = Egress::new(&project.allow);
+        let (project, vault) = (Arc::clone(project), Arc::clone(vault));
+        Self { project, root: root.to_owned(), vault, egress, opened: Mutex::default() }
     }
 
     /// Whether the database of a tool is one of the project's.
@@ -102,55 +122,31 @@ impl DbRunner {
         tool.datasource().is_some_and(|name| self.project.datasources.contains_key(name))
     }
 
-    async fn make(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-        let address = self.address(&tool.action.datasource)?;
-        let query = query(tool, schema, &call.scope(&self.vault))?;
+    async fn make(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, RawFault> {
+        let database = self.database(&tool.action.datasource)?;
+        let query = query(tool, schema, call, &call.scope(&self.vault))?;
         // A database that can't be opened for want of a descriptor does not report that.
         descriptors::available().await;
-        (address.kind.run)(address, query).await
+        database.run(query).await
     }
 
-    async fn request(&self, tool: &TableTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+    async fn request(&self, tool: &TableTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
         let request = tool.request(call.input).map_err(|why| fault(format!("custom-table: {why}"), ""))?;
-        let address = self.address(TABLES)?;
+        let database = self.database(TABLES)?;
         descriptors::available().await;
-        (address.kind.request)(address, request).await
+        database.request(request).await
     }
 
-    /// The address of a datasource.
-    fn address(&self, name: &str) -> Result<DatabaseAddress, ToolFault> {
-        let unknown = |why: String| fault("database: not configured", why);
-        let (url, init) = match (self.project.datasources.get(name), name.strip_prefix("orgconfig:")) {
-            (Some(datasource), _) => (datasource.url.clone(), datasource.init.as_deref()),
-            (None, Some(key)) => (self.vault.secret(key).map_err(unknown)?, None),
-            (None, None) => {
-                return Err(unknown(format!("there is no datasource `{name}` in `datasources` of loopctl.json")));
-            }
-        };
-        let url = match url.strip_prefix("orgconfig:") {
-            Some(key) => self.vault.secret(key).map_err(unknown)?,
-            None => url,
-        };
-        let (scheme, rest) = url.split_once(':').unwrap_or((&url, ""));
-        match DATABASES.iter().find(|kind| kind.scheme == scheme && (kind.is_valid)(rest)) {
-            Some(kind) => Ok(DatabaseAddress {
-                kind,
-                rest: rest.to_owned(),
-                root: self.root.clone(),
-                init: init.map(|path| self.root.join(path)),
-            }),
-            None => {
-                if DATABASES.is_empty() {
-                    let why = "loopctl was built without a database: enable its cargo feature `sqlite`";
-                    return Err(fault("database: not supported", why));
-                }
-                let forms: Vec<String> = DATABASES.iter().map(|kind| format!("`{}`", kind.form)).collect();
-                // The address may hold a password: only its scheme is shown.
-                let shown = if scheme.len() < 20 { scheme } else { "?" };
-                let why = format!("datasource `{name}`: only {} is, not `{shown}:`", forms.join(" or "));
-                Err(fault("database: not supported", why))
-            }
+    /// The database of a datasource: opened by the first call.
+    fn database(&self, name: &str) -> Result<Arc<dyn Database>, ToolFault> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = opened.get(name) {
+            return Ok(Arc::clone(database));
         }
+        let address = DatabaseAddress::of(name, &self.project, &self.root, &self.vault)?;
+        let database = (address.kind.open)(&address, &self.egress)?;
+        opened.insert(name.to_owned(), Arc::clone(&database));
+        Ok(database)
     }
 }
 
@@ -159,7 +155,7 @@ impl DbRunner {
 ///
 /// # Errors
 /// When a value is missing.
-fn query(tool: &DbTool, schema: &Value, scope: &Scope<'_>) -> Result<Query, ToolFault> {
+fn query(tool: &DbTool, schema: &Value, call: &ToolCall<'_>, scope: &Scope<'_>) -> Result<Query, ToolFault> {
     let mut params = Vec::with_capacity(tool.params.len());
     for field in &tool.params {
         params.push(field.resolve(scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?);
@@ -170,5 +166,5 @@ fn query(tool: &DbTool, schema: &Value, scope: &Scope<'_>) -> Result<Query, Tool
         .map(|properties| properties.keys().cloned().collect())
         .unwrap_or_default();
     let values = QueryValues { params, input: scope.arguments.clone(), optional };
-    Ok(Query { sql: tool.action.query.clone(), read_only: tool.action.read_only, values })
+    Ok(Query { sql: tool.action.query.clone(), read_only: tool.action.read_only, values, deadline: call.deadline })
 }

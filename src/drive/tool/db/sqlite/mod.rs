@@ -16,32 +16,38 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use self::open::SqliteFile;
-use super::{DatabaseAddress, DatabaseKind};
+use super::{Database, DatabaseKind, Query};
 use crate::drive::clock::simulated;
+use crate::drive::future::BoxFuture;
 use crate::drive::tool::output::fault;
+use crate::drive::tool::runner::RawFault;
 use crate::engine::event::ToolFault;
+use crate::program::table::TableRequest;
 
 /// The kind of database.
 pub(super) const KIND: DatabaseKind = DatabaseKind {
-    scheme: "sqlite",
+    schemes: &["sqlite"],
     form: "sqlite:PATH",
     is_valid: |path| !path.is_empty() && !path.starts_with(":memory:"),
-    run: |address, query| {
-        let read_only = query.read_only;
-        Box::pin(run(file_of(address), read_only, move |connection| query::run(&query, connection)))
-    },
-    request: |address, request| {
-        let read_only = request.read_only;
-        Box::pin(run(file_of(address), read_only, move |connection| table::run(&request, connection)))
+    open: |address, _| {
+        Ok(Arc::new(SqliteFile { file: address.root.join(address.rest()), init: address.init.clone() }))
     },
 };
 
+impl Database for SqliteFile {
+    fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>> {
+        let (file, read_only) = (self.clone(), query.read_only);
+        Box::pin(async move { Ok(run(file, read_only, move |connection| query::run(&query, connection)).await?) })
+    }
+
+    fn request(&self, request: TableRequest) -> BoxFuture<'static, Result<Value, RawFault>> {
+        let (file, read_only) = (self.clone(), request.read_only);
+        Box::pin(async move { Ok(run(file, read_only, move |connection| table::run(&request, connection)).await?) })
+    }
+}
+
 /// How long a query may take on a simulated clock, which no deadline ends.
 const LONGEST: Duration = Duration::from_secs(60);
-
-fn file_of(address: DatabaseAddress) -> SqliteFile {
-    SqliteFile { file: address.root.join(&address.rest), init: address.init }
-}
 
 /// Does work in its own thread and on its own connection, so that nothing that a statement sets outlives it.
 /// When this future is dropped, what runs on the connection is stopped.

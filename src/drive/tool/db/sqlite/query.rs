@@ -5,15 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::open::sql_fault;
 use super::value::{from_sql, to_sql};
+use crate::drive::tool::db::rows::ResultRows;
 use crate::drive::tool::db::{Query, QueryValues};
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
-
-/// The most rows of a result.
-const MAX_ROWS: usize = 1000;
-
-/// The most bytes of a result, roughly.
-const MAX_BYTES: usize = 10 * 1024 * 1024;
 
 /// Runs it: `{"rows", "row_count"}` for what gives rows (at most 1,000 and 10 MiB, then with
 /// `"truncated": true`), else `{"changes"}` and, after an INSERT, `last_insert_rowid`.
@@ -51,75 +46,23 @@ impl QueryValues {
         }
         Ok(())
     }
-
-    fn nth(&self, number: usize) -> Result<&Value, ToolFault> {
-        number.checked_sub(1).and_then(|at| self.params.get(at)).ok_or_else(|| {
-            fault(
-                "database: a parameter has no value",
-                format!("number {number}, and `params` has {}", self.params.len()),
-            )
-        })
-    }
-
-    /// `?2` and `$2` are the second of `params`; other names are fields of the input. `index` is the place that
-    /// the database gave to the parameter, from 1.
-    fn named(&self, written: &str, index: usize) -> Result<&Value, ToolFault> {
-        let name = written.trim_start_matches(['?', '$', ':', '@']);
-        if let ('?' | '$', Ok(number)) = (written.chars().next().unwrap_or(' '), name.parse::<usize>()) {
-            return self.nth(number);
-        }
-        if !self.params.is_empty() {
-            return self.nth(index);
-        }
-        match self.input.get(name) {
-            Some(value) => Ok(value),
-            None if self.optional.iter().any(|optional| optional == name) => Ok(&Value::Null),
-            None => Err(fault("database: a parameter has no value", format!("`{written}` is not in the input"))),
-        }
-    }
 }
 
 /// What a statement reads, within the limits.
 pub(super) fn rows(statement: &mut Statement<'_>) -> rusqlite::Result<Value> {
-    let names = column_names(statement);
-    let mut found = Vec::new();
-    let mut bytes = 0_usize;
-    let mut truncated = false;
+    let mut found = ResultRows::new(statement.column_names().into_iter());
+    let columns = statement.column_count();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        let mut fields = Map::with_capacity(names.len());
-        for (index, name) in names.iter().enumerate() {
+        let (mut values, mut bytes) = (Vec::with_capacity(columns), 0_usize);
+        for index in 0..columns {
             let (value, size) = from_sql(row.get_ref(index)?);
-            bytes = bytes.saturating_add(size).saturating_add(name.len());
-            fields.insert(name.clone(), value);
+            bytes = bytes.saturating_add(size);
+            values.push(value);
         }
-        if found.len() >= MAX_ROWS || bytes > MAX_BYTES {
-            truncated = true;
+        if !found.push(values, bytes) {
             break;
         }
-        found.push(Value::Object(fields));
     }
-    let mut result = Map::new();
-    let count = found.len();
-    result.insert("rows".to_owned(), Value::Array(found));
-    result.insert("row_count".to_owned(), json!(count));
-    if truncated {
-        result.insert("truncated".to_owned(), Value::Bool(true));
-    }
-    Ok(Value::Object(result))
-}
-
-/// The names of the columns; the second of two equal names becomes `NAME_2`, so that none is lost.
-fn column_names(statement: &Statement<'_>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::with_capacity(statement.column_count());
-    for written in statement.column_names() {
-        let mut name = written.to_owned();
-        let mut number = 1_u32;
-        while names.contains(&name) {
-            number += 1;
-            name = format!("{written}_{number}");
-        }
-        names.push(name);
-    }
-    names
+    Ok(found.into_value())
 }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::*;
-use crate::drive::tool::db::{Query, QueryValues};
+use crate::drive::tool::db::QueryValues;
 
 const INIT: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE, price REAL); \
     INSERT INTO t (name, price) VALUES ('a', 1.5), ('b', NULL);";
@@ -33,7 +33,7 @@ impl Folder {
             input => (Vec::new(), input),
         };
         let values = QueryValues { params, input, optional: vec!["maybe".to_owned()] };
-        ask(self.source(), Query { sql: sql.to_owned(), read_only, values }).await
+        ask(self.source(), Query { sql: sql.to_owned(), read_only, values, deadline: Duration::from_secs(30) }).await
     }
 
     async fn class(&self, sql: &str, read_only: bool, params: Value) -> String {

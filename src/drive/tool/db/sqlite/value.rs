@@ -3,6 +3,8 @@
 use rusqlite::types::{Value as Sql, ValueRef};
 use serde_json::{Number, Value, json};
 
+use crate::drive::tool::db::number::digits;
+
 /// A value as SQLite keeps it: booleans as 0 and 1, arrays and objects as JSON text.
 ///
 /// # Errors
@@ -29,26 +31,6 @@ fn number_to_sql(number: &Number) -> Result<Sql, String> {
     }
     let real: f64 = text.parse().map_err(|_| refused())?;
     if real.is_finite() && digits(&format!("{real:e}")) == digits(&text) { Ok(Sql::Real(real)) } else { Err(refused()) }
-}
-
-/// The digits of a decimal number without leading and trailing zeros, and the power of ten of the last digit.
-/// Equal numbers give equal results. Zero has no digits.
-fn digits(text: &str) -> Option<(String, i64)> {
-    let text = text.strip_prefix('-').unwrap_or(text);
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
-        None => (text, 0),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{whole}{fraction}");
-    let cut = all.trim_end_matches('0');
-    let dropped = i64::try_from(all.len() - cut.len()).ok()?;
-    let digits = cut.trim_start_matches('0').to_owned();
-    if digits.is_empty() {
-        return Some((digits, 0));
-    }
-    let exponent = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(dropped)?;
-    Some((digits, exponent))
 }
 
 /// A value from SQLite, and its approximate size in bytes. A blob is represented by its size; a number that

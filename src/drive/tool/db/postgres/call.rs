@@ -1,0 +1,245 @@
+//! A call: one statement in a transaction of its own.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use tokio_postgres::{Column, Error, Portal, Row, Statement, Transaction};
+
+use super::argument::Argument;
+use super::connect::Connection;
+use super::failure::{LOST, is_lost, of_connect, of_error, text, transient};
+use super::forms::TypeForm;
+use super::pool::Pool;
+use super::read::{self, RawValue};
+use crate::drive::tool::db::Query;
+use crate::drive::tool::db::rows::{MAX_BYTES, MAX_ROWS, ResultRows};
+use crate::drive::tool::db::server_query::ServerQuery;
+use crate::drive::tool::output::fault;
+use crate::drive::tool::runner::RawFault;
+use crate::engine::event::ToolFault;
+use crate::policy::sql;
+
+/// The most bytes that a call reads from the server, what its rows are wrapped in included.
+const MAX_READ: usize = 4 * MAX_BYTES;
+
+/// Statements that a call may not be: they read or write files or the connection, or end the transaction that keeps
+/// a reading call from writing.
+const REFUSED: [&str; 14] = [
+    "ABORT", "BEGIN", "COMMIT", "COPY", "DEALLOCATE", "DISCARD", "END", "LISTEN", "LOAD", "PREPARE", "RELEASE",
+    "ROLLBACK", "SAVEPOINT", "START",
+];
+
+/// How a call ended that has no result.
+pub(super) enum CallFailure {
+    /// The connection was lost, and the statement had not been sent.
+    Unsent(String),
+    /// The server refused it and is ready for the next one; nothing was written.
+    Refused(RawFault),
+    /// What the connection does is not known.
+    Broken(RawFault),
+}
+
+/// The result of a call, and whether its connection is ready for the next one.
+struct CallResult {
+    value: Value,
+    is_ready: bool,
+}
+
+/// Makes a call. A connection that is lost before the statement was sent is replaced, once.
+///
+/// # Errors
+/// The class of the server's error; a value without a form that is exact.
+pub(super) async fn run(pool: Arc<Pool>, query: Query) -> Result<Value, RawFault> {
+    let translated = translate(&query.sql)?;
+    for is_new in [false, true] {
+        let place = pool.place().await.ok_or_else(|| fault("database: failed", "the pool is closed"))?;
+        let mut lease = place.connect(is_new).await.map_err(|fault| of_connect(&fault))?;
+        let Some(connection) = lease.connection() else { continue };
+        match perform(connection, &query, &translated).await {
+            Ok(CallResult { value, is_ready }) => {
+                if is_ready {
+                    lease.give_back();
+                }
+                return Ok(value);
+            }
+            Err(CallFailure::Unsent(why)) if is_new => return Err(transient(LOST, why)),
+            Err(CallFailure::Unsent(_)) => {}
+            Err(CallFailure::Refused(fault)) => {
+                lease.give_back();
+                return Err(fault);
+            }
+            Err(CallFailure::Broken(fault)) => return Err(fault),
+        }
+    }
+    Err(transient(LOST, String::new()))
+}
+
+/// The query for the server.
+///
+/// # Errors
+/// For a statement that a call may not be.
+pub(super) fn translate(query: &str) -> Result<ServerQuery, ToolFault> {
+    let word = sql::first_word(query);
+    if REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(word)) {
+        return Err(fault("database: not allowed", format!("a call may not be `{}`", word.to_ascii_uppercase())));
+    }
+    ServerQuery::new(query)
+}
+
+async fn perform(connection: &mut Connection, query: &Query, translated: &ServerQuery) -> Result<CallResult, CallFailure> {
+    connection.budget.fill(MAX_READ);
+    let budget = connection.budget.clone();
+    let transaction = connection.client.build_transaction().read_only(query.read_only).start().await.map_err(unsent)?;
+    let prepared = prepare(&transaction, query, translated).await?;
+    // A reader asks for one row more than it may keep; a writer takes all, so that its statement is done whole.
+    let most = if query.read_only { i32::try_from(MAX_ROWS + 1).unwrap_or(i32::MAX) } else { 0 };
+    let read = read_rows(&transaction, &prepared, most).await;
+    let read = match read {
+        Err(CallFailure::Broken(_)) if budget.is_spent() => {
+            let why = format!("the server sent more than {MAX_READ} bytes; nothing was written");
+            Err(CallFailure::Broken(fault("database: result too large", why).into()))
+        }
+        read => read,
+    };
+    let CallResult { value, is_ready } = read?;
+    if !is_ready {
+        // A reader leaves the rest: the server is asked to stop.
+        return Ok(CallResult { value, is_ready });
+    }
+    match transaction.commit().await {
+        Ok(()) => Ok(CallResult { value, is_ready }),
+        Err(error) if !is_lost(&error) => Err(CallFailure::Refused(of_error(&error))),
+        // Nothing was to be written.
+        Err(_) if query.read_only => Ok(CallResult { value, is_ready: false }),
+        Err(error) => {
+            let class = "database: connection lost, and it is not known whether the statement was done";
+            Err(CallFailure::Broken(transient(class, text(&error))))
+        }
+    }
+}
+
+/// A failure before the statement was sent.
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn unsent(error: Error) -> CallFailure {
+    if is_lost(&error) { CallFailure::Unsent(text(&error)) } else { CallFailure::Refused(of_error(&error)) }
+}
+
+/// A failure after that: without the end of the transaction, nothing is written.
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn sent(error: Error) -> CallFailure {
+    if is_lost(&error) {
+        let why = format!("{}; the transaction was not ended, so nothing was written", text(&error));
+        CallFailure::Broken(transient(LOST, why))
+    } else {
+        CallFailure::Refused(of_error(&error))
+    }
+}
+
+fn refused(fault: ToolFault) -> CallFailure {
+    CallFailure::Refused(fault.into())
+}
+
+/// A statement with its values, ready to run.
+struct PreparedCall {
+    portal: Portal,
+    columns: Vec<TypeForm>,
+    rows: ResultRows,
+}
+
+/// Bounds the transaction's time, prepares the statement, and binds its values.
+async fn prepare(
+    transaction: &Transaction<'_>,
+    query: &Query,
+    translated: &ServerQuery,
+) -> Result<PreparedCall, CallFailure> {
+    // The query after the settings takes a snapshot: from then on the transaction can't be made to write.
+    let ms = limit_ms(query.deadline);
+    let settings = format!(
+        "SET LOCAL statement_timeout = {ms}; SET LOCAL idle_in_transaction_session_timeout = {ms}; SELECT 1"
+    );
+    let (set, statement) = tokio::join!(transaction.batch_execute(&settings), transaction.prepare(&translated.text));
+    set.map_err(unsent)?;
+    let statement = statement.map_err(unsent)?;
+    let columns = forms(&statement).map_err(refused)?;
+    let arguments = arguments(&statement, query, translated).map_err(refused)?;
+    let portal = transaction.bind_raw(&statement, arguments).await.map_err(unsent)?;
+    Ok(PreparedCall { portal, columns, rows: ResultRows::new(statement.columns().iter().map(Column::name)) })
+}
+
+/// The time limit of a statement for the server; 0 would be none.
+fn limit_ms(deadline: Duration) -> i32 {
+    i32::try_from(deadline.as_millis()).unwrap_or(i32::MAX).max(1)
+}
+
+/// The forms of the columns of a result.
+///
+/// # Errors
+/// For a column without one.
+pub(super) fn forms(statement: &Statement) -> Result<Vec<TypeForm>, ToolFault> {
+    let form = |column: &Column| {
+        let refused = |why| {
+            let name = column.name();
+            fault(format!("database: the column `{name}` can't be read: {why}; cast it, as {name}::text"), "")
+        };
+        TypeForm::of(column.type_()).map_err(refused)
+    };
+    statement.columns().iter().map(form).collect()
+}
+
+fn arguments(
+    statement: &Statement,
+    query: &Query,
+    translated: &ServerQuery,
+) -> Result<Vec<Argument>, ToolFault> {
+    let (wanted, given) = (statement.params().len(), translated.slots.len());
+    if wanted != given {
+        let why = format!("the server reads {wanted} parameters in the query, and there are {given}");
+        return Err(fault("database: error in the query", why));
+    }
+    let mut arguments = Vec::with_capacity(given);
+    for (slot, of) in translated.slots.iter().zip(statement.params()) {
+        let refused = |why: String| {
+            fault(format!("database: value not valid: `{}` is of type `{}` and {why}", slot.written, of.name()), "")
+        };
+        let form = TypeForm::of(of).map_err(refused)?;
+        arguments.push(Argument::new(slot.value(&query.values)?, &form).map_err(refused)?);
+    }
+    Ok(arguments)
+}
+
+/// Runs the statement, and reads its rows within the limits.
+async fn read_rows(
+    transaction: &Transaction<'_>,
+    prepared: &PreparedCall,
+    most: i32,
+) -> Result<CallResult, CallFailure> {
+    let mut found = prepared.rows.clone();
+    let mut rows = pin!(transaction.query_portal_raw(&prepared.portal, most).await.map_err(sent)?);
+    while let Some(row) = rows.next().await {
+        let row = row.map_err(sent)?;
+        let values = values(&row, &prepared.columns).map_err(refused)?;
+        let more = found.push(values, row.raw_size_bytes());
+        if !more && most > 0 && !found.is_full() {
+            // Its rows are long: what follows may be, too.
+            return Ok(CallResult { value: found.into_value(), is_ready: false });
+        }
+    }
+    let value = if prepared.columns.is_empty() {
+        json!({ "changes": rows.rows_affected().unwrap_or(0) })
+    } else {
+        found.into_value()
+    };
+    Ok(CallResult { value, is_ready: true })
+}
+
+fn values(row: &Row, forms: &[TypeForm]) -> Result<Vec<Value>, ToolFault> {
+    let value = |(at, form): (usize, &TypeForm)| {
+        let name = || row.columns().get(at).map_or("", Column::name);
+        let raw = row.try_get::<_, RawValue<'_>>(at).map_err(|error| fault("database: failed", error.to_string()))?;
+        read::value(raw, form).map_err(|why| fault(format!("database: a value of the column `{}` {why}", name()), ""))
+    };
+    forms.iter().enumerate().map(value).collect()
+}

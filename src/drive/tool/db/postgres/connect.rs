@@ -1,0 +1,122 @@
+//! Connections to the hosts of an address, each tried in its order.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio_postgres::config::Host;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{CancelToken, Client, Config};
+
+use super::stream::{MeteredStream, ReadBudget, Socket};
+use crate::journal::postgres::address::PostgresAddress;
+
+/// The port of a server whose address names none.
+const PORT: u16 = 5432;
+/// How many bytes a server may send until it is connected: what it says of itself.
+const GREETING: usize = 1 << 20;
+/// How long the request to stop a statement may take.
+const CANCEL: Duration = Duration::from_secs(5);
+
+/// A connection.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    /// What may still be read from it.
+    pub(super) budget: ReadBudget,
+    /// The host, by its place in the address.
+    host: usize,
+    /// The task that reads and writes.
+    driver: AbortHandle,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum ConnectFault {
+    /// The server answered.
+    Server(tokio_postgres::Error),
+    /// It can't be reached.
+    Unreachable(String),
+}
+
+/// The hosts of an address with their ports.
+pub(super) fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
+    let ports = config.get_ports();
+    let port = move |at: usize| ports.get(at).or_else(|| ports.first()).copied().unwrap_or(PORT);
+    config.get_hosts().iter().enumerate().map(move |(at, host)| (host, port(at)))
+}
+
+/// Connects to the first host that answers.
+///
+/// # Errors
+/// That of the last one.
+pub(super) async fn connect(address: &PostgresAddress) -> Result<Connection, ConnectFault> {
+    let mut last = ConnectFault::Unreachable("the address names no host".to_owned());
+    for host in 0..address.config.get_hosts().len() {
+        let limit = address.config.get_connect_timeout().copied().unwrap_or(Duration::MAX);
+        match tokio::time::timeout(limit, connect_to(address, host)).await {
+            Ok(Ok(connection)) => return Ok(connection),
+            Ok(Err(fault)) => last = fault,
+            Err(_) => last = ConnectFault::Unreachable("it does not answer".to_owned()),
+        }
+    }
+    Err(last)
+}
+
+async fn connect_to(address: &PostgresAddress, host: usize) -> Result<Connection, ConnectFault> {
+    let unreachable = |error: io::Error| ConnectFault::Unreachable(error.to_string());
+    let socket = dial(&address.config, host).await.map_err(unreachable)?;
+    let budget = ReadBudget::default();
+    budget.fill(GREETING);
+    let tls = tls_for(address, host).map_err(unreachable)?;
+    let stream = MeteredStream { socket, budget: budget.clone() };
+    let (client, connection) = address.config.connect_raw(stream, tls).await.map_err(ConnectFault::Server)?;
+    // What waits for an answer gets the error too.
+    let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
+    Ok(Connection { client, budget, host, driver })
+}
+
+async fn dial(config: &Config, host: usize) -> io::Result<Box<dyn Socket>> {
+    let none = || io::Error::other("the address names no such host");
+    Ok(match hosts(config).nth(host).ok_or_else(none)? {
+        (Host::Tcp(name), port) => {
+            let stream = TcpStream::connect((name.as_str(), port)).await?;
+            stream.set_nodelay(true)?;
+            Box::new(stream)
+        }
+        #[cfg(unix)]
+        (Host::Unix(folder), port) => {
+            Box::new(tokio::net::UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?)
+        }
+    })
+}
+
+type HostTls = <crate::journal::postgres::tls::Tls as MakeTlsConnect<MeteredStream>>::TlsConnect;
+
+fn tls_for(address: &PostgresAddress, host: usize) -> io::Result<HostTls> {
+    let name = match address.config.get_hosts().get(host) {
+        Some(Host::Tcp(name)) => name.as_str(),
+        _ => "",
+    };
+    MakeTlsConnect::<MeteredStream>::make_tls_connect(&mut address.tls.clone(), name)
+}
+
+/// Asks the server to stop what runs on a connection, and closes it.
+pub(super) async fn stop(address: &PostgresAddress, connection: Connection) {
+    let token = connection.client.cancel_token();
+    // If it can't be reached, the server's own time limit stops the statement.
+    drop(tokio::time::timeout(CANCEL, cancel(address, connection.host, token)).await);
+}
+
+async fn cancel(address: &PostgresAddress, host: usize, token: CancelToken) -> io::Result<()> {
+    let budget = ReadBudget::default();
+    budget.fill(GREETING);
+    let stream = MeteredStream { socket: dial(&address.config, host).await?, budget };
+    token.cancel_query_raw(stream, tls_for(address, host)?).await.map_err(io::Error::other)
+}

@@ -1,0 +1,75 @@
+//! The types of PostgreSQL that have a form in JSON without loss.
+
+use tokio_postgres::types::{Kind, Type};
+
+/// The form of a type. A domain has that of its base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TypeForm {
+    Bool,
+    Integer,
+    /// 4 bytes without a sign.
+    Oid,
+    /// 4 bytes.
+    Real,
+    /// 8 bytes.
+    Double,
+    Numeric,
+    Text,
+    Bytes,
+    Date,
+    Time,
+    TimeWithZone,
+    Timestamp,
+    TimestampWithZone,
+    Interval,
+    Uuid,
+    Json,
+    JsonBinary,
+    Bits,
+    Network,
+    /// No value: what a function gives that returns nothing.
+    Void,
+    Array(Box<TypeForm>),
+}
+
+impl TypeForm {
+    /// The form of a type.
+    ///
+    /// # Errors
+    /// What is said of a type without one.
+    pub(super) fn of(of: &Type) -> Result<Self, String> {
+        match of.kind() {
+            Kind::Array(element) => return Ok(Self::Array(Box::new(Self::of(element)?))),
+            Kind::Domain(base) => return Self::of(base),
+            Kind::Enum(_) => return Ok(Self::Text),
+            _ => {}
+        }
+        Ok(match *of {
+            Type::BOOL => Self::Bool,
+            Type::INT2 | Type::INT4 | Type::INT8 => Self::Integer,
+            Type::OID => Self::Oid,
+            Type::FLOAT4 => Self::Real,
+            Type::FLOAT8 => Self::Double,
+            Type::NUMERIC => Self::Numeric,
+            Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::XML | Type::CHAR => {
+                Self::Text
+            }
+            Type::BYTEA => Self::Bytes,
+            Type::DATE => Self::Date,
+            Type::TIME => Self::Time,
+            Type::TIMETZ => Self::TimeWithZone,
+            Type::TIMESTAMP => Self::Timestamp,
+            Type::TIMESTAMPTZ => Self::TimestampWithZone,
+            Type::INTERVAL => Self::Interval,
+            Type::UUID => Self::Uuid,
+            Type::JSON => Self::Json,
+            Type::JSONB => Self::JsonBinary,
+            Type::BIT | Type::VARBIT => Self::Bits,
+            Type::INET | Type::CIDR => Self::Network,
+            Type::VOID => Self::Void,
+            // An extension's: its form is a text.
+            _ if of.name() == "citext" => Self::Text,
+            _ => return Err(format!("the type `{}` has no form in JSON without loss", of.name())),
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! The connections to one database: at most so many, and those that nothing uses are kept for a while.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::connect::{self, ConnectFault, Connection};
+use crate::journal::postgres::address::PostgresAddress;
+
+/// The most connections to one database.
+const MAX_CONNECTIONS: usize = 8;
+/// How long a connection that nothing uses is kept.
+const MAX_IDLE: Duration = Duration::from_secs(60);
+/// How long a server may take to forget what a call set.
+const RESET_TIME: Duration = Duration::from_secs(5);
+/// How many bytes its answer to that may have.
+const RESET_BYTES: usize = 1 << 20;
+
+/// What a statement can leave on its connection: cursors, a role, settings, channels, locks, temporary tables.
+const RESET: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+                     SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
+
+/// The connections to one database.
+pub(super) struct Pool {
+    pub(super) address: PostgresAddress,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<IdleConnection>>,
+}
+
+struct IdleConnection {
+    connection: Connection,
+    since: tokio::time::Instant,
+}
+
+impl Pool {
+    pub(super) fn new(address: PostgresAddress) -> Self {
+        Self { address, permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)), idle: Mutex::default() }
+    }
+
+    /// A place for a connection; waits until there is one.
+    pub(super) async fn place(self: &Arc<Self>) -> Option<PoolPlace> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        Some(PoolPlace { pool: Arc::clone(self), permit })
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_usable =
+            |idle: &IdleConnection| !idle.connection.client.is_closed() && idle.since.elapsed() < MAX_IDLE;
+        idle.retain(is_usable);
+        idle.pop().map(|idle| idle.connection)
+    }
+
+    fn keep(self: &Arc<Self>, connection: Connection) {
+        let since = tokio::time::Instant::now();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(IdleConnection { connection, since });
+        let pool = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(MAX_IDLE).await;
+            if let Some(pool) = pool.upgrade() {
+                let mut idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
+                idle.retain(|idle| idle.since.elapsed() < MAX_IDLE);
+            }
+        });
+    }
+}
+
+/// A place for one connection.
+pub(super) struct PoolPlace {
+    pool: Arc<Pool>,
+    permit: OwnedSemaphorePermit,
+}
+
+impl PoolPlace {
+    /// A connection: one that is kept, or a new one if `is_new`. Returns whether it was kept.
+    ///
+    /// # Errors
+    /// When no host of the address answers.
+    pub(super) async fn connect(self, is_new: bool) -> Result<PoolLease, ConnectFault> {
+        let connection = match self.pool.take_idle().filter(|_| !is_new) {
+            Some(connection) => connection,
+            None => connect::connect(&self.pool.address).await?,
+        };
+        Ok(PoolLease { connection: Some(connection), place: Some(self) })
+    }
+}
+
+/// A connection that one call uses. When it is dropped, what runs on it is stopped, and it is closed.
+pub(super) struct PoolLease {
+    connection: Option<Connection>,
+    place: Option<PoolPlace>,
+}
+
+impl PoolLease {
+    /// The connection; none after it was given back.
+    pub(super) fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut()
+    }
+
+    /// Gives the connection back: nothing runs on it any more. The server forgets what the call set; meanwhile the
+    /// caller goes on.
+    pub(super) fn give_back(mut self) {
+        let (Some(connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
+        connection.budget.fill(RESET_BYTES);
+        tokio::spawn(async move {
+            let reset = tokio::time::timeout(RESET_TIME, connection.client.batch_execute(RESET)).await;
+            if matches!(reset, Ok(Ok(()))) {
+                place.pool.keep(connection);
+            }
+            drop(place.permit);
+        });
+    }
+}
+
+impl Drop for PoolLease {
+    fn drop(&mut self) {
+        let (Some(connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
+        // Outside of a runtime nothing runs on the connection either.
+        if let (Ok(runtime), false) = (Handle::try_current(), connection.client.is_closed()) {
+            runtime.spawn(async move {
+                connect::stop(&place.pool.address, connection).await;
+                drop(place.permit);
+            });
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A query as a server reads it: its placeholders in the server's form. Values are never part of the text.
+
+use std::ops::Range;
+
+use super::QueryValues;
+use crate::drive::tool::output::fault;
+use crate::engine::event::ToolFault;
+use crate::policy::sql::{self, PlaceholderValue};
+
+/// A query with the placeholders `$1`, `$2`, ... in place of its own.
+#[derive(Debug)]
+pub(super) struct ServerQuery {
+    /// The text for the server.
+    pub(super) text: String,
+    /// What the server's parameters take, in its order.
+    pub(super) slots: Vec<QuerySlot>,
+    /// The places of the placeholders: in the text for the server, and as they are written.
+    places: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// A parameter of the server.
+#[derive(Debug)]
+pub(super) struct QuerySlot {
+    /// The placeholder as it is written first.
+    pub(super) written: String,
+    /// Its number among all, as SQLite counts them: from 1.
+    number: usize,
+}
+
+impl ServerQuery {
+    /// Translates a query.
+    ///
+    /// # Errors
+    /// For more than one statement, and for those that a call may not make.
+    pub(super) fn new(query: &str) -> Result<Self, ToolFault> {
+        if sql::is_several(query) {
+            return Err(fault("database: more than one statement", "each statement needs an action of its own"));
+        }
+        let mut translated = Self { text: String::with_capacity(query.len()), slots: Vec::new(), places: Vec::new() };
+        // The names and numbers that were seen, at the number that they have.
+        let (mut numbers, mut highest, mut end) = (Vec::<(PlaceholderValue, usize)>::new(), 0_usize, 0);
+        for placeholder in sql::placeholders(query) {
+            let seen = numbers.iter().find(|(takes, _)| *takes == placeholder.takes && *takes != PlaceholderValue::Next);
+            let number = match (seen, &placeholder.takes) {
+                (Some((_, number)), _) | (None, PlaceholderValue::Numbered(number)) => *number,
+                (None, _) => highest.saturating_add(1),
+            };
+            highest = highest.max(number);
+            numbers.push((placeholder.takes, number));
+            let written = query.get(placeholder.range.clone()).unwrap_or_default();
+            let slot = translated.slots.iter().position(|slot| slot.number == number).unwrap_or_else(|| {
+                translated.slots.push(QuerySlot { written: written.to_owned(), number });
+                translated.slots.len() - 1
+            });
+            translated.text.push_str(query.get(end..placeholder.range.start).unwrap_or_default());
+            let start = translated.text.len();
+            translated.text.push_str(&format!("${}", slot + 1));
+            translated.places.push((start..translated.text.len(), placeholder.range.clone()));
+            end = placeholder.range.end;
+        }
+        translated.text.push_str(query.get(end..).unwrap_or_default());
+        Ok(translated)
+    }
+
+    /// The place in the query as it is written, of a place in the text for the server; both in bytes.
+    pub(super) fn written_at(&self, at: usize) -> usize {
+        let before = self.places.iter().rev().find(|(translated, _)| translated.start <= at);
+        match before {
+            Some((translated, written)) if at < translated.end => written.start,
+            Some((translated, written)) => written.end.saturating_add(at.saturating_sub(translated.end)),
+            None => at,
+        }
+    }
+}
+
+impl QuerySlot {
+    /// The value that the parameter takes.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn value<'v>(&self, values: &'v QueryValues) -> Result<&'v serde_json::Value, ToolFault> {
+        values.named(&self.written, self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_become_those_of_the_server_and_nothing_else_changes() {
+        for (query, text, slots) in [
+            ("SELECT :a, ':a', :b, :a::int", "SELECT $1, ':a', $2, $1::int", vec![":a", ":b"]),
+            ("SELECT $2, $2 -- $1", "SELECT $1, $1 -- $1", vec!["$2"]),
+            ("SELECT ?, ?, ?1", "SELECT $1, $2, $1", vec!["?", "?"]),
+            ("SELECT é, $q$ :a $q$, E'\\' :a', @b", "SELECT é, $q$ :a $q$, E'\\' :a', $1", vec!["@b"]),
+        ] {
+            let translated = ServerQuery::new(query).unwrap();
+            let written: Vec<&str> = translated.slots.iter().map(|slot| slot.written.as_str()).collect();
+            assert_eq!((translated.text.as_str(), written), (text, slots), "{query}");
+        }
+        assert_eq!(ServerQuery::new("SELECT 1; DROP TABLE t").unwrap_err().class, "database: more than one statement");
+    }
+
+    #[test]
+    fn a_place_that_the_server_names_is_found_in_the_query_as_it_is_written() {
+        let query = "SELECT :long, nope, :other FROM t WHERE x = :long AND y";
+        let translated = ServerQuery::new(query).unwrap();
+        for word in ["SELECT", "nope", "FROM", "y"] {
+            let at = translated.text.rfind(word).unwrap();
+            assert_eq!(translated.written_at(at), query.rfind(word).unwrap(), "{word}");
+        }
+        assert_eq!(translated.written_at(translated.text.find("$2").unwrap()), query.find(":other").unwrap());
+    }
+}

@@ -1,0 +1,164 @@
+//! The placeholders of a query: outside of its texts and comments. It reads no more of SQL than that; whether a query
+//! is right, the database says.
+
+use std::ops::Range;
+
+/// A placeholder of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlPlaceholder {
+    /// What it takes.
+    pub takes: PlaceholderValue,
+    /// Its place in the query, in bytes.
+    pub range: Range<usize>,
+}
+
+/// The value that a placeholder takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlaceholderValue {
+    /// `:name`, `$name`, `@name`: the value of this name.
+    Named(String),
+    /// `$1`, `?1`: the value with this number.
+    Numbered(usize),
+    /// `?`: the next value.
+    Next,
+}
+
+/// The placeholders of a query, in its order.
+pub fn placeholders(query: &str) -> Vec<SqlPlaceholder> {
+    let mut found = Vec::new();
+    let mut before = ' ';
+    let mut at = 0;
+    while let Some(rest) = query.get(at..).filter(|rest| !rest.is_empty()) {
+        let first = rest.chars().next().unwrap_or(' ');
+        let taken = match skipped(rest, before) {
+            Some(length) => length,
+            None => match placeholder(rest, before) {
+                Some((takes, length)) => {
+                    found.push(SqlPlaceholder { takes, range: at..at + length });
+                    length
+                }
+                None => first.len_utf8(),
+            },
+        };
+        before = query.get(..at + taken).and_then(|read| read.chars().next_back()).unwrap_or(' ');
+        at += taken;
+    }
+    found
+}
+
+/// Whether a query is several statements: something stands behind a semicolon.
+pub fn is_several(query: &str) -> bool {
+    let (mut before, mut at, mut is_ended) = (' ', 0, false);
+    while let Some(rest) = query.get(at..).filter(|rest| !rest.is_empty()) {
+        let first = rest.chars().next().unwrap_or(' ');
+        let length = skipped(rest, before);
+        let is_comment = length.is_some() && (rest.starts_with("--") || rest.starts_with("/*"));
+        if is_ended && !is_comment && !first.is_whitespace() && first != ';' {
+            return true;
+        }
+        is_ended |= first == ';';
+        at += length.unwrap_or(first.len_utf8());
+        before = first;
+    }
+    false
+}
+
+/// The first word of a query: what it does. Empty when it begins with none.
+pub fn first_word(query: &str) -> &str {
+    let mut rest = query.trim_start();
+    while rest.starts_with("--") || rest.starts_with("/*") {
+        rest = skipped(rest, ' ').and_then(|length| rest.get(length..)).unwrap_or_default().trim_start();
+    }
+    rest.split(|c: char| !is_name(c)).next().unwrap_or_default()
+}
+
+/// How long the text, quoted name or comment is that begins here, behind the character `before`.
+pub fn skipped(rest: &str, before: char) -> Option<usize> {
+    let until = |begin: usize, end: &str| {
+        let inner = rest.get(begin..)?;
+        Some(begin + inner.find(end).map_or(inner.len(), |at| at + end.len()))
+    };
+    match rest.chars().next()? {
+        // A doubled quote inside reads as two texts beside each other, which is as good.
+        quote @ ('\'' | '"' | '`') => until(1, quote.encode_utf8(&mut [0; 4])),
+        'e' | 'E' if !is_name(before) && rest.get(1..)?.starts_with('\'') => Some(escaped(rest)),
+        '-' if rest.starts_with("--") => until(2, "\n"),
+        '/' if rest.starts_with("/*") => until(2, "*/"),
+        ':' if rest.starts_with("::") => Some(2),
+        '$' if !is_name(before) => {
+            let tag = rest.get(1..)?;
+            let name = tag.split(|c: char| !is_name(c)).next().unwrap_or_default();
+            let numbered = name.starts_with(|c: char| c.is_ascii_digit());
+            let quote = rest.get(..name.len() + 2).filter(|quote| quote.ends_with('$') && !numbered)?;
+            until(quote.len(), quote)
+        }
+        _ => None,
+    }
+}
+
+/// How long PostgreSQL's `E'...'` is, in which a backslash escapes the quote.
+fn escaped(rest: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in rest.char_indices().skip(2) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '\'' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// The placeholder that begins here, and its length.
+fn placeholder(rest: &str, before: char) -> Option<(PlaceholderValue, usize)> {
+    let mark = rest.chars().next().filter(|c| matches!(c, ':' | '$' | '@' | '?') && !is_name(before))?;
+    let name = rest.get(1..)?.split(|c: char| !is_name(c)).next().unwrap_or_default();
+    let takes = match (mark, name.parse::<usize>().ok()) {
+        ('$' | '?', Some(number)) => PlaceholderValue::Numbered(number),
+        ('?', None) if name.is_empty() => PlaceholderValue::Next,
+        (':' | '$' | '@', None) if name.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
+            PlaceholderValue::Named(name.to_owned())
+        }
+        _ => return None,
+    };
+    Some((takes, 1 + name.len()))
+}
+
+/// Whether a character may be part of a name.
+pub fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(query: &str) -> Vec<String> {
+        placeholders(query).into_iter().map(|found| query[found.range].to_owned()).collect()
+    }
+
+    #[test]
+    fn what_only_looks_like_a_placeholder_is_none() {
+        for (query, found) in [
+            ("SELECT a::text, ':no', E'it\\'s :no', \":no\" FROM t WHERE b = :b", vec![":b"]),
+            ("SELECT $$ :no $$, $q$ $1 $$ :no $q$, $1", vec!["$1"]),
+            ("SELECT a[1:2], a[lo:hi], x'00' -- :no\n, :c /* :no */", vec![":c"]),
+            ("SELECT e'\\\\', :d, name'x' || :e", vec![":d", ":e"]),
+            ("SELECT f(a := :g), time'10:30', ?, ?2, @h", vec![":g", "?", "?2", "@h"]),
+            ("SELECT 'open :no", vec![]),
+        ] {
+            assert_eq!(names(query), found, "{query}");
+        }
+    }
+
+    #[test]
+    fn several_statements_are_seen_and_a_semicolon_at_the_end_is_not_one() {
+        for several in ["SELECT 1; SELECT 2", "SELECT 1;;x", "SELECT ';'; DELETE FROM t --", "a; $$b$$"] {
+            assert!(is_several(several), "{several}");
+        }
+        for one in ["SELECT 1", "SELECT 1; ", "SELECT ';' || $$; x$$;", "SELECT 1; -- and more; of it\n /* x */;"] {
+            assert!(!is_several(one), "{one}");
+        }
+    }
+}

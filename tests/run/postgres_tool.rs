@@ -1,0 +1,340 @@
+//! The `db` tool on a PostgreSQL server of the tests' own: values and types, what a statement may do, limits, and what
+//! becomes of a call whose connection, server or process is lost.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, complete, observed, think, with};
+
+#[path = "../../src/journal/postgres/test_server.rs"]
+mod test_server;
+
+fn query(name: &str, sql: &str, more: Value) -> Value {
+    let action =
+        json!({ "action_name": name, "kind": "db", "description": "Asks.", "datasource": "shop", "query": sql });
+    with(action, more)
+}
+
+/// A place with these actions on a database of its own, made by `setup`; none without a server.
+fn place(test: &str, setup: &str, actions: &[Value]) -> Option<Place> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let server = test_server::server(test)?;
+    let schema = format!("tool_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::SeqCst));
+    let url = server.url(&format!("options=-c%20search_path%3D{schema}"));
+    let place = Place::new();
+    let setup = if setup.is_empty() { "NULL" } else { setup };
+    let setup = format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {setup}");
+    let setup = query("setup", &format!("DO $setup$ BEGIN {setup}; END $setup$"), json!({ "read_only": false }));
+    place.actions(&[setup], &json!({ "datasources": { "shop": { "url": url } } }));
+    let made = place.calls(&[think("setup", json!({}))]);
+    assert_eq!(made[0]["observation"], json!({ "changes": 0 }), "{made:#?}");
+    place.actions(actions, &json!({ "datasources": { "shop": { "url": url } } }));
+    Some(place)
+}
+
+fn ask(test: &str, setup: &str, action: Value, input: Value) -> Option<Value> {
+    let name = action["action_name"].as_str().unwrap().to_owned();
+    let place = place(test, setup, &[action])?;
+    Some(place.calls(&[think(&name, input)])[0].clone())
+}
+
+#[test]
+fn every_type_becomes_json_without_loss() {
+    let sql = "SELECT 32767::int2 AS i2, 9223372036854775807 AS i8, 123456789012345678901234567890.10::numeric AS n, \
+        -0.00001200::numeric AS small, 10000::numeric AS tens, 0.1::float8 AS d, 0.1::float4 AS r, true AS b, 'é'::text AS t, \
+        'x '::char(3) AS c, '2026-01-31'::date AS da, '13:30:00.5'::time AS ti, '13:30+02'::timetz AS tz, \
+        '2026-01-31 13:30:00.000001'::timestamp AS ts, '2026-01-31 13:30:00+02'::timestamptz AS tsz, \
+        '1 year 2 months -3 days 04:05:06.7'::interval AS iv, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS u, \
+        '{\"a\": 1.10}'::jsonb AS jb, '[12345678901234567890.5]'::json AS j, ARRAY[[1,2],[3,NULL]] AS a, '{}'::text[] AS e, \
+        '\\x0102ff'::bytea AS by, B'0101100110' AS bi, 'calm'::mood AS m, 5::percent AS p, NULL::int AS nul, \
+        '10.1.0.0/16'::inet AS net, 4000000000::oid AS o, 1 AS i2";
+    let setup = "CREATE TYPE mood AS ENUM ('calm', 'cross'); CREATE DOMAIN percent AS int CHECK (VALUE < 101)";
+    let Some(entry) = ask("types", setup, query("q", sql, json!({})), json!({})) else { return };
+    let expected = r#"{"i2":32767,"i8":9223372036854775807,"n":123456789012345678901234567890.10,"small":-0.00001200,"tens":10000,"d":0.1,"r":0.1,"b":true,"t":"é","c":"x  ","da":"2026-01-31","ti":"13:30:00.5","tz":"13:30:00+02:00","ts":"2026-01-31T13:30:00.000001","tsz":"2026-01-31T11:30:00Z","iv":"P1Y2M-3DT4H5M6.7S","u":"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11","jb":{"a":1.10},"j":[12345678901234567890.5],"a":[[1,2],[3,null]],"e":[],"by":"AQL/","bi":"0101100110","m":"calm","p":5,"nul":null,"net":"10.1.0.0/16","o":4000000000,"i2_2":1}"#;
+    assert_eq!(entry["observation"]["rows"][0].to_string(), expected, "{entry:#}");
+}
+
+#[test]
+fn what_json_does_not_have_is_refused_by_name() {
+    let cases = [
+        ("'NaN'::float8", "`v` is NaN"),
+        ("'NaN'::numeric", "`v` is NaN"),
+        ("'-Infinity'::float4", "`v` is -inf"),
+        ("'infinity'::timestamptz", "`v` is infinity"),
+        ("'0044-03-15 BC'::date", "a year that RFC 3339"),
+        ("5::money", "the type `money` has no form"),
+        ("int4range(1, 5)", "the type `int4range` has no form"),
+        ("ROW(1, 2)", "the type `record` has no form"),
+        ("'{\"a\": 1, \"a\": 2}'::json", "the key \"a\" twice"),
+        ("'[2:3]={1,2}'::int[]", "does not begin at 1"),
+    ];
+    let name = |at: usize| format!("q{at}");
+    let actions: Vec<Value> =
+        cases.iter().enumerate().map(|(at, (sql, _))| query(&name(at), &format!("SELECT {sql} AS v"), json!({}))).collect();
+    let Some(place) = place("refused types", "", &actions) else { return };
+    let calls: Vec<Value> = (0..cases.len()).map(|at| think(&name(at), json!({}))).collect();
+    for ((sql, message), entry) in cases.iter().zip(place.calls(&calls)) {
+        assert!(observed(&entry).contains(message), "{sql}: {entry:#}");
+    }
+}
+
+#[test]
+fn arguments_are_values_whatever_they_contain() {
+    let sql = "SELECT :v::text AS v, $q$ :v $q$ AS quoted, E'it\\'s :v' AS escaped, 1::int AS cast -- :v";
+    let parameters = json!({ "type": "object", "properties": { "v": { "type": "string" } }, "required": ["v"] });
+    let read = query("q", sql, json!({ "parameters": parameters }));
+    let count = query("count", "SELECT count(*) AS n FROM t", json!({}));
+    let setup = "CREATE TABLE t (v text); INSERT INTO t VALUES (''one'')".replace("''", "'");
+    let Some(place) = place("injection", &setup, &[read, count]) else { return };
+    let mut values: Vec<String> =
+        ["'; DROP TABLE t; --", "$1", ":v", "\\'; DELETE FROM t", "1) OR 1=1", "$q$; DROP TABLE t; $q$"]
+            .map(str::to_owned)
+            .to_vec();
+    values.push("é".repeat(10_000));
+    let mut calls: Vec<Value> = values.iter().map(|value| think("q", json!({ "v": value }))).collect();
+    calls.push(think("count", json!({})));
+    let trace = place.calls(&calls);
+    for (value, entry) in values.iter().zip(&trace) {
+        let row = &entry["observation"]["rows"][0];
+        assert_eq!(*row, json!({ "v": value, "quoted": " :v ", "escaped": "it's :v", "cast": 1 }), "{entry:#}");
+    }
+    assert_eq!(trace[values.len()]["observation"]["rows"][0]["n"], 1);
+}
+
+#[test]
+fn arguments_take_the_declared_type_exactly_or_are_refused() {
+    let parameters = json!({ "type": "object", "properties": { "v": {} }, "required": ["v"] });
+    let action = |name: &str, of: &str| {
+        query(name, &format!("SELECT (:v::{of})::text AS v"), json!({ "parameters": parameters }))
+    };
+    let actions = [action("i", "int4"), action("n", "numeric"), action("tz", "timestamptz"), action("a", "text[]"),
+        action("j", "jsonb"), action("m", "mood"), action("b", "bytea"), action("d", "float8")];
+    let Some(place) = place("arguments", "CREATE TYPE mood AS ENUM ('calm', 'cross')", &actions) else { return };
+    let cases = [
+        ("i", "7", Ok("7")),
+        ("i", "7.5", Err("takes a whole number")),
+        ("i", "3000000000", Err("value too large")),
+        ("n", "12345678901234567890.123456789", Ok("12345678901234567890.123456789")),
+        ("tz", "\"2026-01-31T10:00:00+02:00\"", Ok("2026-01-31 08:00:00+00")),
+        ("tz", "\"2026-01-31T10:00:00\"", Err("a moment with a zone")),
+        ("a", r#"["a,\"b", null, "{}"]"#, Ok(r#"{"a,\"b",NULL,"{}"}"#)),
+        ("j", r#"{"x": 1.10}"#, Ok(r#"{"x": 1.10}"#)),
+        ("m", "\"calm\"", Ok("calm")),
+        ("m", "\"glad\"", Err("value not valid")),
+        ("b", "\"AQL/\"", Ok("\\x0102ff")),
+        ("d", "0.12345678901234567890", Err("8 bytes hold exactly")),
+        ("d", "null", Ok("null")),
+    ];
+    let input = |value: &str| json!({ "v": serde_json::from_str::<Value>(value).unwrap() });
+    let calls: Vec<Value> = cases.iter().map(|(name, value, _)| think(name, input(value))).collect();
+    for ((name, value, expected), entry) in cases.iter().zip(place.calls(&calls)) {
+        let shown = entry["observation"]["rows"][0]["v"].as_str().unwrap_or("null").to_owned();
+        match expected {
+            Ok(text) => assert_eq!(shown, *text, "{name} {value}: {entry:#}"),
+            Err(message) => assert!(observed(&entry).contains(message), "{name} {value}: {entry:#}"),
+        }
+    }
+}
+
+#[test]
+fn a_database_that_is_read_refuses_every_way_to_write() {
+    let setup = "CREATE TABLE t (n int); INSERT INTO t VALUES (1); \
+        CREATE FUNCTION writes() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN INSERT INTO t VALUES (2); RETURN 1; END $f$; \
+        CREATE PROCEDURE calls() LANGUAGE plpgsql AS $f$ BEGIN INSERT INTO t VALUES (2); END $f$; \
+        CREATE FUNCTION switches() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN \
+            PERFORM set_config('transaction_read_only', 'off', false); INSERT INTO t VALUES (2); RETURN 1; END $f$";
+    let cases = [
+        ("SELECT writes()", "read only"),
+        ("SELECT switches()", "error in the query"),
+        ("CALL calls()", "read only"),
+        ("DO $d$ BEGIN PERFORM set_config('transaction_read_only', 'off', true); INSERT INTO t VALUES (2); END $d$", "error in the query"),
+        ("SET TRANSACTION READ WRITE", "error in the query"),
+        ("WITH x AS (SELECT 1) SELECT nextval('s')", "database:"),
+        ("COPY t TO '/tmp/loopctl-copy'", "not allowed"),
+        ("COPY t FROM STDIN", "not allowed"),
+        ("COMMIT", "not allowed"),
+        ("/* x */ ROLLBACK", "not allowed"),
+        ("SELECT 1; DELETE FROM t", "more than one statement"),
+        ("EXPLAIN ANALYZE DELETE FROM t", "read only"),
+        ("TRUNCATE t", "read only"),
+    ];
+    let name = |at: usize| format!("q{at}");
+    let mut actions: Vec<Value> =
+        cases.iter().enumerate().map(|(at, (sql, _))| query(&name(at), sql, json!({}))).collect();
+    actions.push(query("count", "SELECT count(*) AS n FROM t", json!({})));
+    actions.push(query("write", "INSERT INTO t VALUES (3) RETURNING n", json!({ "read_only": false })));
+    actions.push(query("update", "UPDATE t SET n = n + 1", json!({ "read_only": false })));
+    let Some(place) = place("read only", setup, &actions) else { return };
+    let mut calls: Vec<Value> = (0..cases.len()).map(|at| think(&name(at), json!({}))).collect();
+    calls.extend(["count", "write", "update", "count"].map(|name| think(name, json!({}))));
+    let trace = place.calls(&calls);
+    for ((sql, message), entry) in cases.iter().zip(&trace) {
+        assert!(observed(entry).contains(message), "{sql}: {entry:#}");
+    }
+    let rest: Vec<&Value> = trace[cases.len()..].iter().map(|entry| &entry["observation"]).collect();
+    assert_eq!(*rest[0], json!({ "rows": [{ "n": 1 }], "row_count": 1 }));
+    assert_eq!(*rest[1], json!({ "rows": [{ "n": 3 }], "row_count": 1 }));
+    assert_eq!(*rest[2], json!({ "changes": 2 }));
+    assert_eq!(rest[3]["rows"][0]["n"], 2);
+}
+
+#[test]
+fn a_result_ends_at_its_limits_and_the_server_stops() {
+    let actions = [
+        query("many", "SELECT i FROM generate_series(1, 10000000) i", json!({})),
+        query("long", "SELECT repeat('x', 1000000) AS x FROM generate_series(1, 1000)", json!({})),
+        query("huge", "SELECT repeat('x', 100000000) AS x", json!({})),
+        query("written", "SELECT i FROM generate_series(1, 20000) i", json!({ "read_only": false })),
+        query("sleep", "SELECT pg_sleep(1000)", json!({ "timeout_ms": 200 })),
+        query("left", "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%pg_sleep(1000)%' AND query NOT LIKE '%left%' AND state = 'active' /* left */", json!({})),
+    ];
+    let Some(place) = place("limits", "", &actions) else { return };
+    let calls: Vec<Value> = ["many", "long", "huge", "written", "sleep"].iter().map(|name| think(name, json!({}))).collect();
+    let trace = place.calls(&calls);
+    let many = &trace[0]["observation"];
+    assert_eq!((many["row_count"].as_u64(), many["truncated"].as_bool()), (Some(1000), Some(true)));
+    let long = &trace[1]["observation"];
+    assert_eq!((long["row_count"].as_u64(), long["truncated"].as_bool()), (Some(10), Some(true)), "{}", trace[1]["error"]);
+    assert!(observed(&trace[2]).contains("too large"), "{}", observed(&trace[2]).len());
+    assert_eq!(trace[3]["observation"]["truncated"], true);
+    assert!(observed(&trace[4]).contains("timed out"), "{:#}", trace[4]);
+    // The server stopped, by its own limit or because it was asked to.
+    let is_stopped = (0..200).any(|_| place.calls(&[think("left", json!({}))])[0]["observation"]["rows"][0]["n"] == 0);
+    assert!(is_stopped, "the statement still runs");
+}
+
+#[test]
+fn what_a_call_sets_does_not_reach_the_next_one() {
+    let write = json!({ "read_only": false });
+    let actions = [
+        query("set", "SELECT set_config('application_name', 'changed', false), pg_advisory_lock(77)", write.clone()),
+        query("temp", "CREATE TEMP TABLE left_over (n int)", write),
+        query("seen", "SELECT current_setting('application_name') AS name, to_regclass('left_over') IS NULL AS gone, \
+                       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77) AS locks", json!({})),
+        query("end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loopctl' AND pid <> pg_backend_pid()", json!({ "datasource": "other" })),
+    ];
+    let Some(place) = place("reset", "", &actions) else { return };
+    let mut project: Value = serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    let url = project["datasources"]["shop"]["url"].as_str().unwrap().to_owned();
+    project["datasources"]["other"] = json!({ "url": format!("{url}&application_name=other") });
+    project["datasources"]["shop"]["url"] = json!(format!("{url}&application_name=mine{}", std::process::id()));
+    let actions = actions.map(|mut action| {
+        if action["action_name"] == "end" {
+            let mine = format!("application_name = 'mine{}'", std::process::id());
+            action["query"] = json!(action["query"].as_str().unwrap().replace("application_name = 'loopctl'", &mine));
+        }
+        action
+    });
+    place.actions(&actions, &project);
+    let calls = ["set", "seen", "temp", "seen", "end", "seen"].map(|name| think(name, json!({})));
+    let trace = place.calls(&calls);
+    let seen = json!([{ "name": format!("mine{}", std::process::id()), "gone": true, "locks": 0 }]);
+    for at in [1, 3, 5] {
+        assert_eq!(trace[at]["observation"]["rows"], seen, "{at}: {trace:#?}");
+    }
+    assert_eq!(trace[4]["observation"]["row_count"], 1, "the idle connection was ended: {:#}", trace[4]);
+}
+
+#[test]
+fn a_process_that_is_killed_in_a_write_leaves_an_uncertain_call() {
+    let slow = query("slow", "INSERT INTO t SELECT 1 FROM pg_sleep(600)", json!({ "read_only": false }));
+    let actions = [slow, query("count", "SELECT count(*) AS n FROM t", json!({}))];
+    let busy = query("busy", "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE 'INSERT INTO t SELECT 1 FROM pg\\_sleep%' AND state = 'active' AND pid <> pg_backend_pid()", json!({}));
+    let Some(place) = place("uncertain", "CREATE TABLE t (n int)", &actions) else { return };
+    let project: Value = serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    let watcher = Place::new();
+    watcher.actions(&[busy], &project);
+    place.json("script.json", &json!({ "replies": [think("slow", json!({})), complete(json!("done"))] }));
+    let mut child = place.start(&["run", "loop.json", "--script", "script.json", "--run-id", "r", "--output", "json"], &[]);
+    let is_busy = || watcher.calls(&[think("busy", json!({}))])[0]["observation"]["rows"][0]["n"] != 0;
+    assert!((0..500).any(|_| is_busy()), "the statement never ran");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
+    assert_eq!((resumed.code, resumed.json()["termination"].as_str()), (3, Some("uncertain")), "{resumed:#?}");
+}
+
+#[test]
+fn a_server_that_hangs_or_talks_nonsense_fails_the_call_in_time() {
+    let talks: [fn(std::net::TcpStream); 3] = [
+        |mut stream| drop(stream.read(&mut [0; 64])),
+        |mut stream| {
+            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        },
+        |mut stream| {
+            let _ = stream.read(&mut [0; 64]);
+            // Notices without an end.
+            let notice = [&b"N\0\0\xff\xff"[..], &[b'x'; 0xffff - 4]].concat();
+            while stream.write_all(&notice).is_ok() {}
+        },
+    ];
+    for (at, talk) in talks.into_iter().enumerate() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("postgres://ada@{}/d", listener.local_addr().unwrap());
+        std::thread::spawn(move || listener.incoming().flatten().for_each(talk));
+        let place = Place::new();
+        place.actions(&[query("q", "SELECT 1", json!({}))], &json!({ "datasources": { "shop": { "url": url } } }));
+        let entry = place.calls(&[think("q", json!({}))])[0].clone();
+        assert!(observed(&entry).contains("can't be opened"), "{at}: {entry:#}");
+    }
+    // One that never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://ada@{}/d", listener.local_addr().unwrap());
+    let place = Place::new();
+    let action = query("q", "SELECT 1", json!({ "timeout_ms": 100 }));
+    place.actions(&[action], &json!({ "datasources": { "shop": { "url": url } } }));
+    assert!(observed(&place.calls(&[think("q", json!({}))])[0]).contains("timed out"));
+}
+
+#[test]
+fn an_address_may_be_held_elsewhere_and_its_password_is_shown_nowhere() {
+    let Some(server) = test_server::server("secrets") else { return };
+    let url = server.url("").replace("loopctl@", "loopctl:hunter22secret@");
+    let place = Place::new();
+    let action = query("q", "SELECT 'hunter22secret' AS told", json!({}));
+    place.file("url.txt", &url);
+    for source in ["env:SHOP_URL", "file:url.txt", "orgconfig:shop"] {
+        let project = json!({ "datasources": { "shop": { "url": source } }, "orgconfig": { "shop": "env:SHOP_URL" } });
+        place.actions(std::slice::from_ref(&action), &project);
+        let trace = place.calls_with(&[think("q", json!({}))], &[], &[("SHOP_URL", &url)]);
+        let observation = &trace[0]["observation"];
+        assert_eq!(observation["row_count"], 1, "{source}: {observation:#}");
+        assert!(!observation.to_string().contains("hunter22"), "{source}: {observation:#}");
+    }
+    let project = json!({ "datasources": { "shop": { "url": server.url(""), "password": "env:SHOP_PASSWORD" } } });
+    place.actions(std::slice::from_ref(&action), &project);
+    let trace = place.calls_with(&[think("q", json!({}))], &[], &[("SHOP_PASSWORD", "hunter22secret")]);
+    assert!(!trace[0]["observation"].to_string().contains("hunter22"), "{:#}", trace[0]);
+    let missing = place.call(&["run", "loop.json", "--script", "script.json"]);
+    assert!(missing.code != 0 && missing.stderr.contains("SHOP_PASSWORD"), "{missing:#?}");
+    for (datasource, words) in [
+        (json!({ "url": "postgres://ada:hunter22secret@h/d" }), "holds a password"),
+        (json!({ "url": "postgres://ada@h/d", "password": "hunter22secret" }), "must say where its secret is"),
+        (json!({ "url": "postgres://ada@h/d", "init": "a.sql" }), "makes an SQLite file"),
+    ] {
+        place.actions(std::slice::from_ref(&action), &json!({ "datasources": { "shop": datasource } }));
+        let message = place.refused();
+        assert!(message.contains(words) && !message.contains("hunter22"), "{message}");
+    }
+}
+
+#[test]
+fn a_host_that_the_project_does_not_allow_is_not_dialled() {
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://ada@{}/d", listener.local_addr().unwrap());
+    let action = query("q", "SELECT 1", json!({}));
+    let allow = json!({ "hosts": ["api.example.com"] });
+    place.actions(std::slice::from_ref(&action), &json!({ "datasources": { "shop": { "url": url } }, "allow": allow }));
+    assert!(place.refused().contains("allow.hosts"));
+    let project = json!({ "datasources": { "shop": { "url": "env:SHOP_URL" } }, "allow": allow });
+    place.actions(std::slice::from_ref(&action), &project);
+    let trace = place.calls_with(&[think("q", json!({}))], &[], &[("SHOP_URL", &url)]);
+    assert!(observed(&trace[0]).contains("address not allowed"), "{:#}", trace[0]);
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "nobody connected");
+}
