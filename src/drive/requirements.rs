@@ -78,7 +78,8 @@ impl Engine {
         }
         for tool in program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {
             let datasource = tool.datasource().and_then(|name| program.project.datasources.get(name));
-            let held = datasource.into_iter().flat_map(|datasource| [Some(&datasource.url), datasource.password.as_ref()]);
+            let held =
+                datasource.into_iter().flat_map(|datasource| [Some(&datasource.url), datasource.password.as_ref()]);
             let held: Vec<&str> = held.flatten().map(String::as_str).collect();
             let keys = held.iter().filter_map(|source| source.strip_prefix("orgconfig:"));
             for key in tool.secrets().into_iter().chain(keys.map(str::to_owned)) {

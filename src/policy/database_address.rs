@@ -24,10 +24,11 @@ pub fn hosts(address: &str) -> Vec<(String, u16)> {
     let mut ports: Vec<Option<u16>> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     for written in authority.split(',').filter(|written| !written.is_empty()) {
-        let (name, port) = match written.rsplit_once(':').filter(|(name, _)| !name.starts_with('[') || name.ends_with(']')) {
-            Some((name, port)) => (name, port.parse().ok()),
-            None => (written, None),
-        };
+        let (name, port) =
+            match written.rsplit_once(':').filter(|(name, _)| !name.starts_with('[') || name.ends_with(']')) {
+                Some((name, port)) => (name, port.parse().ok()),
+                None => (written, None),
+            };
         names.push(name.to_owned());
         ports.push(port);
     }

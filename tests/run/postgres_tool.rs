@@ -72,8 +72,11 @@ fn what_json_does_not_have_is_refused_by_name() {
         ("'[2:3]={1,2}'::int[]", "does not begin at 1"),
     ];
     let name = |at: usize| format!("q{at}");
-    let actions: Vec<Value> =
-        cases.iter().enumerate().map(|(at, (sql, _))| query(&name(at), &format!("SELECT {sql} AS v"), json!({}))).collect();
+    let actions: Vec<Value> = cases
+        .iter()
+        .enumerate()
+        .map(|(at, (sql, _))| query(&name(at), &format!("SELECT {sql} AS v"), json!({})))
+        .collect();
     let Some(place) = place("refused types", "", &actions) else { return };
     let calls: Vec<Value> = (0..cases.len()).map(|at| think(&name(at), json!({}))).collect();
     for ((sql, message), entry) in cases.iter().zip(place.calls(&calls)) {
@@ -110,8 +113,16 @@ fn arguments_take_the_declared_type_exactly_or_are_refused() {
     let action = |name: &str, of: &str| {
         query(name, &format!("SELECT (:v::{of})::text AS v"), json!({ "parameters": parameters }))
     };
-    let actions = [action("i", "int4"), action("n", "numeric"), action("tz", "timestamptz"), action("a", "text[]"),
-        action("j", "jsonb"), action("m", "mood"), action("b", "bytea"), action("d", "float8")];
+    let actions = [
+        action("i", "int4"),
+        action("n", "numeric"),
+        action("tz", "timestamptz"),
+        action("a", "text[]"),
+        action("j", "jsonb"),
+        action("m", "mood"),
+        action("b", "bytea"),
+        action("d", "float8"),
+    ];
     let Some(place) = place("arguments", "CREATE TYPE mood AS ENUM ('calm', 'cross')", &actions) else { return };
     let cases = [
         ("i", "7", Ok("7")),
@@ -150,7 +161,10 @@ fn a_database_that_is_read_refuses_every_way_to_write() {
         ("SELECT writes()", "read only"),
         ("SELECT switches()", "error in the query"),
         ("CALL calls()", "read only"),
-        ("DO $d$ BEGIN PERFORM set_config('transaction_read_only', 'off', true); INSERT INTO t VALUES (2); END $d$", "error in the query"),
+        (
+            "DO $d$ BEGIN PERFORM set_config('transaction_read_only', 'off', true); INSERT INTO t VALUES (2); END $d$",
+            "error in the query",
+        ),
         ("SET TRANSACTION READ WRITE", "error in the query"),
         ("WITH x AS (SELECT 1) SELECT nextval('s')", "database:"),
         ("COPY t TO '/tmp/loopctl-copy'", "not allowed"),
@@ -189,15 +203,21 @@ fn a_result_ends_at_its_limits_and_the_server_stops() {
         query("huge", "SELECT repeat('x', 100000000) AS x", json!({})),
         query("written", "SELECT i FROM generate_series(1, 20000) i", json!({ "read_only": false })),
         query("sleep", "SELECT pg_sleep(1000)", json!({ "timeout_ms": 200 })),
-        query("left", "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%pg_sleep(1000)%' AND query NOT LIKE '%left%' AND state = 'active' /* left */", json!({})),
+        query(
+            "left",
+            "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(1000)%' AND state = 'active'",
+            json!({}),
+        ),
     ];
     let Some(place) = place("limits", "", &actions) else { return };
-    let calls: Vec<Value> = ["many", "long", "huge", "written", "sleep"].iter().map(|name| think(name, json!({}))).collect();
+    let calls: Vec<Value> =
+        ["many", "long", "huge", "written", "sleep"].iter().map(|name| think(name, json!({}))).collect();
     let trace = place.calls(&calls);
     let many = &trace[0]["observation"];
     assert_eq!((many["row_count"].as_u64(), many["truncated"].as_bool()), (Some(1000), Some(true)));
-    let long = &trace[1]["observation"];
-    assert_eq!((long["row_count"].as_u64(), long["truncated"].as_bool()), (Some(10), Some(true)), "{}", trace[1]["error"]);
+    // About 10 MiB, of which the trace keeps a part.
+    let long = observed(&trace[1]);
+    assert!(trace[1]["success"] == true && long.len() < 11_000_000, "{} {}", long.len(), &long[..300.min(long.len())]);
     assert!(observed(&trace[2]).contains("too large"), "{}", observed(&trace[2]).len());
     assert_eq!(trace[3]["observation"]["truncated"], true);
     assert!(observed(&trace[4]).contains("timed out"), "{:#}", trace[4]);
@@ -212,12 +232,21 @@ fn what_a_call_sets_does_not_reach_the_next_one() {
     let actions = [
         query("set", "SELECT set_config('application_name', 'changed', false), pg_advisory_lock(77)", write.clone()),
         query("temp", "CREATE TEMP TABLE left_over (n int)", write),
-        query("seen", "SELECT current_setting('application_name') AS name, to_regclass('left_over') IS NULL AS gone, \
-                       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77) AS locks", json!({})),
-        query("end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loopctl' AND pid <> pg_backend_pid()", json!({ "datasource": "other" })),
+        query(
+            "seen",
+            "SELECT current_setting('application_name') AS name, to_regclass('left_over') IS NULL AS gone, \
+                       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77) AS locks",
+            json!({}),
+        ),
+        query(
+            "end",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loopctl' AND pid <> pg_backend_pid()",
+            json!({ "datasource": "other" }),
+        ),
     ];
     let Some(place) = place("reset", "", &actions) else { return };
-    let mut project: Value = serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    let mut project: Value =
+        serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
     let url = project["datasources"]["shop"]["url"].as_str().unwrap().to_owned();
     project["datasources"]["other"] = json!({ "url": format!("{url}&application_name=other") });
     project["datasources"]["shop"]["url"] = json!(format!("{url}&application_name=mine{}", std::process::id()));
@@ -242,13 +271,18 @@ fn what_a_call_sets_does_not_reach_the_next_one() {
 fn a_process_that_is_killed_in_a_write_leaves_an_uncertain_call() {
     let slow = query("slow", "INSERT INTO t SELECT 1 FROM pg_sleep(600)", json!({ "read_only": false }));
     let actions = [slow, query("count", "SELECT count(*) AS n FROM t", json!({}))];
-    let busy = query("busy", "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE 'INSERT INTO t SELECT 1 FROM pg\\_sleep%' AND state = 'active' AND pid <> pg_backend_pid()", json!({}));
+    let busy = query(
+        "busy",
+        "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE 'INSERT INTO t SELECT 1 FROM pg\\_sleep%' AND state = 'active' AND pid <> pg_backend_pid()",
+        json!({}),
+    );
     let Some(place) = place("uncertain", "CREATE TABLE t (n int)", &actions) else { return };
     let project: Value = serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
     let watcher = Place::new();
     watcher.actions(&[busy], &project);
     place.json("script.json", &json!({ "replies": [think("slow", json!({})), complete(json!("done"))] }));
-    let mut child = place.start(&["run", "loop.json", "--script", "script.json", "--run-id", "r", "--output", "json"], &[]);
+    let mut child =
+        place.start(&["run", "loop.json", "--script", "script.json", "--run-id", "r", "--output", "json"], &[]);
     let is_busy = || watcher.calls(&[think("busy", json!({}))])[0]["observation"]["rows"][0]["n"] != 0;
     assert!((0..500).any(|_| is_busy()), "the statement never ran");
     child.kill().unwrap();

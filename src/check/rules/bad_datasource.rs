@@ -91,7 +91,11 @@ fn misused(subject: &Subject<'_>, name: &str, datasource: &Datasource) -> Option
     let used = subject.actions().iter().find(tables)?;
     let message = format!("custom tables are those of an SQLite file, and the datasource `{name}` is a server");
     let fault = subject.in_project(&format!("{at}/url"))?.report(&RULE, message);
-    Some(fault.help("write `sqlite:PATH`, or an action of kind `db`").related(&used.at("/kind").place(), "it is used here"))
+    Some(
+        fault
+            .help("write `sqlite:PATH`, or an action of kind `db`")
+            .related(&used.at("/kind").place(), "it is used here"),
+    )
 }
 
 fn has_database_ending(path: &str) -> bool {

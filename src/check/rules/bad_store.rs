@@ -55,5 +55,6 @@ fn fault_of_address(address: &str) -> Option<&'static str> {
     let Some(address) = address.strip_prefix("//") else {
         return Some("the address of a database is written `postgres://USER@HOST/DATABASE`");
     };
-    has_password(address).then_some("the store's address holds a password, which everybody who reads the project file sees")
+    has_password(address)
+        .then_some("the store's address holds a password, which everybody who reads the project file sees")
 }

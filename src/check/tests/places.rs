@@ -13,7 +13,7 @@ pub const PLACES: &[&str] = &[
     "L047 loopctl.json:2:35 /models/demo/provider: \"script\"",
     "L055 loop.json:22:43 /properties/tools/0/name: \"crm/find\"",
     "L057 loop.json:20:33 /properties/objective: @input.host",
-    "L079 loopctl.json:2:35 /datasources/shop/url: \"postgres://db.example.com/shop\"",
+    "L079 loopctl.json:2:35 /datasources/shop/url: \"oracle://db.example.com/shop\"",
     "L080 loopctl.json:6:19 /models/main/base_url: \"models.example.com/v1\"",
     "L081 loopctl.json:2:12 /store: \"runs.db\"",
     "L090 loop.json:17:32 /properties/on_stuck/iterations: 5",

@@ -117,12 +117,10 @@ impl Egress {
     /// A sentence that names the host.
     pub fn check_listed(&self, host: &str, port: Option<u16>) -> Result<(), EgressFault> {
         match &self.hosts {
-            Some(rules) if !rules.iter().any(|rule| rule.allows(host, port)) => {
-                Err(EgressFault::NotAllowed(format!(
-                    "the host `{host}` is not in the project's `allow.hosts`{}",
-                    port.map_or_else(String::new, |port| format!(" (port {port})"))
-                )))
-            }
+            Some(rules) if !rules.iter().any(|rule| rule.allows(host, port)) => Err(EgressFault::NotAllowed(format!(
+                "the host `{host}` is not in the project's `allow.hosts`{}",
+                port.map_or_else(String::new, |port| format!(" (port {port})"))
+            ))),
             _ => Ok(()),
         }
     }

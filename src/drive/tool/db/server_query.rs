@@ -40,7 +40,8 @@ impl ServerQuery {
         // The names and numbers that were seen, at the number that they have.
         let (mut numbers, mut highest, mut end) = (Vec::<(PlaceholderValue, usize)>::new(), 0_usize, 0);
         for placeholder in sql::placeholders(query) {
-            let seen = numbers.iter().find(|(takes, _)| *takes == placeholder.takes && *takes != PlaceholderValue::Next);
+            let seen =
+                numbers.iter().find(|(takes, _)| *takes == placeholder.takes && *takes != PlaceholderValue::Next);
             let number = match (seen, &placeholder.takes) {
                 (Some((_, number)), _) | (None, PlaceholderValue::Numbered(number)) => *number,
                 (None, _) => highest.saturating_add(1),

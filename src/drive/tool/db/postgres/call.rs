@@ -28,8 +28,20 @@ const MAX_READ: usize = 4 * MAX_BYTES;
 /// Statements that a call may not be: they read or write files or the connection, or end the transaction that keeps
 /// a reading call from writing.
 const REFUSED: [&str; 14] = [
-    "ABORT", "BEGIN", "COMMIT", "COPY", "DEALLOCATE", "DISCARD", "END", "LISTEN", "LOAD", "PREPARE", "RELEASE",
-    "ROLLBACK", "SAVEPOINT", "START",
+    "ABORT",
+    "BEGIN",
+    "COMMIT",
+    "COPY",
+    "DEALLOCATE",
+    "DISCARD",
+    "END",
+    "LISTEN",
+    "LOAD",
+    "PREPARE",
+    "RELEASE",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "START",
 ];
 
 /// How a call ended that has no result.
@@ -89,7 +101,11 @@ pub(super) fn translate(query: &str) -> Result<ServerQuery, ToolFault> {
     ServerQuery::new(query)
 }
 
-async fn perform(connection: &mut Connection, query: &Query, translated: &ServerQuery) -> Result<CallResult, CallFailure> {
+async fn perform(
+    connection: &mut Connection,
+    query: &Query,
+    translated: &ServerQuery,
+) -> Result<CallResult, CallFailure> {
     connection.budget.fill(MAX_READ);
     let budget = connection.budget.clone();
     let transaction = connection.client.build_transaction().read_only(query.read_only).start().await.map_err(unsent)?;
@@ -157,9 +173,8 @@ async fn prepare(
 ) -> Result<PreparedCall, CallFailure> {
     // The query after the settings takes a snapshot: from then on the transaction can't be made to write.
     let ms = limit_ms(query.deadline);
-    let settings = format!(
-        "SET LOCAL statement_timeout = {ms}; SET LOCAL idle_in_transaction_session_timeout = {ms}; SELECT 1"
-    );
+    let settings =
+        format!("SET LOCAL statement_timeout = {ms}; SET LOCAL idle_in_transaction_session_timeout = {ms}; SELECT 1");
     let (set, statement) = tokio::join!(transaction.batch_execute(&settings), transaction.prepare(&translated.text));
     set.map_err(unsent)?;
     let statement = statement.map_err(unsent)?;
@@ -189,11 +204,7 @@ pub(super) fn forms(statement: &Statement) -> Result<Vec<TypeForm>, ToolFault> {
     statement.columns().iter().map(form).collect()
 }
 
-fn arguments(
-    statement: &Statement,
-    query: &Query,
-    translated: &ServerQuery,
-) -> Result<Vec<Argument>, ToolFault> {
+fn arguments(statement: &Statement, query: &Query, translated: &ServerQuery) -> Result<Vec<Argument>, ToolFault> {
     let (wanted, given) = (statement.params().len(), translated.slots.len());
     if wanted != given {
         let why = format!("the server reads {wanted} parameters in the query, and there are {given}");

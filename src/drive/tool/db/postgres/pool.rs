@@ -1,10 +1,11 @@
 //! The connections to one database: at most so many, and those that nothing uses are kept for a while.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::connect::{self, ConnectFault, Connection};
 use crate::journal::postgres::address::PostgresAddress;
@@ -15,6 +16,8 @@ const MAX_CONNECTIONS: usize = 8;
 const MAX_IDLE: Duration = Duration::from_secs(60);
 /// How long a server may take to forget what a call set.
 const RESET_TIME: Duration = Duration::from_secs(5);
+/// How long a call waits for a connection that is being reset.
+const RESET_WAIT: Duration = Duration::from_millis(100);
 /// How many bytes its answer to that may have.
 const RESET_BYTES: usize = 1 << 20;
 
@@ -27,6 +30,10 @@ pub(super) struct Pool {
     pub(super) address: PostgresAddress,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<IdleConnection>>,
+    /// How many connections are being reset.
+    resets: AtomicUsize,
+    /// Wakes who waits for one of them.
+    was_reset: Notify,
 }
 
 struct IdleConnection {
@@ -36,7 +43,13 @@ struct IdleConnection {
 
 impl Pool {
     pub(super) fn new(address: PostgresAddress) -> Self {
-        Self { address, permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)), idle: Mutex::default() }
+        Self {
+            address,
+            permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            idle: Mutex::default(),
+            resets: AtomicUsize::new(0),
+            was_reset: Notify::new(),
+        }
     }
 
     /// A place for a connection; waits until there is one.
@@ -45,10 +58,21 @@ impl Pool {
         Some(PoolPlace { pool: Arc::clone(self), permit })
     }
 
+    /// A kept connection; waits a moment for one that is being reset, which is faster than to make one.
+    async fn kept(&self) -> Option<Connection> {
+        let was_reset = self.was_reset.notified();
+        if let Some(connection) = self.take_idle() {
+            return Some(connection);
+        }
+        if self.resets.load(Ordering::SeqCst) > 0 {
+            drop(tokio::time::timeout(RESET_WAIT, was_reset).await);
+        }
+        self.take_idle()
+    }
+
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_usable =
-            |idle: &IdleConnection| !idle.connection.client.is_closed() && idle.since.elapsed() < MAX_IDLE;
+        let is_usable = |idle: &IdleConnection| !idle.connection.client.is_closed() && idle.since.elapsed() < MAX_IDLE;
         idle.retain(is_usable);
         idle.pop().map(|idle| idle.connection)
     }
@@ -74,12 +98,13 @@ pub(super) struct PoolPlace {
 }
 
 impl PoolPlace {
-    /// A connection: one that is kept, or a new one if `is_new`. Returns whether it was kept.
+    /// A connection: one that is kept, or a new one if `is_new`.
     ///
     /// # Errors
     /// When no host of the address answers.
     pub(super) async fn connect(self, is_new: bool) -> Result<PoolLease, ConnectFault> {
-        let connection = match self.pool.take_idle().filter(|_| !is_new) {
+        let kept = if is_new { None } else { self.pool.kept().await };
+        let connection = match kept {
             Some(connection) => connection,
             None => connect::connect(&self.pool.address).await?,
         };
@@ -104,11 +129,14 @@ impl PoolLease {
     pub(super) fn give_back(mut self) {
         let (Some(connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
         connection.budget.fill(RESET_BYTES);
+        place.pool.resets.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(async move {
             let reset = tokio::time::timeout(RESET_TIME, connection.client.batch_execute(RESET)).await;
             if matches!(reset, Ok(Ok(()))) {
                 place.pool.keep(connection);
             }
+            place.pool.resets.fetch_sub(1, Ordering::SeqCst);
+            place.pool.was_reset.notify_waiters();
             drop(place.permit);
         });
     }

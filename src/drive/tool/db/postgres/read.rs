@@ -60,9 +60,7 @@ pub(super) fn value(raw: RawValue<'_>, form: &TypeForm) -> Result<Value, String>
             let at = time(fields.int8()?);
             Value::from(format!("{at}{}", zone(fields.int4()?)))
         }
-        TypeForm::Timestamp => {
-            Value::from(jiff::tz::Offset::UTC.to_datetime(moment(fields.int8()?)?).to_string())
-        }
+        TypeForm::Timestamp => Value::from(jiff::tz::Offset::UTC.to_datetime(moment(fields.int8()?)?).to_string()),
         TypeForm::TimestampWithZone => Value::from(moment(fields.int8()?)?.to_string()),
         TypeForm::Interval => {
             let (us, days, months) = (fields.int8()?, fields.int4()?, fields.int4()?);

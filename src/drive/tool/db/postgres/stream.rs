@@ -36,7 +36,11 @@ pub(super) struct MeteredStream {
 }
 
 impl AsyncRead for MeteredStream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(context, buffer);
         let bytes = buffer.filled().len().saturating_sub(before);

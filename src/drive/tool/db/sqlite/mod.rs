@@ -29,9 +29,7 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
     schemes: &["sqlite"],
     form: "sqlite:PATH",
     is_valid: |path| !path.is_empty() && !path.starts_with(":memory:"),
-    open: |address, _| {
-        Ok(Arc::new(SqliteFile { file: address.root.join(address.rest()), init: address.init.clone() }))
-    },
+    open: |address, _| Ok(Arc::new(SqliteFile { file: address.root.join(address.rest()), init: address.init.clone() })),
 };
 
 impl Database for SqliteFile {
