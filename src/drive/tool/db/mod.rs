@@ -54,11 +54,11 @@ struct DatabaseKind {
     /// Whether what follows the colon is an address of this kind.
     is_valid: fn(&str) -> bool,
     /// Opens it. Nothing is connected yet: a call does that.
-    open: fn(&DatabaseAddress, &Egress) -> Result<Arc<dyn Database>, ToolFault>,
+    open: fn(&DatabaseAddress, &Egress) -> Result<Arc<dyn ToolDatabase>, ToolFault>,
 }
 
 /// A database. All runs of an engine share one, so it may keep connections.
-trait Database: Send + Sync {
+trait ToolDatabase: Send + Sync {
     /// Runs a query. When the future is dropped, the query is stopped.
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>>;
 
@@ -97,7 +97,7 @@ pub(super) struct DbRunner {
     vault: Arc<Vault>,
     egress: Egress,
     /// The databases that calls have used, by their datasources.
-    opened: Mutex<BTreeMap<String, Arc<dyn Database>>>,
+    opened: Mutex<BTreeMap<String, Arc<dyn ToolDatabase>>>,
 }
 
 impl ToolRunner for DbRunner {
@@ -138,7 +138,7 @@ impl DbRunner {
     }
 
     /// The database of a datasource: opened by the first call.
-    fn database(&self, name: &str) -> Result<Arc<dyn Database>, ToolFault> {
+    fn database(&self, name: &str) -> Result<Arc<dyn ToolDatabase>, ToolFault> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = opened.get(name) {
             return Ok(Arc::clone(database));

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio_postgres::{Column, Error, Portal, Row, Statement, Transaction};
 
 use super::argument::Argument;
-use super::connect::Connection;
-use super::failure::{LOST, is_lost, of_connect, of_error, text, transient};
+use super::connect::ServerConnection;
+use super::failure::{LOST, is_lost, of_connect, of_error, of_statement, text, transient};
 use super::forms::TypeForm;
 use super::pool::Pool;
 use super::read::{self, RawValue};
@@ -102,13 +102,19 @@ pub(super) fn translate(query: &str) -> Result<ServerQuery, ToolFault> {
 }
 
 async fn perform(
-    connection: &mut Connection,
+    connection: &mut ServerConnection,
     query: &Query,
     translated: &ServerQuery,
 ) -> Result<CallResult, CallFailure> {
     connection.budget.fill(MAX_READ);
     let budget = connection.budget.clone();
-    let transaction = connection.client.build_transaction().read_only(query.read_only).start().await.map_err(unsent)?;
+    let transaction = connection
+        .client
+        .build_transaction()
+        .read_only(query.read_only)
+        .start()
+        .await
+        .map_err(|error| unsent(&error))?;
     let prepared = prepare(&transaction, query, translated).await?;
     // A reader asks for one row more than it may keep; a writer takes all, so that its statement is done whole.
     let most = if query.read_only { i32::try_from(MAX_ROWS + 1).unwrap_or(i32::MAX) } else { 0 };
@@ -138,19 +144,17 @@ async fn perform(
 }
 
 /// A failure before the statement was sent.
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn unsent(error: Error) -> CallFailure {
-    if is_lost(&error) { CallFailure::Unsent(text(&error)) } else { CallFailure::Refused(of_error(&error)) }
+fn unsent(error: &Error) -> CallFailure {
+    if is_lost(error) { CallFailure::Unsent(text(error)) } else { CallFailure::Refused(of_error(error)) }
 }
 
 /// A failure after that: without the end of the transaction, nothing is written.
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn sent(error: Error) -> CallFailure {
-    if is_lost(&error) {
-        let why = format!("{}; the transaction was not ended, so nothing was written", text(&error));
+fn sent(error: &Error) -> CallFailure {
+    if is_lost(error) {
+        let why = format!("{}; the transaction was not ended, so nothing was written", text(error));
         CallFailure::Broken(transient(LOST, why))
     } else {
-        CallFailure::Refused(of_error(&error))
+        CallFailure::Refused(of_error(error))
     }
 }
 
@@ -176,11 +180,14 @@ async fn prepare(
     let settings =
         format!("SET LOCAL statement_timeout = {ms}; SET LOCAL idle_in_transaction_session_timeout = {ms}; SELECT 1");
     let (set, statement) = tokio::join!(transaction.batch_execute(&settings), transaction.prepare(&translated.text));
-    set.map_err(unsent)?;
-    let statement = statement.map_err(unsent)?;
+    set.map_err(|error| unsent(&error))?;
+    let statement = statement.map_err(|error| match unsent(&error) {
+        CallFailure::Refused(_) => CallFailure::Refused(of_statement(&error, translated)),
+        unsent => unsent,
+    })?;
     let columns = forms(&statement).map_err(refused)?;
     let arguments = arguments(&statement, query, translated).map_err(refused)?;
-    let portal = transaction.bind_raw(&statement, arguments).await.map_err(unsent)?;
+    let portal = transaction.bind_raw(&statement, arguments).await.map_err(|error| unsent(&error))?;
     Ok(PreparedCall { portal, columns, rows: ResultRows::new(statement.columns().iter().map(Column::name)) })
 }
 
@@ -228,9 +235,9 @@ async fn read_rows(
     most: i32,
 ) -> Result<CallResult, CallFailure> {
     let mut found = prepared.rows.clone();
-    let mut rows = pin!(transaction.query_portal_raw(&prepared.portal, most).await.map_err(sent)?);
+    let mut rows = pin!(transaction.query_portal_raw(&prepared.portal, most).await.map_err(|error| sent(&error))?);
     while let Some(row) = rows.next().await {
-        let row = row.map_err(sent)?;
+        let row = row.map_err(|error| sent(&error))?;
         let values = values(&row, &prepared.columns).map_err(refused)?;
         let more = found.push(values, row.raw_size_bytes());
         if !more && most > 0 && !found.is_full() {

@@ -9,7 +9,7 @@ use tokio_postgres::config::Host;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{CancelToken, Client, Config};
 
-use super::stream::{MeteredStream, ReadBudget, Socket};
+use super::stream::{MeteredStream, ReadBudget, ServerSocket};
 use crate::journal::postgres::address::PostgresAddress;
 
 /// The port of a server whose address names none.
@@ -20,7 +20,7 @@ const GREETING: usize = 1 << 20;
 const CANCEL: Duration = Duration::from_secs(5);
 
 /// A connection.
-pub(super) struct Connection {
+pub(super) struct ServerConnection {
     pub(super) client: Client,
     /// What may still be read from it.
     pub(super) budget: ReadBudget,
@@ -30,7 +30,7 @@ pub(super) struct Connection {
     driver: AbortHandle,
 }
 
-impl Drop for Connection {
+impl Drop for ServerConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
@@ -56,7 +56,7 @@ pub(super) fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
 ///
 /// # Errors
 /// That of the last one.
-pub(super) async fn connect(address: &PostgresAddress) -> Result<Connection, ConnectFault> {
+pub(super) async fn connect(address: &PostgresAddress) -> Result<ServerConnection, ConnectFault> {
     let mut last = ConnectFault::Unreachable("the address names no host".to_owned());
     for host in 0..address.config.get_hosts().len() {
         let limit = address.config.get_connect_timeout().copied().unwrap_or(Duration::MAX);
@@ -69,7 +69,7 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Connection, Con
     Err(last)
 }
 
-async fn connect_to(address: &PostgresAddress, host: usize) -> Result<Connection, ConnectFault> {
+async fn connect_to(address: &PostgresAddress, host: usize) -> Result<ServerConnection, ConnectFault> {
     let unreachable = |error: io::Error| ConnectFault::Unreachable(error.to_string());
     let socket = dial(&address.config, host).await.map_err(unreachable)?;
     let budget = ReadBudget::default();
@@ -79,10 +79,10 @@ async fn connect_to(address: &PostgresAddress, host: usize) -> Result<Connection
     let (client, connection) = address.config.connect_raw(stream, tls).await.map_err(ConnectFault::Server)?;
     // What waits for an answer gets the error too.
     let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
-    Ok(Connection { client, budget, host, driver })
+    Ok(ServerConnection { client, budget, host, driver })
 }
 
-async fn dial(config: &Config, host: usize) -> io::Result<Box<dyn Socket>> {
+async fn dial(config: &Config, host: usize) -> io::Result<Box<dyn ServerSocket>> {
     let none = || io::Error::other("the address names no such host");
     Ok(match hosts(config).nth(host).ok_or_else(none)? {
         (Host::Tcp(name), port) => {
@@ -108,7 +108,7 @@ fn tls_for(address: &PostgresAddress, host: usize) -> io::Result<HostTls> {
 }
 
 /// Asks the server to stop what runs on a connection, and closes it.
-pub(super) async fn stop(address: &PostgresAddress, connection: Connection) {
+pub(super) async fn stop(address: &PostgresAddress, connection: ServerConnection) {
     let token = connection.client.cancel_token();
     // If it can't be reached, the server's own time limit stops the statement.
     drop(tokio::time::timeout(CANCEL, cancel(address, connection.host, token)).await);

@@ -3,9 +3,11 @@
 use std::error::Error as _;
 
 use tokio_postgres::Error;
+use tokio_postgres::error::ErrorPosition;
 
 use super::connect::ConnectFault;
 use crate::drive::retry::Transient;
+use crate::drive::tool::db::server_query::ServerQuery;
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
 
@@ -34,6 +36,24 @@ pub(super) fn text(error: &Error) -> String {
             None => error.to_string(),
         },
     }
+}
+
+/// Where in the query, as it is written, the server found an error, in bytes.
+pub(super) fn place(error: &Error, query: &ServerQuery) -> Option<usize> {
+    let Some(ErrorPosition::Original(character)) = error.as_db_error()?.position() else { return None };
+    // It counts characters, from 1.
+    let at = usize::try_from(*character).ok()?.checked_sub(1)?;
+    let (at, _) = query.text.char_indices().nth(at)?;
+    Some(query.written_at(at))
+}
+
+/// The fault of a statement that the server can't prepare, with its place.
+pub(super) fn of_statement(error: &Error, query: &ServerQuery) -> RawFault {
+    let mut raw = of_error(error);
+    if let Some(at) = place(error, query) {
+        raw.fault.detail.push_str(&format!("; at byte {at} of the query"));
+    }
+    raw
 }
 
 /// A failure after which the same call may succeed.

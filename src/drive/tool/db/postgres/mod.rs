@@ -18,7 +18,7 @@ use tokio_postgres::config::Host;
 
 use self::pool::Pool;
 use super::address::DatabaseAddress;
-use super::{Database, DatabaseKind, Query};
+use super::{DatabaseKind, Query, ToolDatabase};
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::tool::output::fault;
@@ -41,7 +41,7 @@ struct PostgresDatabase {
     pool: Arc<Pool>,
 }
 
-impl Database for PostgresDatabase {
+impl ToolDatabase for PostgresDatabase {
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>> {
         Box::pin(call::run(Arc::clone(&self.pool), query))
     }

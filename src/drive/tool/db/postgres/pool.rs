@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::connect::{self, ConnectFault, Connection};
+use super::connect::{self, ConnectFault, ServerConnection};
 use crate::journal::postgres::address::PostgresAddress;
 
 /// The most connections to one database.
@@ -37,7 +37,7 @@ pub(super) struct Pool {
 }
 
 struct IdleConnection {
-    connection: Connection,
+    connection: ServerConnection,
     since: tokio::time::Instant,
 }
 
@@ -59,7 +59,7 @@ impl Pool {
     }
 
     /// A kept connection; waits a moment for one that is being reset, which is faster than to make one.
-    async fn kept(&self) -> Option<Connection> {
+    async fn kept(&self) -> Option<ServerConnection> {
         let was_reset = self.was_reset.notified();
         if let Some(connection) = self.take_idle() {
             return Some(connection);
@@ -70,14 +70,14 @@ impl Pool {
         self.take_idle()
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<ServerConnection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let is_usable = |idle: &IdleConnection| !idle.connection.client.is_closed() && idle.since.elapsed() < MAX_IDLE;
         idle.retain(is_usable);
         idle.pop().map(|idle| idle.connection)
     }
 
-    fn keep(self: &Arc<Self>, connection: Connection) {
+    fn keep(self: &Arc<Self>, connection: ServerConnection) {
         let since = tokio::time::Instant::now();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(IdleConnection { connection, since });
         let pool = Arc::downgrade(self);
@@ -114,13 +114,13 @@ impl PoolPlace {
 
 /// A connection that one call uses. When it is dropped, what runs on it is stopped, and it is closed.
 pub(super) struct PoolLease {
-    connection: Option<Connection>,
+    connection: Option<ServerConnection>,
     place: Option<PoolPlace>,
 }
 
 impl PoolLease {
     /// The connection; none after it was given back.
-    pub(super) fn connection(&mut self) -> Option<&mut Connection> {
+    pub(super) fn connection(&mut self) -> Option<&mut ServerConnection> {
         self.connection.as_mut()
     }
 

@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection of the system.
-pub(super) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait ServerSocket: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServerSocket for S {}
 
 /// How many bytes may still be read.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ impl ReadBudget {
 
 /// A stream whose reading ends with its budget.
 pub(super) struct MeteredStream {
-    pub(super) socket: Box<dyn Socket>,
+    pub(super) socket: Box<dyn ServerSocket>,
     pub(super) budget: ReadBudget,
 }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use self::open::SqliteFile;
-use super::{Database, DatabaseKind, Query};
+use super::{DatabaseKind, Query, ToolDatabase};
 use crate::drive::clock::simulated;
 use crate::drive::future::BoxFuture;
 use crate::drive::tool::output::fault;
@@ -32,7 +32,7 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
     open: |address, _| Ok(Arc::new(SqliteFile { file: address.root.join(address.rest()), init: address.init.clone() })),
 };
 
-impl Database for SqliteFile {
+impl ToolDatabase for SqliteFile {
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>> {
         let (file, read_only) = (self.clone(), query.read_only);
         Box::pin(async move { Ok(run(file, read_only, move |connection| query::run(&query, connection)).await?) })

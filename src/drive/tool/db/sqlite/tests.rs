@@ -227,6 +227,7 @@ async fn faults_have_classes_without_paths() {
         sql: "SELECT 1".to_owned(),
         read_only: false,
         values: QueryValues { params: vec![], input: json!({}), optional: vec![] },
+        deadline: Duration::from_secs(30),
     };
     assert_eq!(ask(missing, query).await.unwrap_err().class, "database: can't be opened");
     assert!(!folder.0.path().join("none.db").exists(), "nothing is made in passing");
@@ -257,7 +258,7 @@ async fn a_dropped_query_stops() {
     drop(StopOnDrop(stop));
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let values = QueryValues { params: vec![], input: json!({}), optional: vec![] };
-    let query = Query { sql: endless.to_owned(), read_only: true, values };
+    let query = Query { sql: endless.to_owned(), read_only: true, values, deadline: Duration::from_secs(30) };
     let fault = query::run(&query, &connection).unwrap_err();
     assert_eq!(fault.class, "database: interrupted");
 }
