@@ -22,8 +22,10 @@ use crate::drive::fold;
 use crate::drive::secret::Vault;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::flow::view::StepLog;
+use crate::engine::outcome::Status;
 use crate::engine::state::State;
-use crate::journal::{Journal, StoreFault};
+use crate::journal::prune::prune_all;
+use crate::journal::{Journal, PruneQuery, StoreFault};
 use crate::language::{Project, Script};
 use crate::program::Program;
 
@@ -83,6 +85,23 @@ pub fn store_statements(url: &str, base: &Path) -> Result<String, StoreFault> {
 /// When it can't be reached.
 pub fn examine_store(url: &str, base: &Path) -> Result<StoreReport, StoreFault> {
     crate::journal::admin::examine(named(url, base)?.expose_secret(), base)
+}
+
+/// Deletes runs that ended before a moment, or counts them; returns how many.
+///
+/// # Errors
+/// When the store fails.
+pub async fn prune(
+    journal: &dyn Journal,
+    before_ms: i64,
+    statuses: &[Status],
+    dry_run: bool,
+) -> Result<u64, StoreFault> {
+    if dry_run {
+        let which = PruneQuery { before_ms, statuses: statuses.to_vec(), most: 0, dry_run };
+        return journal.prune(which).await;
+    }
+    prune_all(journal, before_ms, statuses).await
 }
 
 /// An engine for a store; a script replaces every model.

@@ -45,6 +45,7 @@ mod token;
 mod trace;
 mod user;
 mod what;
+mod workers;
 
 use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
@@ -88,6 +89,7 @@ enum Command {
     Trace(trace::TraceCommand),
     Serve(serve::ServeCommand),
     Store(store_admin::StoreCommand),
+    Workers(workers::WorkersCommand),
     Token(token::TokenCommand),
     Prompt(prompt::PromptCommand),
     Schema(schema::SchemaCommand),
@@ -159,6 +161,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Trace(trace) => trace.perform(surface).await,
             Command::Serve(serve) => serve.perform(surface).await,
             Command::Store(store) => store.perform(surface),
+            Command::Workers(workers) => workers.perform(surface).await,
             Command::Token(token) => token.perform(surface),
             Command::Prompt(prompt) => prompt.perform(surface).await,
             Command::Schema(schema) => schema.perform(surface),

@@ -1,6 +1,6 @@
 //! `loopctl runs`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -19,6 +19,7 @@ use crate::trace::text::status;
 use crate::trace::units::{plural, rfc3339};
 use crate::trace::{Look, Tone, escape};
 
+mod prune;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,12 @@ const LEAST: usize = 10;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl runs --status paused
-  loopctl runs --output json | jq -r '.[].run_id'")]
+  loopctl runs --output json | jq -r '.[].run_id'
+  loopctl runs prune --older-than 30d --dry-run")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct RunsCommand {
+    #[command(subcommand)]
+    pub task: Option<RunsTask>,
     /// List only runs with this status
     #[arg(long, value_enum, value_name = "STATUS")]
     pub status: Option<Which>,
@@ -48,6 +53,12 @@ pub struct RunsCommand {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: ListOutput,
+}
+
+/// What else can be done with runs.
+#[derive(Debug, Subcommand)]
+pub enum RunsTask {
+    Prune(prune::PruneTask),
 }
 
 /// A status as it is written on the command line.
@@ -104,6 +115,9 @@ impl RunsCommand {
     /// # Errors
     /// When the store can't be read.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        if let Some(RunsTask::Prune(task)) = self.task {
+            return task.perform(surface).await;
+        }
         let place = self.store.place()?;
         // Without runs there may be no store, and listing must not create one.
         let runs = if place.exists() {

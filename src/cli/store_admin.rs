@@ -11,6 +11,8 @@ use crate::trace::{Tone, escape};
 
 /// Make, migrate and check the store of the runs
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loopctl store check --store env:LOOPCTL_STORE")]
 pub struct StoreCommand {
     #[command(subcommand)]
     what: StoreTask,

@@ -38,6 +38,11 @@ impl AnswerTokens {
         self.by_hash.extend(tokens.into_iter().map(|token| (token.hash.clone(), token)));
     }
 
+    /// All tokens.
+    pub(super) fn all(&self) -> Vec<AnswerToken> {
+        self.by_hash.values().cloned().collect()
+    }
+
     /// The token with this hash.
     pub(super) fn get(&self, hash: &str) -> Option<AnswerToken> {
         self.by_hash.get(hash).cloned()

@@ -1,5 +1,6 @@
 //! The journal in memory: for runs that need not outlive the process.
 
+mod administered;
 mod queue;
 mod stored_run;
 
@@ -16,8 +17,8 @@ use super::open::StoreKind;
 use super::words::out_of_order;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    NewRun, QueueQuery, QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StatusRecord, StoreFault, Ticket,
-    failpoint,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StatusRecord,
+    StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
@@ -44,12 +45,18 @@ pub struct MemoryJournal {
     /// Locked for writing only while a run is created.
     table: RwLock<RunTable>,
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
+    /// The digest of the folder that the process serves.
+    folder: Mutex<Option<String>>,
+    /// When it was made, in milliseconds since 1970.
+    since_ms: i64,
     clock: Clock,
 }
 
 impl Default for MemoryJournal {
     fn default() -> Self {
-        Self { table: RwLock::default(), sessions: Mutex::default(), clock: Clock::new() }
+        let clock = Clock::new();
+        let (folder, since_ms) = (Mutex::default(), clock.wall_ms());
+        Self { table: RwLock::default(), sessions: Mutex::default(), folder, since_ms, clock }
     }
 }
 
@@ -353,6 +360,23 @@ impl Journal for MemoryJournal {
             Err(StoreFault::NoSuchRun(_)) => Ok(None),
             Err(fault) => Err(fault),
         })
+    }
+
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
+        Ticket::ready(self.run(run_id).map(|run| run.extras()))
+    }
+
+    fn prune(&self, which: PruneQuery) -> Ticket<u64> {
+        Ticket::ready(failpoint::store_call().map(|()| self.pruned(&which)))
+    }
+
+    fn introduce(&self, folder: &str) -> Ticket<()> {
+        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.to_owned());
+        Ticket::ready(Ok(()))
+    }
+
+    fn workers(&self) -> Ticket<Vec<Worker>> {
+        Ticket::ready(Ok(self.own_process()))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -13,6 +13,7 @@ mod now;
 mod open;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+pub mod prune;
 pub mod queue;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -20,6 +21,7 @@ pub mod sqlite;
 mod tests;
 pub mod ticket;
 mod words;
+pub mod worker;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,8 +33,10 @@ use serde_json::Value;
 pub use answer_token::AnswerToken;
 pub use fault::StoreFault;
 pub use open::{file, open, outlives_process, shown};
+pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use ticket::Ticket;
+pub use worker::Worker;
 
 use self::open::StoreKind;
 use crate::engine::blob::Blob;
@@ -129,6 +133,19 @@ pub trait Journal: Send + Sync {
 
     /// The token of a run with this hash; `None` when there is none, or no such run.
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>>;
+
+    /// What a copy of a run needs besides its events, its texts and its summary.
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras>;
+
+    /// Deletes runs that ended; returns how many, without those that they called. Memories of sessions stay.
+    fn prune(&self, which: PruneQuery) -> Ticket<u64>;
+
+    /// Notes the digest of the folder that this process serves. Runs that it creates carry it; while a living worker
+    /// serves the folder of a run, workers of other folders leave the run in the queue.
+    fn introduce(&self, folder: &str) -> Ticket<()>;
+
+    /// The processes that drive runs of the store: those that live, and those that died and whose runs nobody took.
+    fn workers(&self) -> Ticket<Vec<Worker>>;
 
     /// The memory of a session.
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
-    QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
+    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -255,6 +255,22 @@ impl Journal for StoppableJournal {
 
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
         self.alive(|store| store.answer_token(run_id, hash))
+    }
+
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
+        self.alive(|store| store.extras(run_id))
+    }
+
+    fn prune(&self, which: PruneQuery) -> Ticket<u64> {
+        self.alive(|store| store.prune(which))
+    }
+
+    fn introduce(&self, folder: &str) -> Ticket<()> {
+        self.alive(|store| store.introduce(folder))
+    }
+
+    fn workers(&self) -> Ticket<Vec<Worker>> {
+        self.alive(Journal::workers)
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

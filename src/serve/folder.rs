@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,6 +32,8 @@ pub struct Folder {
     pub source: Option<Source>,
     /// The loops and workflows by name.
     pub loops: BTreeMap<String, ServedLoop>,
+    /// Of the texts of the project file and of all documents, wherever the folder is: servers of one store compare it.
+    pub digest: String,
     neighbours: Arc<Neighbours>,
 }
 
@@ -83,8 +86,14 @@ impl Folder {
         let unsound = |diagnostics| Unservable::Unsound(Unsound { diagnostics, sources: Vec::new() });
         let gathered = neighbours.gathered(Source::new(REQUEST, "{}"), None).map_err(unsound)?;
         let project = gathered.texts.project.as_ref().map(settings).transpose()?.unwrap_or_default();
-        let mut folder =
-            Self { project, root: gathered.root, source: gathered.texts.project, loops: BTreeMap::new(), neighbours };
+        let mut folder = Self {
+            project,
+            root: gathered.root,
+            source: gathered.texts.project,
+            loops: BTreeMap::new(),
+            digest: String::new(),
+            neighbours,
+        };
         let mut faults = Unsound { diagnostics: Vec::new(), sources: Vec::new() };
         let targets = project::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
         // A file that can't be read may be a loop: without it the server would look complete.
@@ -106,7 +115,24 @@ impl Folder {
                 }
             }
         }
+        folder.digest = folder.texts_digest();
         if faults.diagnostics.is_empty() { Ok(folder) } else { Err(Unservable::Unsound(faults)) }
+    }
+
+    fn texts_digest(&self) -> String {
+        let mut context = Context::new(&SHA256);
+        let mut add = |text: &str| {
+            context.update(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
+            context.update(text.as_bytes());
+        };
+        add(self.source.as_ref().map_or("", |source| &source.text));
+        for (name, offered) in &self.loops {
+            add(name);
+            let mut texts: Vec<&str> = offered.program.sources.iter().map(|source| &*source.text).collect();
+            texts.sort_unstable();
+            texts.into_iter().for_each(&mut add);
+        }
+        context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn offer(&mut self, offered: ServedLoop) -> Result<(), Unservable> {

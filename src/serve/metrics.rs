@@ -14,11 +14,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::others::short;
 use super::step_metrics::StepMetrics;
 use crate::engine::flow::record::StepRecord;
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
+use crate::journal::Worker;
 
 /// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
 pub(super) const BORDERS: [f64; 14] =
@@ -61,6 +63,7 @@ pub struct Metrics {
     /// The loops that have series of their own, and [`OTHER`].
     loops: BTreeSet<String>,
     waiting: Family<Labels, Gauge>,
+    workers: Family<Labels, Gauge>,
     connections: Family<Labels, Gauge>,
     streams: Gauge,
     leaving: AtomicBool,
@@ -93,6 +96,7 @@ impl Metrics {
             quarantined: Gauge::default(),
             loops,
             waiting: Family::default(),
+            workers: Family::default(),
             connections: Family::default(),
             streams: Gauge::default(),
             leaving: AtomicBool::new(false),
@@ -116,6 +120,9 @@ impl Metrics {
         to.register("runs_queued", "Runs that wait for a slot", all.queued.clone());
         let help = "Runs of the store that wait for a human now, by loop and by how long they have waited";
         to.register("runs_waiting", help, all.waiting.clone());
+        let help =
+            "Processes that drive runs of the store now, by version and by the digest of the folder that they serve";
+        to.register("workers", help, all.workers.clone());
         let help = "Quarantined runs of the store: their drivers died again and again";
         to.register("runs_quarantined", help, all.quarantined.clone());
         all
@@ -169,6 +176,13 @@ impl Metrics {
         for ((name, age), count) in waiting {
             set(&self.waiting.get_or_create(&vec![("loop", name.to_owned()), ("age", age.to_owned())]), count);
         }
+        // Versions and folders come and go.
+        self.workers.clear();
+        for worker in now.workers.iter().filter(|worker| worker.is_alive) {
+            let version = worker.version.clone().unwrap_or_default();
+            let folder = worker.folder.as_deref().map(short).unwrap_or_default().to_owned();
+            self.workers.get_or_create(&vec![("version", version), ("folder", folder)]).inc();
+        }
         for (kind, count) in [("unknown", now.unknown_connections), ("known", now.known_connections)] {
             set(&self.connections.get_or_create(&vec![("kind", kind.to_owned())]), count);
         }
@@ -205,6 +219,8 @@ pub struct GaugeValues {
     pub quarantined: usize,
     /// Runs of the store that wait for a human.
     pub waiting: Vec<WaitingRun>,
+    /// The processes that drive runs of the store.
+    pub workers: Vec<Worker>,
     /// Streams of events.
     pub event_streams: usize,
     /// Connections that have not shown a token.

@@ -13,6 +13,7 @@ use super::folder::Folder;
 use super::middleware::HostNames;
 use super::route;
 use super::scheduled::ScheduledStarts;
+use super::{others, retention};
 use crate::drive::clock;
 use crate::drive::requirements;
 use crate::drive::secret::Vault;
@@ -152,15 +153,21 @@ impl Service {
 
     /// Claims the runs of the journal that no living process drives, now and from now on each second: those that were in
     /// progress when a process ended, and those in which an approval expires. Starts the runs of schedules, and posts
-    /// the pauses and results that no living process posts.
+    /// the pauses and results that no living process posts. Deletes runs that are older than `serve.keep_days`.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn recover(&self) -> Result<(), StoreFault> {
+        let folder = &self.app.folder.digest;
+        self.app.runs.journal.introduce(folder).await?;
+        if let Some(sentence) = others::differing(&self.app.runs.journal.workers().await?, folder) {
+            tracing::warn!("{sentence}");
+        }
         self.app.scheduler.recover_all().await?;
         self.app.scheduler.watch_queue();
         ScheduledStarts::since(clock::wall_ms()).watch(&self.app, clock::wall_ms);
         self.app.callbacks.watch();
+        retention::watch(&self.app);
         Ok(())
     }
 

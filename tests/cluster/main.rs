@@ -10,6 +10,7 @@ mod common;
 #[path = "../serve/client.rs"]
 mod client;
 mod store_admin;
+mod workers;
 
 #[path = "../../src/journal/postgres/test_server.rs"]
 mod test_server;

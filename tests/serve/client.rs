@@ -13,7 +13,7 @@ use loopctl::serve::folder::Folder;
 use loopctl::serve::middleware::HostNames;
 use serde_json::{Value, json};
 
-use crate::common::Place;
+use crate::common::{Place, complete, think};
 
 /// A running `loopctl serve`; it is killed with the test.
 pub struct Serving {
@@ -332,4 +332,20 @@ pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<App> {
         folder,
         journal,
     }))
+}
+
+/// A loop with one call of `act`, which is idempotent, at this server.
+pub fn acting(url: &str, calls: usize, delay_ms: u64) -> Place {
+    let place = Place::new();
+    let action = json!({ "action_name": "act", "kind": "http", "description": "Acts.", "url": format!("{url}/{{{{input.n}}}}/{{{{at}}}}"),
+        "http_method": "POST", "idempotent": true,
+        "parameters": { "type": "object", "properties": { "at": { "type": "integer" } }, "required": ["at"] } });
+    place.json("loop.json", &json!({ "type": "loop", "name": "test", "actions": [action],
+        "input": { "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] },
+        "properties": { "mode": "react", "objective": "Act for {{input.n}}.", "tools": [{ "type": "action", "name": "act" }] } }));
+    let said = |reply: Value| json!({ "delay_ms": delay_ms, "text": reply.to_string() });
+    let mut replies: Vec<Value> = (0..calls).map(|at| said(think("act", json!({ "at": at })))).collect();
+    replies.push(said(complete(json!("ok"))));
+    scripted(&place, &replies, json!({}));
+    place
 }

@@ -13,8 +13,8 @@ use loopctl::drive::start::Start;
 use loopctl::engine::blob::Blob;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
-    QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
+    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
 };
 use loopctl::serve::feed::{Feed, WantedEvents};
 use loopctl::serve::folder::Folder;
@@ -185,6 +185,26 @@ impl Journal for Counting {
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
         self.note("answer_token");
         self.inner.answer_token(run_id, hash)
+    }
+
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
+        self.note("extras");
+        self.inner.extras(run_id)
+    }
+
+    fn prune(&self, which: PruneQuery) -> Ticket<u64> {
+        self.note("prune");
+        self.inner.prune(which)
+    }
+
+    fn introduce(&self, folder: &str) -> Ticket<()> {
+        self.note("introduce");
+        self.inner.introduce(folder)
+    }
+
+    fn workers(&self) -> Ticket<Vec<Worker>> {
+        self.note("workers");
+        self.inner.workers()
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

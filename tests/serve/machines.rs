@@ -5,10 +5,10 @@ use std::io::Read as _;
 
 use serde_json::{Value, json};
 
+use crate::client::acting;
 use crate::client::{Serving, ask_for_events, place};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think};
-use crate::queue::acting;
 use crate::restart::terminate;
 
 #[path = "../../src/journal/postgres/test_server.rs"]

@@ -10,25 +10,9 @@ use loopctl::serve::run_store::ProgramOfRun;
 use loopctl::serve::scheduler::Admission;
 use serde_json::{Value, json};
 
-use crate::client::{Serving, place, scripted, served};
+use crate::client::{Serving, acting, place, scripted, served};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think};
-
-/// A loop with one call of `act`, which is idempotent, at this server.
-pub fn acting(url: &str, calls: usize, delay_ms: u64) -> Place {
-    let place = Place::new();
-    let action = json!({ "action_name": "act", "kind": "http", "description": "Acts.", "url": format!("{url}/{{{{input.n}}}}/{{{{at}}}}"),
-        "http_method": "POST", "idempotent": true,
-        "parameters": { "type": "object", "properties": { "at": { "type": "integer" } }, "required": ["at"] } });
-    place.json("loop.json", &json!({ "type": "loop", "name": "test", "actions": [action],
-        "input": { "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] },
-        "properties": { "mode": "react", "objective": "Act for {{input.n}}.", "tools": [{ "type": "action", "name": "act" }] } }));
-    let said = |reply: Value| json!({ "delay_ms": delay_ms, "text": reply.to_string() });
-    let mut replies: Vec<Value> = (0..calls).map(|at| said(think("act", json!({ "at": at })))).collect();
-    replies.push(said(complete(json!("ok"))));
-    scripted(&place, &replies, json!({}));
-    place
-}
 
 #[test]
 fn runs_that_wait_are_driven_in_their_order() {

@@ -6,10 +6,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
+use crate::client::acting;
 use crate::client::{Serving, place};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{complete, think};
-use crate::queue::acting;
 
 pub fn terminate(server: &Serving) {
     kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGTERM).unwrap();

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
+use crate::client::acting;
 use crate::client::{Reply, Serving, parse, place, read_until_closed, until};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think};
-use crate::queue::acting;
 
 /// Gives the place these tokens, each with every scope, and limits; what each one's header says.
 fn share<const N: usize>(place: &Place, tokens: [(&str, &str); N], limits: Value) -> [String; N] {

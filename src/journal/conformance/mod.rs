@@ -16,6 +16,7 @@
     reason = "a case panics when the store fails it"
 )]
 
+mod administered;
 mod answer_tokens;
 mod basics;
 mod lists;
@@ -97,6 +98,13 @@ pub const CASES: &[(&str, Case)] = &[
         "a_callback_is_its_driver_s_first_and_is_put_off_as_long_as_it_says",
         queue::a_callback_is_its_driver_s_first_and_is_put_off_as_long_as_it_says,
     ),
+    (
+        "only_runs_that_ended_long_ago_are_pruned_with_those_that_they_called",
+        administered::only_runs_that_ended_long_ago_are_pruned_with_those_that_they_called,
+    ),
+    ("runs_are_pruned_in_batches_the_oldest_first", administered::runs_are_pruned_in_batches_the_oldest_first),
+    ("a_worker_lists_itself_with_what_it_has", administered::a_worker_lists_itself_with_what_it_has),
+    ("what_a_copy_needs_is_read_as_it_was_written", administered::what_a_copy_needs_is_read_as_it_was_written),
     ("a_run_reads_as_it_was_written", reads::a_run_reads_as_it_was_written),
     (
         "a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound",

@@ -1,8 +1,8 @@
 //! What all statements share: the connections, the leases, and the beat that renews them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_postgres::types::Type;
@@ -14,7 +14,8 @@ use super::schema;
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
 use crate::journal::now::Clock;
-use crate::journal::{CancelRequest, StoreFault};
+use crate::journal::worker::MOST_NAMED_RUNS;
+use crate::journal::{CancelRequest, StoreFault, Worker};
 
 /// The interval of the beat: requests to end runs are looked up each time, leases each fourth time.
 const BEAT: Duration = Duration::from_millis(250);
@@ -24,8 +25,18 @@ pub(super) const CANCELS_LAST_MS: u64 = 750;
 const FAREWELL: Duration = Duration::from_secs(3);
 
 const RENEW: &str = "
-INSERT INTO @.drivers (driver, until, host, version) VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4)
-ON CONFLICT (driver) DO UPDATE SET until = excluded.until";
+INSERT INTO @.drivers (driver, until, host, version, folder)
+VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5)
+ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder";
+const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2 WHERE driver = $1";
+/// Those that died without runs are left out.
+const WORKERS: &str = "
+SELECT d.driver::text, d.driver = $1, d.until > clock_timestamp(), d.host, d.version, convert_from(d.folder, 'UTF8'),
+  (extract(epoch FROM d.since) * 1000)::bigint,
+  ($2 + extract(epoch FROM clock_timestamp() - d.until) * 1000)::bigint, h.driven,
+  ARRAY (SELECT r.run_id FROM @.runs r WHERE r.driver = d.driver ORDER BY r.id LIMIT $3)
+FROM @.drivers d CROSS JOIN LATERAL (SELECT count(*) AS driven FROM @.runs r WHERE r.driver = d.driver) h
+WHERE d.until > clock_timestamp() OR h.driven > 0 ORDER BY d.since, d.driver";
 /// The rows of drivers that died long ago: their runs are free.
 const BURY: &str = "DELETE FROM @.drivers WHERE until < clock_timestamp() - interval '1 day'";
 const MINE: &str = "SELECT run_id, id, fence FROM @.runs WHERE driver = $1";
@@ -49,6 +60,8 @@ pub(super) struct Database {
     pub(super) me: Uuid,
     pub(super) clock: Clock,
     is_registered: AtomicBool,
+    /// The digest of the folder that this process serves.
+    folder: Mutex<Option<String>>,
     renewing: tokio::sync::Mutex<()>,
     /// When the connection was lost last: nothing is claimed for one lease from then on.
     lost_at_ms: std::sync::atomic::AtomicU64,
@@ -70,6 +83,7 @@ impl Database {
             me: Uuid::now_v7(),
             clock,
             is_registered: AtomicBool::new(false),
+            folder: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             lost_at_ms: std::sync::atomic::AtomicU64::new(0),
         })
@@ -99,11 +113,17 @@ impl Database {
         // The clocks are read before the row is written: nobody relies on the lease for longer than others respect it.
         let (sent, was_fresh) = (self.held.now(), self.held.is_fresh());
         let ttl_ms = f64::from(u32::try_from(self.held.ttl().as_millis()).unwrap_or(u32::MAX));
-        let (host, version) = (host(), env!("CARGO_PKG_VERSION"));
+        let (host, version, folder) = (host(), env!("CARGO_PKG_VERSION"), self.folder());
         self.heart
             .query(
                 RENEW,
-                &[(&self.me, Type::UUID), (&ttl_ms, Type::FLOAT8), (&host, Type::TEXT), (&version, Type::TEXT)],
+                &[
+                    (&self.me, Type::UUID),
+                    (&ttl_ms, Type::FLOAT8),
+                    (&host, Type::TEXT),
+                    (&version, Type::TEXT),
+                    (&folder, Type::BYTEA),
+                ],
             )
             .await?;
         if !self.is_registered.swap(true, Ordering::SeqCst) {
@@ -119,6 +139,46 @@ impl Database {
         }
         self.held.renewed(sent);
         Ok(())
+    }
+
+    fn folder(&self) -> Option<Vec<u8>> {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone().map(String::into_bytes)
+    }
+
+    /// Notes which folder this process serves.
+    pub(super) async fn introduce(&self, folder: String) -> Result<(), StoreFault> {
+        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+        self.ensure().await?;
+        let folder = self.folder();
+        let parameters: [Parameter<'_>; 2] = [(&self.me, Type::UUID), (&folder, Type::BYTEA)];
+        self.persist(|| async { self.heart.query(INTRODUCE, &parameters).await.map(drop) }).await
+    }
+
+    /// The drivers that live, and those that died with runs.
+    pub(super) async fn workers(&self) -> Result<Vec<Worker>, StoreFault> {
+        let ttl_ms = i64::try_from(self.held.ttl().as_millis()).unwrap_or(i64::MAX);
+        let most = i64::try_from(MOST_NAMED_RUNS).unwrap_or(i64::MAX);
+        let parameters: [Parameter<'_>; 3] = [(&self.me, Type::UUID), (&ttl_ms, Type::INT8), (&most, Type::INT8)];
+        let listed = self.persist(|| async {
+            let mut workers = Vec::new();
+            for row in self.slow.query(WORKERS, &parameters).await? {
+                let (silent_ms, driven): (i64, i64) = (row.try_get(7)?, row.try_get(8)?);
+                workers.push(Worker {
+                    name: row.try_get(0)?,
+                    is_self: row.try_get(1)?,
+                    is_alive: row.try_get(2)?,
+                    host: row.try_get(3)?,
+                    version: row.try_get(4)?,
+                    folder: row.try_get(5)?,
+                    since_ms: row.try_get(6)?,
+                    silent_ms: Some(silent_ms.max(0)),
+                    driven: u64::try_from(driven).unwrap_or_default(),
+                    runs: row.try_get(9)?,
+                });
+            }
+            Ok(workers)
+        });
+        listed.await
     }
 
     /// The runs that are this driver's by the database: the key and the fence of each.

@@ -12,6 +12,7 @@ mod database;
 mod examine;
 mod leases;
 mod link;
+mod prune;
 mod queue;
 mod reads;
 mod schema;
@@ -39,8 +40,9 @@ use super::admin::{StoreAdmin, StoreReport};
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
-    QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
+    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
+    failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -332,6 +334,24 @@ impl Journal for PostgresJournal {
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
         let (run_id, hash) = (run_id.to_owned(), hash.to_owned());
         self.ask(move |database| async move { database.answer_token(run_id, hash).await })
+    }
+
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.extras(run_id).await })
+    }
+
+    fn prune(&self, which: PruneQuery) -> Ticket<u64> {
+        self.ask(move |database| async move { database.prune(which).await })
+    }
+
+    fn introduce(&self, folder: &str) -> Ticket<()> {
+        let folder = folder.to_owned();
+        self.ask_beside(move |database| async move { database.introduce(folder).await })
+    }
+
+    fn workers(&self) -> Ticket<Vec<Worker>> {
+        self.ask_beside(move |database| async move { database.workers().await })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

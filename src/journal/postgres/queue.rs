@@ -20,7 +20,7 @@ macro_rules! lives {
 pub(super) use lives;
 
 /// The runs that wait for a driver. `$1` is the time, `$2` the runs that the caller does not want, `$3` the caller: it
-/// never gets what it has itself. The number is [`MOST_FAILED_TAKE_UPS`].
+/// never gets what it has itself, nor runs of another folder while a living driver serves that. The number is [`MOST_FAILED_TAKE_UPS`].
 macro_rules! waiting {
     () => {
         concat!(
@@ -30,7 +30,9 @@ macro_rules! waiting {
              AND r.run_id <> ALL ($2::text[]) AND r.format <= 1
              AND (r.driver IS NULL OR r.driver <> $3 AND NOT ",
             lives!("r.driver"),
-            ")"
+            ") AND NOT (r.folder IS NOT NULL
+                AND r.folder IS DISTINCT FROM (SELECT m.folder FROM @.drivers m WHERE m.driver = $3)
+                AND EXISTS (SELECT 1 FROM @.drivers f WHERE f.folder = r.folder AND f.until > clock_timestamp()))"
         )
     };
 }

@@ -78,6 +78,8 @@ CREATE INDEX runs_by_due ON @.runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE INDEX runs_by_status ON @.runs (status, id);
 CREATE INDEX runs_by_org ON @.runs (org, id) WHERE org IS NOT NULL;
 CREATE INDEX runs_by_owner ON @.runs (org, run_id);
+CREATE INDEX runs_by_end ON @.runs (updated_at_ms)
+  WHERE called_by IS NULL AND status IN ('completed', 'failed', 'cancelled');
 CREATE TABLE @.events (
   run bigint NOT NULL,
   seq int NOT NULL,
@@ -109,9 +111,11 @@ CREATE INDEX answer_tokens_by_run ON @.answer_tokens (run, pause);
 /// The migrations from older versions: the version, and the statements that lead to the next one.
 const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1)];
 
-/// Version 2 knows in which folder a run started, and finds texts that no run names any more.
+/// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
 ALTER TABLE @.runs ADD COLUMN folder bytea;
+CREATE INDEX runs_by_end ON @.runs (updated_at_ms)
+  WHERE called_by IS NULL AND status IN ('completed', 'failed', 'cancelled');
 CREATE INDEX run_texts_by_text ON @.run_texts (sha256);
 ";
 

@@ -24,10 +24,11 @@ const FORMAT: i16 = 1;
 const CREATE: &str = "
 WITH new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
-    due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by)
+    due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder)
   VALUES ($1, 1, $2, $3, $4, $5, $6, 0, $7, $7, $8, $9, $10, $11, $12, $13, $14, $15,
     CASE WHEN $15::text IS NULL THEN NULL ELSE 'pending' END,
-    CASE WHEN $16 THEN clock_timestamp() + $17 * interval '1 ms' END, $2)
+    CASE WHEN $16 THEN clock_timestamp() + $17 * interval '1 ms' END, $2,
+    (SELECT d.folder FROM @.drivers d WHERE d.driver = $2))
   ON CONFLICT (run_id) DO NOTHING RETURNING id
 ), first AS (
   INSERT INTO @.events (run, seq, fence, sum, event) SELECT id, 0, 1, $18, $19 FROM new

@@ -39,6 +39,17 @@ pub(super) fn find(connection: &Connection, run_id: &str, hash: &str) -> Result<
     Ok(found)
 }
 
+/// All tokens of a run.
+pub(super) fn of_run(connection: &Connection, run_id: &str) -> rusqlite::Result<Vec<AnswerToken>> {
+    connection
+        .prepare_cached("SELECT hash, pause, call, expires_at_ms, used FROM answer_tokens WHERE run_id = ?1")?
+        .query_map([run_id], |row| {
+            let (hash, pause, call) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(AnswerToken { hash, pause, call, expires_at_ms: row.get(3)?, used: row.get(4)? })
+        })?
+        .collect()
+}
+
 /// Checks that an event may use up this token of a run.
 ///
 /// # Errors

@@ -136,6 +136,11 @@ impl Leases {
         std::mem::take(&mut self.orphans)
     }
 
+    /// The drivers of the store.
+    pub(super) fn drivers(&self) -> &Drivers {
+        &self.drivers
+    }
+
     /// How long the writer may sleep before the leases must be renewed; `None` without a limit.
     pub(super) fn rest(&self) -> Option<Duration> {
         let until = self.next_renewal_ms.saturating_sub(self.clock.monotonic_ms());
@@ -170,10 +175,10 @@ impl Leases {
         }
         connection
             .prepare_cached(
-                "INSERT INTO drivers (driver, until_ms) VALUES (?1, ?2)
+                "INSERT INTO drivers (driver, until_ms, since_ms, version) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (driver) DO UPDATE SET until_ms = excluded.until_ms",
             )?
-            .execute(params![self.me(), renewal.0])?;
+            .execute(params![self.me(), renewal.0, self.clock.wall_ms(), env!("CARGO_PKG_VERSION")])?;
         if lapsed {
             self.recount(connection)?;
         }

@@ -11,6 +11,7 @@ mod drivers;
 mod examine;
 mod lease;
 mod posted;
+mod prune;
 mod queue;
 mod read;
 mod requests;
@@ -20,11 +21,12 @@ mod take_ups;
 mod tests;
 mod texts;
 mod trouble;
+mod workers;
 mod writer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -36,13 +38,15 @@ use self::posted::{NotePostedPause, PutAnswerTokens};
 use self::queue::{Claim, RetryAt};
 use self::read::{Census, SqliteReader};
 use self::requests::{CancelRun, GiveBack, MakeSure, Take};
+use self::workers::{Introduce, ListWorkers};
 use self::writer::SqliteWriter;
 use super::admin::StoreAdmin;
 use super::now::Clock;
 use super::open::{StoreKind, StoreName};
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, QueueQuery,
-    QueueShare, QueuedRuns, RunFilter, RunHead, RunSummary, StoreFault, Ticket, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
+    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
+    failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -82,6 +86,8 @@ pub struct SqliteJournal {
     writer: SqliteWriter,
     drivers: Drivers,
     clock: Clock,
+    /// The digest of the folder that this process serves.
+    folder: Mutex<Option<String>>,
 }
 
 /// A shorter lease would keep the writer busy with renewing it.
@@ -139,7 +145,12 @@ impl SqliteJournal {
             writer: SqliteWriter::start(connection, store.clone(), leases).map_err(failed)?,
             drivers,
             clock,
+            folder: Mutex::default(),
         })
+    }
+
+    fn folder(&self) -> Option<String> {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn census(&self) -> Census {
@@ -213,12 +224,12 @@ impl Journal for SqliteJournal {
     }
 
     fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>> {
-        let census = self.census();
-        self.quick.ask(None, move |connection| census.queued(connection, &waiting))
+        let (census, folder) = (self.census(), self.folder());
+        self.quick.ask(None, move |connection| census.queued(connection, &waiting, folder.as_deref()))
     }
 
     fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
-        self.writer.ask(Claim { waiting, shares })
+        self.writer.ask(Claim { waiting, shares, folder: self.folder() })
     }
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
@@ -294,6 +305,27 @@ impl Journal for SqliteJournal {
         }
         let (run, hash) = (run_id.to_owned(), hash.to_owned());
         self.quick.ask(Some(run_id), move |connection| answer_tokens::find(connection, &run, &hash))
+    }
+
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let run = run_id.to_owned();
+        self.quick.ask(Some(run_id), move |connection| prune::extras(connection, &run))
+    }
+
+    fn prune(&self, which: PruneQuery) -> Ticket<u64> {
+        self.write(which)
+    }
+
+    fn introduce(&self, folder: &str) -> Ticket<()> {
+        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.to_owned());
+        self.writer.ask(Introduce(folder.to_owned()))
+    }
+
+    fn workers(&self) -> Ticket<Vec<Worker>> {
+        self.writer.ask(ListWorkers)
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -9,7 +9,7 @@ use super::writer::{Transaction, WriteRequest};
 use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns};
 
 /// The runs that wait for a driver. `?1` is the time, `?2` the drivers that are alive, `?3` the runs that the caller
-/// does not want. The first part is the condition of the index `runs_by_queue`; the number is
+/// does not want, `?4` the folders that only others serve. The first part is the condition of the index `runs_by_queue`; the number is
 /// [`MOST_FAILED_TAKE_UPS`].
 macro_rules! waiting {
     () => {
@@ -17,7 +17,8 @@ macro_rules! waiting {
          AND (status = 'running' AND (failed_take_ups < 3 OR driver IS NOT NULL)
            OR status = 'paused' AND due_at_ms <= ?1)
          AND (driver IS NULL OR driver NOT IN (SELECT value FROM json_each(?2)))
-         AND run_id NOT IN (SELECT value FROM json_each(?3))"
+         AND run_id NOT IN (SELECT value FROM json_each(?3))
+         AND (folder IS NULL OR folder NOT IN (SELECT value FROM json_each(?4)))"
     };
 }
 const QUEUE: &str = concat!(
@@ -28,7 +29,7 @@ const QUEUE: &str = concat!(
 const OF_SHARE: &str = concat!(
     "SELECT run_id FROM runs INDEXED BY runs_by_queue WHERE ",
     waiting!(),
-    " AND org IS ?4 AND token IS ?5 ORDER BY id LIMIT ?6"
+    " AND org IS ?5 AND token IS ?6 ORDER BY id LIMIT ?7"
 );
 const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
@@ -41,10 +42,11 @@ pub(super) fn listed(names: &[String]) -> String {
 pub(super) fn queued(
     connection: &Connection,
     waiting: &QueueQuery,
-    living: &[String],
+    around: &Around,
 ) -> Result<Vec<QueuedRuns>, Trouble> {
     let mut query = connection.prepare_cached(QUEUE)?;
-    let queued = query.query_map(params![waiting.now_ms, listed(living), listed(&waiting.except)], |row| {
+    let (living, foreign) = (listed(&around.living), listed(&around.foreign));
+    let queued = query.query_map(params![waiting.now_ms, living, listed(&waiting.except), foreign], |row| {
         let runs: i64 = row.get(2)?;
         Ok(QueuedRuns { org: row.get(0)?, token: row.get(1)?, runs: u64::try_from(runs).unwrap_or_default() })
     })?;
@@ -55,16 +57,37 @@ pub(super) fn queued(
 pub(super) struct Claim {
     pub(super) waiting: QueueQuery,
     pub(super) shares: Vec<QueueShare>,
+    /// The folder that this process serves.
+    pub(super) folder: Option<String>,
+}
+
+/// The other drivers of the store.
+pub(super) struct Around {
+    /// Those whose runs must be left alone.
+    pub(super) living: Vec<String>,
+    /// The folders that only others serve.
+    pub(super) foreign: Vec<String>,
 }
 
 impl Claim {
     /// The runs that are to be leased for a share.
-    fn of_share(&self, connection: &Connection, share: &QueueShare, living: &str) -> rusqlite::Result<Vec<String>> {
+    fn of_share(&self, connection: &Connection, share: &QueueShare, around: &Around) -> rusqlite::Result<Vec<String>> {
         let QueueQuery { now_ms, except } = &self.waiting;
         let most = i64::try_from(share.runs).unwrap_or(i64::MAX);
         connection
             .prepare_cached(OF_SHARE)?
-            .query_map(params![now_ms, living, listed(except), share.org, share.token, most], |row| row.get(0))?
+            .query_map(
+                params![
+                    now_ms,
+                    listed(&around.living),
+                    listed(except),
+                    listed(&around.foreign),
+                    share.org,
+                    share.token,
+                    most
+                ],
+                |row| row.get(0),
+            )?
             .collect()
     }
 }
@@ -77,10 +100,13 @@ impl WriteRequest for Claim {
     }
 
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<ClaimedRun>, Trouble> {
-        let living = listed(&transaction.leases.protected(transaction.connection, false)?);
+        let around = Around {
+            living: transaction.leases.protected(transaction.connection, false)?,
+            foreign: transaction.leases.drivers().foreign(transaction.connection, self.folder.as_deref())?,
+        };
         let mut claimed = Vec::new();
         for share in &self.shares {
-            for run_id in self.of_share(transaction.connection, share, &living)? {
+            for run_id in self.of_share(transaction.connection, share, &around)? {
                 let lease = match Take(run_id.clone()).perform(transaction) {
                     Ok(lease) => Ok(lease),
                     Err(Trouble::Refused(fault)) => Err(fault),

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::drivers::Drivers;
 use super::lease::living;
-use super::queue::{self, listed};
+use super::queue::{self, Around, listed};
 use super::schema::open_to_read;
 use super::take_ups::below;
 use super::trouble::{Trouble, fault};
@@ -240,10 +240,16 @@ impl Census {
     }
 
     /// The runs that wait for a driver.
-    pub(super) fn queued(&self, connection: &Connection, waiting: &QueueQuery) -> Result<Vec<QueuedRuns>, Trouble> {
+    pub(super) fn queued(
+        &self,
+        connection: &Connection,
+        waiting: &QueueQuery,
+        folder: Option<&str>,
+    ) -> Result<Vec<QueuedRuns>, Trouble> {
         let now_ms = self.clock.wall_ms();
         let living = living(connection, |name, until_ms| now_ms < until_ms && self.drivers.alive(name))?;
-        queue::queued(connection, waiting, &living)
+        let foreign = self.drivers.foreign(connection, folder)?;
+        queue::queued(connection, waiting, &Around { living, foreign })
     }
 
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.

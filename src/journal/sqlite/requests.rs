@@ -63,8 +63,9 @@ impl WriteRequest for NewRun {
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
                    session, loop_name, identity, org, callback_url, callback, parent_run_id, termination, due_at_ms,
-                   token, callback_at_ms, callback_by)
-                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?2)",
+                   token, callback_at_ms, callback_by, folder)
+                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?2,
+                   (SELECT folder FROM drivers WHERE driver = ?2))",
             )?
             .execute(params![
                 self.run_id,

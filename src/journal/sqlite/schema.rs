@@ -14,7 +14,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 6;
+pub(super) const VERSION: i64 = 7;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -49,7 +49,8 @@ CREATE TABLE runs (
   callback_pause INTEGER NOT NULL DEFAULT 0,
   token TEXT,
   callback_at_ms INTEGER,
-  callback_by TEXT
+  callback_by TEXT,
+  folder TEXT
 ) STRICT;
 CREATE INDEX runs_by_queue ON runs (org, token, id)
   WHERE parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
@@ -62,6 +63,8 @@ CREATE TABLE answer_tokens (
   expires_at_ms INTEGER NOT NULL,
   used INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_by_end ON runs (updated_at_ms)
+  WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled');
 CREATE INDEX answer_tokens_by_run ON answer_tokens (run_id);
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
@@ -85,6 +88,7 @@ CREATE TABLE run_texts (
   text INTEGER NOT NULL,
   PRIMARY KEY (run, text)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX run_texts_by_text ON run_texts (text);
 CREATE TABLE session_memory (
   session TEXT NOT NULL,
   key TEXT NOT NULL,
@@ -93,14 +97,17 @@ CREATE TABLE session_memory (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE drivers (
   driver TEXT PRIMARY KEY,
-  until_ms INTEGER NOT NULL
+  until_ms INTEGER NOT NULL,
+  since_ms INTEGER NOT NULL DEFAULT 0,
+  version TEXT,
+  folder TEXT
 ) STRICT, WITHOUT ROWID;
 ";
 
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5)];
+const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6)];
 
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
@@ -138,6 +145,17 @@ ALTER TABLE runs ADD COLUMN callback_by TEXT;
 UPDATE runs SET callback_at_ms = 0 WHERE callback = 'pending' AND status <> 'running';
 CREATE INDEX IF NOT EXISTS runs_by_queue ON runs (org, token, id)
   WHERE parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
+";
+
+/// Version 7 knows in which folder a run started, who the drivers are, and finds what may be deleted.
+const FROM_6: &str = "
+ALTER TABLE runs ADD COLUMN folder TEXT;
+ALTER TABLE drivers ADD COLUMN since_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE drivers ADD COLUMN version TEXT;
+ALTER TABLE drivers ADD COLUMN folder TEXT;
+CREATE INDEX IF NOT EXISTS runs_by_end ON runs (updated_at_ms)
+  WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled');
+CREATE INDEX IF NOT EXISTS run_texts_by_text ON run_texts (text);
 ";
 
 /// What a file turned out to be.

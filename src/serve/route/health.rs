@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde_json::json;
 
 use crate::serve::app::App;
-use crate::serve::request;
+use crate::serve::{others, request};
 
 /// The process lives.
 pub async fn alive() -> Response {
@@ -16,7 +16,8 @@ pub async fn alive() -> Response {
 }
 
 /// Whether runs are accepted: not while the server stops, when its store can't be read, or when
-/// something that its loops need is missing: the names of secrets and models, never their values.
+/// something that its loops need is missing: the names of secrets and models, never their values. A server of another
+/// folder is reported, and hinders nothing: folders differ while servers are being replaced.
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let (driven, queued) = (app.scheduler.driven(), app.scheduler.queued().await);
     let (store, queued) = (queued.is_ok(), queued.unwrap_or_default());
@@ -32,7 +33,13 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
     } else {
         "missing"
     };
-    let mut body = json!({ "status": word, "driven": driven, "queued": queued });
+    let folder = &app.folder.digest;
+    let mut body = json!({ "status": word, "driven": driven, "queued": queued,
+        "version": env!("CARGO_PKG_VERSION"), "folder": others::short(folder) });
+    let workers = if store { app.runs.journal.workers().await.unwrap_or_default() } else { Vec::new() };
+    if let (Some(body), Some(sentence)) = (body.as_object_mut(), others::differing(&workers, folder)) {
+        body.insert("other_folders".to_owned(), json!(sentence));
+    }
     if let (Some(body), false) = (body.as_object_mut(), missing.is_empty()) {
         body.insert("missing".to_owned(), json!(missing));
     }

@@ -36,9 +36,17 @@ pub async fn metrics(
     let waiting = waiting(&app).await?;
     let (driven, queued) = (app.scheduler.driven(), app.scheduler.queued().await?);
     let (unknown_connections, known_connections) = app.connections.count();
-    let event_streams = app.quotas.event_streams();
-    let now =
-        GaugeValues { driven, queued, quarantined, waiting, event_streams, unknown_connections, known_connections };
+    let (event_streams, workers) = (app.quotas.event_streams(), app.runs.journal.workers().await?);
+    let now = GaugeValues {
+        driven,
+        queued,
+        quarantined,
+        waiting,
+        workers,
+        event_streams,
+        unknown_connections,
+        known_connections,
+    };
     let text = app.metrics.text(&now).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
         ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)

@@ -193,7 +193,7 @@ fn a_driver_s_name_in_the_file_leads_nowhere_else() {
     wait(one.release("r", begin(&one, "r"))).unwrap();
     let precious = folder.path().join("precious.lock");
     fs::write(&precious, "keep me").unwrap();
-    one.sql("UPDATE runs SET driver = '../precious'; INSERT INTO drivers VALUES ('../precious', 9000000000000000)");
+    one.sql("UPDATE runs SET driver = '../precious'; INSERT INTO drivers (driver, until_ms) VALUES ('../precious', 9000000000000000)");
     assert_eq!(wait(open(&path).lease("r")).unwrap().fence, 2);
     assert!(precious.exists());
 }

@@ -41,8 +41,9 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
     assert!(by_id(Some("org1"), "r00") > by_id(Some("org1"), "r99"));
 }
 
-const TO_5: &str =
-    "DROP INDEX runs_by_queue; ALTER TABLE runs DROP COLUMN token; ALTER TABLE runs DROP COLUMN callback_at_ms;
+const TO_5: &str = "DROP INDEX runs_by_end; DROP INDEX run_texts_by_text; ALTER TABLE runs DROP COLUMN folder;
+                    ALTER TABLE drivers DROP COLUMN folder; ALTER TABLE drivers DROP COLUMN version;
+                    ALTER TABLE drivers DROP COLUMN since_ms; DROP INDEX runs_by_queue; ALTER TABLE runs DROP COLUMN token; ALTER TABLE runs DROP COLUMN callback_at_ms;
                     ALTER TABLE runs DROP COLUMN callback_by; PRAGMA user_version = 5;";
 const TO_4: &str = "DROP TABLE answer_tokens; DROP INDEX runs_by_due; ALTER TABLE runs DROP COLUMN due_at_ms;
                     ALTER TABLE runs DROP COLUMN callback_pause; PRAGMA user_version = 4;";

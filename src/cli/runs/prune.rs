@@ -1,0 +1,99 @@
+//! `loopctl runs prune`.
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use crate::cli::exit::Exit;
+use crate::cli::failure::CommandError;
+use crate::cli::host;
+use crate::cli::output::{ListOutput, json_line};
+use crate::cli::store::StoreArgs;
+use crate::cli::surface::Surface;
+use crate::drive::clock;
+use crate::engine::outcome::Status;
+use crate::trace::units::plural;
+
+/// Delete runs that ended long ago
+///
+/// A run that is in progress or waits stays, and so does one that called such a run. So does a run that a signal
+/// stopped, and one whose result is still to be posted. Sub-runs are deleted with their caller. The memory of sessions
+/// stays.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl runs prune --older-than 30d --dry-run
+  loopctl runs prune --older-than 30d --status completed")]
+pub struct PruneTask {
+    /// How long ago the runs ended: a number and d, h, min or s
+    #[arg(long, value_name = "TIME", value_parser = age_ms)]
+    older_than: i64,
+    /// Delete only runs that ended so; repeatable. Default: all of these
+    #[arg(long, value_enum, value_name = "STATUS")]
+    status: Vec<RunEnd>,
+    /// Count the runs, and delete none
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    output: ListOutput,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RunEnd {
+    /// With an answer
+    Completed,
+    /// Without an answer
+    Failed,
+    /// Cancelled by a human
+    Cancelled,
+}
+
+impl From<RunEnd> for Status {
+    fn from(end: RunEnd) -> Self {
+        match end {
+            RunEnd::Completed => Self::Completed,
+            RunEnd::Failed => Self::Failed,
+            RunEnd::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl PruneTask {
+    /// Deletes the runs.
+    ///
+    /// # Errors
+    /// When there is no store, or it fails.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        let (journal, _) = self.store.open()?;
+        let ends: Vec<RunEnd> = if self.status.is_empty() { RunEnd::value_variants().to_vec() } else { self.status };
+        let statuses: Vec<Status> = ends.into_iter().map(Status::from).collect();
+        let before_ms = clock::wall_ms().saturating_sub(self.older_than);
+        let runs = host::prune(&*journal, before_ms, &statuses, self.dry_run).await?;
+        match self.output {
+            ListOutput::Json => surface.print(&json_line(&json!({ "runs": runs, "dry_run": self.dry_run }))?)?,
+            ListOutput::Human => {
+                let count = plural(runs, "run");
+                let what = if self.dry_run { "would be deleted" } else { "deleted" };
+                surface.print(&format!("{count} {what}\n"))?;
+            }
+        }
+        Ok(Exit::Completed)
+    }
+}
+
+/// A time as it is written, in milliseconds.
+fn age_ms(text: &str) -> Result<i64, String> {
+    let wrong = || "a number and d, h, min or s, as in 30d".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits);
+    let unit_ms: i64 = match unit {
+        "d" => 86_400_000,
+        "h" => 3_600_000,
+        "min" => 60_000,
+        "s" => 1_000,
+        _ => return Err(wrong()),
+    };
+    number.parse::<i64>().ok().and_then(|number| number.checked_mul(unit_ms)).ok_or_else(wrong)
+}

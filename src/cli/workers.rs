@@ -1,0 +1,89 @@
+//! `loopctl workers`.
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::failure::CommandError;
+use super::output::{ListOutput, json_line};
+use super::store::StoreArgs;
+use super::surface::Surface;
+use crate::journal::Worker;
+use crate::trace::look::pad;
+use crate::trace::units::rfc3339;
+use crate::trace::{Tone, escape};
+
+/// List the processes that execute the runs of a store
+///
+/// Shows the servers and commands that live, and those that died with runs that nobody took yet: their versions, the
+/// digests of the folders that they serve, how many runs each has, and how long ago it renewed its lease.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl workers --store env:LOOPCTL_STORE
+  loopctl workers --output json | jq -r '.[].folder'")]
+pub struct WorkersCommand {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    output: ListOutput,
+}
+
+impl WorkersCommand {
+    /// Lists the processes.
+    ///
+    /// # Errors
+    /// When there is no store, or it can't be read.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        let (journal, place) = self.store.open()?;
+        let mut workers = journal.workers().await?;
+        workers.retain(|worker| !worker.is_self);
+        match self.output {
+            ListOutput::Json => surface.print(&json_line(&workers)?)?,
+            ListOutput::Human if workers.is_empty() => {
+                surface.say(&format!("nobody executes runs of {}\n", escape::line(&place.shown())));
+            }
+            ListOutput::Human => surface.print(&table(&workers, surface))?,
+        }
+        Ok(Exit::Completed)
+    }
+}
+
+/// The processes as a table.
+fn table(workers: &[Worker], surface: &Surface) -> String {
+    const HEAD: [&str; 7] = ["WORKER", "HOST", "VERSION", "FOLDER", "RUNS", "HEARTBEAT", "SINCE"];
+    let rows: Vec<[String; 7]> = workers.iter().map(cells).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(String::len);
+        cells.chain(HEAD.get(column).map(|head| head.len())).max().unwrap_or(0)
+    };
+    let line = |cells: &[String]| {
+        let padded: Vec<String> = cells.iter().enumerate().map(|(at, cell)| pad(cell, width(at))).collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    let mut shown = surface.out.paint(Tone::Dim, &line(&HEAD.map(str::to_owned))) + "\n";
+    for row in &rows {
+        shown.push_str(&line(row));
+        shown.push('\n');
+    }
+    shown
+}
+
+fn cells(worker: &Worker) -> [String; 7] {
+    let or_none =
+        |text: &Option<String>| text.as_deref().map_or("-".to_owned(), |text| escape::line(text).into_owned());
+    let folder = worker.folder.as_ref().map(|folder| folder.chars().take(12).collect());
+    let heartbeat = match (worker.is_alive, worker.silent_ms) {
+        (true, Some(ms)) => format!("{} s ago", ms / 1_000),
+        (true, None) => "alive".to_owned(),
+        (false, _) => "dead".to_owned(),
+    };
+    [
+        escape::line(&worker.name).into_owned(),
+        or_none(&worker.host),
+        or_none(&worker.version),
+        or_none(&folder),
+        worker.driven.to_string(),
+        heartbeat,
+        rfc3339(worker.since_ms),
+    ]
+}

@@ -1,0 +1,120 @@
+//! Deletes runs that ended, and what only they named; and reads what a copy of a run needs.
+
+use tokio_postgres::types::Type;
+
+use super::database::Database;
+use super::link::Parameter;
+use super::queue::lives;
+use super::trouble::StatementFailure;
+use crate::journal::words::word;
+use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreFault};
+
+/// The runs that may be deleted. `$1` is the moment, `$2` the statuses. The first line is the condition of the index
+/// `runs_by_end`.
+macro_rules! old {
+    () => {
+        concat!(
+            "r.called_by IS NULL AND r.status IN ('completed', 'failed', 'cancelled')
+  AND r.updated_at_ms < $1 AND r.status = ANY ($2)
+  AND (r.status <> 'cancelled' OR r.termination IS NOT NULL)
+  AND (r.driver IS NULL OR NOT ",
+            lives!("r.driver"),
+            ") AND r.callback IS DISTINCT FROM 'pending'
+  AND NOT EXISTS (SELECT 1 FROM @.runs b WHERE b.called_by IS NOT NULL
+    AND b.run_id > r.run_id || '.' AND b.run_id < r.run_id || '/' AND b.status IN ('running', 'paused'))"
+        )
+    };
+}
+const COUNT: &str = concat!("SELECT count(*) FROM @.runs r WHERE ", old!());
+/// One statement, and so one transaction. Two workers that prune at once skip each other's runs.
+const PRUNE: &str = concat!(
+    "WITH old AS MATERIALIZED (SELECT r.id, r.run_id FROM @.runs r WHERE ",
+    old!(),
+    " ORDER BY r.updated_at_ms LIMIT $3 FOR UPDATE SKIP LOCKED
+), gone AS MATERIALIZED (
+  SELECT id FROM old UNION ALL
+  SELECT b.id FROM old JOIN @.runs b ON b.called_by IS NOT NULL
+    AND b.run_id > old.run_id || '.' AND b.run_id < old.run_id || '/'
+), events AS (DELETE FROM @.events WHERE run IN (SELECT id FROM gone)
+), named AS (DELETE FROM @.run_texts WHERE run IN (SELECT id FROM gone)
+), tokens AS (DELETE FROM @.answer_tokens WHERE run IN (SELECT id FROM gone)
+), rows AS (DELETE FROM @.runs WHERE id IN (SELECT id FROM gone))
+SELECT count(*) FROM old"
+);
+/// Texts that no run names; `$1` at most.
+const UNNAMED: &str = "
+SELECT encode(t.sha256, 'hex') FROM @.texts t
+WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $1";
+/// The most texts that are deleted at a time.
+const MOST_TEXTS: i64 = 200;
+
+const EXTRAS: &str = "SELECT id, token, due_at_ms FROM @.runs WHERE run_id = $1";
+const TOKENS: &str = "SELECT hash, pause, call, expires_at_ms, used FROM @.answer_tokens WHERE run = $1";
+
+impl Database {
+    pub(super) async fn prune(&self, which: PruneQuery) -> Result<u64, StoreFault> {
+        let statuses: Vec<String> = which.statuses.iter().filter_map(word).collect();
+        let most = i64::try_from(which.most).unwrap_or(i64::MAX);
+        let pruned = self.persist(|| async {
+            let parameters: [Parameter<'_>; 3] =
+                [(&which.before_ms, Type::INT8), (&statuses, Type::TEXT_ARRAY), (&most, Type::INT8)];
+            let rows = if which.dry_run {
+                self.slow.query(COUNT, parameters.get(..2).unwrap_or_default()).await?
+            } else {
+                self.slow.query(PRUNE, &parameters).await?
+            };
+            Ok(rows.first().map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or_default())
+        });
+        let pruned = pruned.await?;
+        if !which.dry_run && pruned > 0 {
+            self.forget_texts().await?;
+        }
+        Ok(u64::try_from(pruned).unwrap_or_default())
+    }
+
+    /// Deletes texts that no run names. A run that names one again right now must find it: the table is locked against
+    /// writes while they are looked at once more. If the lock does not come at once, they stay until the next time.
+    async fn forget_texts(&self) -> Result<(), StoreFault> {
+        let unnamed = self.persist(|| async {
+            let rows = self.slow.query(UNNAMED, &[(&MOST_TEXTS, Type::INT8)]).await?;
+            Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?)
+        });
+        let unnamed: Vec<String> = unnamed.await?.iter().map(|hash| format!("'\\x{hash}'")).collect();
+        if unnamed.is_empty() {
+            return Ok(());
+        }
+        let statements = format!(
+            "BEGIN; SET LOCAL lock_timeout = '200ms'; LOCK TABLE @.texts IN SHARE ROW EXCLUSIVE MODE;
+             DELETE FROM @.texts t WHERE t.sha256 IN ({}) AND NOT EXISTS
+               (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256); COMMIT",
+            unnamed.join(", ")
+        );
+        if let Err(trouble) = self.slow.batch(&statements).await {
+            drop(self.slow.batch("ROLLBACK").await);
+            tracing::debug!("texts that no run names stay for now: {}", trouble.into_fault());
+        }
+        Ok(())
+    }
+
+    pub(super) async fn extras(&self, run_id: String) -> Result<RunExtras, StoreFault> {
+        let read = self.persist(|| async {
+            let rows = self.slow.query(EXTRAS, &[(&run_id, Type::TEXT)]).await?;
+            let missing = || StatementFailure::from(StoreFault::NoSuchRun(run_id.clone()));
+            let row = rows.first().ok_or_else(missing)?;
+            let (id, token, due_at_ms): (i64, _, _) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            let mut answer_tokens = Vec::new();
+            for row in self.slow.query(TOKENS, &[(&id, Type::INT8)]).await? {
+                let pause: i32 = row.try_get(1)?;
+                answer_tokens.push(AnswerToken {
+                    hash: row.try_get(0)?,
+                    pause: u32::try_from(pause).unwrap_or_default(),
+                    call: row.try_get(2)?,
+                    expires_at_ms: row.try_get(3)?,
+                    used: row.try_get(4)?,
+                });
+            }
+            Ok(RunExtras { token, due_at_ms, answer_tokens })
+        });
+        read.await
+    }
+}

@@ -1,0 +1,84 @@
+//! Deletes runs that ended, and what only they named.
+
+use rusqlite::{Connection, params};
+
+use super::answer_tokens::of_run;
+use super::queue::listed;
+use super::take_ups::below;
+use super::trouble::Trouble;
+use super::writer::{Transaction, WriteRequest};
+use crate::journal::words::word;
+use crate::journal::{PruneQuery, RunExtras, StoreFault};
+
+/// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound. The
+/// first line is the condition of the index `runs_by_end`.
+const OLD: &str = "
+SELECT id, run_id FROM runs WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled')
+  AND updated_at_ms < ?1 AND status IN (SELECT value FROM json_each(?2))
+  AND (status <> 'cancelled' OR termination IS NOT NULL)
+  AND (driver IS NULL OR driver NOT IN (SELECT value FROM json_each(?3)))
+  AND (callback IS NULL OR callback <> 'pending')
+  AND NOT EXISTS (SELECT 1 FROM runs AS b WHERE b.parent_run_id IS NOT NULL
+    AND b.run_id > runs.run_id || '.' AND b.run_id < runs.run_id || '/' AND b.status IN ('running', 'paused'))
+ORDER BY updated_at_ms LIMIT ?4";
+
+impl WriteRequest for PruneQuery {
+    type Answer = u64;
+
+    fn run_id(&self) -> &str {
+        ""
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<u64, Trouble> {
+        let connection = transaction.connection;
+        let living = listed(&transaction.leases.protected(connection, true)?);
+        let statuses: Vec<String> = self.statuses.iter().filter_map(word).collect();
+        let most = if self.dry_run { -1 } else { i64::try_from(self.most).unwrap_or(i64::MAX) };
+        let old: Vec<(i64, String)> = connection
+            .prepare_cached(OLD)?
+            .query_map(params![self.before_ms, listed(&statuses), living, most], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        for (row, run_id) in old.iter().filter(|_| !self.dry_run) {
+            delete(connection, *row, run_id)?;
+            for (row, run_id) in called(connection, run_id)? {
+                delete(connection, row, &run_id)?;
+            }
+        }
+        Ok(u64::try_from(old.len()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The runs that a run called, and those that they called.
+fn called(connection: &Connection, run_id: &str) -> rusqlite::Result<Vec<(i64, String)>> {
+    connection
+        .prepare_cached("SELECT id, run_id FROM runs WHERE run_id > ?1 AND run_id < ?2 AND parent_run_id IS NOT NULL")?
+        .query_map(below(run_id), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
+fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<()> {
+    let texts: Vec<i64> = connection
+        .prepare_cached("SELECT text FROM run_texts WHERE run = ?1")?
+        .query_map([row], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for statement in
+        ["DELETE FROM events WHERE run = ?1", "DELETE FROM run_texts WHERE run = ?1", "DELETE FROM runs WHERE id = ?1"]
+    {
+        connection.prepare_cached(statement)?.execute([row])?;
+    }
+    connection.prepare_cached("DELETE FROM answer_tokens WHERE run_id = ?1")?.execute([run_id])?;
+    for text in texts {
+        connection
+            .prepare_cached("DELETE FROM texts WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run_texts WHERE text = ?1)")?
+            .execute([text])?;
+    }
+    Ok(())
+}
+
+/// What a copy of a run needs besides its events.
+pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras, Trouble> {
+    let mut query = connection.prepare_cached("SELECT token, due_at_ms FROM runs WHERE run_id = ?1")?;
+    let mut rows = query.query([run_id])?;
+    let row = rows.next()?.ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+    Ok(RunExtras { token: row.get(0)?, due_at_ms: row.get(1)?, answer_tokens: of_run(connection, run_id)? })
+}
