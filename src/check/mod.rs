@@ -3,6 +3,7 @@
 //! loop, nor how a report is printed.
 
 mod condition;
+mod consequence;
 mod cursor;
 pub mod detect;
 mod estimate;
@@ -29,6 +30,7 @@ use crate::compile::{Compiled, Texts, once};
 use crate::diagnostic::{Diagnostic, few, few_of_many};
 use crate::syntax::document::Document;
 
+pub use consequence::without_consequences;
 pub use cursor::Cursor;
 pub use rules::RULES;
 pub use sent_text::SentText;

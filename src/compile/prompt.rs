@@ -129,6 +129,20 @@ impl KnownNames<'_> {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.given.iter().copied().chain(self.written.names()).chain(self.more.iter().copied())
     }
+
+    /// What is known, as a help for a name that is near to none: `example` is it as a part of the run's input.
+    fn listed(&self, example: &str, inputs: Option<&Inputs>) -> String {
+        let declared = inputs.filter(|inputs| inputs.declared && !inputs.names.is_empty());
+        let of_input = declared.into_iter().flat_map(|inputs| inputs.names.iter().map(|name| format!("input.{name}")));
+        let others = self.names().filter(|name| declared.is_none() || *name != "input").map(str::to_owned);
+        let known = of_input.take(LISTED).chain(others.take(LISTED)).collect::<Vec<_>>().join("`, `");
+        match declared {
+            Some(inputs) => {
+                format!("known here: `{known}`; another part of the {}'s input is declared in its `input`", inputs.of)
+            }
+            None => format!("what a run is given is written `{example}`; known here: `{known}`"),
+        }
+    }
 }
 
 /// The fault of a variable, and its fix.
@@ -167,6 +181,16 @@ pub(super) fn unknown(
         } else if decided && known.written.has("__approved") {
             let meant = (variable.path.len() == 1 && first != "rejected").then(|| "__approved".to_owned());
             ("what a human decided is `@__approved`, which is true or false".to_owned(), meant)
+        } else if inputs.is_some_and(|inputs| inputs.outputs.contains(first)) {
+            let help = format!(
+                "a step writes `{first}`, but it comes later, may be skipped, or is inside of a `foreach`: read the value in a \
+                 step that runs after that one"
+            );
+            (help, None)
+        } else if matches!(first, "$json" | "$input" | "$vars" | "$") {
+            let meant = of_n8n(variable, inputs);
+            let shown = meant.clone().unwrap_or_else(|| "input.name".to_owned());
+            (format!("what a run is given is written `{}`", form(shown)), meant)
         } else if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
             (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
         } else if let Some(near) = effort.nearest(first, known.names()) {
@@ -174,9 +198,7 @@ pub(super) fn unknown(
         } else if let Some(near) = effort.nearest(first, names()) {
             (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 1)))
         } else {
-            let example = form(format!("input.{written}"));
-            let known = known.names().take(LISTED).collect::<Vec<_>>().join("`, `");
-            (format!("what a run is given is written `{example}`; known here: `{known}`"), None)
+            (known.listed(&form(format!("input.{written}")), inputs), None)
         };
         let message = match is_path {
             true => format!("no step before this one writes `@{written}`"),
@@ -205,6 +227,14 @@ pub(super) fn unknown(
     Some(UnknownVariable { message: format!("the {}'s `input` has no `{second}`", inputs.of), help, meant })
 }
 
+/// The part of the run's input that an expression of n8n names: `$json.order`.
+fn of_n8n(variable: &Variable, inputs: Option<&Inputs>) -> Option<String> {
+    let rest = variable.path.get(1..)?;
+    let name = rest.first()?;
+    let is_possible = inputs.is_none_or(|inputs| inputs.names.contains(name) || !inputs.closed);
+    is_possible.then(|| format!("input.{}", rest.join(".")))
+}
+
 /// The fault of a variable.
 pub(super) struct UnknownVariable {
     /// What is wrong.
@@ -218,6 +248,8 @@ pub(super) struct UnknownVariable {
 /// The known names of a loop's input.
 pub(super) struct Inputs {
     names: BTreeSet<String>,
+    /// The keys that the steps of the document write, wherever they are.
+    outputs: BTreeSet<String>,
     /// Whether other names are not allowed.
     closed: bool,
     /// Whether a schema lists the names; otherwise they come from the document's own input.
@@ -228,14 +260,39 @@ pub(super) struct Inputs {
 
 impl Inputs {
     pub(super) fn of(document: &Document) -> Option<Self> {
-        let input = document.value.get("input")?;
-        if !matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow)) {
-            let names = input.as_object()?.keys().cloned().collect();
-            return Some(Self { names, closed: false, declared: false, of: "request" });
+        let mut outputs = BTreeSet::new();
+        gather_outputs(document.value.get("definition").unwrap_or(&Value::Null), &mut outputs);
+        let undeclared = |names, of| Self { names, outputs: BTreeSet::new(), closed: false, declared: false, of };
+        let input = document.value.get("input").unwrap_or(&Value::Null);
+        let names = |object: &Value| Some(object.as_object()?.keys().cloned().collect());
+        let inputs = match document.kind {
+            Some(DocumentKind::Loop | DocumentKind::Workflow) => input.get("properties").and_then(names).map(|names| {
+                let of = if document.kind == Some(DocumentKind::Loop) { "loop" } else { "workflow" };
+                let only_these = input.get("additionalProperties") == Some(&Value::Bool(false));
+                let closed = only_these && input.get("patternProperties").is_none();
+                Self { closed, declared: true, ..undeclared(names, of) }
+            }),
+            _ => names(input).map(|names| undeclared(names, "request")),
+        };
+        let inputs = inputs.or_else(|| (!outputs.is_empty()).then(|| undeclared(BTreeSet::new(), "workflow")));
+        inputs.map(|inputs| Self { outputs, ..inputs })
+    }
+}
+
+/// The keys that steps write, in a part of a workflow. A document is never deeper than its reader allows.
+fn gather_outputs(part: &Value, outputs: &mut BTreeSet<String>) {
+    match part {
+        Value::Array(items) => items.iter().for_each(|item| gather_outputs(item, outputs)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str() {
+                    Some(key) if matches!(name.as_str(), "outputKey" | "result_key") && outputs.len() < MEASURED => {
+                        outputs.extend(key.split('.').next().map(str::to_owned));
+                    }
+                    _ => gather_outputs(member, outputs),
+                }
+            }
         }
-        let names = input.get("properties")?.as_object()?.keys().cloned().collect();
-        let of = if document.kind == Some(DocumentKind::Loop) { "loop" } else { "workflow" };
-        let only_these = input.get("additionalProperties") == Some(&Value::Bool(false));
-        Some(Self { names, closed: only_these && input.get("patternProperties").is_none(), declared: true, of })
+        _ => {}
     }
 }

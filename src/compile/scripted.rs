@@ -48,6 +48,13 @@ pub(super) fn names(document: &Document, declared: &Declared, faults: &mut Vec<D
         };
         let message = format!("no loop has the {what} `{name}`: {effect}");
         let fault = Diagnostic::warning(codes::SCRIPT_NAME, message, pointer, place);
+        let is_completion = matches!(name, "complete" | "finish" | "done" | "final_answer" | "submit") && !is_key;
+        if is_completion {
+            let meant = builtin::COMPLETE;
+            let help = format!("an agent completes with `{meant}`, or with an `answer` in place of the `action`");
+            faults.push(fault.help(help).suggest(quoted(meant)));
+            continue;
+        }
         let near = nearest.field(name, declared.names.iter().map(String::as_str).collect::<Vec<_>>());
         faults.push(match near {
             Some((near, true)) => fault.help(format!("the nearest name is `{near}`")).suggest(quoted(near)),

@@ -112,7 +112,7 @@ fn read(rest: &str, before: char) -> Option<Read<'_>> {
         ('<', _) => angle(rest),
         ('$', _) if !joined && before != '$' => bare(after, Notation::Dollar),
         (':', _) if !joined && !matches!(before, ':' | ')' | ']' | '}') => bare(after, Notation::Colon),
-        ('@', _) if !joined && !matches!(before, '.' | '-' | '+' | '@') => bare(after, Notation::At),
+        ('@', _) if !joined && !matches!(before, '.' | '+' | '@') => bare(after, Notation::At),
         _ => None,
     }
 }

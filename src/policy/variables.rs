@@ -142,7 +142,13 @@ const FAMILIES: &[&str] = &[
 /// Whether a variable makes a program load or run something else. Case does not matter.
 pub fn steers(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    STEERING.contains(&upper.as_str()) || FAMILIES.iter().any(|family| upper.starts_with(family))
+    STEERING.contains(&upper.as_str()) || family(name).is_some()
+}
+
+/// The beginning of a name that makes it one of them, whatever follows: `GIT_`.
+pub fn family(name: &str) -> Option<&'static str> {
+    let upper = name.to_ascii_uppercase();
+    FAMILIES.iter().copied().find(|family| upper.starts_with(family))
 }
 
 /// Why a variable may not have its value.

@@ -114,7 +114,8 @@ impl Binding<'_> {
         let required = schema.source().get("required").and_then(Value::as_array).into_iter().flatten();
         let absent: Vec<&str> =
             required.filter_map(Value::as_str).filter(|name| self.input.get(name).is_none()).collect();
-        let needs = |name: &&str| self.missing(name, format!("the loop's input needs `{name}`, and it was not given"));
+        let of = if self.program.flow.is_some() { "workflow" } else { "loop" };
+        let needs = |name: &&str| self.missing(name, format!("the {of}'s input needs `{name}`, and it was not given"));
         let mut faults: Vec<Diagnostic> = absent.iter().map(needs).collect();
         for fault in schema.faults(self.input) {
             // The missing ones are reported already, with a help.

@@ -1,24 +1,15 @@
 //! Conditions, compiled and evaluated. The evaluation is pure, and its work is bounded by the sizes of the condition and
 //! of the values. What can't be evaluated is a fault and never `false`: who asks decides what follows.
 
-/// The pattern, as JSON, that is meant by one of file names which only says how a text ends: `*@example.com`.
-pub fn pattern_of_ending(text: &str) -> Option<String> {
-    Some(quoted(&format!("{}$", text.strip_prefix('*')?.replace('.', "\\."))))
-}
-
-/// How a pattern is written that can't be read.
-pub fn pattern_help(meant: Option<&str>) -> String {
-    match meant {
-        Some(meant) => format!("`*` repeats what stands before it; a text that ends so matches {meant}"),
-        None => "in JSON each `\\` is written twice: \"^INV-\\\\d+$\"".to_owned(),
-    }
-}
-
+mod pattern;
 #[cfg(test)]
 mod tests;
 
+pub use pattern::{pattern_help, pattern_of_ending};
+
 use std::cmp::Ordering;
 
+use pattern::swapped_pattern;
 use serde_json::{Number, Value};
 
 use super::canonical::spelling;
@@ -168,9 +159,10 @@ impl ConditionCompiler {
     }
 
     fn matches(&mut self, value: &Value, pattern: &Value, at: &str) -> Option<ConditionTest> {
+        let swapped = swapped_pattern(value, pattern);
         let value = self.operand(value, &format!("{at}/0"));
-        let at = format!("{at}/1");
-        let text = pattern.as_str().filter(|text| as_path(text).is_none());
+        let is_path = |pattern: &Value| pattern.as_str().is_some_and(|text| as_path(text).is_some());
+        let text = pattern.as_str().filter(|_| !is_path(pattern));
         match (value, text.and_then(TextPattern::read)) {
             (Some(value), Some(pattern)) => Some(ConditionTest::Matches(value, pattern)),
             // The rules of `check` report a pattern that is no text, or can't be read.
@@ -181,9 +173,16 @@ impl ConditionCompiler {
                     None => format!("the pattern of `matches` is written out; {} was given", short(pattern)),
                 };
                 let meant = text.and_then(pattern_of_ending);
-                let fault = LocalFault::error(codes::BAD_OPERAND, at, message);
-                let fault = fault.help(pattern_help(meant.as_deref()));
-                self.faults.push(LocalFault { replacement: meant, ..fault });
+                let help = match (text, swapped) {
+                    (Some(text), _) => pattern_help(text, meant.as_deref()),
+                    (None, Some(swapped)) => format!("the value comes first, then its pattern: {swapped}"),
+                    (None, None) => {
+                        "a pattern is a text that the author writes: {\"matches\": [\"@input.id\", \"^INV-\"]}"
+                            .to_owned()
+                    }
+                };
+                let fault = LocalFault::error(codes::BAD_OPERAND, format!("{at}/1"), message);
+                self.faults.push(LocalFault { replacement: meant, ..fault.help(help) });
                 None
             }
         }

@@ -81,6 +81,7 @@ pub fn examine(texts: &Texts, document: Document) -> Compiled {
     // The rules also check each called loop: no loop is sound without the loops that it calls.
     let judged = check::judge(texts, &compiled);
     compiled.diagnostics.extend(judged);
+    check::without_consequences(&mut compiled.diagnostics);
     few(&mut compiled.diagnostics);
     compiled
 }

@@ -74,8 +74,23 @@ const WORDS: &[OtherWord] = &[
     of("requires_confirmation", "requires_approval"),
 ];
 
+/// The words for the prices of a model.
+const PRICES: &[OtherWord] = &[
+    of("prompt", "input"),
+    of("prompt_tokens", "input"),
+    of("input_tokens", "input"),
+    of("completion", "output"),
+    of("completion_tokens", "output"),
+    of("output_tokens", "output"),
+    of("cached", "cached_input"),
+    of("cache_read", "cached_input"),
+    of("cache_creation", "cache_write"),
+];
+
 /// The field among these that is meant by a word.
 pub(super) fn field_of<'a>(word: &str, fields: &[&'a str]) -> Option<&'a str> {
-    let meant = WORDS.iter().filter(|known| known.word == word);
+    // Only prices have a field for what is written to a cache: elsewhere `prompt` has another meaning.
+    let words = if fields.contains(&"cache_write") { PRICES } else { WORDS };
+    let meant = words.iter().filter(|known| known.word == word);
     meant.into_iter().find_map(|known| fields.iter().copied().find(|field| *field == known.field))
 }

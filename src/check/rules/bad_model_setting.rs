@@ -13,8 +13,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         for fault in model.setting_faults() {
             let place = format!("/models/{}{}", token(name), fault.pointer);
             let Some(cursor) = subject.in_project(&place) else { continue };
+            let has = |name: &str| model.provider.facts().settings.contains(&name);
             let help = if fault.pointer.starts_with("/extra_body/") {
                 "take it out of extra_body: a field of the loop or of the model sets it"
+            } else if fault.pointer == "/thinking" && has("reasoning_effort") && !has("thinking") {
+                "how much such a model thinks is `reasoning_effort`: \"low\", \"medium\", \"high\""
             } else {
                 "take it out"
             };

@@ -144,17 +144,23 @@ fn wrong_type(
     if let Some(path) = path.filter(|path| as_path(path).is_some_and(|parts| parts.len() > 1)) {
         return Some(fault.help(format!("a path begins with `@`: `{path}`")).suggest(quoted(&path)));
     }
+    let others = condition.operands.iter().filter(|other| other.at != operand.at);
+    let list = others.map(|other| other.written).find(|other| need.types == JsonTypes::LIST && other.is_array());
+    if let Some(list) = list {
+        return Some(fault.help(format!("the value comes first, then the list: {}", json!([operand.written, list]))));
+    }
+    let otherwise =
+        if whole.is_of_call() { "each call would ask for approval" } else { "the step would fail each time" };
     Some(match need.types {
         JsonTypes::LIST if operand.written.is_string() && operand.form == OperandForm::Literal => {
             let text = operand.written.as_str().unwrap_or_default();
             let list = json!(text.split(',').map(str::trim).collect::<Vec<_>>());
             fault.help(format!("write the list: {list}")).suggest(list.to_string())
         }
-        _ if equal => fault.help("words and truth values are compared with `equal`; the step fails otherwise"),
-        _ if whole.is_of_call() => {
-            fault.help("each call would ask for approval: compare another value, or use another operator")
-        }
-        _ => fault.help("the step would fail each time: compare another value, or use another operator"),
+        _ if equal => fault.help(format!(
+            "words and truth values are compared with `equal` and `notEqual`; with `{operator}` {otherwise}"
+        )),
+        _ => fault.help(format!("{otherwise}: compare another value, or use another operator")),
     })
 }
 
@@ -205,7 +211,7 @@ fn bad_pattern(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Di
         let message = format!("{} is no regular expression that can be read", quoted(text));
         let fault = whole.cursor(&operand.at).report(&RULE, message);
         let meant = pattern_of_ending(text);
-        let fault = fault.help(pattern_help(meant.as_deref()));
+        let fault = fault.help(pattern_help(text, meant.as_deref()));
         return Some(match meant {
             Some(meant) => fault.suggest(meant),
             None => fault,

@@ -20,13 +20,22 @@ struct Constant {
     why: String,
     /// The word that was meant, and its help.
     meant: Option<String>,
+    /// The values that one may have that is compared with another.
+    values: Option<String>,
+}
+
+impl Constant {
+    fn new(holds: bool, at: &str, why: String) -> Self {
+        Self { holds, at: at.to_owned(), why, meant: None, values: None }
+    }
 }
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     each_operator(subject, &mut |whole, condition| {
-        // A path without its `@` is reported as such.
+        // A path without its `@`, or in braces, is reported as such.
         let is_bare = |operand: &Operand<'_>| {
-            operand.written.as_str().is_some_and(|text| whole.bare_path(&operand.at, text).is_some())
+            let is_braced = operand.form == OperandForm::Template && whole.is_of_call();
+            is_braced || operand.written.as_str().is_some_and(|text| whole.bare_path(&operand.at, text).is_some())
         };
         if condition.operands.iter().any(is_bare) {
             return;
@@ -48,7 +57,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 fault.help("the parts of an `and` hold together; `or` holds as soon as one of its parts does")
             }
             None if condition.operands.iter().all(|operand| operand.known.types == JsonTypes::NUMBER) => {
-                fault.help("compare with a number that the value can be on both sides of")
+                fault.help("a condition with one outcome can be left out; for two outcomes compare with another number")
+            }
+            None if constant.values.is_some() => {
+                fault.help(format!("compare with one of its values: {}", constant.values.unwrap_or_default()))
             }
             None => fault.help("compare with a value of the same type; a word in quotes is a text"),
         });
@@ -69,15 +81,10 @@ fn constant(condition: &WrittenOperator<'_>) -> Option<Constant> {
 
 fn of_equality(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<'_>) -> Option<Constant> {
     let holds = condition.operator == "notEqual";
-    let made = |at: &str, why: String| Some(Constant { holds, at: at.to_owned(), why, meant: None });
+    let made = |at: &str, why: String| Some(Constant::new(holds, at, why));
     if one.form == OperandForm::Literal && other.form == OperandForm::Literal {
         let holds = is_same(one.written, other.written) != holds;
-        return Some(Constant {
-            holds,
-            at: condition.at.clone(),
-            why: "both operands are written out".to_owned(),
-            meant: None,
-        });
+        return Some(Constant::new(holds, &condition.at, "both operands are written out".to_owned()));
     }
     // What is missing equals null.
     if [one, other].iter().any(|operand| operand.known.types.meets(JsonTypes::NULL)) {
@@ -101,12 +108,12 @@ fn of_equality(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Opera
     let words = value.known.words.as_ref().filter(|words| !words.iter().any(|word| is_same(word, literal.written)))?;
     let meant = nearest_word(literal.written, words);
     let why = format!("{} is always one of {}", value.called(), listed(words));
-    Some(Constant { holds, at: literal.at.clone(), why, meant })
+    Some(Constant { meant, values: Some(listed(words)), ..Constant::new(holds, &literal.at, why) })
 }
 
 fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     let items = list.written.as_array()?;
-    let never = |at: &str, why: String| Some(Constant { holds: false, at: at.to_owned(), why, meant: None });
+    let never = |at: &str, why: String| Some(Constant::new(false, at, why));
     if items.is_empty() {
         return never(&list.at, "the list is empty".to_owned());
     }
@@ -125,7 +132,8 @@ fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     }
     let known = |item: &Value| one.known.words.iter().flatten().any(|word| is_same(word, item));
     let words = one.known.words.as_ref().filter(|_| !items.iter().any(known))?;
-    never(&list.at, format!("{} is always one of {}", one.called(), listed(words)))
+    let why = format!("{} is always one of {}", one.called(), listed(words));
+    Some(Constant { values: Some(listed(words)), ..Constant::new(false, &list.at, why) })
 }
 
 /// An order of two numbers that are written out, or of a number that its schema bounds with one.
@@ -138,12 +146,7 @@ fn of_order(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<
             "greaterOrEqual" => left >= right,
             _ => left <= right,
         };
-        return Some(Constant {
-            holds,
-            at: condition.at.clone(),
-            why: "both operands are written out".to_owned(),
-            meant: None,
-        });
+        return Some(Constant::new(holds, &condition.at, "both operands are written out".to_owned()));
     }
     let (operator, value, bound) = match (one.form, other.form) {
         (_, OperandForm::Literal) => (condition.operator, one, other),
@@ -155,7 +158,7 @@ fn of_order(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<
         return None;
     }
     let holds = value.known.bounds.order(operator, bound.written.as_f64()?)?;
-    Some(Constant { holds, at: condition.at.clone(), why: bounded(value), meant: None })
+    Some(Constant::new(holds, &condition.at, bounded(value)))
 }
 
 fn bounded(value: &Operand<'_>) -> String {
@@ -181,12 +184,7 @@ fn of_parts(condition: &WrittenOperator<'_>) -> Option<Constant> {
     let parts = condition.written.as_array()?;
     let holds = condition.operator == "and";
     if parts.is_empty() {
-        return Some(Constant {
-            holds,
-            at: condition.at.clone(),
-            why: "the list of conditions is empty".to_owned(),
-            meant: None,
-        });
+        return Some(Constant::new(holds, &condition.at, "the list of conditions is empty".to_owned()));
     }
     // `and` of two words for one value never holds, `or` of two words that it is not always does.
     let operators: &[&str] = if holds { &["equal", "eq"] } else { &["notEqual"] };
@@ -197,11 +195,11 @@ fn of_parts(condition: &WrittenOperator<'_>) -> Option<Constant> {
     });
     let Some((path, one, other)) = two else {
         let why = empty_range::reason(parts).filter(|_| holds)?;
-        return Some(Constant { holds: false, at: condition.at.clone(), why, meant: None });
+        return Some(Constant::new(false, &condition.at, why));
     };
     let why = if holds { "is not both" } else { "is never both" };
     let why = format!("`{path}` {why} {one} and {other}");
-    Some(Constant { holds: !holds, at: condition.at.clone(), why, meant: None })
+    Some(Constant::new(!holds, &condition.at, why))
 }
 
 /// The path and the literal that a condition compares with one of these operators.

@@ -8,6 +8,9 @@ use crate::policy::placeholder::{Notation, Placeholder};
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
 
+/// Words of other template languages that name no value.
+const BLOCK_WORDS: [&str; 10] = ["for", "not", "and", "else", "elif", "elsif", "endif", "endfor", "end", "unless"];
+
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for sent in subject.sent_texts() {
         // An operand of a condition is judged as one.
@@ -28,7 +31,7 @@ fn in_text<'a>(subject: &Subject<'a>, sent: &SentText<'a>, found: &mut Vec<Diagn
         found.extend(in_hint(sent));
     }
     let written = sent.placeholders();
-    let bare = bare_path(sent);
+    let bare = bare_path(subject, sent);
     if written.is_empty() && bare.is_none() {
         return;
     }
@@ -55,6 +58,14 @@ struct Verdict {
     severity: Severity,
     /// What is written here instead, when that is known.
     meant: Option<String>,
+    /// How a block is written here instead, when its name is known.
+    block: Option<String>,
+}
+
+impl Verdict {
+    fn new(severity: Severity, meant: Option<String>) -> Self {
+        Self { severity, meant, block: None }
+    }
 }
 
 fn report(
@@ -73,6 +84,9 @@ fn report(
         _ => format!("`{written}` is no variable here, and stays as it is written"),
     };
     let fault = Diagnostic { severity: verdict.severity, ..cursor.report(&RULE, message) };
+    if let Some(block) = verdict.block {
+        return Some(fault.help(block));
+    }
     Some(match (verdict.meant, placeholder.notation) {
         (Some(meant), _) => {
             let instead = format!("{{{{{meant}}}}}");
@@ -104,7 +118,7 @@ impl Judgement<'_, '_, '_> {
             _ => {}
         }
         match self.scope.meant(name) {
-            Some(meant) => Some(Verdict { severity: self.of_known(name, &meant)?, meant: Some(meant) }),
+            Some(meant) => Some(Verdict::new(self.of_known(name, &meant)?, Some(meant))),
             None => self.of_unknown(),
         }
     }
@@ -124,9 +138,12 @@ impl Judgement<'_, '_, '_> {
             _ if notation == Notation::Colon && !self.is_whole() => None,
             TextKind::Step if sure => Some(Severity::Error),
             // The value is sent: what stands here may be for the one who gets it, as in the text of a mail.
-            _ if self.scope.takes_elsewhere(meant) && !self.is_whole() => {
-                (sure || notation == Notation::Dollar).then_some(Severity::Warning)
+            kind if self.scope.takes_elsewhere(meant) && !self.is_whole() => {
+                let is_query = kind == TextKind::Query && notation == Notation::At;
+                (sure || notation == Notation::Dollar || is_query).then_some(Severity::Warning)
             }
+            // A part of an address is no text for people.
+            TextKind::Query => Some(Severity::Error),
             _ if sure || self.is_whole() => Some(Severity::Error),
             _ => Some(Severity::Warning),
         }
@@ -176,17 +193,17 @@ impl Judgement<'_, '_, '_> {
                     Notation::Colon => segment && !in_query,
                     _ => false,
                 };
-                clear.then(|| Verdict { severity: Severity::Error, meant: known() })
+                clear.then(|| Verdict::new(Severity::Error, known()))
             }
             TextKind::Prompt | TextKind::Hint | TextKind::Question => {
                 let plain = matches!(notation, Notation::Braces | Notation::MarkedBraces) && !self.is_quoted();
                 let alone = plain && self.has_values_to_take() && !self.scope.takes_something();
-                alone.then(|| Verdict { severity: Severity::Warning, meant: known() })
+                alone.then(|| Verdict::new(Severity::Warning, known()))
             }
             // A step's values are for the platform's own actions, too.
             TextKind::Argument | TextKind::Script | TextKind::Stdin | TextKind::Step => None,
             _ if loose || !self.is_whole() => None,
-            _ => Some(Verdict { severity: Severity::Warning, meant: None }),
+            _ => Some(Verdict::new(Severity::Warning, None)),
         }
     }
 
@@ -198,15 +215,30 @@ impl Judgement<'_, '_, '_> {
     /// A text may be a template of another language itself: its names say whether ours are meant.
     fn of_block(&self) -> Option<Verdict> {
         let written = self.sent.text.get(self.placeholder.range.clone()).unwrap_or_default();
-        let words = written.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')));
-        let known = words.filter(|word| word.len() > 2).any(|word| self.scope.meant(word).is_some());
-        let severity = match self.sent.kind {
-            TextKind::Url | TextKind::Header | TextKind::Query | TextKind::SqlValue => Severity::Error,
-            _ if !known || self.is_quoted() => return None,
-            TextKind::Prompt | TextKind::Hint | TextKind::Question => Severity::Warning,
+        let words = || {
+            let words = written.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')));
+            words.filter(|word| !word.is_empty())
+        };
+        let named = words().filter(|word| word.len() > 2 && !BLOCK_WORDS.contains(word));
+        let known = named.filter_map(|word| Some((word, self.scope.meant(word)?))).next();
+        let severity = match (self.sent.kind, &known) {
+            (TextKind::Url | TextKind::Header | TextKind::Query | TextKind::SqlValue, _) => Severity::Error,
+            (_, None) => return None,
+            _ if self.is_quoted() => return None,
+            (TextKind::Prompt | TextKind::Hint | TextKind::Question, Some((word, meant))) => {
+                self.in_prose(meant, word.starts_with("input."))?
+            }
             _ => Severity::Error,
         };
-        Some(Verdict { severity, meant: None })
+        let Some((word, meant)) = known else { return Some(Verdict::new(severity, None)) };
+        let prints = written.starts_with("<%=") && written.trim_matches(['<', '%', '=', '>', ' ']) == word;
+        let block = match words().next() {
+            Some("if") => format!("a condition is written {{{{#if {meant}}}}}...{{{{/if}}}}"),
+            Some("unless") => format!("a condition is written {{{{#unless {meant}}}}}...{{{{/unless}}}}"),
+            Some("for") => format!("a list is written {{{{#each {meant}}}}}...{{{{/each}}}}"),
+            _ => format!("a value is written {{{{{meant}}}}}, a condition {{{{#if {meant}}}}}...{{{{/if}}}}"),
+        };
+        Some(Verdict { severity, meant: prints.then_some(meant), block: (!prints).then_some(block) })
     }
 
     fn of_printf(&self) -> Option<Verdict> {
@@ -226,7 +258,7 @@ impl Judgement<'_, '_, '_> {
             TextKind::Body if !self.scope.takes_something() && self.scope.has_idle_argument() => Severity::Warning,
             _ => return None,
         };
-        Some(Verdict { severity, meant: None })
+        Some(Verdict::new(severity, None))
     }
 
     /// Whether it is the syntax of what the text is written in: GraphQL, XML, a database's operators, a shell.
@@ -287,14 +319,19 @@ fn unread_argument(sent: &SentText<'_>) -> Option<Diagnostic> {
 }
 
 /// The path that a whole text is but for its `@`: `input.order_id`.
-fn bare_path<'a>(sent: &SentText<'a>) -> Option<&'a str> {
+fn bare_path<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<&'a str> {
     let text = sent.text;
     let named = text.strip_prefix("input.").or((sent.kind == TextKind::SqlValue).then_some(text))?;
     let plain = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
     // An operand of a condition may name a path without its `@`.
     let operand = sent.kind == TextKind::Step && sent.cursor.path().contains("/condition");
-    // A list of a registered matcher is judged as one.
-    let list = sent.action.is_some() && sent.kind == TextKind::Step && ["left", "right"].contains(&sent.field.as_str());
+    // A list of a matcher is judged as one.
+    let of_matcher = || {
+        let step = sent.cursor.path().strip_suffix(&format!("/properties/{}", sent.field));
+        let kind = step.and_then(|step| subject.document().value.pointer(step)?.get("type")?.as_str());
+        sent.action.is_some() || kind == Some("matcher")
+    };
+    let list = sent.kind == TextKind::Step && ["left", "right"].contains(&sent.field.as_str()) && of_matcher();
     (plain && sent.kind.takes_path() && !operand && !list).then_some(text)
 }
 

@@ -17,6 +17,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         for text in texts(&db.query).filter(|_| used.knows(&["/query"])) {
             let Some(inner) = db.query.get(text.start + 1..text.end - 1) else { continue };
             let Some(range) = placeholder(inner, db, used) else { continue };
+            // Without a list of parameters, a text that is compared with nothing is a text.
+            let before = db.query.get(..text.start).unwrap_or_default().trim_end();
+            if !has_parameters(used) && db.params.is_empty() && !is_compared(before) {
+                continue;
+            }
             let (before, name, after) = (inner.get(..range.start), inner.get(range.clone()), inner.get(range.end..));
             let (Some(before), Some(name), Some(after)) = (before, name, after) else { continue };
             let part = |text: &str| Some(format!("'{text}'")).filter(|_| !text.is_empty());
@@ -27,6 +32,17 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             found.push(fault.help(format!("write it without the quotes: `{meant}`")).suggest(meant));
         }
     }
+}
+
+fn has_parameters(used: &Used<'_>) -> bool {
+    used.written().get("parameters").is_some()
+}
+
+/// Whether what follows these words of a query is compared, or written.
+fn is_compared(before: &str) -> bool {
+    let word = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_ascii_lowercase();
+    before.ends_with(['=', '<', '>', '(', '~'])
+        || matches!(&*word, "like" | "ilike" | "glob" | "regexp" | "between" | "and")
 }
 
 /// The place of a placeholder in a text: `$1` where there are `params`, or a name that the action takes.

@@ -69,7 +69,11 @@ fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
             let fault = settings.at("tolerance_mode", "`tolerance_mode` means nothing without `tolerance`".to_owned());
             found.extend(fault.map(|fault| fault.help("add `tolerance`: how far the amounts may be apart")));
         }
-        (Some(number), None) if number.as_f64().is_some_and(|number| number > 0.0) => {
+        // A mode that can't be read is reported as such.
+        (Some(number), None)
+            if number.as_f64().is_some_and(|number| number > 0.0)
+                && !settings.cursor("tolerance_mode").is_written() =>
+        {
             let message = format!("a `tolerance` of {number} without `tolerance_mode` is an amount, and no share");
             let fault = settings.at("tolerance", message);
             found

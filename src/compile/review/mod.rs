@@ -74,7 +74,7 @@ impl Reviewer {
         self.faults.extend(example::outside(part, &written));
         self.faults.extend(idle::faults(part));
         self.faults.extend(contradiction::faults(part));
-        self.faults.extend(required::faults(part));
+        self.faults.extend(required::faults(part, &written.properties));
         self.faults.truncate(MAX_FAULTS);
         for (name, value) in part.members {
             let Some(keyword) = keyword_named(name) else {

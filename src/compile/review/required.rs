@@ -28,8 +28,8 @@ const DESCRIBES: [&str; 12] = [
     "propertyNames",
 ];
 
-/// Reports the names in `required` of a part.
-pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
+/// Reports the names in `required` of a part; not those that are written outside of `properties`, which is reported.
+pub(super) fn faults(part: &Part<'_>, outside: &[&str]) -> Vec<LocalFault> {
     let Some(Value::Array(required)) = part.members.get("required") else { return Vec::new() };
     let properties = match part.members.get("properties") {
         Some(Value::Object(properties)) => Some(properties),
@@ -54,7 +54,7 @@ pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
                 continue;
             }
             Some(_) => continue,
-            None if is_described => continue,
+            None if is_described || outside.contains(&name) => continue,
             None => {}
         }
         let is_measured = faults.len() < MEASURED_NAMES;

@@ -147,7 +147,20 @@ fn loader(name: &str, pointer: &str, before: usize, work: &mut ActionDraft<'_>) 
         return;
     }
     let path = named.variable.path.join(".");
-    let message = format!("`{name}` decides which programs run, and `{path}` {}", named.writer());
+    let family = variables::family(name);
+    let message = match family {
+        Some(family) => {
+            let writer = named.writer();
+            format!("a variable whose name begins with `{family}` can decide which programs run, and `{path}` {writer}")
+        }
+        None => format!("`{name}` decides which programs run, and `{path}` {}", named.writer()),
+    };
     let inside = named.variable.range.clone();
-    work.push(LocalFault::error(codes::LOADER, pointer, message).inside(inside).help("write its value out"));
+    let help = match family {
+        Some(family) => {
+            format!("no name that begins with `{family}` takes a value: write its value out, or use another name")
+        }
+        None => "write its value out".to_owned(),
+    };
+    work.push(LocalFault::error(codes::LOADER, pointer, message).inside(inside).help(help));
 }

@@ -160,6 +160,13 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
             let fault = LocalFault::error(codes::NO_PARAMETER, &named.pointer, message);
             let compared = if measured < MEASURED.1 { MEASURED.0 } else { 0 };
             measured += 1;
+            // What an expression of n8n begins with: `$json.order`.
+            let second = named.variable.path.get(1).filter(|second| name.starts_with('$') && has.contains(&***second));
+            if let Some(second) = second {
+                let fault = fault.help(format!("a parameter is written `{{{{{second}}}}}`"));
+                faults.push(fault.rename(&format!("{name}.{second}"), second).inside(named.variable.range.clone()));
+                continue;
+            }
             match nearest(name, known.iter().copied().take(compared).chain(RESERVED)) {
                 Some(near) => fault.help(format!("the nearest name is `{near}`")).rename(name, near),
                 None if known.is_empty() => fault.help("add it to the properties of `parameters`"),
@@ -201,13 +208,14 @@ fn unused(schema: &Schema, action: &Action, kind: Option<&ToolKind>, work: &mut 
         let pointer = format!("/parameters/properties/{}", escape_pointer(name));
         let exists = schema.source().pointer(pointer.strip_prefix("/parameters").unwrap_or_default()).is_some();
         let pointer = if exists { pointer } else { "/parameters".to_owned() };
+        let form = if matches!(action, Action::Db(_)) { format!(":{name}") } else { format!("{{{{{name}}}}}") };
         work.push(
             LocalFault::warning(
                 codes::UNUSED_PARAMETER,
                 pointer,
                 format!("`{name}` is required, and the action never uses it"),
             )
-            .help(format!("use it as {{{{{name}}}}}, or take it out of `parameters`")),
+            .help(format!("use it as `{form}`, or take it out of `parameters`")),
         );
     }
 }

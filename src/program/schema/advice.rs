@@ -6,6 +6,10 @@ use super::message::shorten;
 use super::plan::TYPES;
 use super::vocabulary::{Holds, keyword_named};
 use crate::diagnostic::nearest;
+use crate::program::reference::escape_pointer;
+
+/// The most parts of a schema that a reference is compared with.
+const MEASURED_PARTS: usize = 200;
 
 /// What to write in place of a part of a schema.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,8 +90,37 @@ pub fn advice(source: &Value, path: &str) -> Option<Advice> {
             }
             _ => "`required` is a list of names beside `properties`: `\"required\": [\"...\"]`".to_owned(),
         })),
+        Value::String(reference) if keyword == "$ref" && !named(around) => of_reference(source, reference),
         value if named(around) => of_named(last, value),
         value => of_keyword(keyword, value),
+    }
+}
+
+/// A reference to a part that is not there: the one that is meant, or those that are there.
+fn of_reference(source: &Value, written: &str) -> Option<Advice> {
+    let below = written.rsplit(['/', '#']).next().unwrap_or_default();
+    let name = below.strip_suffix(".json").unwrap_or(below);
+    let parts = || {
+        ["$defs", "definitions"].into_iter().flat_map(|keyword| {
+            let named = source.get(keyword).and_then(Value::as_object).into_iter().flatten();
+            named.take(MEASURED_PARTS).map(move |(name, _)| (keyword, name.as_str()))
+        })
+    };
+    if let Some(near) = nearest(name, parts().map(|(_, name)| name)) {
+        let keyword = parts().find(|(_, name)| *name == near).map_or("$defs", |(keyword, _)| keyword);
+        let meant = format!("#/{keyword}/{}", escape_pointer(near));
+        let fix = Fix { written: Value::from(written).to_string(), meant: Value::from(meant.as_str()).to_string() };
+        // What stands elsewhere may differ from a part of the same name.
+        let fix = Some(fix).filter(|_| written.starts_with('#'));
+        return Some(Advice { help: format!("the nearest part is `{}`", shorten(&meant)), fix });
+    }
+    let known: Vec<String> =
+        parts().take(8).map(|(keyword, name)| format!("`#/{keyword}/{}`", shorten(name))).collect();
+    match known.as_slice() {
+        // The message says what to do with what is written elsewhere.
+        _ if !written.starts_with('#') => None,
+        [] => Some(no_fix("write the part under `$defs` of the schema, and refer to it by `#/$defs/NAME`")),
+        known => Some(no_fix(format!("the schema has {}", known.join(", ")))),
     }
 }
 
@@ -305,6 +338,7 @@ mod tests {
             (json!({"type": "string|null"}), "/type", r#"["string","null"]"#),
             (json!({"type": "int or float"}), "/type", r#"["integer","number"]"#),
             (json!({"type": "bool?"}), "/type", r#"["boolean","null"]"#),
+            (json!({"$ref": "#/$defs/a", "definitions": {"a": {}}}), "/$ref", r##""#/definitions/a""##),
         ] {
             assert_eq!(fixed(&source, path).as_deref(), Some(meant), "{source}");
         }
@@ -326,6 +360,9 @@ mod tests {
             (json!({"type": "enum"}), "/type", "`enum`"),
             (json!({"type": {"enum": []}}), "/type", "one level up"),
             (json!({"required": {"a": true}}), "/required", "a list of names"),
+            (json!({"$ref": "#/$defs/x"}), "/$ref", "under `$defs`"),
+            (json!({"$ref": "https://x.test/adress.json", "$defs": {"address": {}}}), "/$ref", "`#/$defs/address`"),
+            (json!({"$ref": "#/$defs/x", "$defs": {"colour": {}}}), "/$ref", "the schema has `#/$defs/colour`"),
         ] {
             let advice = advice(&source, path).unwrap();
             assert!(advice.help.contains(about) && advice.fix.is_none(), "{source}: {advice:?}");

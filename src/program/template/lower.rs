@@ -146,6 +146,10 @@ impl<'t> Lower<'t> {
         if name != "lookup" {
             let fault = TemplateFault::new(codes::TEMPLATE_HELPER, format!("there is no helper `{name}`"), place);
             return Err(fault.help(match nearest(name, HELPERS) {
+                _ if matches!(name, "elif" | "elsif" | "elseif" | "else_if") => {
+                    let condition = call.params.first().and_then(Parameter::as_name).unwrap_or("name");
+                    format!("a second condition is written {{{{else if {condition}}}}}")
+                }
                 Some("lookup") => "did you mean `lookup`?".to_owned(),
                 Some(block) => format!("did you mean the block {{{{#{block} ...}}}}?"),
                 None => "a value can be named or looked up, and nothing else: {{lookup object name}}".to_owned(),

@@ -202,24 +202,23 @@ fn spaced(text: &str, tag: &tag::TemplateTag) -> Option<TemplateFault> {
     Some(fault.help(format!("a name with a space in it is written {{{{{head}.[{last} {next}]}}}}")))
 }
 
-/// What a tag of another template language is written like here.
-fn other_language(tag: &str) -> Option<String> {
+/// Why a tag of another template language can't be read, and how it is written here.
+fn other_language(tag: &str) -> Option<(&'static str, String)> {
     let inner = tag.trim_matches(['{', '}', ' ']);
     let name = inner.split(['|', '[', ' ', '?', '=', '(', '!', '+']).next().unwrap_or_default();
     let name = name.trim_start_matches(['$', '.', '=']).trim_end_matches('.');
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
     let instead = if plain { format!("{{{{{name}}}}}") } else { "{{name}}".to_owned() };
     if inner.contains('|') {
-        return Some(format!(
-            "there are no filters: write {instead}, and say in words, or let the caller send, what it shall be"
-        ));
+        let help = format!("write {instead}, and say in words, or let the caller send, what it shall be");
+        return Some(("a template has no filters", help));
     }
     if inner.starts_with('$') || inner.starts_with('.') {
-        return Some(format!("a name begins with a letter: {instead}; the run's input is {{{{input.name}}}}"));
+        let help = format!("a name begins with a letter: {instead}; the run's input is {{{{input.name}}}}");
+        return Some(("a name in a template can't begin so", help));
     }
     let compares = ["==", "!=", ">", "<", "?", "&&", "+"].iter().any(|sign| inner.contains(sign));
-    compares
-        .then(|| "there are no expressions: {{name}}, {{#if name}}...{{/if}}, {{#each names}}...{{/each}}".to_owned())
+    compares.then(|| ("a template has no comparisons and no expressions", tag::NO_COMPARISONS.to_owned()))
 }
 
 /// A fault that the parser found and the scan before it did not.
@@ -232,16 +231,17 @@ fn unread(text: &str, tags: &[tag::TemplateTag], error: &handlebars::TemplateErr
     if let Some(fault) = tag.and_then(|tag| spaced(text, tag)).filter(|_| other.is_none()) {
         return fault;
     }
-    TemplateFault {
-        code: codes::TEMPLATE,
-        message: "the template can't be read here".to_owned(),
-        range,
-        help: Some(if let Some(help) = other {
-            help
-        } else if named_else {
-            "a name that begins like `else` is written {{this.else_name}}".to_owned()
-        } else {
-            "write {{name}}, {{a.b}}, {{#if a}}...{{/if}}; \\{{ for two braces that are text".to_owned()
-        }),
-    }
+    let (message, help) = match other {
+        Some(reason) => reason,
+        None if named_else => (
+            "the template can't be read here",
+            "a name that begins like `else` is written {{this.else_name}}; a second condition {{else if name}}"
+                .to_owned(),
+        ),
+        None => (
+            "the template can't be read here",
+            "write {{name}}, {{a.b}}, {{#if a}}...{{/if}}; \\{{ for two braces that are text".to_owned(),
+        ),
+    };
+    TemplateFault { code: codes::TEMPLATE, message: message.to_owned(), range, help: Some(help) }
 }

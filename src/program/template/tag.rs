@@ -14,6 +14,10 @@ const MAX_BLOCKS: usize = 32;
 /// The deepest nesting of parentheses.
 const MAX_PARENTHESES: usize = 8;
 
+/// What can be done where a comparison is not possible.
+pub(super) const NO_COMPARISONS: &str = "{{#if name}} asks only whether a value is there: give the result of the comparison as an \
+                                        input of its own, or compare in the `filter` of a workflow's step";
+
 /// A tag: `{{...}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TemplateTag {
@@ -315,10 +319,18 @@ impl<'t> TagReader<'t> {
             }
         }
         if self.at == begin {
-            let message = format!("a tag can't hold `{}`", first.escape_debug());
-            return Err(TemplateFault::new(codes::TEMPLATE, message, begin..begin + first.len_utf8()).help(
-                "write {{name}}, {{a.b}}, {{items.0}} or {{a.[with spaces]}}; \\{{ for two braces that are text",
-            ));
+            let (reason, help) = match first {
+                '!' if !self.rest().starts_with("!=") => {
+                    ("", "the opposite of {{#if name}} is {{#unless name}}...{{/unless}}")
+                }
+                '>' | '<' | '!' => (": a template has no comparisons", NO_COMPARISONS),
+                _ => (
+                    "",
+                    "write {{name}}, {{a.b}}, {{items.0}} or {{a.[with spaces]}}; \\{{ for two braces that are text",
+                ),
+            };
+            let message = format!("a tag can't hold `{}`{reason}", first.escape_debug());
+            return Err(TemplateFault::new(codes::TEMPLATE, message, begin..begin + first.len_utf8()).help(help));
         }
         self.words.push(begin..self.at);
         Ok(())

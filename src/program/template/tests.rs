@@ -390,6 +390,9 @@ fn numbers_are_true_unless_they_are_zero() {
 fn a_name_that_begins_like_else_is_reported_with_its_cure() {
     let fault = fault("a\né {{elsewhere}} b");
     assert_eq!((fault.code, fault.range), (codes::TEMPLATE, Some(5..18)));
-    assert_eq!(fault.help.as_deref(), Some("a name that begins like `else` is written {{this.else_name}}"));
+    assert_eq!(
+        fault.help.as_deref(),
+        Some("a name that begins like `else` is written {{this.else_name}}; a second condition {{else if name}}")
+    );
     assert_eq!(render("{{this.elsewhere}}{{#if elsewhere}}1{{/if}}", &json!({"elsewhere": 7})).as_deref(), Ok("71"));
 }

@@ -43,6 +43,13 @@ impl Walker<'_> {
                 fault.help("put it into quotes").suggest(quoted(raw))
             }
             NodeKind::Null => fault.help("leave the field out, or give it a value"),
+            NodeKind::Array(_) if self.pointer.ends_with("/hasKey") => fault.help(
+                "it takes one `@path`: {\"hasKey\": \"@input.note\"}; several are parts of an `and`, or of an `or`",
+            ),
+            NodeKind::Object(members) if self.pointer.ends_with("/params") && takes("array") => {
+                let name = members.first().map_or("name", |member| &*member.key);
+                fault.help(format!("leave `params` out: `:{name}` in the query takes the value of `{name}`"))
+            }
             _ if takes("array") && raw.len() <= SHOWN => {
                 fault.help("an array of one entry is written in `[` and `]`").suggest(format!("[{raw}]"))
             }

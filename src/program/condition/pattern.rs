@@ -1,0 +1,56 @@
+//! Patterns of `matches` that can't be read: why, and what was meant.
+
+use fancy_regex::{Error, Expr, ParseError};
+use serde_json::{Value, json};
+
+use crate::program::reference::as_path;
+use crate::syntax::quoted;
+
+/// The longest pattern that is looked into, in bytes.
+const LONGEST: usize = 4096;
+
+/// The pattern, as JSON, that is meant by one of file names which only says how a text ends: `*@example.com`.
+pub fn pattern_of_ending(text: &str) -> Option<String> {
+    Some(quoted(&format!("{}$", text.strip_prefix('*')?.replace('.', "\\."))))
+}
+
+/// The operands of `matches`, as JSON, where they stand the wrong way round: the pattern first, then the value.
+pub(super) fn swapped_pattern(value: &Value, pattern: &Value) -> Option<Value> {
+    let is_path = |operand: &Value| operand.as_str().is_some_and(|text| as_path(text).is_some());
+    (value.is_string() && !is_path(value) && is_path(pattern)).then(|| json!([pattern, value]))
+}
+
+/// How a pattern is written that can't be read; `meant` is that of a text which only says how it ends.
+pub fn pattern_help(text: &str, meant: Option<&str>) -> String {
+    if let Some(meant) = meant {
+        return format!("`*` repeats what stands before it; a text that ends so matches {meant}");
+    }
+    let fault = if text.len() > LONGEST { None } else { Expr::parse_tree(text).err() };
+    let reason = match fault {
+        Some(Error::ParseError(_, fault)) => Some(fault),
+        _ => None,
+    };
+    match reason {
+        Some(ParseError::UnclosedOpenParen) => "a `(` is not closed; a parenthesis that is meant itself is written `[(]`",
+        Some(ParseError::GeneralParseError(_)) if text.contains(')') => {
+            "a `)` closes nothing; a parenthesis that is meant itself is written `[)]`"
+        }
+        Some(ParseError::TargetNotRepeatable | ParseError::InvalidRepeat) => {
+            "`*`, `+` and `?` repeat what stands before them, and nothing that can be repeated stands there; one that is meant \
+             itself is written `[*]`"
+        }
+        Some(ParseError::InvalidClass) => "a `[` is not closed by `]`",
+        Some(
+            ParseError::TrailingBackslash
+            | ParseError::InvalidEscape(_)
+            | ParseError::InvalidHex
+            | ParseError::InvalidCodepointValue
+            | ParseError::UnclosedUnicodeName
+            | ParseError::InvalidBackref,
+        ) => {
+            "in JSON each `\\` is written twice: \"^INV-\\\\d+$\"; one that is a part of the text itself four times"
+        }
+        _ => "letters, digits and spaces stand for themselves; another character that is meant itself stands in `[` and `]`: \"[?]\"",
+    }
+    .to_owned()
+}
