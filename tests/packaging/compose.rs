@@ -53,7 +53,7 @@ pub fn lease_ms() -> u64 {
 #[test]
 fn the_command_lines_of_the_services_are_taken() {
     let compose = compose();
-    let (workers, migrations) = (services(&compose, "serve"), services(&compose, "runs"));
+    let (workers, migrations) = (services(&compose, "serve"), services(&compose, "store"));
     assert_eq!((workers.len(), migrations.len()), (3, 1));
     for (name, service) in workers.into_iter().chain(migrations) {
         let command = texts(&service["command"]);
@@ -67,7 +67,7 @@ fn the_workers_have_the_images_user_and_nothing_that_can_be_written() {
     let (compose, image) = (compose(), read("Dockerfile"));
     let user = after(&image, "USER ").next().unwrap().concat();
     let version = env!("CARGO_PKG_VERSION");
-    for (name, service) in services(&compose, "serve").into_iter().chain(services(&compose, "runs")) {
+    for (name, service) in services(&compose, "serve").into_iter().chain(services(&compose, "store")) {
         assert_eq!(service["image"], format!("loopctl:{version}"), "{name}");
         assert_eq!(service["user"], user, "{name}");
         assert_eq!(service["read_only"], true, "{name}");

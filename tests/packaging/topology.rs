@@ -187,7 +187,7 @@ fn a_worker_that_is_killed_or_upgraded_fails_no_request_of_a_client_that_repeats
     // The workers' role can't make the tables: the step before them does.
     let workers = services(&compose, "serve");
     assert_eq!(setting.command(workers[0].1, "127.0.0.1:0").output().unwrap().status.code(), Some(2));
-    let migration = setting.command(services(&compose, "runs")[0].1, "").status().unwrap();
+    let migration = setting.command(services(&compose, "store")[0].1, "").status().unwrap();
     assert!(migration.success(), "{migration}");
     let mut processes: Vec<(Process, SocketAddr)> =
         workers.iter().map(|(_, service)| setting.worker(service, "127.0.0.1:0")).collect();
