@@ -103,15 +103,15 @@ class Postgres:
         return float(self.sql(statement)[0][0])
 
     def counters(self):
-        row = self.sql("""SELECT xact_commit, (SELECT wal_bytes FROM pg_stat_wal), (SELECT wal_sync FROM pg_stat_wal)
-            FROM pg_stat_database WHERE datname = current_database()""")[0]
+        """Statements, bytes of WAL, and seconds of CPU so far."""
+        row = self.sql("SELECT coalesce(sum(calls), 0), pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') FROM pg_stat_statements WHERE query LIKE '%loopctl%.%'")[0]
         return [float(value) for value in row] + [cpu_of(self.process.pid)]
 
     def statements(self):
-        """Calls and mean milliseconds of each statement since the last reset."""
-        rows = self.sql(r"""SELECT calls, mean_exec_time, regexp_replace(left(query, 3000), '\s+', ' ', 'g') FROM pg_stat_statements
-            WHERE query LIKE '%loopctl.%' ORDER BY calls * mean_exec_time DESC""")
-        return [(int(calls), float(mean), query) for calls, mean, query in rows]
+        """Mean milliseconds of each statement since the last reset, those that took most first."""
+        rows = self.sql(r"""SELECT mean_exec_time, regexp_replace(left(query, 3000), '\s+', ' ', 'g') FROM pg_stat_statements
+            WHERE query LIKE '%loopctl%.%' ORDER BY calls * mean_exec_time DESC""")
+        return [(float(mean), query) for mean, query in rows]
 
     def bench(self, script, clients, seconds):
         """Transactions a second of a script, and microseconds of the server's CPU for each."""
@@ -119,14 +119,14 @@ class Postgres:
         with open(path, "w", encoding="utf-8") as file:
             file.write(" ".join(script.split()) + "\n")
         os.chmod(path, 0o644)
-        before = self.counters()
+        syncs = "SELECT wal_sync FROM pg_stat_wal"
+        before, synced = cpu_of(self.process.pid), self.number(syncs)
         found = subprocess.run([f"{self.bin}/pgbench", "-n", "-h", self.folder, "-U", "loopctl", "-M", "prepared", "-c", str(clients),
                                 "-j", "1", "-T", str(seconds), "-f", path, "postgres"], capture_output=True, text=True, check=False)
         if found.returncode:
             sys.exit(found.stderr)
         count = next(int(line.split()[-1].split("/")[0]) for line in found.stdout.splitlines() if "actually processed" in line)
-        after = self.counters()
-        return count / seconds, (after[3] - before[3]) / count * 1e6, (after[2] - before[2]) / seconds
+        return count / seconds, (cpu_of(self.process.pid) - before) / count * 1e6, (self.number(syncs) - synced) / seconds
 
     def close(self):
         self.process.send_signal(signal.SIGINT)
@@ -134,7 +134,7 @@ class Postgres:
 
 
 def think(action, value):
-    return {"thought": f"I call {action}.", "action": action, "action_input": value}
+    return {"thought": f"I call {action} with {json.dumps(value)[:40]}.", "action": action, "action_input": value}
 
 
 def project(folder):
@@ -216,14 +216,14 @@ def commits(postgres, seconds):
 
 
 def cost(postgres, worker, name, runs):
-    """What one run costs: commits, bytes of WAL, rows, bytes, and CPU of the database and of the worker."""
+    """What one run costs: statements, bytes of WAL, rows, bytes, and CPU of the database and of the worker."""
     tables = "SELECT sum(pg_total_relation_size(c.oid)), (SELECT count(*) FROM loopctl.events) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'loopctl' AND c.relkind = 'r'"
     worker.play(name, 64)
     size, before, own, wall = postgres.sql(tables)[0], postgres.counters(), cpu_of(worker.process.pid), time.perf_counter()
     worker.play(name, runs)
     taken = time.perf_counter() - wall
     after, grown = postgres.counters(), postgres.sql(tables)[0]
-    return {"commits": (after[0] - before[0]) / runs, "wal_bytes": (after[1] - before[1]) / runs, "db_cpu_us": (after[3] - before[3]) / runs * 1e6,
+    return {"statements": (after[0] - before[0]) / runs, "wal_bytes": (after[1] - before[1]) / runs, "db_cpu_us": (after[2] - before[2]) / runs * 1e6,
             "worker_cpu_us": (cpu_of(worker.process.pid) - own) / runs * 1e6, "bytes": (float(grown[0]) - float(size[0])) / runs,
             "events": (float(grown[1]) - float(size[1])) / runs, "runs_s": runs / taken}
 
@@ -244,7 +244,7 @@ def idle(postgres, program, folder, seconds):
     memory = statistics.median(memory_of(worker.process.pid) for worker in workers)
     for worker in workers:
         worker.close()
-    return {"statements_s": (found[1][0] - found[0][0]) / 4, "db_cpu_us_s": (found[1][3] - found[0][3]) / 4 * 1e6,
+    return {"statements_s": (found[1][0] - found[0][0]) / 4, "db_cpu_us_s": (found[1][2] - found[0][2]) / 4 * 1e6,
             "connections": connections / 5, "memory_mb": memory}
 
 
@@ -264,10 +264,15 @@ CHECKPOINT;
 def waiting(postgres, program, folder, count):
     """Sizes with so many runs that wait for a human, and the times of what the workers ask, before and with them."""
     worker = Worker(program, folder, postgres.url)
-    worker.run("asks")
+    one = worker.run("asks")["agent_run_id"]
 
     def asked():
         postgres.sql("SELECT pg_stat_statements_reset()")
+        for _ in range(7):
+            # As a run whose worker died: it is claimed, and found to wait.
+            postgres.sql(f"UPDATE loopctl.runs SET status = 'running', driver = NULL WHERE run_id = '{one}'")
+            time.sleep(1.5)
+            postgres.sql(f"UPDATE loopctl.runs SET status = 'paused', failed_take_ups = 0 WHERE run_id = '{one}'")
         new = [worker.play("none", 1, 1) * 1000 for _ in range(21)]
         decided = []
         for _ in range(11):
@@ -277,12 +282,10 @@ def waiting(postgres, program, folder, count):
             decided.append((time.perf_counter() - start) * 1000)
         times = {"a new run": statistics.median(new), "a decision": statistics.median(decided), "/readyz": worker.timed("GET", "/readyz"),
                  "/metrics": worker.timed("GET", "/metrics", 5), "a list of 50": worker.timed("GET", "/agents?status=paused")}
-        parts = {"claim": "FOR UPDATE SKIP LOCKED) UPDATE", "queue": "GROUP BY", "callbacks": "callback_by"}
-        for calls, mean, query in postgres.statements():
-            for name, part in list(parts.items()):
-                if part in query and (name == "callbacks") == ("callback_at <=" in query):
+        for mean, query in postgres.statements():
+            for name, part in (("claim", "IS NOT DISTINCT FROM"), ("queue", "GROUP BY"), ("append", "unnest"), ("callbacks", "callback_at <= ")):
+                if part in query and f"statement {name}" not in times:
                     times[f"statement {name}"] = mean
-                    del parts[name]
         return times
 
     time.sleep(2)
@@ -302,6 +305,35 @@ def waiting(postgres, program, folder, count):
     fresh.close()
     total = sum(table["table_bytes"] + table["index_bytes"] for table in tables.values())
     return {"runs": count, "copied_s": copied, "tables": tables, "bytes_a_run": total / count, "before_ms": before, "after_ms": after, "worker_mb": memory}
+
+
+def sqlite_waiting(program, folder, count):
+    """The same with SQLite: the size of the file, and times before and with so many runs that wait."""
+    path = os.path.join(folder, "waiting.db")
+
+    def asked():
+        worker = Worker(program, folder, f"sqlite:{path}")
+        times = {"a new run": statistics.median(worker.play("none", 1, 1) * 1000 for _ in range(21)), "/readyz": worker.timed("GET", "/readyz"),
+                 "/metrics": worker.timed("GET", "/metrics", 5), "a list of 50": worker.timed("GET", "/agents?status=paused")}
+        memory = memory_of(worker.process.pid)
+        worker.run("asks")
+        worker.close()
+        return times, memory
+
+    before, _ = asked()
+    store = sqlite3.connect(path)
+    one = store.execute("SELECT id FROM runs WHERE loop_name = 'asks' AND status = 'paused'").fetchone()[0]
+    numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?)"
+    for table, own in (("runs", "id"), ("events", "run"), ("run_texts", "run")):
+        columns = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
+        values = ["n.n + 1000000" if name == own else "'copy-' || n.n" if name == "run_id" else f"t.{name}" for name in columns]
+        store.execute(f"{numbers} INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)} FROM n, {table} t WHERE t.{own} = ?", (count, one))
+        store.commit()
+    store.execute("ANALYZE")
+    store.close()
+    size = os.path.getsize(path)
+    after, memory = asked()
+    return {"runs": count, "bytes_a_run": size / count, "before_ms": before, "after_ms": after, "worker_mb": memory}
 
 
 def stores(postgres, program, folder, runs, turns):
@@ -358,6 +390,8 @@ def main():
             print(json.dumps({"idle": figures["idle"], "run": figures["run"]}, indent=1), flush=True)
             figures["stores"] = stores(postgres, program, folder, arguments.runs, arguments.turns)
             print(json.dumps({"stores: runs/s, us of the worker and of the database a run": figures["stores"]}, indent=1), flush=True)
+            figures["sqlite_waiting"] = sqlite_waiting(program, folder, arguments.waiting)
+            print(json.dumps({"sqlite_waiting": figures["sqlite_waiting"]}, indent=1), flush=True)
             figures["waiting"] = waiting(postgres, program, folder, arguments.waiting)
             print(json.dumps({"waiting": figures["waiting"]}, indent=1), flush=True)
     if arguments.json:
