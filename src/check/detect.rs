@@ -35,6 +35,7 @@ pub fn is_ours(document: &Document) -> bool {
         Some(DocumentKind::AgentRequest) => ["tools", "config", "input"].iter().any(|name| root.get(name).is_some()),
         Some(DocumentKind::Workflow) => is_workflow(root),
         Some(DocumentKind::Scenario) => is_scenarios(root),
+        Some(DocumentKind::Recording) => ["entries", "loop"].iter().all(|name| root.get(name).is_some()),
         Some(DocumentKind::Script) => is_script(root),
         None if root.members().is_none() => seems_ours(&document.tree.source.text),
         _ => false,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Diagnostic, few_of_many};
 use crate::language::scenario::Expectations;
-use crate::language::{ScenarioFile, Script};
+use crate::language::{Recording, ScenarioFile, Script};
 use crate::program::Program;
 use crate::syntax::document::Document;
 
@@ -23,6 +23,8 @@ pub struct ScenarioSubject<'a> {
     pub program: Option<&'a Program>,
     /// The scripts that scenarios name, by the place of the scenario.
     pub scripts: &'a BTreeMap<usize, Script>,
+    /// The recordings that scenarios name, by the place of the scenario.
+    pub recordings: &'a BTreeMap<usize, Recording>,
 }
 
 /// Expectations, and the JSON pointer of their place.

@@ -128,6 +128,17 @@ pub fn on_pause() -> std::time::Duration {
     crate::journal::failpoint::time("on_pause").unwrap_or(std::time::Duration::from_secs(30))
 }
 
+/// Whether a secret of the project is in a text, in a spelling that we know.
+pub fn holds_secret(project: &Project, root: &Path, text: &str) -> bool {
+    let vault = Vault::new(project.orgconfig.clone(), root);
+    vault.find_all();
+    for key in project.models.values().filter_map(|model| model.api_key.as_ref()) {
+        // A key that is not set here is in no run of this machine.
+        drop(vault.read(key));
+    }
+    vault.scrub(text.to_owned()) != text
+}
+
 /// Leaves a store open until the process ends: closing it waits for pending writes, and that may hang. What was
 /// acknowledged is stored, and the next driver sees that this one has gone.
 pub fn leave_open(journal: Arc<dyn Journal>) {

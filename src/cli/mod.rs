@@ -21,6 +21,7 @@ mod output;
 mod parallel;
 mod progress;
 mod prompt;
+mod record;
 mod replay;
 pub mod report;
 mod rerun;
@@ -84,6 +85,7 @@ enum Command {
     Replay(replay::ReplayCommand),
     Fork(Box<fork::ForkCommand>),
     Diff(diff::DiffCommand),
+    Record(record::RecordCommand),
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
@@ -156,6 +158,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Replay(replay) => replay.perform(surface).await,
             Command::Fork(fork) => fork.perform(surface).await,
             Command::Diff(diff) => diff.perform(surface).await,
+            Command::Record(record) => record.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,

@@ -46,7 +46,10 @@ pub struct TestCommand {
     /// Also stop each scenario before and after each event, and resume it: each must end alike
     #[arg(long)]
     pub crash: bool,
-    /// Write the snapshots instead of comparing them. Refused where CI is set
+    /// Play recordings although the models are asked otherwise than recorded
+    #[arg(long)]
+    pub by_position: bool,
+    /// Write snapshots, and what is asked in recordings, instead of comparing them. Refused where CI is set
     #[arg(long)]
     pub update: bool,
     /// Write a report: junit=FILE, tap=FILE, json=FILE, or github (on stdout); repeatable. `-` is stdout
@@ -145,7 +148,7 @@ impl TestCommand {
     pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         if self.update && in_ci() {
             return Err(CommandError::usage_help(
-                "--update writes no snapshot where the variable CI is set",
+                "--update writes nothing where the variable CI is set",
                 "update them on your machine, look at the difference, and commit it",
             ));
         }
@@ -217,7 +220,7 @@ impl TestCommand {
             }
         }
         let snapshots = if self.update { SnapshotMode::Write } else { SnapshotMode::Compare };
-        let options = TestOptions { snapshots, crash: self.crash };
+        let options = TestOptions { snapshots, crash: self.crash, by_position: self.by_position };
         let mut verdicts: Vec<(usize, ScenarioVerdict)> = Vec::new();
         if self.fail_fast {
             for (file, staged) in jobs {

@@ -168,6 +168,7 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
         DocumentKind::Actions => fault.help("name the loop, and this one with `--actions FILE`"),
         DocumentKind::Script => fault.help("name the loop, and this one with `--script FILE`"),
         DocumentKind::Scenario => fault.help("`loopctl test FILE` plays it"),
+        DocumentKind::Recording => fault.help("a scenario plays it: name it under `recording`"),
         DocumentKind::Project => fault.help("name the loop: the project file of its folder is found by itself"),
         _ => fault,
     }

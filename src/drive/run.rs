@@ -82,6 +82,7 @@ impl<'a> Driver<'a> {
         let mut wire = Wire::default();
         wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
         wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()), program.step.is_some());
+        wire.of_run(&state.header.run_id);
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         // The request may be older than the driver that resumes the run.

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::model::ScriptPlayer;
+use super::model::recorded::RecordedPlayer;
 use super::tool::ToolCall;
 use crate::engine::event::ToolResult;
 use crate::language::Script;
+use crate::language::recording::RecordedCall;
 use crate::language::scenario::ToolFailure;
 use crate::program::Tool;
 
@@ -24,6 +26,8 @@ pub struct StagePlan {
     pub faults: Vec<CallFault>,
     /// The requests to the model that fail.
     pub failures: Vec<ReplyFailure>,
+    /// The recording that is played in place of the replies, and for the calls that are in it.
+    pub recorded: Option<Arc<RecordedPlayer>>,
 }
 
 /// A request to the model that fails.
@@ -78,6 +82,7 @@ pub struct StagedCall {
 pub struct Stage {
     /// What plays the models, and answers for tools.
     pub(super) player: Arc<ScriptPlayer>,
+    recorded: Option<Arc<RecordedPlayer>>,
     models: BTreeMap<String, Arc<ScriptPlayer>>,
     faults: Vec<CallFault>,
     record: Mutex<StageRecord>,
@@ -100,6 +105,14 @@ struct StageRecord {
     questions: BTreeMap<String, usize>,
 }
 
+/// What a recording gives for a call.
+pub(super) struct GivenCall {
+    /// The call.
+    pub recorded: RecordedCall,
+    /// Whether no further attempt at it follows.
+    pub is_last: bool,
+}
+
 /// A call on a stage that has started.
 pub(super) struct BegunCall {
     /// Its place in the record.
@@ -116,7 +129,10 @@ impl Stage {
         let player = |replies| Arc::new(ScriptPlayer::new(Script { replies, ..Script::default() }));
         let models = plan.models.into_iter().map(|(name, replies)| (name, player(replies))).collect();
         Self {
-            player: Arc::new(ScriptPlayer::new(plan.script).with_failures(&plan.failures)),
+            player: Arc::new(
+                ScriptPlayer::new(plan.script).with_failures(&plan.failures).with_recording(plan.recorded.clone()),
+            ),
+            recorded: plan.recorded,
             models,
             faults: plan.faults,
             record: Mutex::default(),
@@ -136,6 +152,15 @@ impl Stage {
     /// How many replies of the model of an `llm` action were used, by the name of the action.
     pub fn questions(&self) -> BTreeMap<String, usize> {
         self.record().positions.clone()
+    }
+
+    /// What a recording gives for a call; none when it is not in one.
+    pub(super) fn recorded(&self, tool: &Tool, call: &ToolCall<'_>) -> Option<GivenCall> {
+        let player = self.recorded.as_ref()?;
+        let at = call.at.map_or_else(|| call.id.to_string(), str::to_owned);
+        let recorded = player.call(call.run_id, &at, &tool.name, call.input)?;
+        let is_last = !player.has_more(call.run_id, &at);
+        Some(GivenCall { recorded, is_last })
     }
 
     /// What plays the model of an `llm` action; none when nothing does.

@@ -4,7 +4,7 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 /// A whole document of each kind, by its name.
-const DOCUMENTS: [(&str, &str); 7] = [
+const DOCUMENTS: [(&str, &str); 8] = [
     (
         "loop",
         r#"{"type": "loop", "properties": {"mode": "react", "objective": "Why is order {{input.order_id}} late?",
@@ -41,6 +41,14 @@ const DOCUMENTS: [(&str, &str); 7] = [
              "replies": [{"thought": "I look it up.", "action": "find_order", "action_input": {"order_id": "A-17"}},
                          {"thought": "That is it.", "answer": "It is late."}],
              "expect": {"status": "completed", "answer": {"contains": "late"}, "never": ["refund"]}}]}"#,
+    ),
+    (
+        "recording",
+        r#"{"recording": 1, "document": "6c62272e07bb0142", "loop": "orders", "dialect": "json", "now": "2026-01-01T00:00:00Z",
+            "input": {"order_id": "A-17"}, "entries": [
+            {"ask": {"loop": "orders", "request": 1, "messages": ["1f3a0c5e7d2b4a69"], "tools": "0b7e", "sampling": "9c1d"},
+             "reply": {"text": "{\"action\": \"find_order\", \"action_input\": {\"order_id\": \"A-17\"}}"}},
+            {"call": {"at": "1.0", "action": "find_order", "input": {"order_id": "A-17"}}, "gave": {"state": "late"}}]}"#,
     ),
     (
         "script",

@@ -7,11 +7,12 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::action::ActionsDocument;
-use super::{AgentRequest, LoopDocument, Project, ScenarioFile, Script, WorkflowDocument, editor, examples};
+use super::{AgentRequest, LoopDocument, Project, Recording, ScenarioFile, Script, WorkflowDocument, editor, examples};
 
 /// The names of all documents that have a schema, as `loopctl schema NAME` and `schemas/NAME.json`
 /// know them.
-pub const KINDS: [&str; 7] = ["loop", "workflow", "agent-request", "actions", "project", "scenario", "script"];
+pub const KINDS: [&str; 8] =
+    ["loop", "workflow", "agent-request", "actions", "project", "scenario", "recording", "script"];
 
 /// The JSON Schema of a kind of document; nothing for a name that is not in [`KINDS`].
 pub fn schema(kind: &str) -> Option<Value> {
@@ -22,6 +23,7 @@ pub fn schema(kind: &str) -> Option<Value> {
         "actions" => Some(generate::<ActionsDocument>("actions", "Registered actions of loopctl")),
         "project" => Some(generate::<Project>("project", "A project file of loopctl")),
         "scenario" => Some(generate::<ScenarioFile>("scenario", "Scenarios of loopctl")),
+        "recording" => Some(generate::<Recording>("recording", "A recorded run of loopctl")),
         "script" => Some(generate::<Script>("script", "A script of loopctl")),
         _ => None,
     }

@@ -12,7 +12,7 @@ use crate::check;
 use crate::check::scenario::ScenarioSubject;
 use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, codes, few};
-use crate::language::{ScenarioFile, Script};
+use crate::language::{Recording, ScenarioFile, Script};
 use crate::syntax::MAX_BYTES;
 use crate::syntax::document::Document;
 
@@ -25,6 +25,8 @@ pub struct ScenarioSet {
     pub loaded: Loaded,
     /// The scripts that scenarios name, by the place of the scenario.
     pub scripts: BTreeMap<usize, Script>,
+    /// The recordings that scenarios name, by the place of the scenario.
+    pub recordings: BTreeMap<usize, Recording>,
     /// The folder that its paths start from.
     pub folder: PathBuf,
 }
@@ -102,12 +104,27 @@ pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
             }
         }
     }
+    let mut recordings = BTreeMap::new();
+    for (index, scenario) in file.scenarios.iter().enumerate() {
+        let Some(recording) = &scenario.recording else { continue };
+        match read_recording(&within(&folder, recording)) {
+            Ok(recording) => drop(recordings.insert(index, recording)),
+            Err(why) => {
+                let pointer = format!("/scenarios/{index}/recording");
+                let place = document.tree.place(&pointer);
+                let message = format!("the recording `{recording}` can't be used: {why}");
+                let fault = Diagnostic::error(codes::SCENARIO_DOCUMENT, message, pointer, place);
+                faults.push(fault.help("the path is relative to this file; `loopctl record RUN -o FILE` writes one"));
+            }
+        }
+    }
     let program = loaded.as_ref().map(|loaded| &*loaded.program);
-    check::scenario::judge(&ScenarioSubject { document, file: &file, program, scripts: &scripts }, &mut faults);
+    let subject = ScenarioSubject { document, file: &file, program, scripts: &scripts, recordings: &recordings };
+    check::scenario::judge(&subject, &mut faults);
     faults.retain(|fault| !document.is_guessed(fault));
     few(&mut faults);
     let sound = !document.is_broken() && !faults.iter().any(Diagnostic::is_error);
-    let set = loaded.filter(|_| sound).map(|loaded| ScenarioSet { file, loaded, scripts, folder });
+    let set = loaded.filter(|_| sound).map(|loaded| ScenarioSet { file, loaded, scripts, recordings, folder });
     ExaminedScenarios { set, faults }
 }
 
@@ -115,4 +132,17 @@ fn read_script(path: &Path) -> Result<Script, String> {
     let text = guarded::text(path, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     Script::deserialize(&value).map_err(|error| error.to_string())
+}
+
+fn read_recording(path: &Path) -> Result<Recording, String> {
+    let text = guarded::text(path, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let version = value.get("recording").and_then(Value::as_u64);
+    if version != Some(u64::from(Recording::VERSION)) {
+        return Err(match version {
+            Some(version) => format!("it has the format {version}, and this version of loopctl reads 1"),
+            None => "it is no recording".to_owned(),
+        });
+    }
+    Recording::deserialize(&value).map_err(|error| error.to_string())
 }

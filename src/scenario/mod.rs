@@ -8,7 +8,9 @@ mod journal;
 pub mod judge;
 mod matcher;
 mod play;
+pub mod record;
 mod snapshot;
+mod stale;
 pub mod story;
 #[cfg(test)]
 mod tests;

@@ -20,11 +20,11 @@ use crate::engine::event::{Event, EventKind};
 use crate::engine::state::{Phase, State};
 use crate::journal::Journal;
 use crate::language::Project;
-use crate::language::scenario::{Scenario, ScenarioDecision};
+use crate::language::scenario::ScenarioDecision;
 use crate::program::Program;
 
 /// The id of the run of a scenario: always the same, so that its prompts and keys are, too.
-const RUN_ID: &str = "scenario";
+pub const RUN_ID: &str = "scenario";
 /// So many pauses after crashes are decided; a run that asks more often does not end.
 const MOST_PAUSES: usize = 1_000;
 
@@ -78,9 +78,9 @@ pub enum PlayFault {
     UnusedDecisions(usize),
 }
 
-/// When a scenario starts, in milliseconds since 1970; `check` reports what is no moment.
-pub fn start_ms(scenario: &Scenario) -> i64 {
-    scenario.now.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond)
+/// A moment in milliseconds since 1970; `check` reports what is none.
+pub fn moment_ms(now: &str) -> i64 {
+    now.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond)
 }
 
 impl Play<'_> {

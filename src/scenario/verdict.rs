@@ -1,6 +1,7 @@
 //! The verdict on a scenario: plays it, and gathers everything that does not hold.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -8,14 +9,18 @@ use super::crash::CrashReport;
 use super::faults::FaultSet;
 use super::judge::{Failure, judge};
 use super::matcher::shown;
-use super::play::{Play, Played, failures_of, start_ms};
+use super::play::{Play, Played, RUN_ID, failures_of, moment_ms};
+use super::record::finish;
 use super::snapshot::{self, SnapshotMode, WrittenSnapshot};
+use super::stale;
 use super::story::RunStory;
 use super::trace_line::trace_lines;
 use crate::check::scenario::endings::why_not;
+use crate::drive::model::recorded::RecordedPlayer;
 use crate::drive::stage::StagePlan;
 use crate::engine::event::ToolResult;
-use crate::language::scenario::{Expectations, FaultPlan, Scenario, ToolFailure};
+use crate::language::Recording;
+use crate::language::scenario::{Expectations, FaultPlan, START_OF_TIME, Scenario, ScenarioDecision, ToolFailure};
 use crate::language::script::Script;
 use crate::project::ScenarioSet;
 use crate::syntax::token;
@@ -29,6 +34,8 @@ pub struct TestOptions {
     pub snapshots: SnapshotMode,
     /// Whether each scenario is stopped at each event and resumed.
     pub crash: bool,
+    /// Whether recordings are played whatever the models are asked.
+    pub by_position: bool,
 }
 
 /// The verdict on a scenario.
@@ -90,6 +97,8 @@ pub struct StagedScenario<'a> {
     index: usize,
     script: Script,
     models: BTreeMap<String, Vec<Value>>,
+    recording: Option<&'a Recording>,
+    decisions: Vec<ScenarioDecision>,
 }
 
 impl<'a> StagedScenario<'a> {
@@ -97,7 +106,10 @@ impl<'a> StagedScenario<'a> {
     pub fn new(set: &'a ScenarioSet, index: usize) -> Option<Self> {
         let scenario = set.file.scenarios.get(index)?;
         let script = set.file.script_of(scenario, set.scripts.get(&index).cloned());
-        Some(Self { set, scenario, index, script, models: set.file.models_of(scenario) })
+        let recording = set.recordings.get(&index);
+        let recorded = recording.filter(|_| scenario.decisions.is_empty()).map(Recording::decisions);
+        let decisions = recorded.unwrap_or_else(|| scenario.decisions.clone());
+        Some(Self { set, scenario, index, script, models: set.file.models_of(scenario), recording, decisions })
     }
 
     fn at(&self) -> String {
@@ -107,13 +119,16 @@ impl<'a> StagedScenario<'a> {
     fn play(&self, faults: &FaultSet) -> Play<'_> {
         let script = Script { replies: faults.applied(&self.script.replies), ..self.script.clone() };
         let (calls, failures) = (faults.calls.clone(), faults.requests.clone());
+        let recorded = self.recording.map(|recording| Arc::new(RecordedPlayer::new(recording, RUN_ID)));
+        let own = Some(self.scenario.now.as_str()).filter(|now| *now != START_OF_TIME);
+        let now = own.or(self.recording.map(|recording| recording.now.as_str())).unwrap_or(START_OF_TIME);
         Play {
             program: &self.set.loaded.program,
             root: &self.set.loaded.root,
-            plan: StagePlan { script, models: self.models.clone(), faults: calls, failures },
-            input: self.scenario.input.clone().map(Value::Object),
-            start_ms: start_ms(self.scenario),
-            decisions: &self.scenario.decisions,
+            plan: StagePlan { script, models: self.models.clone(), faults: calls, failures, recorded },
+            input: self.scenario.input.clone().map(Value::Object).or_else(|| Some(self.recording?.input.clone())),
+            start_ms: moment_ms(now),
+            decisions: &self.decisions,
             crash: None,
             #[cfg(test)]
             stores_late: false,
@@ -127,10 +142,15 @@ impl<'a> StagedScenario<'a> {
             Some(FaultPlan::Listed(faults)) => FaultSet::listed(faults),
             _ => FaultSet::default(),
         };
-        let played = self.play(&listed).perform();
+        let play = self.play(&listed);
+        let player = play.plan.recorded.clone();
+        let played = play.perform();
         let mut failures = failures_of(&played.faults, &at);
         failures.extend(self.not_played(&played));
         let (mut notes, mut written) = (Vec::new(), None);
+        if let Some(player) = player.filter(|_| !matches!(self.scenario.faults, Some(FaultPlan::Listed(_)))) {
+            self.is_stale(&player, options, &mut failures, &mut notes);
+        }
         let redact = Redaction::new(&self.set.loaded.program.project.redact);
         if let Some(story) = &played.story {
             // Under a fault the script goes on by position: what is left over, or missing, is the fault's.
@@ -166,6 +186,37 @@ impl<'a> StagedScenario<'a> {
             notes,
             failures,
             written,
+        }
+    }
+
+    /// Compares what models were asked with the recording, or writes it into the recording.
+    fn is_stale(
+        &self,
+        player: &RecordedPlayer,
+        options: &TestOptions,
+        failures: &mut Vec<Failure>,
+        notes: &mut Vec<String>,
+    ) {
+        let (Some(recording), Some(path)) = (self.recording, &self.scenario.recording) else { return };
+        let failure = |message: String| Failure {
+            pointer: format!("{}/recording", self.at()),
+            key: "recording",
+            message,
+            near: None,
+        };
+        failures.extend(stale::left_over(player).map(failure));
+        let Some(differs) = stale::stale(recording, player) else { return };
+        if options.snapshots == SnapshotMode::Write {
+            let program = &self.set.loaded.program;
+            let text = finish::text(&finish::with_requests(recording, player, program));
+            match std::fs::write(self.set.folder.join(path), text) {
+                Ok(()) => notes.push(format!("wrote what is asked now into {path}")),
+                Err(error) => failures.push(failure(format!("the recording can't be written: {error}"))),
+            }
+        } else if options.by_position {
+            notes.push("played by position: the models are asked otherwise than recorded".to_owned());
+        } else {
+            failures.push(failure(differs));
         }
     }
 

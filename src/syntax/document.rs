@@ -28,14 +28,24 @@ pub enum DocumentKind {
     Project,
     /// Scenarios: offline tests of a loop or a workflow.
     Scenario,
+    /// What was said in a run that happened.
+    Recording,
     /// The replies of a scripted model.
     Script,
 }
 
 impl DocumentKind {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Loop, Self::Workflow, Self::AgentRequest, Self::Actions, Self::Project, Self::Scenario, Self::Script];
+    pub const ALL: [Self; 8] = [
+        Self::Loop,
+        Self::Workflow,
+        Self::AgentRequest,
+        Self::Actions,
+        Self::Project,
+        Self::Scenario,
+        Self::Recording,
+        Self::Script,
+    ];
 
     /// Its name, as `loopctl schema NAME` knows it.
     pub fn name(self) -> &'static str {
@@ -46,6 +56,7 @@ impl DocumentKind {
             Self::Actions => "actions",
             Self::Project => "project",
             Self::Scenario => "scenario",
+            Self::Recording => "recording",
             Self::Script => "script",
         }
     }
@@ -59,6 +70,7 @@ impl DocumentKind {
             Self::Actions => "an actions document",
             Self::Project => "a project file",
             Self::Scenario => "a file of scenarios",
+            Self::Recording => "a recording",
             Self::Script => "a script",
         }
     }
@@ -181,6 +193,7 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         ("objective", DocumentKind::AgentRequest),
         ("action_name", DocumentKind::Actions),
         ("scenarios", DocumentKind::Scenario),
+        ("recording", DocumentKind::Recording),
         ("replies", DocumentKind::Script),
         ("properties", DocumentKind::Loop),
         ("orgconfig", DocumentKind::Project),

@@ -20,12 +20,17 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
             let message = "another scenario of this file has this name".to_owned();
             found.push(subject.error(CODE, format!("{at}/name"), message).help("say what is special about this one"));
         }
-        played(subject, scenario, &at, found);
+        played(subject, index, &at, found);
         for (number, decision) in scenario.decisions.iter().enumerate() {
             decides(subject, decision, &format!("{at}/decisions/{number}"), found);
         }
         if let Some(FaultPlan::Listed(faults)) = &scenario.faults {
             for (number, fault) in faults.iter().enumerate() {
+                if fault.reply.is_some() && scenario.recording.is_some() {
+                    let message = "the replies of a recording can't fail".to_owned();
+                    let fault = subject.error(CODE, format!("{at}/faults/{number}/reply"), message);
+                    found.push(fault.help("write the `replies` into the scenario, or let a call fail"));
+                }
                 goes_wrong(subject, fault, &format!("{at}/faults/{number}"), found);
             }
         }
@@ -45,19 +50,20 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
 }
 
 /// Whether the run of a scenario can start.
-fn played(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &mut Vec<Diagnostic>) {
+fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec<Diagnostic>) {
+    let Some(scenario) = subject.file.scenarios.get(index) else { return };
     let asks_no_model = subject.program.is_none_or(|program| program.flow.is_some());
     match scenario.sources() {
         0 if asks_no_model => {}
         0 => {
             let message = "nothing says what the model replies".to_owned();
             let fault = subject.error(CODE, format!("{at}/name"), message);
-            found.push(fault.help("give `replies` or a `script`"));
+            found.push(fault.help("give `replies`, a `script` or a `recording`"));
         }
         1 => {}
         _ => {
-            let message = "both `replies` and `script` say what the model replies".to_owned();
-            found.push(subject.error(CODE, format!("{at}/name"), message).help("remove one of them"));
+            let message = "more than one of `replies`, `script` and `recording` says what the model replies".to_owned();
+            found.push(subject.error(CODE, format!("{at}/name"), message).help("leave one of them"));
         }
     }
     if scenario.now.parse::<jiff::Timestamp>().is_err() {
@@ -65,10 +71,16 @@ fn played(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &
         found.push(subject.error(CODE, format!("{at}/now"), message).help("write it like 2026-01-01T00:00:00Z"));
     }
     let Some(program) = subject.program else { return };
-    let input = scenario.input.clone().map_or(Value::Null, Value::Object);
+    let recorded = subject.recordings.get(&index).map(|recording| recording.input.clone());
+    let input = scenario.input.clone().map(Value::Object).or(recorded).unwrap_or_default();
     if let Err(faults) = bind(program, input, &scenario.now, "scenario") {
-        let (pointer, first) = (format!("{at}/input"), faults.first().map(|fault| fault.message.clone()));
-        let pointer = if scenario.input.is_some() { pointer } else { format!("{at}/name") };
+        let first = faults.first().map(|fault| fault.message.clone());
+        let key = match (&scenario.input, &scenario.recording) {
+            (Some(_), _) => "input",
+            (None, Some(_)) => "recording",
+            (None, None) => "name",
+        };
+        let pointer = format!("{at}/{key}");
         let message = format!("the run can't start with this input: {}", first.unwrap_or_default());
         found.push(subject.error(CODE, pointer, message).help("the document says under `input` what it takes"));
     }

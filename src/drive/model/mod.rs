@@ -16,6 +16,7 @@ mod models;
 mod openai;
 mod protocol;
 mod reasoning;
+pub mod recorded;
 mod refused;
 mod reply;
 mod responses;
@@ -209,7 +210,12 @@ impl ModelClient {
         let endpoint = match &self.backend {
             ModelBackend::Script(script, track) => {
                 let part = wire.part();
-                let part = ScriptPart { loop_name: part.as_deref(), alone: &**track == TRACK && !wire.is_step() };
+                let run_id = wire.run_id();
+                let part = ScriptPart {
+                    loop_name: part.as_deref(),
+                    alone: &**track == TRACK && !wire.is_step(),
+                    run_id: &run_id,
+                };
                 return Box::pin(script.say(part, wire.script_position(track), ask)).await;
             }
             ModelBackend::Embedded(model, peer) => {

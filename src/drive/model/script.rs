@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Ask;
 use super::failure::{AttemptFailure, Peer};
+use super::recorded::RecordedPlayer;
 use super::reply::AttemptReply;
 use crate::drive::secret::Vault;
 use crate::drive::stage::ReplyFailure;
@@ -27,6 +28,8 @@ pub struct ScriptPlayer {
     /// The replies of the loops that are called, by their names.
     loops: BTreeMap<String, Vec<ScriptedReply>>,
     tools: BTreeMap<String, Vec<ToolResult>>,
+    /// The recording that is played in place of the replies.
+    recorded: Option<Arc<RecordedPlayer>>,
 }
 
 /// Which replies of a script a run takes.
@@ -34,6 +37,8 @@ pub struct ScriptPlayer {
 pub(super) struct ScriptPart<'a> {
     /// The loop, when another one called it.
     pub(super) loop_name: Option<&'a str>,
+    /// The run that asks.
+    pub(super) run_id: &'a str,
     /// Whether the script takes the place of every model: then its `replies` are those of the first loop
     /// alone.
     pub(super) alone: bool,
@@ -73,7 +78,13 @@ impl ScriptPlayer {
         let loops = document.loops.into_iter().map(|(name, replies)| (name, read(replies))).collect();
         let tools = document.tools.into_iter();
         let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(result_of).collect())).collect();
-        Self { replies, loops, tools }
+        Self { replies, loops, tools, recorded: None }
+    }
+
+    /// The same with a recording in place of the replies.
+    #[must_use]
+    pub fn with_recording(self, recorded: Option<Arc<RecordedPlayer>>) -> Self {
+        Self { recorded, ..self }
     }
 
     /// The same with requests that fail before a reply is given.
@@ -115,6 +126,9 @@ impl ScriptPlayer {
         position: &mut usize,
         ask: &Ask<'_>,
     ) -> Result<AttemptReply, AttemptFailure> {
+        if let Some(recorded) = &self.recorded {
+            return recorded.say(part.run_id, position, ask).await;
+        }
         let own = part.loop_name.and_then(|name| self.loops.get(name));
         if let (Some(name), None, true) = (part.loop_name, own, part.alone) {
             let message = format!("the script has no replies for the loop `{name}`: give them under `loops`");

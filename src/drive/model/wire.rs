@@ -16,6 +16,7 @@ use super::settings::ModelSettings;
 use super::window::LearnedWindow;
 use crate::engine::conversation::Role;
 use crate::engine::dialect;
+use crate::engine::digest::Digest;
 
 /// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
 /// adds. Kept by the driver of one run; keyed by the conversation's generation and the model. It also
@@ -37,6 +38,8 @@ pub struct Wire {
     part: Option<Arc<str>>,
     /// Whether the part is that of a step of a workflow.
     is_step: bool,
+    /// The run, for a recording that is played.
+    run_id: Arc<str>,
     /// The next entry of each script, from 0.
     positions: BTreeMap<Arc<str>, usize>,
 }
@@ -134,6 +137,16 @@ impl Wire {
         (self.part, self.is_step) = (part.map(Arc::from), is_step);
     }
 
+    /// The run that asks.
+    pub fn of_run(&mut self, run_id: &str) {
+        self.run_id = Arc::from(run_id);
+    }
+
+    /// The run that asks, as a recording knows it.
+    pub(super) fn run_id(&self) -> Arc<str> {
+        Arc::clone(&self.run_id)
+    }
+
     /// Whether the part is that of a step.
     pub(super) fn is_step(&self) -> bool {
         self.is_step
@@ -208,6 +221,17 @@ fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
             Offer { name, description, parameters: of_object(tool.parameters.source()) }
         })
     })
+}
+
+/// The digest of the tools that a model may call, as it reads them.
+pub(super) fn digest_of_tools(ask: &Ask<'_>) -> String {
+    let mut digest = Digest::new();
+    for offer in offers(ask) {
+        digest.add(offer.name);
+        digest.add(&offer.description);
+        digest.add(&offer.parameters.to_string());
+    }
+    super::recorded::short(digest)
 }
 
 /// Writes the tools that a request describes, each as `begin` NAME, DESCRIPTION, `schema` PARAMETERS `end`.

@@ -1,15 +1,19 @@
 //! Calls on a stage: played, or made for real where that touches nothing outside. Nothing else is called.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Toolbox;
-use super::call::ToolCall;
+use super::call::{Spent, ToolCall};
 use super::output::{self, fault};
 use super::runner::{RawFault, RawOutcome, ToolRunner as _};
 use super::scripted::failed;
+use crate::drive::model::recorded::tokens;
 use crate::drive::retry::Transient;
-use crate::drive::stage::{CallFaultEffect, Stage};
+use crate::drive::stage::{CallFaultEffect, GivenCall, Stage};
 use crate::engine::event::ToolResult;
+use crate::language::recording::FailedCall;
 use crate::language::scenario::ToolFailure;
 use crate::program::{Tool, ToolKind};
 
@@ -23,10 +27,13 @@ impl Toolbox {
         let outcome = match started.fault {
             Some(CallFaultEffect::Fails(failure)) => fails(failure).await.into(),
             Some(CallFaultEffect::Says(text)) => Ok::<_, RawFault>(Value::String(text)).into(),
-            None => match stage.player.tool(&tool.name, started.number) {
-                Some(ToolResult::Ok(value)) => Ok::<_, RawFault>(value).into(),
-                Some(ToolResult::Failed(fault)) => Err(failed(fault)).into(),
-                None => self.perform_locally(stage, tool, call, started.index).await,
+            None => match stage.recorded(tool, call) {
+                Some(given) => replay(given).await,
+                None => match stage.player.tool(&tool.name, started.number) {
+                    Some(ToolResult::Ok(value)) => Ok::<_, RawFault>(value).into(),
+                    Some(ToolResult::Failed(fault)) => Err(failed(fault)).into(),
+                    None => self.perform_locally(stage, tool, call, started.index).await,
+                },
             },
         };
         let result = match &outcome.result {
@@ -56,6 +63,29 @@ impl Toolbox {
         stage.is_missing(index);
         Err(fault(NOT_PLAYED, "give it an entry under `tools`")).into()
     }
+}
+
+/// What a call gave or how it failed in the run that was recorded, and after how long.
+async fn replay(given: GivenCall) -> RawOutcome {
+    let GivenCall { recorded, is_last } = given;
+    if recorded.took_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(recorded.took_ms)).await;
+    }
+    let result = match (recorded.gave, recorded.failed) {
+        (Some(value), _) => Ok(value),
+        (None, failed) => {
+            let FailedCall { class, detail, answer } = failed.unwrap_or_default();
+            let transient = (!is_last).then(Transient::default);
+            let answer = (!answer.is_empty()).then(|| serde_json::from_str(&answer).unwrap_or(Value::String(answer)));
+            Err(RawFault { fault: fault(class, detail), answer, transient })
+        }
+    };
+    let spent = recorded.usage.map_or_else(Spent::default, |usage| Spent {
+        tokens: Some(tokens(usage)),
+        cost_usd: usage.cost_usd,
+        estimated: false,
+    });
+    RawOutcome { result, spent }
 }
 
 /// What comes of a call that fails, as a runner of `http` actions would report it: an answer without content and one

@@ -59,6 +59,11 @@ pub struct Scenario {
     /// A script that says it: a path, relative to this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
+    /// A recording of a run that happened: a path, relative to this file. It has the input, the replies, what tools gave
+    /// and the decisions; `input`, `now` and `decisions` of the scenario replace those, and `tools` answer for calls that
+    /// are not in it. `loopctl record` writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
     /// What tools answer, by name, as in a script.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Vec<Value>>,
@@ -176,6 +181,7 @@ impl ScenarioFile {
 impl Scenario {
     /// How many places say what the model replies.
     pub fn sources(&self) -> usize {
-        usize::from(self.replies.is_some()) + usize::from(self.script.is_some())
+        [&self.script, &self.recording].into_iter().filter(|path| path.is_some()).count()
+            + usize::from(self.replies.is_some())
     }
 }

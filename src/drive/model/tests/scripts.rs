@@ -147,7 +147,7 @@ async fn a_lone_question_is_given_an_object_as_it_is_written() {
     let played = script(&format!(r#"{{"replies":[{}]}}"#, texts.join(",")));
     let (conversation, mut position) = (hello(), 0);
     for text in texts {
-        let part = ScriptPart { loop_name: None, alone: true };
+        let part = ScriptPart { loop_name: None, alone: true, run_id: "r" };
         assert_eq!(played.say(part, &mut position, &plain(&conversation)).await.unwrap().text, text);
     }
 }

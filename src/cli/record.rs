@@ -1,0 +1,151 @@
+//! `loopctl record`.
+
+mod scenario_text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::failure::CommandError;
+use super::host::{self, RecordedRun};
+use super::run_ref;
+use super::store::StoreArgs;
+use super::surface::Surface;
+use crate::engine::event::{Event, EventKind};
+use crate::engine::outcome::Status;
+use crate::program::Program;
+use crate::scenario::record::RunJournals;
+use crate::scenario::record::finish::{self, FinishedRecording};
+use crate::trace::units::plural;
+
+/// Record a run of a store, as a test: what models said, what tools gave, what humans decided
+///
+/// The run has ended, or waits for a human. Secrets are hidden as in traces; `loopctl test` plays the file in a scenario
+/// with `"recording": FILE`.
+/// Exit codes: 0 recorded, 2 not recorded: no such run, one that can't be played, or a secret in it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl record triage-7k2m9q4x -o recordings/refund.json
+  loopctl record last -o recordings/refund.json --scenario 'a refund is paid once'")]
+pub struct RecordCommand {
+    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
+    pub run: String,
+    /// The file of the recording
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Also append a scenario of this name to the test file beside the document, with what held in the run
+    #[arg(long, value_name = "NAME")]
+    pub scenario: Option<String>,
+    /// Keep the reasoning of replies as providers want it back
+    #[arg(long)]
+    pub raw: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+impl RecordCommand {
+    /// Records.
+    ///
+    /// # Errors
+    /// When there is no such run, it can't be played, a secret is in it, or a file can't be written.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        let (journal, place) = self.store.open()?;
+        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let RecordedRun { program, state, engine } = host::read(journal, &run, place.project.clone())
+            .await
+            .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+        let status = state.status();
+        if matches!(status, Status::Running | Status::Quarantined) {
+            return Err(CommandError::usage_help(
+                format!("{run} can't be recorded: it is {}", status.word()),
+                "a run is recorded when it has ended or waits for a human",
+            ));
+        }
+        let mut events = BTreeMap::new();
+        collect(&engine, &run, &mut events).await?;
+        let main = main_document(&events, &run);
+        let root = main.as_deref().map_or_else(|| PathBuf::from("."), crate::project::folder_of);
+        let finished = self.finished(Arc::clone(&program), &run, &events, &root)?;
+        let text = finish::text(&finished.recording);
+        if host::holds_secret(&program.project, &root, &text) {
+            return Err(CommandError::usage_help(
+                format!("{run} is not recorded: a secret of `orgconfig` is in it"),
+                "name the field that holds it under `redact` in loopctl.json",
+            ));
+        }
+        write(&self.output, &text)?;
+        surface.say(&format!("recorded {run} in {}\n{}", self.output.display(), hidden(&finished)));
+        if let Some(name) = &self.scenario {
+            let main = main.ok_or_else(|| CommandError::usage("the run does not say which file its document is"))?;
+            let file = scenario_text::append(&main, name, &self.output, &finished)?;
+            surface.say(&format!("appended the scenario to {}\n", file.display()));
+        }
+        Ok(Exit::Completed)
+    }
+
+    /// Plays the run once, in a thread of its own: a play has its own runtime.
+    fn finished(
+        &self,
+        program: Arc<Program>,
+        run: &str,
+        events: &BTreeMap<String, Vec<Event>>,
+        root: &Path,
+    ) -> Result<FinishedRecording, CommandError> {
+        let journals = RunJournals { program: &program, run_id: run, events, is_raw: self.raw };
+        let played = std::thread::scope(|scope| scope.spawn(|| finish::recorded(&journals, root)).join());
+        let finished = played.unwrap_or_else(|_| Err("it can't be played".to_owned()));
+        finished.map_err(|why| CommandError::usage(format!("{run} can't be recorded: {why}")))
+    }
+}
+
+/// The events of a run and of all its sub-runs.
+async fn collect(engine: &host::Engine, run: &str, all: &mut BTreeMap<String, Vec<Event>>) -> Result<(), CommandError> {
+    let mut open = vec![run.to_owned()];
+    while let Some(run) = open.pop() {
+        if all.contains_key(&run) {
+            continue;
+        }
+        let events = engine.events(&run).await.map_err(CommandError::from)?;
+        open.extend(events.iter().filter_map(|event| match &event.kind {
+            EventKind::ToolReturned(returned) => returned.run_id.clone(),
+            EventKind::ToolPaused(paused) => Some(paused.run_id.clone()),
+            EventKind::StepReturned(returned) => returned.run_id.clone(),
+            EventKind::StepPaused(paused) => Some(paused.run_id.clone()),
+            _ => None,
+        }));
+        all.insert(run, events);
+    }
+    Ok(())
+}
+
+/// The file of the run's document, as it was opened.
+fn main_document(events: &BTreeMap<String, Vec<Event>>, run: &str) -> Option<PathBuf> {
+    host::document(events.get(run)?).map(|document| PathBuf::from(&document.file))
+}
+
+/// What was hidden, in a line, and what was left.
+fn hidden(finished: &FinishedRecording) -> String {
+    let hidden = &finished.hidden;
+    let names: Vec<String> = hidden.hidden.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let mut line = format!("{} hidden", plural(hidden.total(), "secret"));
+    if !names.is_empty() {
+        line.push_str(&format!(" ({})", names.join(", ")));
+    }
+    if !hidden.doubtful.is_empty() {
+        let begins = hidden.doubtful.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let looks = if hidden.doubtful.len() == 1 { "text looks" } else { "texts look" };
+        line.push_str(&format!("; {} {looks} like a secret and stayed: {begins}", hidden.doubtful.len()));
+    }
+    line.push('\n');
+    line
+}
+
+fn write(file: &Path, text: &str) -> Result<(), CommandError> {
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|error| CommandError::file("made", folder, &error))?;
+    }
+    std::fs::write(file, text).map_err(|error| CommandError::file("written", file, &error))
+}

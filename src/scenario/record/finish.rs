@@ -1,0 +1,122 @@
+//! Finishes a recording: plays it once, which shows whether it ends as the run did, and writes what models are asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::hide::{self, HiddenCount};
+use super::{RunJournals, extracted};
+use crate::check::scenario::endings::programs;
+use crate::drive::model::recorded::RecordedPlayer;
+use crate::drive::stage::StagePlan;
+use crate::language::recording::{Recording, RecordingEntry};
+use crate::program::{Program, ToolKind};
+use crate::scenario::play::{Play, PlayFault, RUN_ID, moment_ms};
+use crate::scenario::story::{Journals, RunStory};
+use crate::trace::Redaction;
+use crate::trace::json::laid_out;
+
+/// The columns of JSON in a recording.
+const COLUMNS: usize = 120;
+
+/// A recording that can be played.
+pub struct FinishedRecording {
+    /// The recording.
+    pub recording: Recording,
+    /// What was hidden in it.
+    pub hidden: HiddenCount,
+    /// The story of the run that plays it.
+    pub story: RunStory,
+    /// The tools that the document declares, without those of the engine.
+    pub tools: BTreeSet<String>,
+}
+
+/// The recording of a run of this store, with what models are asked when it is played.
+///
+/// # Errors
+/// Why the run can't be recorded, in a sentence without a final stop.
+pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecording, String> {
+    let redact = Redaction::new(&journals.program.project.redact);
+    let mut recording = extracted(journals)?;
+    let hidden = hide::hide(&mut recording, &redact);
+    let player = Arc::new(RecordedPlayer::new(&recording, RUN_ID));
+    let decisions = recording.decisions();
+    let play = Play {
+        program: journals.program,
+        root,
+        plan: StagePlan { recorded: Some(Arc::clone(&player)), ..StagePlan::default() },
+        input: Some(recording.input.clone()),
+        start_ms: moment_ms(&recording.now),
+        decisions: &decisions,
+        crash: None,
+        #[cfg(test)]
+        stores_late: false,
+    };
+    let played = play.perform();
+    if let Some(fault) = played.faults.first() {
+        return Err(match fault {
+            PlayFault::Run(why) | PlayFault::Decision(_, why) => format!("it can't be played: {why}"),
+            PlayFault::UnusedDecisions(_) => "not all its decisions are needed when it is played".to_owned(),
+        });
+    }
+    let story = played.story.ok_or("it can't be played: it does not start")?;
+    let of_run = Journals { program: journals.program, run_id: journals.run_id, events: journals.events };
+    let before = RunStory::new(&of_run, &[], Vec::new())?;
+    if let Some(why) = differs(&before, &story) {
+        return Err(format!("it does not come out alike when it is played: {why}"));
+    }
+    let recording = with_requests(&recording, &player, journals.program);
+    let declared = programs(journals.program).into_iter().flat_map(Program::all_tools);
+    let declared = declared.filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)));
+    let tools = declared.map(|tool| tool.name.clone()).collect();
+    Ok(FinishedRecording { recording, hidden, story, tools })
+}
+
+/// What is otherwise in the run that plays a recording.
+fn differs(before: &RunStory, after: &RunStory) -> Option<String> {
+    let end = |story: &RunStory| {
+        let word = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
+        let why = serde_json::to_value(story.result.termination).unwrap_or_default();
+        format!("{} ({})", story.result.status.word(), word(why))
+    };
+    let (was, is) = (end(before), end(after));
+    if was != is {
+        return Some(format!("the run is {is} and not {was}"));
+    }
+    let made = |story: &RunStory| -> Vec<String> {
+        story.made().filter_map(|call| call.action.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let (was, is) = (made(before), made(after));
+    (was != is).then(|| format!("it calls {} and not {}", is.join(", "), was.join(", ")))
+}
+
+/// A recording with what models are asked when it is played, under a program.
+pub fn with_requests(recording: &Recording, player: &RecordedPlayer, program: &Program) -> Recording {
+    let redact = Redaction::new(&program.project.redact);
+    let mut recording = recording.clone();
+    let asked = player.asked();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut used = BTreeSet::new();
+    for entry in &mut recording.entries {
+        let RecordingEntry::Ask(ask) = entry else { continue };
+        let place = places.entry(ask.ask.run.clone()).or_default();
+        if let Some(digest) = asked.get(&(ask.ask.run.clone(), *place)) {
+            ask.ask = digest.clone();
+        }
+        *place += 1;
+        used.extend(ask.ask.messages.iter().cloned());
+    }
+    let texts = player.texts().into_iter().filter(|(digest, _)| used.contains(digest));
+    let lines = |text: &str| hide::shown(text, &redact).split('\n').map(str::to_owned).collect();
+    recording.texts = texts.map(|(digest, text)| (digest, lines(&text))).collect();
+    recording.document = super::document_digest(program);
+    recording
+}
+
+/// The text of a recording's file.
+pub fn text(recording: &Recording) -> String {
+    let value = serde_json::to_value(recording).unwrap_or_default();
+    format!("{}\n", laid_out(&value, COLUMNS))
+}
