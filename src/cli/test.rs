@@ -303,7 +303,9 @@ impl TestedFile {
             failures
                 .map(|failure| {
                     let place = tree.place(&failure.pointer);
-                    Diagnostic::error(failure.key, failure.message.as_str(), failure.pointer.as_str(), place)
+                    // What is shown in lines is one line in reports for programs.
+                    let message = failure.message.replace("\n  ", "; ");
+                    Diagnostic::error(failure.key, message, failure.pointer.as_str(), place)
                 })
                 .collect()
         };

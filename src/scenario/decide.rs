@@ -162,9 +162,20 @@ pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[Stag
     let waiting = waiting(state);
     let open = waiting.iter().find(|waiting| waiting.kind == Termination::Uncertain)?;
     let said = decisions.iter().find(|decision| is_for_crashes(decision) && open.is_meant(decision));
+    // The run that asks, where it is known.
+    let run = match &state.phase {
+        Phase::Paused { pause, .. } if state.flow.is_none() => {
+            pause.asks.as_ref().map_or(state.header.run_id.as_str(), |asks| asks.run_id.as_str())
+        }
+        _ => "",
+    };
     let is_same = |call: &&StagedCall| match &open.at {
         Some(at) if open.call.is_none() => call.at.as_ref() == Some(at),
-        _ => call.action == open.action && call.input == open.input,
+        // Another call may have the same input.
+        _ => {
+            let is_it = |id: CallId| call.key.ends_with(&format!("{run}-{}-{}", id.iteration, id.index));
+            call.action == open.action && call.input == open.input && open.call.is_none_or(is_it)
+        }
     };
     let played = staged.iter().rev().find(is_same).and_then(|call| match &call.result {
         Some(ToolResult::Ok(value)) => Some(value.clone()),

@@ -24,7 +24,12 @@ pub(super) fn report(files: &[TestedFile], counts: TestCounts, look: &Look) -> S
             text.push_str(&headline(verdict, look));
             let mut shown = None;
             for (failure, placed) in verdict.failures.iter().zip(failures) {
-                text.push_str(&one(placed, file, look));
+                let mut lines = failure.message.lines();
+                let first = lines.next().unwrap_or_default().to_owned();
+                text.push_str(&one(&Diagnostic { message: first, ..placed.clone() }, file, look));
+                for line in lines {
+                    text.push_str(&format!("  {}\n", escape::line(line)));
+                }
                 if shown != Some(failure.near) {
                     text.push_str(&around(&verdict.trace, failure.near, look));
                     shown = Some(failure.near);

@@ -46,7 +46,7 @@ use failure::{AttemptFailure, Peer};
 use http::Endpoint;
 use protocol::Protocol;
 pub use reply::PartialReply;
-use reply::{AttemptReply, StreamedReply, UnreadableReply};
+use reply::{AttemptReply, StreamedReply, garbage};
 use wire::RequestForm;
 
 pub(in crate::drive) use embedded::DynModel;
@@ -286,20 +286,6 @@ impl ModelClient {
         let reply = reply.map(|reply| AttemptReply { time_to_first_token_ms: first_ms, ..reply });
         reply.ok_or_else(|| AttemptFailure::unreachable(format!("the answer of {} was cut off", peer.name)))
     }
-}
-
-/// An answer of success that can't be read.
-fn garbage(peer: &Peer, kind: Option<&str>, unread: UnreadableReply) -> AttemptFailure {
-    let what = match unread {
-        UnreadableReply::Failed(failure) => return failure,
-        UnreadableReply::Missing(field) => format!("it has no {field}"),
-        UnreadableReply::Json(error) => peer.clean(&error.to_string()),
-    };
-    let kind = match kind {
-        Some(kind) if !kind.to_ascii_lowercase().contains("json") => format!(", which is {},", peer.clean(kind)),
-        _ => String::new(),
-    };
-    AttemptFailure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
 }
 
 /// Asks the first model, with retries, then the next ones. Dropping the future gives the call up;

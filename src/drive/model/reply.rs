@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::ModelClient;
 use super::constraint::TURN;
-use super::failure::AttemptFailure;
+use super::failure::{AttemptFailure, Peer};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
 use crate::engine::event::{Finish, Reasoning, SaidCall, Tokens};
 
@@ -82,6 +82,20 @@ impl From<serde_json::Error> for UnreadableReply {
     fn from(error: serde_json::Error) -> Self {
         Self::Json(error)
     }
+}
+
+/// An answer of success that can't be read.
+pub(super) fn garbage(peer: &Peer, kind: Option<&str>, unread: UnreadableReply) -> AttemptFailure {
+    let what = match unread {
+        UnreadableReply::Failed(failure) => return failure,
+        UnreadableReply::Missing(field) => format!("it has no {field}"),
+        UnreadableReply::Json(error) => peer.clean(&error.to_string()),
+    };
+    let kind = match kind {
+        Some(kind) if !kind.to_ascii_lowercase().contains("json") => format!(", which is {},", peer.clean(kind)),
+        _ => String::new(),
+    };
+    AttemptFailure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
 }
 
 /// What has come of a stream.

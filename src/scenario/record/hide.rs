@@ -75,6 +75,18 @@ pub fn shown(text: &str, redact: &Redaction) -> String {
     hiding.text(text, "text")
 }
 
+/// A text in which all that was hidden has no name.
+fn unnamed(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut parts = text.split("[hidden:");
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        plain.push_str(HIDDEN);
+        plain.push_str(part.split_once(']').map_or(part, |(_, rest)| rest));
+    }
+    plain
+}
+
 struct Hiding<'a> {
     redact: &'a Redaction,
     count: HiddenCount,
@@ -129,6 +141,10 @@ impl Hiding<'_> {
         if before == after {
             self.doubt(&after);
             return after;
+        }
+        // What was hidden and named before keeps its name.
+        if unnamed(before) == after {
+            return before.to_owned();
         }
         let name: String =
             name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).take(40).collect();
