@@ -91,14 +91,18 @@ fn written(decided: &Decided) -> Option<ScenarioDecision> {
         Decision::Approve => ScenarioDecision { approve: Some(true), ..plain },
         Decision::Deny(reason) => ScenarioDecision { deny: Some(reason.clone().unwrap_or_default()), ..plain },
         Decision::Edit(Value::Object(input)) => ScenarioDecision { edit: Some(input.clone()), ..plain },
-        Decision::Edit(_) | Decision::Happened(_) | Decision::Retry => return None,
+        Decision::Edit(_) | Decision::Happened(_) | Decision::Failed(_) | Decision::Retry => return None,
     })
 }
 
-/// The call of unknown outcome that a human says has happened, with its result.
+/// The call of unknown outcome that a human says has happened or failed, with its result.
 pub(super) fn happened(state: &State, event: &EventKind) -> Option<(MadeCall, ToolResult)> {
-    let EventKind::Human(Decided { call, at, decision: Decision::Happened(value), .. }) = event else { return None };
-    let result = ToolResult::Ok(value.clone());
+    let EventKind::Human(Decided { call, at, decision, .. }) = event else { return None };
+    let result = match decision {
+        Decision::Happened(value) => ToolResult::Ok(value.clone()),
+        Decision::Failed(reason) => ToolResult::failed(reason.clone()),
+        _ => return None,
+    };
     if let Some(flow) = &state.flow {
         let open = flow.open();
         let waits = open.iter().find(|open| open.progress.waits_for_human());
