@@ -163,7 +163,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,
             Command::Serve(serve) => serve.perform(surface).await,
-            Command::Store(store) => store.perform(surface),
+            Command::Store(store) => store.perform(surface).await,
             Command::Workers(workers) => workers.perform(surface).await,
             Command::Token(token) => token.perform(surface),
             Command::Prompt(prompt) => prompt.perform(surface).await,

@@ -4,12 +4,13 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, StoreReport};
+use super::host::{self, CopyFault, StorePair, StoreReport};
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::trace::units::plural;
 use crate::trace::{Tone, escape};
 
-/// Make, migrate and check the store of the runs
+/// Make, migrate, check and copy the store of the runs
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl store check --store env:LOOPCTL_STORE")]
@@ -23,6 +24,7 @@ enum StoreTask {
     Schema(SchemaTask),
     Migrate(MigrateTask),
     Check(CheckTask),
+    Copy(CopyTask),
 }
 
 /// Print the statements that make the store, for an administrator of the database
@@ -56,12 +58,49 @@ struct CheckTask {
     store: StoreArgs,
 }
 
+/// Copy all runs to another store
+///
+/// Copies events, texts, answer tokens and the memory of sessions, and checks that each copy gives the same state. Runs
+/// that are there already stay as they are. A copy that was cut off goes on when it is started again. No process may
+/// execute runs of either store meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loopctl store copy sqlite:.loopctl/runs.db env:LOOPCTL_STORE")]
+struct CopyTask {
+    /// The store with the runs: sqlite:PATH, postgres://..., env:VAR or file:PATH
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The store to copy them to, in the same forms; it is made if there is none
+    #[arg(value_name = "TO")]
+    to: String,
+}
+
+impl CopyTask {
+    async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+        let named = |url: &str| StoreArgs { store: Some(url.to_owned()), document: None };
+        let (from, to) = (named(&self.from), named(&self.to).place()?);
+        let (from, place) = from.open()?;
+        if place.shown() == to.shown() && place.url == to.url {
+            return Err(CommandError::usage(format!("{} is the same store", escape::line(&to.shown()))));
+        }
+        let pair = StorePair { from, to: to.open()?, project: place.project };
+        let copied = pair.copy().await.map_err(|fault| match fault {
+            CopyFault::Store(fault) => CommandError::Store(fault),
+            CopyFault::Refused(why) => CommandError::usage(why),
+        })?;
+        let runs = plural(copied.copied, "run");
+        let were = if copied.there == 1 { "was" } else { "were" };
+        surface.print(&format!("{runs} copied, {} {were} there\n", copied.there))?;
+        Ok(Exit::Completed)
+    }
+}
+
 impl StoreCommand {
     /// Performs the task.
     ///
     /// # Errors
     /// When the store can't be used.
-    pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+    pub async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         match &self.what {
             StoreTask::Schema(task) => {
                 let place = task.store.place()?;
@@ -73,6 +112,7 @@ impl StoreCommand {
                 drop(place.open()?);
                 report(surface, host::examine_store(&place.url, &place.base)?)
             }
+            StoreTask::Copy(task) => task.perform(surface).await,
             StoreTask::Check(task) => {
                 let place = task.store.place()?;
                 report(surface, host::examine_store(&place.url, &place.base)?)

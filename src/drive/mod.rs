@@ -6,6 +6,7 @@ pub mod builder;
 mod by_hand;
 mod calls;
 pub mod clock;
+pub mod copy;
 mod descriptors;
 pub mod egress;
 pub mod engine;

@@ -9,7 +9,9 @@ mod common;
 #[allow(dead_code, reason = "other tests use more of it")]
 #[path = "../serve/client.rs"]
 mod client;
+mod copied;
 mod store_admin;
+mod tls;
 mod workers;
 
 #[path = "../../src/journal/postgres/test_server.rs"]

@@ -8,11 +8,11 @@ use loopctl::drive::start::Start;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::serve::run_store::ProgramOfRun;
 use loopctl::serve::scheduler::Admission;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::client::{Serving, acting, place, scripted, served};
+use crate::client::{Serving, acting, place, served};
+use crate::common::complete;
 use crate::common::server::{Answer, Gate, Server};
-use crate::common::{Place, complete, think};
 
 #[test]
 fn runs_that_wait_are_driven_in_their_order() {

@@ -85,13 +85,7 @@ impl PostgresServer {
 
 fn start() -> Option<PostgresServer> {
     let programs = programs()?;
-    let mut command = Command::new("sh");
-    // The server refuses to run as root.
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.starts_with(b"0\n"));
-    if is_root {
-        command = Command::new("setpriv");
-        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "sh"]);
-    }
+    let mut command = as_server_user("sh");
     command.args(["-c", SCRIPT, "sh", &programs]).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().ok()?;
     let mut folder = String::new();
@@ -100,8 +94,19 @@ fn start() -> Option<PostgresServer> {
     (!folder.is_empty()).then_some(PostgresServer { folder, _child: child })
 }
 
+/// A program as a user that may run the server: it refuses to run as root.
+pub fn as_server_user(program: &str) -> Command {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.starts_with(b"0\n"));
+    if !is_root {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", program]);
+    command
+}
+
 /// The folder with the server's programs.
-fn programs() -> Option<String> {
+pub fn programs() -> Option<String> {
     let mut folders: Vec<String> = FOLDERS.iter().map(|folder| format!("{folder}/bin")).collect();
     for entry in std::fs::read_dir(FOLDERS[0]).into_iter().flatten().flatten() {
         folders.push(entry.path().join("bin").display().to_string());

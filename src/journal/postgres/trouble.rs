@@ -64,6 +64,11 @@ impl StatementFailure {
     pub(super) fn while_opening(self, target: &PostgresTarget) -> StoreFault {
         match self {
             Self::Refused(fault) => fault,
+            Self::Database { code, message } if code.is_empty() && message.contains("does not support TLS") => {
+                target.refuse(&format!("{message}: set `ssl = on` there"))
+            }
+            Self::Lost(why) if why.contains("TLS handshake") => target
+                .refuse(&format!("{why}: name its authority with `sslrootcert`, and the host as the certificate does")),
             Self::Lost(why) => target
                 .refuse(&format!("{why}: start its server, or correct its host, port and `sslmode` in the address")),
             Self::Undone(why) => target.refuse(&why),

@@ -1,0 +1,112 @@
+//! `loopctl store copy`: all runs of a store in another one, and what is refused.
+
+use serde_json::{Value, json};
+
+use crate::client;
+use crate::common::{Place, Ran, complete, think};
+use crate::test_server::server;
+
+/// A folder with a store in a file: a run that ended, one that waits, and one whose id is in the target too.
+fn place() -> Place {
+    let replies = [
+        think("__log_progress__", json!({ "message": "on" })),
+        think("__pause_for_human__", json!({ "question": "Go on?" })),
+        complete(json!("ok")),
+    ];
+    let place = client::place(json!({}), &replies);
+    for run in ["waits", "ended"] {
+        let ran = place.call(&["run", "loop.json", "--run-id", run, "--session", "ada", "--store", "sqlite:from.db"]);
+        assert_eq!(ran.code, 3, "{ran:?}");
+    }
+    let ended =
+        place.call(&["resume", "ended", "--answer", "yes", "--document", "loop.json", "--store", "sqlite:from.db"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    place
+}
+
+fn copy(place: &Place, from: &str, to: &str) -> Ran {
+    place.call(&["store", "copy", from, to])
+}
+
+/// What is shown of the runs of a store.
+fn shown(place: &Place, store: &str) -> Vec<String> {
+    let listed = place.call(&["runs", "--store", store, "--output", "json"]);
+    let runs: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
+    let trace = |run: &Value| {
+        let trace = place.call(&["trace", run["run_id"].as_str().unwrap(), "--store", store, "--format", "json"]);
+        assert_eq!(trace.code, 0, "{trace:?}");
+        trace.stdout
+    };
+    runs.iter().map(|run| format!("{run} {}", trace(run))).collect()
+}
+
+#[test]
+fn all_runs_are_copied_to_a_database_and_back_and_go_on_there() {
+    let Some(server) = server("all_runs_are_copied_to_a_database_and_back") else { return };
+    let (place, database) = (place(), server.store());
+    let before = shown(&place, "sqlite:from.db");
+    let copied = copy(&place, "sqlite:from.db", &database);
+    assert_eq!((copied.code, copied.stdout.as_str()), (0, "2 runs copied, 0 were there\n"), "{copied:?}");
+    assert_eq!(shown(&place, &database), before);
+    let again = copy(&place, "sqlite:from.db", &database);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "0 runs copied, 2 were there\n"), "{again:?}");
+    let back = copy(&place, &database, "sqlite:back.db");
+    assert_eq!(back.code, 0, "{back:?}");
+    assert_eq!(shown(&place, "sqlite:back.db"), before);
+    let resumed = place.call(&["resume", "waits", "--answer", "yes", "--document", "loop.json", "--store", &database]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    let ahead = copy(&place, "sqlite:from.db", &database);
+    assert_eq!((ahead.code, ahead.stdout.as_str()), (0, "0 runs copied, 2 were there\n"), "{ahead:?}");
+}
+
+#[test]
+fn a_copy_that_is_killed_at_any_event_goes_on_where_it_was() {
+    let place = place();
+    let before = shown(&place, "sqlite:from.db");
+    let mut kills = 0;
+    for event in 0..64 {
+        let (to, fail) = (format!("sqlite:to{event}.db"), format!("journal:{event}:after-sync"));
+        let killed = place.call_with(&["store", "copy", "sqlite:from.db", &to], &[("LOOPCTL_FAIL", &fail)]);
+        if killed.code == 0 {
+            break;
+        }
+        kills += 1;
+        let status = |run: &str| {
+            let runs = place.call(&["runs", "--store", &to, "--output", "json"]).stdout;
+            let runs: Vec<Value> = serde_json::from_str(&runs).unwrap();
+            runs.iter().find(|of| of["run_id"] == run).map(|of| of["status"].clone())
+        };
+        assert!(status("waits") != Some(json!("running")), "nobody takes half a run");
+        let copied = copy(&place, "sqlite:from.db", &to);
+        assert_eq!(copied.code, 0, "{copied:?}");
+        assert_eq!(shown(&place, &to), before, "killed at {event}");
+    }
+    assert!(kills > 4, "{kills} kills");
+}
+
+#[test]
+fn a_target_with_another_run_of_the_same_id_is_refused_and_not_changed() {
+    let place = place();
+    let other = client::place(json!({ "objective": "Another one." }), &[complete(json!("other"))]);
+    let to = format!("sqlite:{}", other.path().join("to.db").display());
+    assert_eq!(other.call(&["run", "loop.json", "--run-id", "ended", "--store", &to]).code, 0);
+    let before = other.call(&["trace", "ended", "--store", &to]).stdout;
+    let refused = copy(&place, "sqlite:from.db", &to);
+    assert_eq!((refused.code, refused.stderr.lines().count()), (2, 1), "{refused:?}");
+    assert!(refused.stderr.contains("the target has another run ended"), "{refused:?}");
+    assert_eq!(other.call(&["trace", "ended", "--store", &to]).stdout, before);
+    let same = copy(&place, "sqlite:from.db", "sqlite:from.db");
+    assert_eq!((same.code, same.stderr.contains("the same store")), (2, true), "{same:?}");
+    let missing = copy(&place, "sqlite:nowhere.db", "sqlite:to.db");
+    assert_eq!((missing.code, missing.stderr.contains("there is no store")), (2, true), "{missing:?}");
+}
+
+#[test]
+fn a_store_whose_runs_a_server_executes_is_not_copied() {
+    let place = place();
+    let server = client::Serving::start(&place, &["--store", "sqlite:from.db"]);
+    let refused = copy(&place, "sqlite:from.db", "sqlite:to.db");
+    assert_eq!((refused.code, refused.stderr.contains("stop it first")), (2, true), "{refused:?}");
+    drop(server);
+    assert_eq!(copy(&place, "sqlite:from.db", "sqlite:to.db").code, 0);
+}
