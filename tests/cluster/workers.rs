@@ -44,7 +44,8 @@ fn two_servers_with_different_folders_say_so_and_a_run_waits_for_the_one_that_ha
     let one = Serving::start(&here, &["--store", &store, "--max-concurrent-runs", "1"]);
     assert_eq!(one.get("/readyz").json()["other_folders"], Value::Null);
     let other = Serving::start(&there, &["--store", &store]);
-    for server in [&one, &other] {
+    // The second one answers when it has introduced itself.
+    for server in [&other, &one] {
         let ready = server.get("/readyz");
         let sentence = ready.json()["other_folders"].as_str().unwrap_or_default().to_owned();
         assert_eq!(ready.status, 200, "servers are replaced one by one");
