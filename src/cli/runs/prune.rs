@@ -28,7 +28,7 @@ pub struct PruneTask {
     older_than: i64,
     /// Delete only runs that ended so; repeatable. Default: all of these
     #[arg(long, value_enum, value_name = "STATUS")]
-    status: Vec<RunEnd>,
+    status: Vec<PrunedStatus>,
     /// Count the runs, and delete none
     #[arg(long)]
     dry_run: bool,
@@ -41,7 +41,7 @@ pub struct PruneTask {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum RunEnd {
+enum PrunedStatus {
     /// With an answer
     Completed,
     /// Without an answer
@@ -50,12 +50,12 @@ enum RunEnd {
     Cancelled,
 }
 
-impl From<RunEnd> for Status {
-    fn from(end: RunEnd) -> Self {
+impl From<PrunedStatus> for Status {
+    fn from(end: PrunedStatus) -> Self {
         match end {
-            RunEnd::Completed => Self::Completed,
-            RunEnd::Failed => Self::Failed,
-            RunEnd::Cancelled => Self::Cancelled,
+            PrunedStatus::Completed => Self::Completed,
+            PrunedStatus::Failed => Self::Failed,
+            PrunedStatus::Cancelled => Self::Cancelled,
         }
     }
 }
@@ -67,7 +67,8 @@ impl PruneTask {
     /// When there is no store, or it fails.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, _) = self.store.open()?;
-        let ends: Vec<RunEnd> = if self.status.is_empty() { RunEnd::value_variants().to_vec() } else { self.status };
+        let ends: Vec<PrunedStatus> =
+            if self.status.is_empty() { PrunedStatus::value_variants().to_vec() } else { self.status };
         let statuses: Vec<Status> = ends.into_iter().map(Status::from).collect();
         let before_ms = clock::wall_ms().saturating_sub(self.older_than);
         let runs = host::prune(&*journal, before_ms, &statuses, self.dry_run).await?;

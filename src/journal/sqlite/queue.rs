@@ -42,7 +42,7 @@ pub(super) fn listed(names: &[String]) -> String {
 pub(super) fn queued(
     connection: &Connection,
     waiting: &QueueQuery,
-    around: &Around,
+    around: &OtherDrivers,
 ) -> Result<Vec<QueuedRuns>, Trouble> {
     let mut query = connection.prepare_cached(QUEUE)?;
     let (living, foreign) = (listed(&around.living), listed(&around.foreign));
@@ -62,7 +62,7 @@ pub(super) struct Claim {
 }
 
 /// The other drivers of the store.
-pub(super) struct Around {
+pub(super) struct OtherDrivers {
     /// Those whose runs must be left alone.
     pub(super) living: Vec<String>,
     /// The folders that only others serve.
@@ -71,7 +71,12 @@ pub(super) struct Around {
 
 impl Claim {
     /// The runs that are to be leased for a share.
-    fn of_share(&self, connection: &Connection, share: &QueueShare, around: &Around) -> rusqlite::Result<Vec<String>> {
+    fn of_share(
+        &self,
+        connection: &Connection,
+        share: &QueueShare,
+        around: &OtherDrivers,
+    ) -> rusqlite::Result<Vec<String>> {
         let QueueQuery { now_ms, except } = &self.waiting;
         let most = i64::try_from(share.runs).unwrap_or(i64::MAX);
         connection
@@ -100,7 +105,7 @@ impl WriteRequest for Claim {
     }
 
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<ClaimedRun>, Trouble> {
-        let around = Around {
+        let around = OtherDrivers {
             living: transaction.leases.protected(transaction.connection, false)?,
             foreign: transaction.leases.drivers().foreign(transaction.connection, self.folder.as_deref())?,
         };

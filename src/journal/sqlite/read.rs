@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::drivers::Drivers;
 use super::lease::living;
-use super::queue::{self, Around, listed};
+use super::queue::{self, OtherDrivers, listed};
 use super::schema::open_to_read;
 use super::take_ups::below;
 use super::trouble::{Trouble, fault};
@@ -249,7 +249,7 @@ impl Census {
         let now_ms = self.clock.wall_ms();
         let living = living(connection, |name, until_ms| now_ms < until_ms && self.drivers.alive(name))?;
         let foreign = self.drivers.foreign(connection, folder)?;
-        queue::queued(connection, waiting, &Around { living, foreign })
+        queue::queued(connection, waiting, &OtherDrivers { living, foreign })
     }
 
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
