@@ -98,18 +98,11 @@ impl Setting {
         (Process(child), address.unwrap_or_else(|| panic!("no address: {line:?}")))
     }
 
-    /// One request to this address; none when the answer does not come whole.
-    fn send(
-        &self,
-        address: SocketAddr,
-        method: &str,
-        target: &str,
-        more: &[(&str, &str)],
-        body: &str,
-    ) -> Option<Reply> {
+    /// One request (its method and target) to this address; none when the answer does not come whole.
+    fn send(&self, address: SocketAddr, request: &str, more: &[(&str, &str)], body: &str) -> Option<Reply> {
         let mut stream = TcpStream::connect(address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut head = format!("{method} {target} HTTP/1.1\r\nhost: loops.example.com\r\nconnection: close\r\n");
+        let mut head = format!("{request} HTTP/1.1\r\nhost: loops.example.com\r\nconnection: close\r\n");
         head.push_str(&format!("authorization: Bearer {}\r\ncontent-length: {}\r\n", self.token, body.len()));
         for (name, value) in more {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -122,8 +115,9 @@ impl Setting {
     fn run(&self, address: SocketAddr, number: usize) -> Value {
         let headers = [("content-type", "application/json"), ("idempotency-key", &*format!("run-{number}"))];
         let body = r#"{"loop":"service-health","input":{"service":"checkout"}}"#;
-        for _ in 0..500 {
-            match self.send(address, "POST", "/agents/execute?wait_ms=30000", &headers, body) {
+        // A worker that stops answers 503 until the load balancer has noticed it, for two seconds.
+        for _ in 0..50_000 {
+            match self.send(address, "POST /agents/execute?wait_ms=30000", &headers, body) {
                 Some(reply) if reply.status == 200 => return reply.json(),
                 Some(reply) => assert!([202, 502, 503, 504].contains(&reply.status), "{reply:?}"),
                 None => {}
@@ -197,7 +191,7 @@ fn a_worker_that_is_killed_or_upgraded_fails_no_request_of_a_client_that_repeats
         writeln!(std::io::stderr(), "skipped: {test}: there is no HAProxy on this machine").unwrap();
         return;
     };
-    while !setting.send(state, "GET", "/ready", &[], "").is_some_and(|reply| reply.status == 200) {
+    while setting.send(state, "GET /ready", &[], "").is_none_or(|reply| reply.status != 200) {
         std::thread::yield_now();
     }
     let setting = &setting;
@@ -234,6 +228,6 @@ fn a_worker_that_is_killed_or_upgraded_fails_no_request_of_a_client_that_repeats
             assert!(client.join().unwrap().iter().all(|run| run["status"] == "completed"));
         }
     });
-    let listed = setting.send(address, "GET", "/agents?limit=500", &[], "").unwrap().json();
+    let listed = setting.send(address, "GET /agents?limit=500", &[], "").unwrap().json();
     assert_eq!(listed["agents"].as_array().unwrap().len(), RUNS + 80);
 }
