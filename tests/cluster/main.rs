@@ -10,6 +10,7 @@ mod common;
 #[path = "../serve/client.rs"]
 mod client;
 mod copied;
+mod failover;
 mod store_admin;
 mod tls;
 mod workers;
