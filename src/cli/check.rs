@@ -28,7 +28,8 @@ use survey::{Findings, Survey};
   loopctl check triage.json --deny-warnings
   loopctl check loops --format sarif > check.sarif
   loopctl check loops --fix
-  loopctl check loops --env                         # before they are served here")]
+  loopctl check loops --env                         # before they are served here
+  loopctl check loops --connect                     # queries are prepared at their servers")]
 pub struct CheckCommand {
     /// Documents and folders; `-` reads stdin. Default: the current folder
     pub paths: Vec<PathBuf>,
@@ -44,6 +45,9 @@ pub struct CheckCommand {
     /// Apply the safe fixes: those that can't change the meaning of a document
     #[arg(long)]
     pub fix: bool,
+    /// Also connect to the servers of datasources and prepare each query there; none is run
+    #[arg(long)]
+    pub connect: bool,
     /// Also report the secrets and the keys of models that the loops need and that can't be read here
     #[arg(long)]
     pub env: bool,
@@ -80,6 +84,9 @@ impl CheckCommand {
         let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
         let mut survey = Survey::new(paths, &self.actions).map_err(refused)?;
         survey.with_environment(self.env);
+        if self.connect {
+            survey.with_servers();
+        }
         let (found, applied) =
             if self.fix { fixes::apply(&mut survey) } else { (survey.look(), AppliedFixes::default()) };
         if found.tally.files == 0 && found.diagnostics.is_empty() {

@@ -14,7 +14,7 @@ pub use crate::drive::fault::Fault;
 pub use crate::drive::list::list;
 pub use crate::drive::start::Start;
 pub use crate::drive::stop::Stop;
-pub use crate::drive::tool::{NamedProgram, enter_group};
+pub use crate::drive::tool::{ConnectedDatabases, NamedProgram, enter_group};
 pub use crate::journal::admin::StoreReport;
 pub use crate::project::load::{Loaded, Unsound as LoadFault};
 

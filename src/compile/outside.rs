@@ -37,6 +37,11 @@ pub trait DatabaseProbe: Debug + Send + Sync {
 
     /// The columns of a table, or a view, of it; nothing when they are not known.
     fn columns(&self, datasource: &str, table: &str) -> Option<Vec<String>>;
+
+    /// Whether a datasource was looked for at a server.
+    fn is_server(&self, _datasource: &str) -> bool {
+        false
+    }
 }
 
 /// What can be said of a database before a run.

@@ -53,6 +53,7 @@ mod models;
 #[cfg(unix)]
 mod on_pause;
 mod pauses;
+mod postgres_check;
 mod postgres_tool;
 mod previous;
 mod private;

@@ -12,14 +12,14 @@ use crate::common::{Place, complete, observed, think, with};
 #[path = "../../src/journal/postgres/test_server.rs"]
 mod test_server;
 
-fn query(name: &str, sql: &str, more: Value) -> Value {
+pub fn query(name: &str, sql: &str, more: Value) -> Value {
     let action =
         json!({ "action_name": name, "kind": "db", "description": "Asks.", "datasource": "shop", "query": sql });
     with(action, more)
 }
 
 /// A place with these actions on a database of its own, made by `setup`; none without a server.
-fn place(test: &str, setup: &str, actions: &[Value]) -> Option<Place> {
+pub fn place(test: &str, setup: &str, actions: &[Value]) -> Option<Place> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let server = test_server::server(test)?;
     let schema = format!("tool_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::SeqCst));

@@ -21,6 +21,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 format!("the database `{name}` is not there: `{}`", datasource.url),
                 "paths start in the folder of the project file; `\"init\": \"FILE.sql\"` makes a database that is not there",
             ),
+            DatabaseState::Unreadable(why) if databases.is_server(name) => (
+                format!("no query of the database `{name}` could be prepared: {why}"),
+                "the server must be reachable from here, with the user, password and TLS of the datasource",
+            ),
             DatabaseState::Unreadable(why) => {
                 (format!("the database `{name}` can't be read: {why}"), "name the file of an SQLite database")
             }

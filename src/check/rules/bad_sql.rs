@@ -49,7 +49,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 _ => used.at("/query"),
             };
             let report = cursor.report(&RULE, format!("the database refuses the query: {}", fault.message));
-            found.push(report.help(help(&db.query, &fault.message)));
+            found.push(report.help(match databases.is_server(&db.datasource) {
+                true => help_of_server(&fault.message),
+                false => help(&db.query, &fault.message),
+            }));
         }
     }
     let Some(project) = subject.project() else { return };
@@ -68,6 +71,17 @@ fn word_at(query: &str, at: usize) -> usize {
     let Some(rest) = query.get(at..) else { return 0 };
     let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
     if word == 0 { rest.chars().next().map_or(0, char::len_utf8) } else { word }
+}
+
+/// How a query is fixed that a server refuses with a message.
+fn help_of_server(message: &str) -> String {
+    let needs_own_action = message.contains("action of its own");
+    if needs_own_action || message.contains("no form in JSON") || message.contains("may not be") {
+        return "each call of the action would fail".to_owned();
+    }
+    "the query is one of PostgreSQL: <https://www.postgresql.org/docs/current/sql.html>; write `:name::integer` where it can't infer \
+     the type of a value"
+        .to_owned()
 }
 
 /// How a query is fixed that a database refuses with a message.

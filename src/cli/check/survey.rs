@@ -3,15 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde::Deserialize as _;
 
 use serde_json::Value;
 
 use crate::check::detect;
-use crate::cli::host;
+use crate::cli::host::{self, ConnectedDatabases};
 use crate::cli::parallel::each;
 use crate::cli::report::Tally;
-use crate::compile::{Declared, Texts, alone};
+use crate::compile::{Declared, OutsideFiles, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::journal::memory::MemoryJournal;
 use crate::language::Project;
@@ -31,7 +33,12 @@ pub struct Survey {
     stdin: OnceLock<Result<Source, Box<Diagnostic>>>,
     /// Whether what loops need of the environment is checked too.
     environment: bool,
+    /// The databases of the projects that were asked, by folder and project file, if servers are asked.
+    servers: Option<ServersByProject>,
 }
+
+/// The databases of projects, by folder and the text of the project file.
+type ServersByProject = Mutex<BTreeMap<(PathBuf, String), Arc<ConnectedDatabases>>>;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -78,12 +85,30 @@ impl Survey {
             texts: BTreeMap::new(),
             stdin: OnceLock::new(),
             environment: false,
+            servers: None,
         })
     }
 
     /// Whether the secrets and keys that loops need are checked too.
     pub fn with_environment(&mut self, environment: bool) {
         self.environment = environment;
+    }
+
+    /// Queries are prepared at the servers of datasources too.
+    pub fn with_servers(&mut self) {
+        self.servers = Some(Mutex::default());
+    }
+
+    /// What is known outside of a project's documents, with what its servers say.
+    fn with_connected(&self, outside: &Arc<OutsideFiles>, project: &Source, root: &Path) -> Arc<OutsideFiles> {
+        let Some(servers) = &self.servers else { return Arc::clone(outside) };
+        let document = document::read_as(project, Some(DocumentKind::Project));
+        let Ok(settings) = Project::deserialize(&document.value) else { return Arc::clone(outside) };
+        let connected = || Arc::new(ConnectedDatabases::new(settings, root, outside.databases.clone()));
+        let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let connected =
+            Arc::clone(servers.entry((root.to_owned(), project.text.to_string())).or_insert_with(connected));
+        Arc::new(OutsideFiles { databases: Some(connected), ..OutsideFiles::clone(outside) })
     }
 
     /// The files whose text can be replaced: all but standard input.
@@ -141,7 +166,7 @@ impl Survey {
                 }
             }
         }
-        for (faults, sources) in each(work, |work| judge(work, &declared, self.environment)) {
+        for (faults, sources) in each(work, |work| judge(work, &declared, self)) {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
         }
@@ -210,22 +235,28 @@ struct CheckJob<'a> {
 }
 
 /// The faults of a document and of its parts, and the texts that they point into.
-fn judge(work: CheckJob<'_>, declared: &Declared, environment: bool) -> (Vec<Diagnostic>, Vec<Source>) {
+fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> (Vec<Diagnostic>, Vec<Source>) {
     let CheckJob { target, document, neighbours } = work;
     let main = document.tree.source.clone();
     let mut root = None;
     let texts = match neighbours.map(|neighbours| neighbours.gathered(main.clone(), target.real.as_deref())) {
         Some(Ok(gathered)) => {
+            let mut texts = gathered.texts;
+            if let Some(project) = texts.project.as_ref().filter(|_| survey.servers.is_some()) {
+                texts.outside = survey.with_connected(&texts.outside, project, &gathered.root);
+            }
             root = Some(gathered.root);
-            gathered.texts
+            texts
         }
         Some(Err(mut faults)) => {
             faults.extend(document.faults);
             return (faults, vec![main]);
         }
         None if document.kind == Some(DocumentKind::Project) => {
-            let outside = project::outside(&main, &project::folder_of(&target.path));
-            Texts { outside: Arc::new(outside), ..Texts::new(main) }
+            let folder = project::folder_of(&target.path);
+            let outside = Arc::new(project::outside(&main, &folder));
+            let outside = survey.with_connected(&outside, &main, &folder);
+            Texts { outside, ..Texts::new(main) }
         }
         None => Texts::new(main),
     };
@@ -235,7 +266,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, environment: bool) -> (Vec<Dia
     if examined.document.kind == Some(DocumentKind::Scenario) {
         faults.extend(project::scenarios(&examined.document, &target.path).faults);
     }
-    if let (true, Some(root), Some(program)) = (environment, root, &examined.program) {
+    if let (true, Some(root), Some(program)) = (survey.environment, root, &examined.program) {
         faults.extend(missing(program, &root, &texts));
     }
     // A document that is no loop is a fault for `run`, but not here.

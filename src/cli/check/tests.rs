@@ -17,6 +17,7 @@ fn what_is_done_on_all_cores_comes_back_in_order() {
 #[test]
 fn the_exit_code_says_what_was_found() {
     let check = |deny_warnings| CheckCommand {
+        connect: false,
         env: false,
         paths: vec![],
         format: ReportFormat::Json,

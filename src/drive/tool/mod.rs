@@ -29,6 +29,8 @@ use serde_json::Value;
 
 pub use self::call::{CallOutcome, Spent, ToolCall};
 pub use self::command::{NamedProgram, enter_group};
+#[cfg(feature = "cli")]
+pub use self::db::probe::ConnectedDatabases;
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
 pub use self::offline::NOT_PLAYED;
 pub use self::runner::OpenedRun;

@@ -5,6 +5,8 @@ mod address;
 mod number;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "cli")]
+pub mod probe;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod rows;
 #[cfg(feature = "postgres")]
@@ -55,7 +57,13 @@ struct DatabaseKind {
     is_valid: fn(&str) -> bool,
     /// Opens it. Nothing is connected yet: a call does that.
     open: fn(&DatabaseAddress, &Egress) -> Result<Arc<dyn ToolDatabase>, ToolFault>,
+    /// Connects to its server to prepare queries there; none for files.
+    #[cfg(feature = "cli")]
+    probe: Option<ConnectProbe>,
 }
+
+#[cfg(feature = "cli")]
+type ConnectProbe = fn(&DatabaseAddress, &Egress) -> Result<Box<dyn probe::ServerProbe>, ToolFault>;
 
 /// A database. All runs of an engine share one, so it may keep connections.
 trait ToolDatabase: Send + Sync {

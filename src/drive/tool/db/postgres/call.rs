@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Column, Error, Portal, Row, Statement, Transaction};
 
 use super::argument::Argument;
@@ -16,7 +17,7 @@ use super::pool::Pool;
 use super::read::{self, RawValue};
 use crate::drive::tool::db::Query;
 use crate::drive::tool::db::rows::{MAX_BYTES, MAX_ROWS, ResultRows};
-use crate::drive::tool::db::server_query::ServerQuery;
+use crate::drive::tool::db::server_query::{QuerySlot, ServerQuery};
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
 use crate::engine::event::ToolFault;
@@ -211,21 +212,31 @@ pub(super) fn forms(statement: &Statement) -> Result<Vec<TypeForm>, ToolFault> {
     statement.columns().iter().map(form).collect()
 }
 
-fn arguments(statement: &Statement, query: &Query, translated: &ServerQuery) -> Result<Vec<Argument>, ToolFault> {
+/// The forms of the parameters of a statement.
+///
+/// # Errors
+/// When the server reads more or fewer than the query has, or for one without a form.
+pub(super) fn parameter_forms(statement: &Statement, translated: &ServerQuery) -> Result<Vec<TypeForm>, ToolFault> {
     let (wanted, given) = (statement.params().len(), translated.slots.len());
     if wanted != given {
         let why = format!("the server reads {wanted} parameters in the query, and there are {given}");
         return Err(fault("database: error in the query", why));
     }
-    let mut arguments = Vec::with_capacity(given);
-    for (slot, of) in translated.slots.iter().zip(statement.params()) {
-        let refused = |why: String| {
-            fault(format!("database: value not valid: `{}` is of type `{}` and {why}", slot.written, of.name()), "")
-        };
-        let form = TypeForm::of(of).map_err(refused)?;
-        arguments.push(Argument::new(slot.value(&query.values)?, &form).map_err(refused)?);
-    }
-    Ok(arguments)
+    let form = |(slot, of): (&QuerySlot, &Type)| TypeForm::of(of).map_err(|why| not_valid(slot, of, &why));
+    translated.slots.iter().zip(statement.params()).map(form).collect()
+}
+
+fn not_valid(slot: &QuerySlot, of: &Type, why: &str) -> ToolFault {
+    fault(format!("database: value not valid: `{}` is of type `{}` and {why}", slot.written, of.name()), "")
+}
+
+fn arguments(statement: &Statement, query: &Query, translated: &ServerQuery) -> Result<Vec<Argument>, ToolFault> {
+    let forms = parameter_forms(statement, translated)?;
+    let slots = translated.slots.iter().zip(statement.params()).zip(&forms);
+    let argument = |((slot, of), form): ((&QuerySlot, &Type), &TypeForm)| {
+        Argument::new(slot.value(&query.values)?, form).map_err(|why| not_valid(slot, of, &why))
+    };
+    slots.map(argument).collect()
 }
 
 /// Runs the statement, and reads its rows within the limits.

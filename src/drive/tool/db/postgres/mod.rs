@@ -7,6 +7,8 @@ mod connect;
 mod failure;
 mod forms;
 mod pool;
+#[cfg(feature = "cli")]
+mod probe;
 mod read;
 mod stream;
 
@@ -32,6 +34,8 @@ use crate::program::table::TableRequest;
 pub(super) const KIND: DatabaseKind = DatabaseKind {
     schemes: &["postgres", "postgresql"],
     form: "postgres://USER@HOST/DATABASE",
+    #[cfg(feature = "cli")]
+    probe: Some(|address, egress| Ok(Box::new(probe::PostgresProbe::new(&read(address, egress)?)?))),
     is_valid: |rest| rest.starts_with("//"),
     open: |address, egress| Ok(Arc::new(PostgresDatabase { pool: Arc::new(Pool::new(read(address, egress)?)) })),
 };

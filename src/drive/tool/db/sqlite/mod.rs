@@ -28,6 +28,8 @@ use crate::program::table::TableRequest;
 pub(super) const KIND: DatabaseKind = DatabaseKind {
     schemes: &["sqlite"],
     form: "sqlite:PATH",
+    #[cfg(feature = "cli")]
+    probe: None,
     is_valid: |path| !path.is_empty() && !path.starts_with(":memory:"),
     open: |address, _| Ok(Arc::new(SqliteFile { file: address.root.join(address.rest()), init: address.init.clone() })),
 };

@@ -1,0 +1,141 @@
+//! Prepares queries at a server without running them: its syntax, its tables and columns, and the types of its values.
+
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::Error;
+
+use super::call::{forms, parameter_forms, translate};
+use super::connect::{self, ServerConnection};
+use super::failure::{self, is_lost, of_connect};
+use crate::compile::{QueryFault, QueryFaultKind};
+use crate::drive::tool::db::probe::ServerProbe;
+use crate::drive::tool::db::server_query::ServerQuery;
+use crate::drive::tool::output::fault;
+use crate::engine::event::ToolFault;
+use crate::journal::postgres::address::PostgresAddress;
+use crate::policy::sql;
+
+/// How long a connection, or one query, may take.
+const TIME: Duration = Duration::from_secs(10);
+/// How many bytes the server may send for one query.
+const MAX_READ: usize = 4 << 20;
+
+/// The tables that a query finds without a schema.
+const TABLES: &str = "SELECT relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = relnamespace \
+    WHERE relkind IN ('r', 'v', 'm', 'p', 'f') AND pg_catalog.pg_table_is_visible(c.oid) \
+    AND nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 200";
+/// The columns of some tables.
+const COLUMNS: &str = "SELECT attname::text FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class c ON c.oid = attrelid \
+    WHERE relname::text = ANY($1) AND pg_catalog.pg_table_is_visible(c.oid) AND attnum > 0 AND NOT attisdropped LIMIT 2000";
+
+/// A connection to a server.
+pub(super) struct PostgresProbe {
+    runtime: ProbeRuntime,
+    connection: ServerConnection,
+}
+
+/// A runtime that may be dropped in a task of another one.
+struct ProbeRuntime(Option<Runtime>);
+
+impl ProbeRuntime {
+    /// Does work on a thread of its own, beside the runtime that may run on this one.
+    fn run<T: Send>(&self, work: impl Future<Output = T> + Send) -> Option<T> {
+        let runtime = self.0.as_ref()?;
+        thread::scope(|scope| scope.spawn(|| runtime.block_on(work)).join().ok())
+    }
+}
+
+impl Drop for ProbeRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl PostgresProbe {
+    /// Connects.
+    ///
+    /// # Errors
+    /// When no host of the address answers in time.
+    pub(super) fn new(address: &PostgresAddress) -> Result<Self, ToolFault> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| fault("database: can't be opened", error.to_string()))?;
+        let runtime = ProbeRuntime(Some(runtime));
+        match runtime.run(async { tokio::time::timeout(TIME, connect::connect(address)).await }) {
+            Some(Ok(Ok(connection))) => Ok(Self { runtime, connection }),
+            Some(Ok(Err(why))) => Err(of_connect(&why).fault),
+            _ => Err(fault("database: can't be opened", "it does not answer")),
+        }
+    }
+}
+
+impl ServerProbe for PostgresProbe {
+    fn prepare(&mut self, query: &str) -> Option<QueryFault> {
+        let Self { runtime, connection } = self;
+        // A server that takes too long says nothing.
+        runtime.run(async { tokio::time::timeout(TIME, look(connection, query)).await.unwrap_or(None) })?
+    }
+}
+
+fn invalid(message: String) -> QueryFault {
+    QueryFault { kind: QueryFaultKind::Invalid, message, offset: None }
+}
+
+/// What the server has against a query.
+async fn look(connection: &mut ServerConnection, query: &str) -> Option<QueryFault> {
+    let translated = match translate(query) {
+        Ok(translated) => translated,
+        Err(fault) => return Some(invalid(fault.detail)),
+    };
+    connection.budget.fill(MAX_READ);
+    let transaction = connection.client.build_transaction().read_only(true).start().await.ok()?;
+    let prepared = transaction.prepare(&translated.text).await;
+    // What failed is over; the names are asked for in a new transaction.
+    drop(transaction);
+    match prepared {
+        Ok(statement) => {
+            let refused = |fault: ToolFault| {
+                let class = fault.class.strip_prefix("database: ").unwrap_or(&fault.class).to_owned();
+                invalid(if fault.detail.is_empty() { class } else { fault.detail })
+            };
+            forms(&statement).err().or_else(|| parameter_forms(&statement, &translated).err()).map(refused)
+        }
+        Err(error) if is_lost(&error) => None,
+        Err(error) => Some(query_fault(connection, query, &translated, &error).await),
+    }
+}
+
+async fn query_fault(
+    connection: &ServerConnection,
+    query: &str,
+    translated: &ServerQuery,
+    error: &Error,
+) -> QueryFault {
+    let offset = failure::place(error, translated);
+    let message = failure::text(error);
+    let is_table = match error.code().map(tokio_postgres::error::SqlState::code) {
+        Some("42P01") => true,
+        Some("42703") => false,
+        _ => return QueryFault { kind: QueryFaultKind::Invalid, message, offset },
+    };
+    let name = offset.and_then(|at| name_at(query, at));
+    let Some(name) = name else { return QueryFault { kind: QueryFaultKind::Invalid, message, offset } };
+    let known = if is_table {
+        connection.client.query(TABLES, &[]).await
+    } else {
+        let words: Vec<&str> = query.split(|c: char| !sql::is_name(c)).filter(|word| !word.is_empty()).collect();
+        connection.client.query(COLUMNS, &[&words]).await
+    };
+    let known = known.unwrap_or_default().iter().filter_map(|row| row.try_get(0).ok()).collect();
+    QueryFault { kind: QueryFaultKind::UnknownName { name: name.to_owned(), is_table, known }, message, offset }
+}
+
+/// The name that begins at a place of a query, with what it is qualified by; none for one between quotes.
+fn name_at(query: &str, at: usize) -> Option<&str> {
+    let rest = query.get(at..)?;
+    let end = rest.find(|c: char| !sql::is_name(c) && c != '.').unwrap_or(rest.len());
+    rest.get(..end).filter(|name| !name.is_empty())
+}

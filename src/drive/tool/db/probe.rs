@@ -1,0 +1,127 @@
+//! The databases of a project for `check --connect`: queries are prepared at their servers, and none is run. Files are
+//! looked at as without it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::address::DatabaseAddress;
+use crate::compile::{DatabaseProbe, DatabaseState, QueryFault};
+use crate::drive::egress::Egress;
+use crate::drive::secret::Vault;
+use crate::language::Project;
+
+/// The most queries whose outcome is kept for one database.
+const MAX_KEPT: usize = 10_000;
+
+/// A connection to a server on which queries are prepared. Each method may block: it has a time limit of its own.
+pub(super) trait ServerProbe: Send {
+    /// What the server has against a query.
+    fn prepare(&mut self, query: &str) -> Option<QueryFault>;
+}
+
+/// The databases of a project: those on servers, and the files.
+pub struct ConnectedDatabases {
+    project: Project,
+    root: PathBuf,
+    vault: Vault,
+    egress: Egress,
+    /// What is known of the files.
+    files: Option<Arc<dyn DatabaseProbe>>,
+    servers: Mutex<BTreeMap<String, ProbedServer>>,
+}
+
+/// What is known of a server.
+enum ProbedServer {
+    /// The datasource is of another kind.
+    Other,
+    /// It can't be used, and why.
+    Unusable(String),
+    /// Queries can be prepared there.
+    Connected { probe: Box<dyn ServerProbe>, kept: HashMap<String, Option<QueryFault>> },
+}
+
+impl fmt::Debug for ConnectedDatabases {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ConnectedDatabases").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl ConnectedDatabases {
+    /// The databases of a project in its folder `root`; `files` knows those that are files.
+    pub fn new(project: Project, root: &Path, files: Option<Arc<dyn DatabaseProbe>>) -> Self {
+        let vault = Vault::new(project.orgconfig.clone(), root);
+        let egress = Egress::new(&project.allow);
+        Self { project, root: root.to_owned(), vault, egress, files, servers: Mutex::default() }
+    }
+
+    fn with<T>(&self, name: &str, ask: impl FnOnce(&mut ProbedServer) -> T) -> T {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.entry(name.to_owned()).or_insert_with(|| self.connect(name));
+        ask(server)
+    }
+
+    fn connect(&self, name: &str) -> ProbedServer {
+        if self.project.datasources.get(name).is_none_or(|datasource| datasource.sqlite_path().is_some()) {
+            return ProbedServer::Other;
+        }
+        let connected = DatabaseAddress::of(name, &self.project, &self.root, &self.vault).and_then(|address| {
+            match address.kind.probe {
+                Some(probe) => probe(&address, &self.egress).map(Some),
+                None => Ok(None),
+            }
+        });
+        match connected {
+            Ok(Some(probe)) => ProbedServer::Connected { probe, kept: HashMap::new() },
+            Ok(None) => ProbedServer::Other,
+            Err(fault) => {
+                let detail = self.vault.scrub(fault.detail);
+                let class = fault.class.strip_prefix("database: ").unwrap_or(&fault.class).to_owned();
+                ProbedServer::Unusable(if detail.is_empty() { class } else { format!("{class}: {detail}") })
+            }
+        }
+    }
+}
+
+impl DatabaseProbe for ConnectedDatabases {
+    fn state(&self, datasource: &str) -> DatabaseState {
+        let state = self.with(datasource, |server| match server {
+            ProbedServer::Other => None,
+            ProbedServer::Unusable(why) => Some(DatabaseState::Unreadable(why.clone())),
+            ProbedServer::Connected { .. } => Some(DatabaseState::Ready { is_made: false }),
+        });
+        let of_file = || self.files.as_ref().map(|files| files.state(datasource));
+        state.or_else(of_file).unwrap_or(DatabaseState::Unknown)
+    }
+
+    fn prepare(&self, datasource: &str, query: &str) -> Option<QueryFault> {
+        let prepared = self.with(datasource, |server| match server {
+            ProbedServer::Other => None,
+            ProbedServer::Unusable(_) => Some(None),
+            ProbedServer::Connected { probe, kept } => Some(match kept.get(query) {
+                Some(known) => known.clone(),
+                None => {
+                    let fault = probe.prepare(query);
+                    if kept.len() < MAX_KEPT {
+                        kept.insert(query.to_owned(), fault.clone());
+                    }
+                    fault
+                }
+            }),
+        });
+        prepared.unwrap_or_else(|| self.files.as_ref()?.prepare(datasource, query))
+    }
+
+    fn tables(&self, datasource: &str) -> Option<Vec<String>> {
+        self.files.as_ref()?.tables(datasource)
+    }
+
+    fn columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
+        self.files.as_ref()?.columns(datasource, table)
+    }
+
+    fn is_server(&self, datasource: &str) -> bool {
+        self.with(datasource, |server| !matches!(server, ProbedServer::Other))
+    }
+}
