@@ -1,6 +1,7 @@
 //! `loopctl explain`.
 
 mod page;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -8,36 +9,67 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::output::ListOutput;
+use super::run_ref;
+use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::diagnostic::codes::{Code, TABLE};
 use crate::diagnostic::{Severity, nearest, nearest_field};
 use crate::trace::{Look, Tone};
 
-/// Explain a code of `check`: what it means, why it matters, and what to write instead
+/// Explain a code of `check`, or why a run ended as it did
+///
+/// Of a code: what it means, why it matters, and what to write instead. Of a run: why it ended so, what shows it, and which
+/// word of its document would change it; that is tried by replay.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl explain L012
-  loopctl explain              # all codes")]
+  loopctl explain              # all codes
+  loopctl explain last         # why the last run ended so")]
 pub struct ExplainCommand {
-    /// A code like L012, or the name of a rule. Default: list all codes
+    /// A code like L012 or the name of a rule, or else a run: its id, the beginning of its id, `last` or `last:LOOP`.
+    /// Default: list all codes
     pub code: Option<String>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The output format of what is said of a run
+    #[arg(long, value_enum, default_value_t)]
+    pub output: ListOutput,
 }
 
 impl ExplainCommand {
-    /// Prints a page, or the list.
+    /// Prints a page, the list, or what is to be said of a run.
     ///
     /// # Errors
-    /// When there is no such code.
-    pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+    /// When there is no such code, and no such run.
+    pub async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let Some(word) = &self.code else {
             surface.print(&list(&surface.out))?;
             return Ok(Exit::Completed);
         };
-        let page = page_of(word).ok_or_else(|| unknown(word))?;
-        let shown = if surface.out_terminal { page::page(&page, &surface.out) } else { page };
-        surface.print(&shown)?;
-        Ok(Exit::Completed)
+        if let Some(page) = page_of(word) {
+            let shown = if surface.out_terminal { page::page(&page, &surface.out) } else { page };
+            surface.print(&shown)?;
+            return Ok(Exit::Completed);
+        }
+        let names_store = self.store.store.is_some() || self.store.document.is_some();
+        if !names_store && (is_like_code(word) || !self.store.place()?.exists()) {
+            return Err(unknown(word));
+        }
+        let (journal, place) = self.store.open()?;
+        match run_ref::resolve(&*journal, word, &place.shown()).await {
+            Ok(run) => run::perform(journal, &place, &run, self.output, surface).await,
+            // Perhaps a name of a rule was meant.
+            Err(CommandError::Usage { .. }) if !names_store && !near(word).is_empty() => Err(unknown(word)),
+            Err(error) => Err(error),
+        }
     }
+}
+
+/// Whether a word can only be meant as a code: `L`, and digits or letters that look like them.
+fn is_like_code(word: &str) -> bool {
+    let digits = word.trim().strip_prefix(['L', 'l']).unwrap_or_default();
+    !digits.is_empty() && digits.chars().all(|sign| sign.is_ascii_digit() || matches!(sign, 'O' | 'o' | 'I' | 'i'))
 }
 
 /// The page of a code or a name, ignoring case.

@@ -27,6 +27,7 @@ use crate::engine::outcome::Status;
 use crate::engine::state::State;
 use crate::journal::prune::prune_all;
 use crate::journal::{Journal, PruneQuery, StoreFault};
+use crate::language::react::ReactProperties;
 use crate::language::{Project, Script};
 use crate::program::Program;
 
@@ -52,6 +53,24 @@ pub fn rerun(run_id: &str, events: &[Event], recorded: Option<&Program>) -> Resu
 /// When the journal has no document, or this version can't read it.
 pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
     fold::recorded(&fold::texts(run_id, events, project)?)
+}
+
+/// The same with other properties than its document has.
+///
+/// # Errors
+/// As those of [`recorded`].
+pub fn recorded_with(
+    run_id: &str,
+    events: &[Event],
+    project: Option<Source>,
+    change: impl FnOnce(&mut ReactProperties),
+) -> Result<Arc<Program>, Fault> {
+    let mut program = recorded(run_id, events, project)?;
+    // It was compiled just now, for this caller.
+    if let Some(program) = Arc::get_mut(&mut program) {
+        change(&mut program.properties);
+    }
+    Ok(program)
 }
 
 /// Opens a store: `memory`, `sqlite:PATH` with a path relative to `base`, or `postgres://...`; or what `env:VAR` or

@@ -44,6 +44,7 @@ mod telemetry;
 mod test;
 mod token;
 mod trace;
+mod tune;
 mod user;
 mod what;
 mod workers;
@@ -86,6 +87,7 @@ enum Command {
     Fork(Box<fork::ForkCommand>),
     Diff(diff::DiffCommand),
     Record(record::RecordCommand),
+    Tune(tune::TuneCommand),
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
@@ -151,12 +153,13 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Run(run) => run.perform(surface).await,
             Command::Check(check) => check.perform(surface),
             Command::Test(test) => test.perform(surface),
-            Command::Explain(explain) => explain.perform(surface),
+            Command::Explain(explain) => explain.perform(surface).await,
             Command::Resume(resume) => resume.perform(surface).await,
             Command::Retry(retry) => retry.perform(surface).await,
             Command::Rerun(rerun) => rerun.perform(surface).await,
             Command::Replay(replay) => replay.perform(surface).await,
             Command::Fork(fork) => fork.perform(surface).await,
+            Command::Tune(tune) => tune.perform(surface).await,
             Command::Diff(diff) => diff.perform(surface).await,
             Command::Record(record) => record.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,

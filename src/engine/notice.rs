@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::continuation_record::ContinuationRecord;
 use super::decision_record::DecisionRecord;
-use super::event::{CallId, Finish, ToolFault};
+use super::event::{CallId, Finish, ForkPoint, ToolFault};
 use super::flow::question::StepQuestion;
 use super::flow::record::StepRecord;
 use super::outcome::{Status, Termination};
@@ -40,6 +40,9 @@ pub enum Notice {
         objective: String,
         /// The most iterations; 0 for a workflow.
         max_iterations: u32,
+        /// Where it comes from, when it is a fork. The notices of the copied steps follow.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fork_of: Option<ForkPoint>,
     },
     /// A driver resumed the run.
     RunResumed {

@@ -90,6 +90,11 @@ pub enum Limit {
     Budget,
 }
 
+impl Limit {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::MaxIterations, Self::Timeout, Self::Context, Self::Budget];
+}
+
 impl From<Limit> for Termination {
     fn from(limit: Limit) -> Self {
         match limit {

@@ -2,6 +2,7 @@
 
 pub mod fork;
 pub mod moves;
+pub mod patterns;
 pub mod restart;
 pub mod together;
 pub mod verdict;

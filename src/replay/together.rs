@@ -274,9 +274,7 @@ fn ended(verdict: ReplayVerdict, end: &RunEnd) -> ReplayVerdict {
 }
 
 fn limit_of(termination: Termination) -> Option<Limit> {
-    [Limit::MaxIterations, Limit::Timeout, Limit::Context, Limit::Budget]
-        .into_iter()
-        .find(|limit| Termination::from(*limit) == termination)
+    Limit::ALL.into_iter().find(|limit| Termination::from(*limit) == termination)
 }
 
 fn same_messages(old: &Conversation, new: &Conversation, from: usize) -> bool {

@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use crate::drive::list;
+use crate::engine::event::ForkPoint;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::Phase;
 use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary};
 use crate::serve::run_store::FoldedRun;
 use crate::trace::entries::entries;
-use crate::trace::result::ForkOrigin;
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, RunResult, Shown, TraceEntry, result};
 
@@ -53,7 +53,7 @@ pub struct AgentStatus {
     pub rerun_of: Option<String>,
     /// The run whose first steps it begins with, when it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fork_of: Option<ForkOrigin>,
+    pub fork_of: Option<ForkPoint>,
     /// The run that called this one, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called_by: Option<String>,

@@ -2,6 +2,7 @@
 
 mod beside;
 mod steps;
+mod tuning;
 mod value;
 
 use std::fmt::Write as _;
@@ -33,6 +34,7 @@ const LONG: usize = 900;
 
 pub use beside::{beside, words as difference_words};
 pub use steps::view as steps_at;
+pub use tuning::tuning;
 
 /// The page of a run. `result` must hold the trace.
 pub fn html(about: &About<'_>, result: &RunResult) -> String {

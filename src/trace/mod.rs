@@ -22,6 +22,7 @@ pub mod steps;
 #[cfg(test)]
 pub(crate) mod tests_state;
 pub mod text;
+pub mod tuning;
 pub mod units;
 
 pub use crate::engine::record::TraceEntry;

@@ -11,7 +11,9 @@ mod common;
 mod again;
 mod against;
 mod compared;
+mod explained;
 mod forked;
+mod tuned;
 
 use std::path::Path;
 

@@ -71,7 +71,7 @@ impl Story {
     // house: flat match
     fn text(&mut self, notice: &Notice) -> String {
         match notice {
-            Notice::RunStarted { run_id, loop_name, model, objective, max_iterations } => {
+            Notice::RunStarted { run_id, loop_name, model, objective, max_iterations, .. } => {
                 let most = format!("at most {}", plural(*max_iterations, "iteration"));
                 let objective = self.redact.text(objective);
                 let facts: &[&str] = if *max_iterations == 0 { &[run_id] } else { &[run_id, model, &most] };

@@ -1,5 +1,6 @@
 //! Where a fork comes from, and what it begins with.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Event;
@@ -16,8 +17,8 @@ pub struct Fork {
     pub events: Blob,
 }
 
-/// A run and an iteration of it: where a fork comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a fork comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ForkPoint {
     /// The run.
     pub run_id: Box<str>,
@@ -42,5 +43,12 @@ impl Fork {
     pub fn text(events: &[Event]) -> Result<Blob, String> {
         let lines: Result<Vec<String>, _> = events.iter().map(serde_json::to_string).collect();
         lines.map(|lines| Blob::new(lines.join("\n"))).map_err(|why| why.to_string())
+    }
+}
+
+impl ForkPoint {
+    /// In a line that is not yet escaped.
+    pub fn sentence(&self) -> String {
+        format!("fork of {} at iteration {}", self.run_id, self.iteration)
     }
 }

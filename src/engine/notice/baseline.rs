@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Notice;
 use crate::engine::effect::{Effect, Effects, Refused};
-use crate::engine::event::{CallId, Event, EventKind};
+use crate::engine::event::{CallId, Event, EventKind, Finish};
 use crate::engine::flow::state::StepChange;
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
@@ -103,6 +103,7 @@ impl Baseline {
                 objective: header.objective.clone(),
                 // A workflow has none.
                 max_iterations: if program.flow.is_some() { 0 } else { program.properties.max_iterations },
+                fork_of: header.fork.clone(),
             }),
             Cause::Resume => notices.push(Notice::RunResumed {
                 run_id: header.run_id.clone(),
@@ -131,7 +132,8 @@ impl Baseline {
     }
 
     fn push_changes(self, state: &State, notices: &mut Vec<Notice>) {
-        if state.counters.iterations > self.iterations {
+        let is_fork = self.cause == Cause::Start && state.header.fork.is_some();
+        if state.counters.iterations > self.iterations && !is_fork {
             notices.push(self.replied(state));
         }
         for record in state.decisions.iter().skip(self.decisions) {
@@ -144,11 +146,19 @@ impl Baseline {
                 None => Notice::Retried { record },
             });
         }
+        let mut iteration = 0;
         for (at, entry) in state.entries.iter().enumerate().skip(self.entries) {
+            if is_fork && entry.iteration != iteration {
+                iteration = entry.iteration;
+                notices.push(copied(entry));
+            }
             notices.push(observed(state, at, entry));
             if entry.success && entry.action.as_deref() == Some(builtin::LOG_PROGRESS) {
                 notices.push(progress(entry));
             }
+        }
+        if is_fork && state.turn().is_some() {
+            notices.push(self.replied(state));
         }
         if let (Some(flow), false) = (&state.flow, self.cause == Cause::Interrupt) {
             notices.extend(flow.changes.iter().filter_map(step_changed));
@@ -258,5 +268,18 @@ fn progress(entry: &StoredEntry) -> Notice {
         message: text("message").unwrap_or_default(),
         milestone: text("milestone"),
         percent: input.get("percent").and_then(Value::as_f64),
+    }
+}
+
+/// A reply that a fork copied, by the first entry of its turn.
+fn copied(entry: &StoredEntry) -> Notice {
+    Notice::ModelReplied {
+        iteration: entry.iteration,
+        thought: entry.thought.to_string(),
+        usage: entry.usage.map(TokenUsage::from),
+        finish: Finish::Stop,
+        response_model: None,
+        time_to_first_token_ms: None,
+        duration_ms: 0,
     }
 }

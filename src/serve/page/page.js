@@ -207,7 +207,8 @@ const show = {
     // A workflow has no iterations.
     run.flow = !event.max_iterations;
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
-      el("p", { class: "objective" }, event.objective), event.max_iterations ? el("p", { class: "meta" }, `model ${event.model}`) : []);
+      el("p", { class: "objective" }, event.objective), event.max_iterations ? el("p", { class: "meta" }, `model ${event.model}`) : [],
+      event.fork_of ? el("p", { class: "meta" }, `fork of ${event.fork_of.run_id} at iteration ${plain(event.fork_of.iteration)}`) : []);
   },
   run_resumed(run) {
     arriving(run, null);

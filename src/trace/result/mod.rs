@@ -18,6 +18,7 @@ use super::steps::{shown_question, steps};
 use super::units::rfc3339;
 use crate::engine::continuation_record::ContinuationRecord;
 use crate::engine::decision_record::DecisionRecord;
+use crate::engine::event::ForkPoint;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::StepRecord;
 use crate::engine::flow::waiting_steps;
@@ -40,7 +41,7 @@ pub struct RunResult {
     pub rerun_of: Option<String>,
     /// The run whose first steps it begins with, when it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fork_of: Option<ForkOrigin>,
+    pub fork_of: Option<ForkPoint>,
     /// The run that started it without waiting for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_by: Option<String>,
@@ -99,28 +100,6 @@ pub struct RunResult {
     /// The failed attempts at asking the model; with the trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<TraceAttempt>,
-}
-
-/// Where a fork comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ForkOrigin {
-    /// The run.
-    pub run_id: String,
-    /// The first iteration that is not that run's, from 1.
-    pub iteration: u32,
-}
-
-impl ForkOrigin {
-    /// Where a run comes from, when it is a fork.
-    pub fn of(state: &State) -> Option<Self> {
-        let point = state.header.fork.as_ref()?;
-        Some(Self { run_id: point.run_id.to_string(), iteration: point.iteration })
-    }
-
-    /// In a line that is not yet escaped.
-    pub fn sentence(&self) -> String {
-        format!("fork of {} at iteration {}", self.run_id, self.iteration)
-    }
 }
 
 /// What a paused run waits for.
@@ -213,7 +192,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         run_id: state.header.run_id.clone(),
         previous_run_id: state.header.previous_run_id.as_deref().map(str::to_owned),
         rerun_of: state.header.rerun_of.as_deref().map(str::to_owned),
-        fork_of: ForkOrigin::of(state),
+        fork_of: state.header.fork.clone(),
         started_by: state.header.started_by.as_deref().map(str::to_owned),
         status,
         termination: termination(ending, pause, state.interrupted),

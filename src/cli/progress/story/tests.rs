@@ -59,6 +59,7 @@ fn begin() -> Notice {
         model: "small".to_owned(),
         objective: "Decide whether ticket TK-1 gets a refund.".to_owned(),
         max_iterations: 10,
+        fork_of: None,
     }
 }
 
@@ -166,6 +167,7 @@ fn nothing_of_a_hostile_run_reaches_the_terminal_raw() {
             model: hostile.to_owned(),
             objective: hostile.to_owned(),
             max_iterations: 1,
+            fork_of: None,
         },
         Notice::ModelRetried { iteration: 1, attempt: 1, reason: hostile.to_owned(), delay_ms: 1 },
         replied(1, hostile),

@@ -1,0 +1,295 @@
+//! `loopctl explain RUN`: why a run ended so, and which word of its document would change that, tried by replay.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cli::exit::Exit;
+use crate::cli::failure::CommandError;
+use crate::cli::host::{self, RecordedRun};
+use crate::cli::output::{ListOutput, json_line, shown};
+use crate::cli::replay::one::sentence;
+use crate::cli::store::StorePlace;
+use crate::cli::surface::Surface;
+use crate::engine::event::Event;
+use crate::engine::outcome::{Limit, Status, Termination};
+use crate::journal::Journal;
+use crate::language::react::{ReactProperties, StuckAction};
+use crate::replay::together::replay;
+use crate::replay::verdict::{ReplayKind, ReplayVerdict};
+use crate::trace::json::gist;
+use crate::trace::look::TextBlock;
+use crate::trace::reason::reason;
+use crate::trace::text::status;
+use crate::trace::units::{count, duration, plural};
+use crate::trace::{Look, Redaction, RunResult, Shown, Tone, TraceEntry, escape, result};
+
+/// Why a run ended so.
+#[derive(Serialize)]
+struct Explained {
+    run_id: String,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    termination: Option<Termination>,
+    /// Why, in a sentence.
+    why: String,
+    /// What shows it, a sentence each.
+    evidence: Vec<String>,
+    /// The changes of the document that were tried, with what came of them.
+    tried: Vec<TriedChange>,
+}
+
+/// A change of one word of the document, and what came of it.
+#[derive(Serialize)]
+struct TriedChange {
+    /// The field, with its place in `properties`.
+    field: &'static str,
+    from: String,
+    to: String,
+    /// Whether the run would not end so.
+    changes: bool,
+    #[serde(flatten)]
+    verdict: ReplayVerdict,
+}
+
+/// The most calls that are shown as evidence.
+const SHOWN: usize = 8;
+
+/// Explains a run.
+pub(super) async fn perform(
+    journal: Arc<dyn Journal>,
+    place: &StorePlace,
+    run: &str,
+    output: ListOutput,
+    surface: &Surface,
+) -> Result<Exit, CommandError> {
+    let RecordedRun { program, state, engine } = host::read(journal, run, place.project.clone())
+        .await
+        .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+    let events = engine.events(run).await?;
+    let redact = Redaction::new(&program.project.redact);
+    let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
+    let mut tried = Vec::new();
+    if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
+        for change in changes(&result, &program.properties) {
+            let edited =
+                host::recorded_with(run, &events, place.project.clone(), |properties| (change.apply)(properties))?;
+            tried.extend(try_change(&program, &edited, &events, change));
+        }
+    }
+    let explained = Explained {
+        run_id: result.run_id.clone(),
+        status: result.status,
+        termination: result.termination,
+        why: why(&result),
+        evidence: evidence(&result, &program.properties, state.now.active_ms),
+        tried,
+    };
+    match output {
+        ListOutput::Json => surface.print(&json_line(&explained)?)?,
+        ListOutput::Human => surface.print(&human(&surface.out, &explained))?,
+    }
+    Ok(Exit::Completed)
+}
+
+fn why(result: &RunResult) -> String {
+    let error = result.error.as_ref().map(|error| error.message.clone());
+    let question = result.pause.as_ref().map(|pause| pause.question.text.clone());
+    if result.status == Status::Completed && result.steps.is_empty() {
+        return format!("it answered after {}", plural(result.iterations, "iteration"));
+    }
+    let named = result.termination.map(|why| reason(why).to_owned());
+    error.or(question).or(named).unwrap_or_else(|| "it has not ended".to_owned())
+}
+
+/// What shows why a run ended so.
+fn evidence(result: &RunResult, properties: &ReactProperties, active_ms: u64) -> Vec<String> {
+    let trace = result.trace.as_deref().unwrap_or_default();
+    let mut evidence = Vec::new();
+    if let Some(stuck) = &result.stuck {
+        let (first, last) = stuck.iterations;
+        let threshold = properties.on_stuck.iterations;
+        evidence.push(format!("with `on_stuck.iterations` {threshold}, these calls are a pattern:"));
+        evidence.extend(calls(trace, |entry| (first..=last).contains(&entry.iteration)));
+    }
+    match result.termination {
+        Some(Termination::MaxIterations) => {
+            evidence.push(format!("{} of {} iterations are used", result.iterations, properties.max_iterations));
+            evidence.extend(most_called(trace));
+        }
+        Some(Termination::Timeout) => evidence.push(format!("it was active for {}", duration(active_ms))),
+        Some(Termination::Budget) => {
+            let tokens = result.usage.input_tokens.saturating_add(result.usage.output_tokens);
+            evidence.push(format!("it used {}", plural(tokens, "token")));
+            evidence.extend(most_called(trace));
+        }
+        Some(Termination::InvalidReplies) => {
+            let refused = trace.iter().filter(|entry| entry.action.is_none()).rev().take(SHOWN);
+            evidence.extend(refused.filter_map(|entry| {
+                let fault = entry.error.as_ref()?;
+                Some(format!("iteration {}: {}: {}", entry.iteration, fault.class, fault.detail))
+            }));
+        }
+        Some(Termination::ModelError) => {
+            let attempts = result.attempts.iter().rev().take(SHOWN);
+            evidence.extend(attempts.map(|attempt| format!("iteration {}: {}", attempt.iteration, attempt.reason)));
+        }
+        _ => {}
+    }
+    let failed = trace.iter().filter(|entry| !entry.success && entry.action.is_some()).count();
+    if failed > 0 && result.status != Status::Completed && result.stuck.is_none() {
+        evidence.push(format!("{} failed; the last of them:", plural(failed, "call")));
+        let last = trace.iter().rev().find(|entry| !entry.success && entry.action.is_some());
+        evidence.extend(last.map(call));
+    }
+    let steps = result.steps.iter().filter_map(|step| {
+        let error = step.error.as_ref()?;
+        Some(format!("step {}: {}: {}", error.step, step.kind, error.message))
+    });
+    evidence.extend(steps.take(SHOWN));
+    evidence
+}
+
+fn calls(trace: &[TraceEntry], is: impl Fn(&TraceEntry) -> bool) -> Vec<String> {
+    let found: Vec<&TraceEntry> = trace.iter().filter(|entry| is(entry)).collect();
+    let mut shown: Vec<String> = found.iter().take(SHOWN).map(|entry| call(entry)).collect();
+    if found.len() > SHOWN {
+        shown.push(format!("and {} more", found.len() - SHOWN));
+    }
+    shown
+}
+
+fn call(entry: &TraceEntry) -> String {
+    let input = entry.action_input.as_ref().map_or_else(String::new, |input| format!(" {}", gist(input, 120)));
+    let gave = gist(&entry.observation, 120);
+    let action = entry.action.as_deref().unwrap_or("a reply that could not be read");
+    format!("iteration {}: {action}{input} gave {gave}", entry.iteration)
+}
+
+/// The tool that was called most.
+fn most_called(trace: &[TraceEntry]) -> Option<String> {
+    let mut counts = std::collections::BTreeMap::new();
+    for action in trace.iter().filter_map(|entry| entry.action.as_deref()) {
+        *counts.entry(action).or_insert(0_u64) += 1;
+    }
+    let (action, calls) = counts.into_iter().max_by_key(|(_, calls)| *calls)?;
+    (calls > 1).then(|| format!("{action} was called {} times", count(calls)))
+}
+
+/// A change of one word, to be tried.
+struct PropertyChange {
+    field: &'static str,
+    from: String,
+    to: String,
+    apply: Box<dyn Fn(&mut ReactProperties)>,
+}
+
+impl PropertyChange {
+    fn new<T: std::fmt::Display>(
+        field: &'static str,
+        from: T,
+        to: T,
+        apply: impl Fn(&mut ReactProperties) + 'static,
+    ) -> Self {
+        Self { field, from: from.to_string(), to: to.to_string(), apply: Box::new(apply) }
+    }
+}
+
+/// The words that may have ended a run, each with another value.
+fn changes(result: &RunResult, properties: &ReactProperties) -> Vec<PropertyChange> {
+    let limit = result.limit.map(Termination::from).or(result.termination);
+    let mut changes = Vec::new();
+    match limit {
+        Some(Termination::MaxIterations) => {
+            let from = properties.max_iterations;
+            let to = from.saturating_mul(2).min(1000);
+            changes.push(PropertyChange::new("max_iterations", from, to, move |other| other.max_iterations = to));
+        }
+        Some(Termination::Timeout) => {
+            let from = properties.timeout_ms;
+            let to = from.saturating_mul(2);
+            changes.push(PropertyChange::new("timeout_ms", from, to, move |other| other.timeout_ms = to));
+        }
+        Some(Termination::Budget) => {
+            let budget = properties.budget.as_ref();
+            if let Some(from) = budget.and_then(|budget| budget.tokens) {
+                let used = result.usage.input_tokens.saturating_add(result.usage.output_tokens);
+                let to = from.max(used).saturating_mul(2);
+                changes.push(PropertyChange::new("budget.tokens", from, to, move |other| {
+                    other.budget.iter_mut().for_each(|budget| budget.tokens = Some(to));
+                }));
+            }
+            if let Some(from) = budget.and_then(|budget| budget.cost_usd) {
+                let to = from.max(result.usage.cost_usd.unwrap_or_default()) * 2.0;
+                changes.push(PropertyChange::new("budget.cost_usd", from, to, move |other| {
+                    other.budget.iter_mut().for_each(|budget| budget.cost_usd = Some(to));
+                }));
+            }
+        }
+        Some(Termination::Stuck) => {
+            let from = properties.on_stuck.iterations;
+            for to in [from.saturating_add(1), from.saturating_mul(2)] {
+                changes.push(PropertyChange::new("on_stuck.iterations", from, to, move |other| {
+                    other.on_stuck.iterations = to
+                }));
+            }
+            if properties.on_stuck.action == StuckAction::Fail {
+                changes.push(PropertyChange::new("on_stuck.action", "fail", "retry_with_hint", |other| {
+                    other.on_stuck.action = StuckAction::RetryWithHint;
+                }));
+            }
+        }
+        _ => {}
+    }
+    if limit.is_some_and(|limit| Limit::ALL.into_iter().any(|one| Termination::from(one) == limit))
+        && properties.on_limit == crate::language::react::OnLimit::Fail
+    {
+        changes.push(PropertyChange::new("on_limit", "fail", "answer", |other| {
+            other.on_limit = crate::language::react::OnLimit::Answer;
+        }));
+    }
+    changes
+}
+
+/// Tries a change; none when the run can't be replayed.
+fn try_change(
+    recorded: &crate::program::Program,
+    edited: &crate::program::Program,
+    events: &[Event],
+    change: PropertyChange,
+) -> Option<TriedChange> {
+    let verdict = replay(recorded, edited, events).ok()?;
+    let changes = matches!(verdict.kind, ReplayKind::GoesOn | ReplayKind::OtherEnding);
+    let PropertyChange { field, from, to, .. } = change;
+    Some(TriedChange { field, from, to, changes, verdict })
+}
+
+fn human(look: &Look, explained: &Explained) -> String {
+    let run = escape::line(&explained.run_id);
+    let named = explained.termination.map_or_else(String::new, |why| format!("  {}", reason(why)));
+    let mut text = format!("{}  {run}{named}\n", status(look, explained.status, 0));
+    let block = |lead: &str, line: &str| {
+        let block = TextBlock { lead: (lead, 2), tone: None, tail: "", lines: 6 };
+        look.block(&escape::line(line), &block)
+    };
+    text.push_str(&block("  ", &explained.why));
+    if !explained.evidence.is_empty() {
+        text.push('\n');
+        text.extend(explained.evidence.iter().map(|line| block("- ", line)));
+    }
+    let changing: Vec<&TriedChange> = explained.tried.iter().filter(|tried| tried.changes).collect();
+    if !changing.is_empty() {
+        text.push_str(&format!("\n{}\n", look.paint(Tone::Bold, "What would change it, tried by replay:")));
+        for tried in changing {
+            let verdict = sentence(&tried.verdict);
+            text.push_str(&block(
+                "- ",
+                &format!("{}: {} → {}: {}; {verdict}", tried.field, tried.from, tried.to, tried.verdict.kind.words()),
+            ));
+        }
+    } else if !explained.tried.is_empty() {
+        let fields: Vec<String> = explained.tried.iter().map(|tried| format!("{} {}", tried.field, tried.to)).collect();
+        text.push_str(&format!("\nNo word of the document that was tried changes it: {}\n", fields.join(", ")));
+    }
+    text
+}
