@@ -62,13 +62,14 @@ pub(super) fn lower(
     properties.on_limit = OnLimit::Fail;
     let flow = match main.kind? {
         DocumentKind::Workflow => {
-            let WorkflowDocument { definition, .. } = WorkflowDocument::deserialize(&main.value).ok()?;
+            let WorkflowDocument { id, definition, .. } = WorkflowDocument::deserialize(&main.value).ok()?;
             properties.timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
             properties.budget.clone_from(&definition.budget);
             let output = definition.output.as_ref().and_then(|output| Field::compile(output).ok());
             let steps = lowering.list("/definition/actions", &definition.actions)?;
             let inputs = inputs::of(&main.value, &definition, &steps);
             Flow {
+                id,
                 condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
                 steps,
                 output: output.map(FlowOutput::Field),
@@ -143,6 +144,7 @@ impl FlowLowering<'_, '_> {
         };
         let documents = documents::used(self.main);
         Some(Flow {
+            id: None,
             condition: None,
             steps: vec![step],
             output: Some(output),

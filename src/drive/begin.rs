@@ -193,11 +193,12 @@ impl Engine {
             started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
         }
         let identity = identity(&mut started, start, *origin)?;
-        let org = match origin {
-            // A run that another run starts belongs to the organisation of that one.
-            Some(origin) => self.find(&origin.caller.run_id).await?.and_then(|run| run.org),
-            None => start.org.clone(),
-        };
+        // A run that another run starts belongs to the organisation of that one, and has the turns of its token.
+        if let Some(origin) = origin
+            && let Some(caller) = self.find(&origin.caller.run_id).await?
+        {
+            (start.org, start.token) = (caller.org, caller.token.map(String::from));
+        }
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
         let event = Event {
@@ -212,7 +213,7 @@ impl Engine {
             run_id: run_id.clone(),
             loop_name,
             session,
-            org,
+            org: start.org.clone(),
             token: start.token.clone(),
             callback_url: start.callback_url.clone(),
             parent_run_id: origin.filter(|origin| !origin.is_own).map(|origin| origin.caller.run_id.clone()),

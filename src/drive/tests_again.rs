@@ -65,6 +65,26 @@ async fn an_ended_run_is_shown_again_without_the_key_of_its_model() {
 }
 
 #[tokio::test]
+async fn a_run_that_a_run_starts_has_the_organisation_and_the_turns_of_the_token_of_that_one() {
+    let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Do it.",
+        "tools": [{ "type": "workflow", "name": "later", "wait": false }] } });
+    let later = json!({ "name": "later", "description": "Asks.", "definition": { "actions": [
+        { "type": "PbotForm", "properties": { "expected_keys": ["x"] } }] } });
+    let mut texts = Texts::new(Source::new("loop.json", document.to_string()));
+    texts.workflows.push(Source::new("workflows/later.json", later.to_string()));
+    let program = compile(&texts).program.unwrap();
+    let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new());
+    let reply = |action: &str, input: Value| json!({ "thought": "t", "action": action, "action_input": input });
+    let replies = json!([reply("later", json!({})), reply("__complete__", json!({ "answer": "done" }))]);
+    let engine = engine(&program, &journal, Some(replies));
+    let (org, token) = (Some("acme".to_owned()), Some("night".to_owned()));
+    let start = Start { org: org.clone(), token: token.clone(), ..start() };
+    engine.run(&program, start, Watch::default()).await.unwrap();
+    let started = journal.find("r.1.0").await.unwrap().unwrap();
+    assert_eq!((started.org, started.token.map(String::from), started.parent_run_id), (org, token, None));
+}
+
+#[tokio::test]
 async fn a_run_that_was_cut_off_is_listed_with_the_iterations_that_it_made() {
     let (journal, program): (Arc<dyn Journal>, _) = (Arc::new(MemoryJournal::new()), program("Do it."));
     let note = json!({ "thought": "t", "action": "__log_progress__", "action_input": { "message": "m" } });

@@ -21,7 +21,7 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
         return Err(why.clone());
     }
     if matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)) {
-        let names: Vec<&str> = workflows(program).map(|tool| tool.name.as_str()).collect();
+        let names: Vec<&str> = workflows(program).map(|(tool, _)| tool.name.as_str()).collect();
         return Err(match names.as_slice() {
             [] => "no workflow is declared for this loop; call only the tools that are listed".to_owned(),
             names => format!("no such workflow is declared for this loop; call one by its name: {}", names.join(", ")),
@@ -53,17 +53,22 @@ pub(super) fn meant(program: &Program, mut wanted: Wanted) -> Wanted {
     if wanted.name != RUN_WORKFLOW || wanted.unread.is_some() {
         return wanted;
     }
-    let name = wanted.input.get("workflow_name").and_then(Value::as_str).unwrap_or_default();
-    let Some(tool) = workflows(program).find(|tool| tool.name == name) else { return wanted };
+    let given = |name: &str| wanted.input.get(name).and_then(Value::as_str);
+    let (id, name) = (given("workflow_id"), given("workflow_name"));
+    let is_meant = |tool: &Tool, flow: &Flow| {
+        name.is_none_or(|name| tool.name == name) && id.is_none_or(|id| flow.id.as_deref() == Some(id))
+    };
+    let named = (id.or(name)).and_then(|_| workflows(program).find(|(tool, flow)| is_meant(tool, flow)));
+    let Some((tool, _)) = named else { return wanted };
     let input = wanted.input.get_mut("input").map(Value::take);
     Wanted { name: tool.name.clone(), input: input.unwrap_or_else(|| Value::Object(Map::new())), unread: None }
 }
 
 /// The tools that are workflows.
-fn workflows(program: &Program) -> impl Iterator<Item = &Tool> {
-    program.tools.iter().filter(|tool| {
-        let called = tool.called_loop().or(tool.launched());
-        called.is_some_and(|called| called.flow.as_ref().is_some_and(Flow::is_workflow))
+fn workflows(program: &Program) -> impl Iterator<Item = (&Tool, &Flow)> {
+    program.tools.iter().filter_map(|tool| {
+        let flow = tool.called_loop().or(tool.launched())?.flow.as_ref()?;
+        flow.is_workflow().then_some((tool, flow))
     })
 }
 

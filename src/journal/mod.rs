@@ -295,6 +295,9 @@ pub struct RunSummary {
     /// The organisation that it belongs to.
     #[serde(skip)]
     pub org: Option<String>,
+    /// The name of the token that started it, or the run that called it.
+    #[serde(skip)]
+    pub token: Option<Box<str>>,
     /// Where its result is posted, and how far that is.
     #[serde(skip)]
     pub callback: Option<Callback>,

@@ -25,6 +25,8 @@ pub const APPROVAL_KEYS: [&str; 3] = ["__approved", "__comment", "__approval_dat
 /// The steps of a workflow, or of a loop of mode `foreach`.
 #[derive(Debug)]
 pub struct Flow {
+    /// The id of the workflow.
+    pub id: Option<String>,
     /// The workflow runs only when it holds.
     pub condition: Option<CompiledCondition>,
     /// The steps, in their order.

@@ -17,11 +17,12 @@ use crate::drive::fault::Fault;
 use crate::drive::stage::{Stage, StagePlan, StagedCall};
 use crate::drive::start::Start;
 use crate::engine::event::{Event, EventKind};
+use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::journal::Journal;
 use crate::language::Project;
-use crate::language::scenario::ScenarioDecision;
-use crate::program::Program;
+use crate::language::scenario::{Scenario, ScenarioDecision};
+use crate::program::{Program, Tool};
 
 /// The id of the run of a scenario: always the same, so that its prompts and keys are, too.
 pub const RUN_ID: &str = "scenario";
@@ -163,12 +164,18 @@ impl Performance<'_> {
             };
             // Runs that this one started without waiting for them are a part of what it does.
             engine.started_runs_ended().await;
+            let has_died = self.journal.is_stopped();
+            if has_died {
+                self.journal.restart();
+                engine = self.engine();
+                self.stored = Some((self.stored_keys(&engine).await, self.stage.calls().len()));
+            }
+            if self.stored.is_some() {
+                self.take_up_started(&engine).await;
+            }
             let state = match driven {
                 Ok(finished) => finished.state,
-                Err(_) if self.journal.is_stopped() => {
-                    self.journal.restart();
-                    engine = self.engine();
-                    self.stored = Some((self.stored_keys(&engine).await, self.stage.calls().len()));
+                Err(_) if has_died => {
                     // A run that was not stored is started again.
                     resume = self.journal.runs().iter().any(|run| run == RUN_ID).then(Resume::default);
                     continue;
@@ -207,6 +214,20 @@ impl Performance<'_> {
             self.faults.push(PlayFault::UnusedDecisions(index));
         }
         self.story(&engine).await
+    }
+
+    /// Drives the runs that the run started without waiting for them, and that died with their driver: as the queue of a
+    /// server would.
+    async fn take_up_started(&self, engine: &Engine) {
+        for run_id in self.journal.runs() {
+            let Ok(Some(run)) = engine.find(&run_id).await else { continue };
+            let is_left = run.status == Status::Running && !run.driven && run.parent_run_id.is_none();
+            let program = if is_left { started_by(self.play.program, &run.loop_name) } else { None };
+            if let Some(program) = program.filter(|_| run_id != RUN_ID) {
+                // A fault is that of the run: its story shows how far it came.
+                drop(engine.resume(program, &run_id, Resume::default(), Watch::default()).await);
+            }
+        }
     }
 
     fn start(&self) -> Start {
@@ -278,6 +299,13 @@ impl Performance<'_> {
             }
         }
     }
+}
+
+/// The loop or workflow of a name that a program's runs start, or those that they call. Chains of calls are bounded: the
+/// recursion ends.
+fn started_by<'p>(program: &'p Arc<Program>, name: &str) -> Option<&'p Arc<Program>> {
+    let started = program.tools.iter().filter_map(Tool::launched).find(|started| started.name == name);
+    started.or_else(|| program.called_loops().into_iter().find_map(|called| started_by(called, name)))
 }
 
 /// Why a run can't go on, in a sentence without a final stop.

@@ -1,6 +1,7 @@
 //! A crash at each event finds an engine that loses what it did, and nothing where it does not. A simulated clock has no
 //! sockets.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -55,6 +56,52 @@ fn a_crash_at_each_event_ends_alike() {
         report.line(),
         "12 crash points: 12 end alike, 2 ask whether look happened, 2 ask whether pay happened, 0 repeat a call"
     );
+}
+
+#[test]
+fn a_run_that_was_started_without_waiting_is_taken_up_after_each_crash() {
+    let main = json!({"type": "loop", "name": "shop", "properties": {"mode": "react", "objective": "Settle it.",
+        "tools": [{"type": "workflow", "name": "later", "wait": false}]}});
+    let later = json!({"name": "later", "description": "Looks later.",
+        "definition": {"actions": [{"type": "look", "properties": {}}, {"id": "again", "type": "look", "properties": {}}]}});
+    let look = json!([{"action_name": "look", "kind": "http", "description": "Looks.", "http_method": "GET",
+        "url": "https://shop.example.com/", "parameters": {"type": "object", "properties": {}}}]);
+    let mut texts = Texts::new(Source::new("loop.json", main.to_string()));
+    texts.actions.push(Source::new("actions.json", look.to_string()));
+    texts.workflows.push(Source::new("workflows/later.json", later.to_string()));
+    let program = load_texts(&texts, PathBuf::new()).unwrap().program;
+    let script: Script = serde_json::from_value(json!({
+        "replies": [
+            {"thought": "Later.", "action": "later", "action_input": {}},
+            {"thought": "Done.", "action": "__complete__", "action_input": {"answer": "asked"}}],
+        "tools": {"look": [{"state": "late"}]}}))
+    .unwrap();
+    let root = PathBuf::from(".");
+    let play = |crash| {
+        let plan = StagePlan { script: script.clone(), ..StagePlan::default() };
+        let play = Play {
+            program: &program,
+            root: &root,
+            plan,
+            input: None,
+            start_ms: 0,
+            decisions: &[],
+            crash,
+            stores_late: false,
+        };
+        play.perform()
+    };
+    let base = play(None);
+    assert_eq!((base.calls.len(), &base.faults), (2, &Vec::new()));
+    let keys = |played: &Played| played.calls.iter().map(|call| call.key.clone()).collect::<BTreeSet<_>>();
+    for point in (0..base.events).flat_map(|event| [false, true].map(|is_stored| CrashPoint { event, is_stored })) {
+        let played = play(Some(point));
+        assert_eq!(
+            (keys(&played), &played.faults, &played.repeated),
+            (keys(&base), &Vec::new(), &Vec::new()),
+            "{point:?}"
+        );
+    }
 }
 
 #[test]

@@ -232,11 +232,21 @@ fn a_workflow_that_a_loop_calls_spends_of_the_budget_of_that_loop() {
 #[test]
 fn the_old_way_to_call_a_workflow_calls_the_tool_that_it_is() {
     let place = place(json!({ "actions": [pays(json!({ "order": "@input.order_id" }))] }), json!({}));
-    let old = |name: &str| json!({ "workflow_name": name, "input": { "order_id": "A-1" } });
-    let replies = ["refund", "other"].map(|name| think("__run_workflow__", old(name)));
+    let old = |named: Value| with(named, json!({ "input": { "order_id": "A-1" } }));
+    let named = [
+        json!({ "workflow_name": "refund" }),
+        json!({ "workflow_name": "other" }),
+        json!({ "workflow_id": "wfl-7" }),
+        json!({ "workflow_id": "wfl-8" }),
+        json!({ "workflow_id": "wfl-7", "workflow_name": "other" }),
+    ];
+    let replies = named.map(|named| think("__run_workflow__", old(named)));
     script(&place, &[&replies[..], &[complete(json!("done"))]].concat());
     let (ran, result) = run(&place);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!((&result["trace"][0]["action"], &result["trace"][0]["run_id"]), (&json!("refund"), &json!("r.1.0")));
-    assert!(observed(&result["trace"][1]).contains("call one by its name: refund"), "{result:#}");
+    assert_eq!((&result["trace"][2]["action"], &result["trace"][2]["run_id"]), (&json!("refund"), &json!("r.3.0")));
+    for refused in [1, 3, 4] {
+        assert!(observed(&result["trace"][refused]).contains("call one by its name: refund"), "{result:#}");
+    }
 }

@@ -17,6 +17,7 @@ fn run(id: &str, status: Status, termination: Option<Termination>) -> RunSummary
         identity: String::new(),
         parent_run_id: None,
         org: None,
+        token: None,
         callback: None,
     }
 }

@@ -125,6 +125,7 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
         parent_run_id: None,
         identity: "document+input".to_owned(),
         org: None,
+        token: None,
         callback: None,
     };
     assert_eq!(paused, std::slice::from_ref(&expected));

@@ -53,6 +53,7 @@ impl StoredRun {
             identity: self.identity.clone(),
             parent_run_id: self.parent_run_id.clone(),
             org: self.org.clone(),
+            token: self.token.as_deref().map(Into::into),
             callback: self.callback_url.clone().map(|url| Callback {
                 url,
                 progress: data.callback,

@@ -37,7 +37,7 @@ macro_rules! summary {
         concat!(
             "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms, r.updated_at_ms,
               r.identity, r.driver IS NULL, ", lives!("r.driver"), ", r.org, r.callback_url, r.callback, r.callback_tries,
-              r.failed_take_ups, r.called_by, r.callback_pause FROM @.runs r ",
+              r.failed_take_ups, r.called_by, r.callback_pause, r.token FROM @.runs r ",
             $where
         )
     };
@@ -282,6 +282,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
         identity: String::from_utf8_lossy(&identity).into_owned(),
         parent_run_id: row.try_get(16)?,
         org: row.try_get(11)?,
+        token: row.try_get(18)?,
         callback: callback(row)?,
     })
 }
@@ -311,6 +312,7 @@ fn damaged(row: &Row, trouble: StatementFailure) -> RunSummary {
         identity: String::new(),
         parent_run_id: row.try_get(16).unwrap_or_default(),
         org: row.try_get(11).unwrap_or_default(),
+        token: row.try_get(18).unwrap_or_default(),
         callback: None,
     }
 }

@@ -165,7 +165,7 @@ macro_rules! summary {
     ($from:literal) => {
         concat!(
             "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, ",
-            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause ",
+            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token ",
             $from
         )
     };
@@ -284,6 +284,7 @@ impl Census {
             identity: row.get(8)?,
             parent_run_id: row.get(16)?,
             org: row.get(11)?,
+            token: row.get(18)?,
             callback: callback(row)?,
         })
     }
@@ -386,6 +387,7 @@ fn damaged(row: &Row<'_>, error: &rusqlite::Error) -> RunSummary {
         identity: text(8),
         parent_run_id: row.get(16).unwrap_or_default(),
         org: row.get(11).unwrap_or_default(),
+        token: row.get(18).unwrap_or_default(),
         callback: None,
     }
 }
