@@ -8,6 +8,7 @@ mod cursor;
 pub mod detect;
 mod estimate;
 pub mod fix;
+mod input_schema;
 mod key_flow;
 mod model;
 mod rules;

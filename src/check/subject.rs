@@ -8,8 +8,9 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::cursor::has_fault;
+use super::input_schema::input_schema;
 use super::sent_text::{self, SentText};
-use super::{Cursor, Used, value_schemas};
+use super::{Cursor, Used};
 use crate::compile::catalog::Catalog;
 use crate::compile::effort;
 use crate::compile::layout::LoopLayout;
@@ -189,7 +190,7 @@ impl<'a> Subject<'a> {
 
     /// The schema of the input of a loop or workflow, open in the parts that have errors.
     pub fn input_schema(&self) -> Option<&Value> {
-        self.input_schema.get_or_init(|| value_schemas::input_schema(self)).as_deref()
+        self.input_schema.get_or_init(|| input_schema(self.compiled)).as_deref()
     }
 
     /// The entries of `tools`, each with its JSON pointer.

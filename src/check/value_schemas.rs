@@ -1,16 +1,13 @@
 //! The schemas of the values that a text can name: of the run's input, and of the arguments of a call.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::cursor::has_fault;
 use super::{Cursor, Subject, Used};
 use crate::diagnostic::Diagnostic;
 use crate::program::reference::{PathStep, RESERVED};
 use crate::program::schema::{Described, described};
-use crate::syntax::document::DocumentKind;
 
 /// The schemas of the values that a text can name.
 #[derive(Clone, Copy)]
@@ -58,44 +55,6 @@ impl<'s> ValueSchemas<'s> {
         };
         Some(DescribedValue { schema, way: described(schema, path.get(skipped..)?), skipped })
     }
-}
-
-/// The schema of the input of a loop or workflow. Its parts in which an error was reported allow everything: they hide
-/// nothing of what the other parts say. Nothing where the error is of the whole.
-pub(super) fn input_schema<'a>(subject: &Subject<'a>) -> Option<Cow<'a, Value>> {
-    let document = subject.document();
-    let declares = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
-    let written = document.value.get("input").filter(|input| declares && input.is_object())?;
-    if !subject.is_faulty("/input") {
-        return Some(Cow::Borrowed(written));
-    }
-    if document.tree.at("/input").is_none_or(has_fault) {
-        return None;
-    }
-    let main = &subject.texts.main.name;
-    let mut schema = written.clone();
-    let errors = subject.compiled.diagnostics.iter().filter(|fault| fault.is_error() && fault.place.file == *main);
-    for fault in errors {
-        if let Some(below) =
-            fault.path.strip_prefix("/input").filter(|below| below.is_empty() || below.starts_with('/'))
-        {
-            // One fault may have opened the property around that of the next one.
-            if let Some(part) = schema.pointer_mut(innermost_property(below)?) {
-                *part = Value::Bool(true);
-            }
-        }
-    }
-    Some(Cow::Owned(schema))
-}
-
-/// The beginning of a JSON pointer into a schema that leads to the innermost property.
-fn innermost_property(pointer: &str) -> Option<&str> {
-    const PROPERTIES: &str = "/properties/";
-    let mut end = 0;
-    while let Some(name) = pointer.get(end..).and_then(|rest| rest.strip_prefix(PROPERTIES)) {
-        end += PROPERTIES.len() + name.find('/').unwrap_or(name.len());
-    }
-    pointer.get(..end).filter(|property| !property.is_empty())
 }
 
 /// Whether no error was reported of a value, or of what is in it.

@@ -68,7 +68,7 @@ impl RecordCommand {
         collect(&engine, &run, &mut events).await?;
         let main = main_document(&events, &run);
         let root = main.as_deref().map_or_else(|| PathBuf::from("."), crate::project::folder_of);
-        let finished = self.finished(Arc::clone(&program), &run, &events, &root)?;
+        let finished = self.finished(&program, &run, &events, &root)?;
         let text = finish::text(&finished.recording);
         if host::holds_secret(&program.project, &root, &text) {
             return Err(CommandError::usage_help(
@@ -89,12 +89,12 @@ impl RecordCommand {
     /// Plays the run once, in a thread of its own: a play has its own runtime.
     fn finished(
         &self,
-        program: Arc<Program>,
+        program: &Arc<Program>,
         run: &str,
         events: &BTreeMap<String, Vec<Event>>,
         root: &Path,
     ) -> Result<FinishedRecording, CommandError> {
-        let journals = RunJournals { program: &program, run_id: run, events, is_raw: self.raw };
+        let journals = RunJournals { program, run_id: run, events, is_raw: self.raw };
         let played = std::thread::scope(|scope| scope.spawn(|| finish::recorded(&journals, root)).join());
         let finished = played.unwrap_or_else(|_| Err("it can't be played".to_owned()));
         finished.map_err(|why| CommandError::usage(format!("{run} can't be recorded: {why}")))

@@ -21,7 +21,7 @@ use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::journal::Journal;
 use crate::language::Project;
-use crate::language::scenario::{Scenario, ScenarioDecision};
+use crate::language::scenario::ScenarioDecision;
 use crate::program::{Program, Tool};
 
 /// The id of the run of a scenario: always the same, so that its prompts and keys are, too.

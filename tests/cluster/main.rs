@@ -1,12 +1,12 @@
 //! What several machines before one PostgreSQL database need: the commands of the store's administrator, and what happens
 //! when something breaks. Without a PostgreSQL server on this machine, these tests are skipped.
 #![cfg(all(unix, debug_assertions))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
+#![allow(clippy::needless_pass_by_value, clippy::as_conversions, clippy::string_slice)]
 
-#[allow(dead_code, reason = "other tests use more of it")]
 #[path = "../common/mod.rs"]
 mod common;
 
-#[allow(dead_code, reason = "other tests use more of it")]
 #[path = "../serve/client.rs"]
 mod client;
 mod copied;

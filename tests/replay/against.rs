@@ -170,7 +170,7 @@ fn a_workflow_is_played_step_by_step() {
     let ran = run(&place, "r", &[]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let edits = [
-        ("the same document", before.clone()),
+        ("the same document", before),
         ("a condition that does not hold", workflow(more(1), json!({ "what": "@look.seen" }))),
         ("another input", workflow(more(0), json!({ "what": "{{look.seen}}!" }))),
     ];

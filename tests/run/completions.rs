@@ -82,5 +82,9 @@ fn zsh_and_fish_offer_the_runs_of_the_folder_too() {
         assert_eq!(sorted(ids), ["alpha-1", "beta", "last"]);
     }
     let script = place.call(&["completions", "zsh"]).stdout;
-    assert_eq!(script.matches(":_loopctl_runs'").count(), 5, "resume, retry, rerun, cancel and trace");
+    assert_eq!(
+        script.matches(":_loopctl_runs'").count(),
+        11,
+        "resume, retry, rerun, cancel, trace, record, replay, fork, explain, and both of diff"
+    );
 }

@@ -141,22 +141,33 @@ fn a_call_of_unknown_outcome_is_asked_about() {
         "script.json",
         &json!({ "replies": [act("one"), act("two"), complete(json!("done"))], "tools": { "act": [{ "done": true }] } }),
     );
-    for letter in ["h", "r"] {
+    for letter in ["h", "f", "r"] {
         let store = format!("sqlite:{letter}.db");
         let args = ["run", "loop.json", "--script", "script.json", "--run-id", "r", "--store", &store];
         let killed = place.call_with(&args, &[("LOOPCTL_FAIL", "journal:1:before-effect")]);
         assert_eq!(killed.code, -1, "{killed:#?}");
         let resume = ["resume", "r", "--script", "script.json", "--store", &store, "--output", "json", "--interactive"];
         let mut terminal = Terminal::start(&place, &resume);
-        terminal.sees("h: it happened, r: retry it, s: leave it paused >");
+        terminal.sees("h: it happened, f: it failed, r: retry it, s: leave it paused >");
         terminal.types(letter);
         if letter == "h" {
             terminal.sees("what it returned, as JSON on one line >");
             terminal.types(r#"{"by": "hand"}"#);
         }
+        if letter == "f" {
+            terminal.sees("why it failed >");
+            terminal.types("the bank refused it");
+        }
         let (code, result) = ends(terminal, &place);
-        let observation = if letter == "h" { json!({ "by": "hand" }) } else { json!({ "done": true }) };
-        assert_eq!((code, &result["trace"][0]["observation"]), (0, &observation), "{result:#}");
+        let call = &result["trace"][0];
+        assert_eq!((code, &call["success"]), (0, &json!(letter != "f")), "{result:#}");
+        let observation = call["observation"].to_string();
+        let expected = match letter {
+            "h" => r#"{"by":"hand"}"#,
+            "f" => "the bank refused it",
+            _ => r#"{"done":true}"#,
+        };
+        assert!(observation.contains(expected), "{observation}");
     }
 }
 

@@ -56,7 +56,7 @@ fn a_property_with_an_error_silences_its_own_rules_and_no_others() {
     let properties = r#", "max_iterations": "2", "on_stuck": {"iterations": 5, "hint": "h"}"#;
     assert_eq!(codes(&with(properties, GET), ""), ["L013", "L091"]);
     let properties = r#", "max_iterations": 2, "on_stuck": {"iterations": 5, "hint": "h", "action": "faill"}"#;
-    assert_eq!(codes(&with(properties, GET), ""), ["L012"]);
+    assert_eq!(codes(&with(properties, GET), ""), ["L012", "L090"]);
     let properties = r#", "answer_schema": {"type": "strin", "enum": []}"#;
     assert_eq!(codes(&with(properties, GET), ""), ["L070"]);
 }

@@ -10,7 +10,8 @@ fn object<const COUNT: usize>(members: [(&str, Value); COUNT]) -> Value {
 }
 
 fn list(items: Value) -> Value {
-    if items.is_object() { json!({ "type": "array", "items": items }) } else { json!({ "type": "array" }) }
+    let members = [("type", json!("array")), ("items", items)].into_iter().filter(|(_, value)| *value != ANY);
+    Value::Object(members.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 fn text() -> Value {

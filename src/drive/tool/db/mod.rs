@@ -56,11 +56,13 @@ struct DatabaseKind {
     /// Whether what follows the colon is an address of this kind.
     is_valid: fn(&str) -> bool,
     /// Opens it. Nothing is connected yet: a call does that.
-    open: fn(&DatabaseAddress, &Egress) -> Result<Arc<dyn ToolDatabase>, ToolFault>,
+    open: OpenDatabase,
     /// Connects to its server to prepare queries there; none for files.
     #[cfg(feature = "cli")]
     probe: Option<ConnectProbe>,
 }
+
+type OpenDatabase = fn(&DatabaseAddress, &Egress) -> Result<Arc<dyn ToolDatabase>, ToolFault>;
 
 #[cfg(feature = "cli")]
 type ConnectProbe = fn(&DatabaseAddress, &Egress) -> Result<Box<dyn probe::ServerProbe>, ToolFault>;

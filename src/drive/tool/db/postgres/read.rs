@@ -16,6 +16,7 @@ const EPOCH_US: i64 = 946_684_800_000_000;
 const DAY_US: i64 = 86_400_000_000;
 
 /// The bytes of a value; none is NULL.
+#[derive(Clone, Copy)]
 pub(super) struct RawValue<'a>(pub(super) Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for RawValue<'a> {

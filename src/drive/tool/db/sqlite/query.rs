@@ -50,7 +50,7 @@ impl QueryValues {
 
 /// What a statement reads, within the limits.
 pub(super) fn rows(statement: &mut Statement<'_>) -> rusqlite::Result<Value> {
-    let mut found = ResultRows::new(statement.column_names().into_iter());
+    let mut found = ResultRows::new(statement.column_names());
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
