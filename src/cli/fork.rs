@@ -31,7 +31,7 @@ use crate::trace::escape;
 #[command(after_help = "Examples:
   loopctl fork triage-7k2m9q4x --at 3 --document triage.json
   loopctl fork last --at 2 --observation '{\"status\":\"late\"}'
-  loopctl fork last --at 4 --reply '{\"action\": \"lookup\", \"action_input\": {\"id\": 7}}'")]
+  loopctl fork last --at 4 --reply '{\"action\":\"lookup\",\"action_input\":{\"id\":7}}'")]
 pub struct ForkCommand {
     /// The earlier run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,

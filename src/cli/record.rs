@@ -29,7 +29,7 @@ use crate::trace::units::plural;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl record triage-7k2m9q4x -o recordings/refund.json
-  loopctl record last -o recordings/refund.json --scenario 'a refund is paid once'")]
+  loopctl record last -o recordings/refund.json --scenario refund-is-paid-once")]
 pub struct RecordCommand {
     /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,

@@ -64,6 +64,7 @@ impl EngineBuilder {
 
     /// Plays everything on a stage: no model is asked, and nothing outside is called.
     #[must_use]
+    #[cfg(feature = "cli")]
     pub(crate) fn stage(mut self, stage: Arc<Stage>) -> Self {
         self.stage = Some(stage);
         self
@@ -95,6 +96,7 @@ impl EngineBuilder {
 
     /// Who drives the runs that a run starts without waiting for them. Default: a task for each, in this process.
     #[must_use]
+    #[cfg(feature = "serve")]
     pub(crate) fn launcher(mut self, launcher: Arc<dyn Launcher>) -> Self {
         self.launcher = Some(launcher);
         self

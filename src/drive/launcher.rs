@@ -35,8 +35,10 @@ pub(crate) struct SpawnedRuns(Mutex<Vec<SpawnedRun>>);
 /// A run that is driven in a task.
 pub(crate) struct SpawnedRun {
     /// Its id.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "the program reports how it ended"))]
     pub run_id: String,
     /// Its program.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "the program reports how it ended"))]
     pub program: Arc<Program>,
     /// Its task.
     pub task: JoinHandle<Result<Finished, Fault>>,
