@@ -3,7 +3,7 @@
 use crate::check::{Cursor, Rule, Subject, estimate, model};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ReactProperties;
-use crate::language::react::RequiredTools;
+use crate::language::react::{OnLimit, RequiredTools};
 use crate::policy::window::max_tokens;
 use crate::syntax::token;
 
@@ -97,6 +97,10 @@ fn wait(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
 
 /// One iteration, and a tool that must be called before the answer.
 fn first_call(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
+    // The last call of `on_limit: answer` comes after the iterations.
+    if matches!(react.on_limit, OnLimit::Answer) {
+        return None;
+    }
     let required = match react.require_tool_before_answer.as_ref()? {
         RequiredTools::All(names) => !names.is_empty(),
         RequiredTools::Any(_) => true,

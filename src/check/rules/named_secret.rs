@@ -68,7 +68,7 @@ fn written_out(sent: &SentText<'_>) -> Option<(String, Range<usize>)> {
     match sent.kind {
         TextKind::Prompt | TextKind::Hint | TextKind::Question => return None,
         TextKind::Url => return pair(sent.text, &['?', '&'], &['&', '#']),
-        TextKind::Query if is_key(&sent.field, sent.text) => {
+        TextKind::Query if is_key(&sent.field, sent.text) && as_path(sent.text).is_none() => {
             return is_literal(sent.text).then(|| (sent.field.clone(), 0..sent.text.len()));
         }
         TextKind::Header if sent.field.eq_ignore_ascii_case("cookie") => return pair(sent.text, &[';', ' '], &[';']),
