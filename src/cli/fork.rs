@@ -59,7 +59,7 @@ pub struct ForkCommand {
     /// A file of registered actions, in addition to the files found automatically; repeatable
     #[arg(long, value_name = "FILE", requires = "document")]
     pub actions: Vec<PathBuf>,
-    /// The store of both runs: sqlite:PATH. Default: the project's, else .loopctl/runs.db
+    /// The store of both runs: sqlite:PATH, postgres://..., env:VAR or file:PATH. Default: the project's, else .loopctl/runs.db
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// The output format
