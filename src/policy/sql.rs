@@ -63,13 +63,33 @@ pub fn is_several(query: &str) -> bool {
     false
 }
 
-/// The first word of a query: what it does. Empty when it begins with none.
+/// The first word of a query as PostgreSQL reads it: what it does. Empty when it begins with none.
 pub fn first_word(query: &str) -> &str {
     let mut rest = query.trim_start();
-    while rest.starts_with("--") || rest.starts_with("/*") {
-        rest = skipped(rest, ' ').and_then(|length| rest.get(length..)).unwrap_or_default().trim_start();
+    while let Some(length) = server_comment(rest) {
+        rest = rest.get(length..).unwrap_or_default().trim_start();
     }
     rest.split(|c: char| !is_name(c)).next().unwrap_or_default()
+}
+
+/// How long the comment of PostgreSQL is that begins here: `/* */` nests, and `--` ends at a carriage return too.
+fn server_comment(rest: &str) -> Option<usize> {
+    if rest.starts_with("--") {
+        return Some(rest.find(['\n', '\r']).unwrap_or(rest.len()));
+    }
+    if !rest.starts_with("/*") {
+        return None;
+    }
+    let (mut depth, mut bytes) = (0_usize, rest.as_bytes());
+    loop {
+        (depth, bytes) = match bytes {
+            [b'/', b'*', after @ ..] => (depth + 1, after),
+            [b'*', b'/', after @ ..] if depth == 1 => return Some(rest.len() - after.len()),
+            [b'*', b'/', after @ ..] => (depth - 1, after),
+            [_, after @ ..] => (depth, after),
+            [] => return Some(rest.len()),
+        };
+    }
 }
 
 /// How long the text, quoted name or comment is that begins here, behind the character `before`.
@@ -146,6 +166,7 @@ mod tests {
             ("SELECT a[1:2], a[lo:hi], x'00' -- :no\n, :c /* :no */", vec![":c"]),
             ("SELECT e'\\\\', :d, name'x' || :e", vec![":d", ":e"]),
             ("SELECT f(a := :g), time'10:30', ?, ?2, @h", vec![":g", "?", "?2", "@h"]),
+            ("SELECT 8 -:a, 8 /:b, $c, $_d, ?no, :1no", vec![":a", ":b", "$c", "$_d"]),
             ("SELECT 'open :no", vec![]),
         ] {
             assert_eq!(names(query), found, "{query}");
@@ -157,8 +178,28 @@ mod tests {
         for several in ["SELECT 1; SELECT 2", "SELECT 1;;x", "SELECT ';'; DELETE FROM t --", "a; $$b$$"] {
             assert!(is_several(several), "{several}");
         }
+        // Neither begins a text: `name'...'` has no escapes, and `a$b$` is a name.
+        for several in ["SELECT name'\\'; DELETE FROM t --'", "SELECT a$b$ FROM u; DELETE FROM t --$b$"] {
+            assert!(is_several(several), "{several}");
+        }
         for one in ["SELECT 1", "SELECT 1; ", "SELECT ';' || $$; x$$;", "SELECT 1; -- and more; of it\n /* x */;"] {
             assert!(!is_several(one), "{one}");
+        }
+    }
+    #[test]
+    fn no_comment_hides_what_a_query_does_from_the_refusal_of_it() {
+        for query in [
+            "COPY t TO PROGRAM 'x'",
+            " \n\tCOPY(SELECT 1) TO '/x'",
+            "/* a */ /**/COPY t",
+            "/* /* nested */ */ COPY t",
+            "/*/* */*/-- a\n--b\n/***/COPY t",
+            "-- a line ends here, too\rCOPY t",
+        ] {
+            assert_eq!(first_word(query), "COPY", "{query}");
+        }
+        for query in ["", "/*/ COPY t", "/* /* */ COPY t", "-- COPY t", "(COPY t)", "- COPY t", "/ COPY t", "'COPY t'"] {
+            assert_eq!(first_word(query), "", "{query}");
         }
     }
 }

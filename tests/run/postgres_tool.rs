@@ -171,6 +171,9 @@ fn a_database_that_is_read_refuses_every_way_to_write() {
         ("COPY t FROM STDIN", "not allowed"),
         ("COMMIT", "not allowed"),
         ("/* x */ ROLLBACK", "not allowed"),
+        // Comments of PostgreSQL nest, and those of a line end at a carriage return.
+        ("/* /* */ */ COPY t TO '/tmp/loopctl-copy'", "not allowed"),
+        ("-- x\rCOPY t TO '/tmp/loopctl-copy'", "not allowed"),
         ("SELECT 1; DELETE FROM t", "more than one statement"),
         ("EXPLAIN ANALYZE DELETE FROM t", "read only"),
         ("TRUNCATE t", "read only"),
