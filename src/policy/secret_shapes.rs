@@ -108,7 +108,7 @@ pub fn find(text: &str) -> Vec<Found> {
         } else if let Some((word, word_end)) = before {
             let gap = text.get(word_end..start).unwrap_or_default();
             let tail = text.get(start..).unwrap_or_default();
-            if let Some((length, called)) = announced(word, gap, tail, run) {
+            if let Some((length, called)) = announced(word, gap, tail) {
                 found.push(Found { range: start..start + length, called });
             } else if gap == ":" && is_bot_token(word, run) {
                 found.push(Found { range: word_end - word.len()..end, called: "a Telegram bot token" });
@@ -161,7 +161,7 @@ fn whole(run: &str) -> Option<&'static str> {
 }
 
 /// How long the value is that a word announces, when it does.
-fn announced(word: &str, gap: &str, tail: &str, run: &str) -> Option<(usize, &'static str)> {
+fn announced(word: &str, gap: &str, tail: &str) -> Option<(usize, &'static str)> {
     let ends = |end: &str| {
         let from = word.len().checked_sub(end.len()).and_then(|from| word.get(from..));
         from.is_some_and(|last| last.eq_ignore_ascii_case(end))
@@ -173,8 +173,7 @@ fn announced(word: &str, gap: &str, tail: &str, run: &str) -> Option<(usize, &'s
     let padding = tail.get(value..)?.bytes().take(2).take_while(|byte| *byte == b'=').count();
     // `Bearer` is a whole word; the others end a name (`AccountKey`, `:_authToken`).
     let alone = *between == "=" || word.len() == "bearer".len();
-    let long = if *between == " " { run.len() } else { value };
-    (alone && long >= *least && has_digit(tail.get(..value)?)).then_some((value + padding, called))
+    (alone && value >= *least && has_digit(tail.get(..value)?)).then_some((value + padding, called))
 }
 
 /// `123456789:AA...`: the number of a bot and its key.

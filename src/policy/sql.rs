@@ -198,7 +198,8 @@ mod tests {
         ] {
             assert_eq!(first_word(query), "COPY", "{query}");
         }
-        for query in ["", "/*/ COPY t", "/* /* */ COPY t", "-- COPY t", "(COPY t)", "- COPY t", "/ COPY t", "'COPY t'"] {
+        for query in ["", "/*/ COPY t", "/* /* */ COPY t", "-- COPY t", "(COPY t)", "- COPY t", "/ COPY t", "'COPY t'"]
+        {
             assert_eq!(first_word(query), "", "{query}");
         }
     }

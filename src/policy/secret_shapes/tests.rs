@@ -89,6 +89,16 @@ fn a_bot_token_is_found_from_its_number_on_wherever_it_stands() {
         called(&format!("it asks https://api.example/{token}/send")),
         [(token.as_str(), "a Telegram bot token")]
     );
+    for number in ["1234567", "12345678901", "abcdefgh", "1234567x"] {
+        assert_eq!(called(&format!("/{number}:AA{}/send", characters(33))), [], "{number}");
+    }
+}
+
+#[test]
+fn secrets_are_reported_in_the_order_of_the_text() {
+    let key = format!("ghp_{}", characters(30));
+    let text = format!("-----BEGIN PRIVATE KEY-----MIIB-----END PRIVATE KEY----- {key}");
+    assert_eq!(called(&text), [("MIIB", super::PRIVATE_KEY), (key.as_str(), "a GitHub token")]);
 }
 
 #[test]
@@ -164,6 +174,9 @@ fn what_a_word_announces_has_its_least_length_and_stands_alone_where_it_must() {
         (format!("_authToken={}", characters(15)), false),
         (format!("_authToken {key}"), false),
         (format!("Bearer={key}"), false),
+        // Base64 has a `/` or a `+` anywhere.
+        (format!("Bearer a1/{}+b=", characters(12)), true),
+        (format!("Bearer a1/{}+", characters(11)), false),
     ] {
         assert_eq!(!called(&text).is_empty(), found, "{text}");
     }

@@ -52,8 +52,7 @@ impl Members {
                 done = value.range.end;
                 all.hide(value);
             } else if matches!(&*name, "name" | "key" | "header") && value.kind.is_string() {
-                named = text.get(value.range.clone()).is_some_and(|name| is_secret(name, redaction));
-                done = value.range.end;
+                named = text.get(value.range).is_some_and(|name| is_secret(name, redaction));
             }
         }
         all
@@ -122,25 +121,14 @@ impl MemberValue {
             let range = start..start + length.unwrap_or(inner.len());
             return Some(Self { range, kind: Value::String(String::new()), is_whole: length.is_some() });
         }
-        // The quote of a text, cut.
-        if mark.starts_with(rest) {
-            return Some(Self { range: start..text.len(), kind: Value::String(String::new()), is_whole: false });
-        }
         let (length, kind) = match rest.chars().next()? {
             '{' => (brackets_end(rest, mark), Value::Object(Map::new())),
             '[' => (brackets_end(rest, mark), Value::Array(Vec::new())),
             _ => {
                 let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']' | '"' | '\\'));
                 let word = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
-                match serde_json::from_str(word) {
-                    Ok(kind) => (length, kind),
-                    // It may become a value.
-                    Err(_) if length.is_none() => {
-                        return Some(Self { range: start..start, kind: Value::String(String::new()), is_whole: false });
-                    }
-                    // Prose.
-                    Err(_) => return None,
-                }
+                // Anything else is prose, or the beginning of a word that is not passed on yet.
+                (length, serde_json::from_str(word).ok()?)
             }
         };
         Some(Self { range: start..start + length.unwrap_or(rest.len()), kind, is_whole: length.is_some() })

@@ -39,14 +39,12 @@ fn find(text: &str, redaction: &Redaction) -> (Vec<Range<usize>>, Option<usize>)
     if text.contains('\\') {
         shapes(&without_escapes(text));
     }
-    // The end of a private key has not come.
-    let key = found.iter().filter(|range| range.end == text.len()).map(|range| range.start).min();
     basic(text, &mut found);
     urls(text, redaction, &mut found);
     let members = Members::of(text, redaction);
     found.extend(members.found);
     found.sort_by_key(|range| (range.start, range.end));
-    (found, members.open.into_iter().chain(key).min())
+    (found, members.open)
 }
 
 /// The text with blanks in place of what JSON and its like write for line ends and tabs: in `\nsk-...`, the key begins

@@ -197,8 +197,11 @@ fn ids_hashes_and_prose_stay_readable() {
         "https://h/p?next_page_token=abc&sort=id",
         "mailto:a@b.c, http://host:8080/@user:x",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "its authorization is basic, so it works",
+        "the authorization was given",
+        "?token=&page=2",
     ] {
-        assert_eq!(own().text(text), text);
+        assert!(matches!(own().text(text), Cow::Borrowed(shown) if shown == text), "{text}");
     }
 }
 
@@ -231,6 +234,18 @@ fn secret_members_of_json_in_the_middle_of_a_text_are_hidden() {
         (r#"a "name": "value" and "next_page_token": "p7""#, r#"a "name": "value" and "next_page_token": "p7""#),
         (r#""":"" "":"" ":": ""#, r#""":"" "":"" ":": ""#),
         (r#"the "password": is asked for"#, r#"the "password": is asked for"#),
+        (r#"the "password", "user": "ann""#, r#"the "password", "user": "ann""#),
+        (r#"x "token":"password":"in" y"#, r#"x "token":"[hidden]":"[hidden]" y"#),
+        // JSON in a text that is itself the name of something.
+        (r#"x {"name":"{\"password\": \"in\"}"} y"#, r#"x {"name":"{\"password\": \"[hidden]\"}"} y"#),
+        // What a value is may be said behind it, in the same object.
+        (
+            r#"x {"value":"in","o":{"a":[1]},"name":"api_key"} y"#,
+            r#"x {"value":"[hidden]","o":{"a":[1]},"name":"api_key"} y"#,
+        ),
+        (r#"x {"value":"v","o":{"name":"api_key"}} y"#, r#"x {"value":"v","o":{"name":"api_key"}} y"#),
+        (r#"x {"value":"v","kind":"api_key"} y"#, r#"x {"value":"v","kind":"api_key"} y"#),
+        (r#"x {"o":{"value":12},"name":"api_key"} y"#, r#"x {"o":{"value":12},"name":"api_key"} y"#),
     ];
     for (text, shown) in cases {
         let shown = shown.to_owned();
@@ -291,4 +306,47 @@ fn a_name_in_a_query_is_looked_at_up_to_its_longest_length() {
         assert!(own().text(&text(before, 128)).ends_with("_token=[hidden]"), "{before}");
         assert_eq!(own().text(&text(before, 129)), text(before, 129));
     }
+}
+
+#[test]
+fn a_name_of_a_member_is_looked_at_up_to_its_longest_length() {
+    let name = |length: usize| format!("{}_token", "x".repeat(length - 6));
+    let text = |length: usize| format!(r#"x {{"{}":"s3cr3t"}} y"#, name(length));
+    assert_eq!(own().text(&text(128)), text(128).replace("s3cr3t", HIDDEN));
+    assert_eq!(own().text(&text(129)), text(129));
+}
+
+#[test]
+fn a_key_behind_an_escaped_line_end_or_tab_is_hidden_from_its_first_letter_on() {
+    let key = format!("ghp_{}", "bfnrt".repeat(6) + "0123");
+    for escape in ["\\n", "\\r", "\\t", "\\f", "\\b", "\\\\n", "\\r\\n", "\\"] {
+        for after in ["", escape, "\\\"", " and"] {
+            let text = |key: &str| format!("log: \"on{escape}{key}{after}");
+            assert_eq!(own().text(&text(&key)), text(HIDDEN), "{}", text("KEY"));
+        }
+    }
+    // Only a backslash makes a letter an escape.
+    let text = format!("a \\ n{key}");
+    assert_eq!(own().text(&text), text);
+}
+
+#[test]
+fn json_in_json_is_read_four_layers_deep_and_hidden_below_as_in_any_text() {
+    let text = |layers: usize| (1..layers).fold(r#"{"password":1234}"#.to_owned(), |text, _| json!([text]).to_string());
+    let innermost = |layers: usize| {
+        let shown = own().text(&text(layers)).into_owned();
+        (1..layers).fold(shown, |text, _| serde_json::from_str::<[String; 1]>(&text).unwrap()[0].clone())
+    };
+    // What was read stays JSON.
+    for layers in 1..=4 {
+        assert_eq!(innermost(layers), r#"{"password":"[hidden]"}"#, "{layers}");
+    }
+    assert_eq!(innermost(5), r#"{"password":[hidden]}"#);
+}
+
+#[test]
+fn a_value_is_shown_down_to_the_depth_that_is_walked() {
+    let nested = |depth: usize| (0..depth).fold(json!("shown"), |value, _| json!([value]));
+    assert_eq!(own().value(&nested(DEPTH)), nested(DEPTH));
+    assert!(!own().value(&nested(DEPTH + 1)).to_string().contains("shown"));
 }

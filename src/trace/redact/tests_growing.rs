@@ -17,31 +17,41 @@ fn grows(redaction: &Redaction, text: &str) {
 
 /// Keys of known shapes, composed here, so that this file contains none.
 fn keys() -> Vec<String> {
+    secrets().into_iter().map(|(before, secret, after)| format!("{before}{secret}{after}")).collect()
+}
+
+/// What stands before a secret, the secret, and what stands behind it.
+fn secrets() -> Vec<(&'static str, String, &'static str)> {
     vec![
-        format!("ghp_{}", "0123456789abcdefghijABCDEFGHIJ012345"),
-        format!("sk-ant-{}", "api03-abcdefghij0123456789xyz"),
-        format!("eyJhbGciOiJIUzI1NiJ9.{}", "eyJzdWIiOiIxMjM0In0.c2ln"),
-        format!("Bearer {}", "abcdefgh12345678+/=="),
-        format!("Authorization: Basic {}", "dXNlcjpwYXNz"),
-        format!("postgres://app:{}@db/x", "s3cr3t-pass"),
-        format!("https://h/p?page=2&api_key={}", "0a1b2c3d"),
-        format!("123456789:AA{}", "abcdefghijABCDEFGHIJ0123456789xyz"),
-        format!("-----BEGIN RSA PRIVATE KEY-----\nMIIB{}\n-----END RSA PRIVATE KEY-----", "0a1b2c"),
+        ("", format!("ghp_{}", "0123456789abcdefghijABCDEFGHIJ012345"), ""),
+        ("", format!("sk-ant-{}", "api03-abcdefghij0123456789xyz"), ""),
+        ("", format!("eyJhbGciOiJIUzI1NiJ9.{}", "eyJzdWIiOiIxMjM0In0.c2ln"), ""),
+        ("Bearer ", format!("abcdefgh{}", "12345678+/=="), ""),
+        ("Authorization: Basic ", "dXNlcjpwYXNz".to_owned(), ""),
+        ("postgres://app:", "s3cr3t-pass".to_owned(), "@db/x"),
+        ("https://app:", "pass,s3cr3t,more".to_owned(), "@h/x"),
+        ("https://h/p?page=2&api_key=", "0a1b2c3d".to_owned(), ""),
+        ("/p?token=", "0a1b,2c3d".to_owned(), ""),
+        ("", format!("123456789:AA{}", "abcdefghijABCDEFGHIJ0123456789xyz"), ""),
+        ("-----BEGIN RSA PRIVATE KEY-----", format!("\nMIIB{}\n", "0a1b2c"), "-----END RSA PRIVATE KEY-----"),
+        ("-----BEGIN PRIVATE KEY-----", format!("MIIB {}", "0a1b2c"), "-----END PRIVATE KEY-----"),
     ]
 }
 
 #[test]
 fn a_key_of_a_known_shape_that_is_cut_anywhere_is_never_passed_on() {
     let own = Redaction::default();
-    for key in keys() {
+    for (before, secret, after) in secrets() {
+        let key = format!("{before}{secret}{after}");
         for text in [
             format!("It is {key}"),
             format!("It is {key}, and then it goes on. "),
             format!("{{\"text\": \"A=1\\n{key}\\tB\", \"n\": 1}}"),
-            format!("{key}{key} {key}"),
         ] {
+            assert!(!own.whole(&text).contains(&secret), "{text}\n{}", own.whole(&text));
             grows(&own, &text);
         }
+        grows(&own, &format!("{key}{key} {key}"));
     }
 }
 
