@@ -37,6 +37,7 @@ const UNWRITTEN: &[(&str, &str)] = &[
     ("L180", "it is about a database, and a page has none"),
     ("L181", "it is about a database, and a page has none"),
     ("L182", "it is about a file that is not there"),
+    ("L184", "it is about a database, and a page has none"),
 ];
 
 /// Cases where two errors are at one place, and why both are right.

@@ -56,6 +56,108 @@ pub fn texts(query: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// The row that a query adds to a table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Insert {
+    /// The table.
+    pub table: String,
+    /// The columns that it names; those that it leaves out have their defaults.
+    pub columns: Vec<String>,
+}
+
+/// What a query adds, where it names the columns; nothing for one that gives all of them, or adds nothing.
+pub fn insert(query: &str) -> Option<Insert> {
+    let mut tokens = Tokens { query, at: 0 }.peekable();
+    let mut depth = 0_usize;
+    let mut begins = |token: &Token<'_>| {
+        match token {
+            Token::Sign('(') => depth += 1,
+            Token::Sign(')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (token.is_word("INSERT") || token.is_word("REPLACE"))
+    };
+    tokens.find(|token| begins(token))?;
+    if tokens.next_if(|token| token.is_word("OR")).is_some() {
+        tokens.next()?;
+    }
+    tokens.next_if(|token| token.is_word("INTO"))?;
+    let mut table = tokens.next()?.name()?;
+    if tokens.next_if_eq(&Token::Sign('.')).is_some() {
+        // Another database has other tables.
+        let is_main = table.eq_ignore_ascii_case("main");
+        table = tokens.next()?.name().filter(|_| is_main)?;
+    }
+    if tokens.next_if(|token| token.is_word("AS")).is_some() {
+        tokens.next()?;
+    }
+    let columns = match tokens.next()? {
+        Token::Sign('(') => {
+            let listed = tokens.take_while(|token| *token != Token::Sign(')'));
+            listed.filter_map(|token| token.name()).collect()
+        }
+        token if token.is_word("DEFAULT") => Vec::new(),
+        _ => return None,
+    };
+    Some(Insert { table, columns })
+}
+
+/// A part of a query.
+#[derive(Debug, PartialEq, Eq)]
+enum Token<'q> {
+    Word(&'q str),
+    /// A name in quotes, without them.
+    Quoted(&'q str),
+    Sign(char),
+}
+
+impl Token<'_> {
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self, Self::Word(written) if written.eq_ignore_ascii_case(word))
+    }
+
+    fn name(&self) -> Option<String> {
+        match self {
+            Self::Word(name) | Self::Quoted(name) => Some((*name).to_owned()),
+            Self::Sign(_) => None,
+        }
+    }
+}
+
+/// The parts of a query, without its comments.
+struct Tokens<'q> {
+    query: &'q str,
+    at: usize,
+}
+
+impl<'q> Iterator for Tokens<'q> {
+    type Item = Token<'q>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let rest = self.query.get(self.at..)?;
+            let c = rest.chars().next()?;
+            let word = word(rest);
+            let bracketed = || rest.strip_prefix('[').and_then(|name| name.find(']')).map(|end| end + 2);
+            let inside = |length: usize| Token::Quoted(rest.get(1..length.saturating_sub(1)).unwrap_or_default());
+            let (length, token) = match skipped(rest).or_else(bracketed) {
+                Some(length) => (length, matches!(c, '\'' | '"' | '`' | '[').then(|| inside(length))),
+                None if !word.is_empty() => (word.len(), Some(Token::Word(word))),
+                None => (c.len_utf8(), (!c.is_whitespace()).then_some(Token::Sign(c))),
+            };
+            self.at += length;
+            if token.is_some() {
+                return token;
+            }
+        }
+    }
+}
+
+/// The word that a text begins with; empty when it begins with another sign.
+fn word(rest: &str) -> &str {
+    rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default()
+}
+
 /// How long the text, quoted name or comment is that begins here.
 fn skipped(rest: &str) -> Option<usize> {
     match rest.chars().next()? {
@@ -79,7 +181,7 @@ impl<'q> Iterator for SqlWords<'q> {
         let mut depth = 0_usize;
         while let Some(rest) = self.query.get(self.at..).filter(|rest| !rest.is_empty()) {
             let c = rest.chars().next().unwrap_or(' ');
-            let word = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+            let word = word(rest);
             let begin = self.at;
             self.at += match skipped(rest) {
                 Some(length) => length,

@@ -38,6 +38,12 @@ pub trait DatabaseProbe: Debug + Send + Sync {
     /// The columns of a table, or a view, of it; nothing when they are not known.
     fn columns(&self, datasource: &str, table: &str) -> Option<Vec<String>>;
 
+    /// The columns of a table that each new row must name: they take no NULL, and have no default. Nothing when they
+    /// are not known.
+    fn required_columns(&self, _datasource: &str, _table: &str) -> Option<Vec<String>> {
+        None
+    }
+
     /// Whether a datasource was looked for at a server.
     fn is_server(&self, _datasource: &str) -> bool {
         false

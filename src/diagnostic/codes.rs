@@ -184,6 +184,7 @@ codes! {
     UNKNOWN_COLUMN = "L181" Error "unknown-column" "Table or column that the database does not have",
     ABSENT_DATABASE = "L182" Warning "absent-database" "Missing or unreadable database",
     QUOTED_PLACEHOLDER = "L183" Error "quoted-placeholder" "Placeholder between the quotes of a text",
+    MISSING_COLUMN = "L184" Error "missing-column" "New row without a column that its table needs",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
 }

@@ -34,6 +34,8 @@ const MAX_INIT_WORK: u32 = 5_000;
 const MAX_QUERY_WORK: u32 = 500;
 /// The most queries whose outcome is kept for one database.
 const MAX_KEPT: usize = 10_000;
+/// The setting of SQLite that lists the columns of a table, and changes nothing.
+const TABLE_INFO: &str = "table_xinfo";
 /// The most tables whose columns are listed.
 const MAX_TABLES: usize = 200;
 
@@ -129,6 +131,13 @@ impl DatabaseProbe for Databases {
     fn columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
         let schema = |database: &mut ProbedDatabase| {
             database.schema.as_ref().filter(|schema| !schema.is_partial)?.columns_of(table)
+        };
+        self.with(datasource, schema)?
+    }
+
+    fn required_columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
+        let schema = |database: &mut ProbedDatabase| {
+            database.schema.as_ref().filter(|schema| !schema.is_partial)?.required_columns(table).ok()
         };
         self.with(datasource, schema)?
     }
@@ -287,6 +296,24 @@ impl SchemaProbe {
         Some(statement.column_names().map(str::to_owned).collect())
     }
 
+    /// The columns of a table that take no NULL and have no default. SQLite counts the rows of an `INTEGER PRIMARY KEY`
+    /// itself, and a generated column is not written.
+    fn required_columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
+        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        let sql = format!("PRAGMA {TABLE_INFO}(\"{}\")", table.replace('"', "\"\""));
+        let mut statement = self.connection.prepare(&sql)?;
+        let columns = statement.query_map([], |row| {
+            let (name, kind): (String, String) = (row.get("name")?, row.get("type")?);
+            let (not_null, key): (bool, u32) = (row.get("notnull")?, row.get("pk")?);
+            let default: Option<String> = row.get("dflt_value")?;
+            let has_default = default.is_some_and(|default| !default.eq_ignore_ascii_case("null"));
+            let is_counted = key == 1 && kind.eq_ignore_ascii_case("integer");
+            let is_needed = not_null && !has_default && !is_counted && row.get::<_, u32>("hidden")? == 0;
+            Ok(is_needed.then_some(name))
+        })?;
+        columns.filter_map(Result::transpose).collect()
+    }
+
     /// The columns of the tables that a query names.
     fn columns(&self, tables: &[String], query: &str) -> Vec<String> {
         let named = |table: &&String| sql_words(query).any(|word| word.eq_ignore_ascii_case(table));
@@ -332,6 +359,7 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
         AuthAction::Function { function_name } if function_name.eq_ignore_ascii_case("load_extension") => {
             Authorization::Deny
         }
+        AuthAction::Pragma { pragma_name: TABLE_INFO, .. } => Authorization::Allow,
         AuthAction::Pragma { .. } => Authorization::Ignore,
         _ => Authorization::Allow,
     }

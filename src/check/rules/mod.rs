@@ -33,6 +33,7 @@ mod idle_approval;
 mod item_key;
 mod key_in_the_clear;
 mod limits_at_odds;
+mod missing_column;
 mod missing_script;
 mod misspelt_secret;
 mod named_secret;
@@ -157,4 +158,5 @@ pub const RULES: &[Rule] = &[
     unknown_column::RULE,
     absent_database::RULE,
     quoted_placeholder::RULE,
+    missing_column::RULE,
 ];

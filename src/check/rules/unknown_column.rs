@@ -94,7 +94,7 @@ fn columns_of<'a>(subject: &Subject<'a>, step: &WrittenStep<'a>) -> Vec<(Cursor<
 }
 
 /// Whether a text is neither a path nor a template.
-fn is_literal(text: &&str) -> bool {
+pub(super) fn is_literal(text: &&str) -> bool {
     !text.starts_with('@') && !is_template(text)
 }
 
@@ -128,7 +128,7 @@ fn not_among(
 }
 
 /// A database that exists may be another one when the loop runs.
-fn severity(databases: &dyn DatabaseProbe, datasource: &str) -> Severity {
+pub(super) fn severity(databases: &dyn DatabaseProbe, datasource: &str) -> Severity {
     match databases.state(datasource) {
         DatabaseState::Ready { is_made: true } => Severity::Error,
         _ => Severity::Warning,

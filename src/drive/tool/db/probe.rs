@@ -121,6 +121,10 @@ impl DatabaseProbe for ConnectedDatabases {
         self.files.as_ref()?.columns(datasource, table)
     }
 
+    fn required_columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
+        self.files.as_ref()?.required_columns(datasource, table)
+    }
+
     fn is_server(&self, datasource: &str) -> bool {
         self.with(datasource, |server| !matches!(server, ProbedServer::Other))
     }
