@@ -1,47 +1,32 @@
-//! The schema of the run's input, as far as it is sound.
+//! The schemas that texts are judged by, as far as they are sound: that of the run's input, and that of a call's
+//! arguments.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::Cursor;
 use super::cursor::has_fault;
-use crate::compile::Compiled;
-use crate::diagnostic::Diagnostic;
+use crate::compile::{Compiled, known_part};
 use crate::syntax::document::DocumentKind;
 
-const INPUT: &str = "/input";
-
-/// The schema of the input of a loop or workflow. Its properties in which an error was reported allow everything: they
-/// hide nothing of what the others say. Nothing where the error is of the whole.
+/// The schema of the input of a loop or workflow.
 pub(super) fn input_schema(compiled: &Compiled) -> Option<Cow<'_, Value>> {
     let document = &compiled.document;
     let declares = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
-    let written = document.value.get("input").filter(|input| declares && input.is_object())?;
-    if document.tree.at(INPUT).is_none_or(has_fault) {
-        return None;
-    }
-    let main = &document.tree.source.name;
-    let is_here = |fault: &&Diagnostic| fault.is_error() && fault.place.file == *main;
-    let mut schema = Cow::Borrowed(written);
-    for fault in compiled.diagnostics.iter().filter(is_here) {
-        let Some(below) = fault.path.strip_prefix(INPUT).filter(|below| below.is_empty() || below.starts_with('/'))
-        else {
-            continue;
-        };
-        // One fault may have opened the property around that of the next one.
-        if let Some(part) = schema.to_mut().pointer_mut(innermost_property(below)?) {
-            *part = Value::Bool(true);
-        }
-    }
-    Some(schema)
+    let written = document.value.get("input").filter(|_| declares)?;
+    sound_part(compiled, &Cursor::new(&document.tree, "/input"), written)
 }
 
-/// The beginning of a JSON pointer into a schema that leads to the innermost property.
-fn innermost_property(pointer: &str) -> Option<&str> {
-    const PROPERTIES: &str = "/properties/";
-    let mut end = 0;
-    while let Some(name) = pointer.get(end..).and_then(|rest| rest.strip_prefix(PROPERTIES)) {
-        end += PROPERTIES.len() + name.find('/').unwrap_or(name.len());
+/// What is known of a schema at a place, without the parts in which an error was reported: they hide nothing of what
+/// the others say.
+pub(super) fn sound_part<'s>(compiled: &Compiled, at: &Cursor<'_>, written: &'s Value) -> Option<Cow<'s, Value>> {
+    if at.node().is_none_or(has_fault) {
+        return None;
     }
-    pointer.get(..end).filter(|property| !property.is_empty())
+    let file = at.place().file;
+    let errors = compiled.diagnostics.iter().filter(|fault| fault.is_error() && fault.place.file == file);
+    let below = errors.filter_map(|fault| fault.path.strip_prefix(at.path()));
+    let below: Vec<&str> = below.filter(|below| below.is_empty() || below.starts_with('/')).collect();
+    known_part(written, &below)
 }

@@ -1,11 +1,14 @@
 //! The registered actions that a loop uses, with their places.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::Cursor;
+use super::input_schema::sound_part;
 use crate::compile::Compiled;
 use crate::compile::catalog::{Catalog, Registered};
 use crate::language::action::ActionText;
@@ -22,6 +25,7 @@ pub struct Used<'a> {
     cursor: Cursor<'a>,
     written: &'a Value,
     unknown: Unknown,
+    parameters: OnceCell<Option<Cow<'a, Value>>>,
 }
 
 impl<'a> Used<'a> {
@@ -30,7 +34,8 @@ impl<'a> Used<'a> {
         let written = registered.value;
         let pointer = registered.pointer();
         let unknown = registered.document.unknown.below(&pointer);
-        Some(Self { action, written, unknown, cursor: Cursor::new(&registered.document.tree, pointer) })
+        let cursor = Cursor::new(&registered.document.tree, pointer);
+        Some(Self { action, written, unknown, cursor, parameters: OnceCell::new() })
     }
 
     /// Those that tools declare, and those that are steps; in a document of actions all of them. One that can't be read is
@@ -65,6 +70,12 @@ impl<'a> Used<'a> {
     /// What is written.
     pub(super) fn written(&self) -> &'a Value {
         self.written
+    }
+
+    /// Its `parameters`, as far as they are sound.
+    pub(super) fn parameters(&self, compiled: &Compiled) -> Option<&Value> {
+        let sound = || sound_part(compiled, &self.at("/parameters"), self.written.get("parameters")?);
+        self.parameters.get_or_init(sound).as_deref()
     }
 
     /// The parts of it that could not be read.

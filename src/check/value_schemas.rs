@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Cursor, Subject, Used};
-use crate::diagnostic::Diagnostic;
+use super::{Subject, Used};
 use crate::program::reference::{PathStep, RESERVED};
 use crate::program::schema::{Described, described};
 
@@ -37,9 +36,8 @@ impl<'s> ValueSchemas<'s> {
     }
 
     /// The same inside of an action.
-    pub fn inside(self, subject: &Subject<'_>, used: &Used<'s>) -> Self {
-        let arguments = used.written().get("parameters").filter(|written| written.is_object());
-        Self { arguments: arguments.filter(|_| is_sound(subject, &used.at("/parameters"))), ..self }
+    pub fn inside(self, subject: &Subject<'_>, used: &'s Used<'_>) -> Self {
+        Self { arguments: used.parameters(subject.compiled), ..self }
     }
 
     /// What they say of the way to a value; nothing of one that the engine gives.
@@ -55,13 +53,4 @@ impl<'s> ValueSchemas<'s> {
         };
         Some(DescribedValue { schema, way: described(schema, path.get(skipped..)?), skipped })
     }
-}
-
-/// Whether no error was reported of a value, or of what is in it.
-fn is_sound(subject: &Subject<'_>, cursor: &Cursor<'_>) -> bool {
-    let place = cursor.place();
-    let inside = |fault: &Diagnostic| {
-        fault.place.file == place.file && place.start <= fault.place.start && fault.place.end <= place.end
-    };
-    !subject.is_reported(&place) && !subject.compiled.diagnostics.iter().any(|fault| fault.is_error() && inside(fault))
 }

@@ -41,6 +41,7 @@ pub use link::MAX_LEVELS;
 pub use load::{compile, compile_read, once};
 pub use outside::{DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind};
 pub use readings::Readings;
+pub(crate) use review::known_part;
 
 /// A tool written in Rust, as the compiler knows it.
 #[derive(Debug, Clone, PartialEq)]

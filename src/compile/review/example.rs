@@ -27,15 +27,20 @@ pub(super) fn looks_like_schema(value: &Value) -> bool {
     })
 }
 
-/// Reports a part of which nothing is a schema.
-pub(super) fn whole(part: &Part<'_>, written: &SortedMembers<'_>) -> Option<LocalFault> {
-    let wrapper = WRAPPERS.iter().find(|name| {
+/// The name under which a part wraps the schema that is meant.
+pub(super) fn wrapper(part: &Part<'_>) -> Option<&'static str> {
+    let wraps = |name: &&&str| {
         let inner = part.members.get(**name).and_then(Value::as_object);
         inner.is_some_and(|inner| {
             inner.get("properties").is_some() || WRAPPERS.iter().any(|name| inner.contains_key(*name))
         })
-    });
-    if let Some(name) = wrapper.filter(|_| !part.members.contains_key("properties")) {
+    };
+    WRAPPERS.iter().find(wraps).filter(|_| !part.members.contains_key("properties")).copied()
+}
+
+/// Reports a part of which nothing is a schema.
+pub(super) fn whole(part: &Part<'_>, written: &SortedMembers<'_>) -> Option<LocalFault> {
+    if let Some(name) = wrapper(part) {
         let message = format!("this is no JSON Schema: it wraps the one under `{name}`");
         let fault = LocalFault::error(codes::NO_SCHEMA, part.below(name), message).at_key();
         return Some(fault.help(format!(

@@ -5,6 +5,7 @@ mod contradiction;
 mod example;
 mod idle;
 mod keyword;
+mod known;
 mod required;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 use crate::program::schema::vocabulary::{Holds, keyword_named};
 use keyword::SortedMembers;
+pub(crate) use known::known_part;
 
 /// The most faults that are reported of one schema.
 const MAX_FAULTS: usize = 50;
@@ -45,9 +47,8 @@ pub(super) struct Part<'s> {
 /// Reviews a schema. What is wrong with it by its draft, at the pointers `refused`, is not reported again.
 pub(super) fn review(written: &Value, refused: &[&str]) -> Review {
     let Value::Object(members) = written else { return Review { faults: Vec::new(), hides_names: false } };
-    let draft_4 = members.get("$schema").and_then(Value::as_str).is_some_and(|name| name.contains("draft-04"));
     let mut reviewer = Reviewer { faults: Vec::new() };
-    reviewer.part(&Part { at: String::new(), members, in_place: false, draft_4 });
+    reviewer.part(&Part::whole(members));
     let mut faults = reviewer.faults;
     // What refuses the whole leaves the judgement of its parts standing.
     let covers = |at: &str, pointer: &str| if at.is_empty() { pointer.is_empty() } else { is_at(pointer, at) };
@@ -106,6 +107,14 @@ impl Reviewer {
         let Value::Object(members) = schema else { return };
         let at = format!("{}/{name}", part.at);
         self.part(&Part { at, members, in_place, draft_4: part.draft_4 });
+    }
+}
+
+impl<'s> Part<'s> {
+    /// A schema as a whole.
+    fn whole(members: &'s Map<String, Value>) -> Self {
+        let draft_4 = members.get("$schema").and_then(Value::as_str).is_some_and(|name| name.contains("draft-04"));
+        Self { at: String::new(), members, in_place: false, draft_4 }
     }
 }
 

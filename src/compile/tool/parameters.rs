@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{ActionDraft, derived, matcher, table};
-use crate::compile::review::review;
+use crate::compile::review::{known_part, review};
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 use crate::policy::secret_names::is_foreign_secret;
@@ -45,11 +45,22 @@ pub(super) fn of(
     let refused: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
     let review = review(written, &refused);
     faults.extend(review.faults);
-    let is_sound = !faults.iter().any(LocalFault::is_error);
-    faults.into_iter().for_each(|fault| work.push(fault.under("/parameters")));
+    let errors: Vec<&str> =
+        faults.iter().filter(|fault| fault.is_error()).map(|fault| fault.pointer.as_str()).collect();
+    let is_sound = errors.is_empty();
     // What is wrong in one property hides no name of another.
     let has_names = is_object && examined.has_names() && !review.hides_names;
-    let schema = examined.rest.filter(|_| has_names)?;
+    if !has_names {
+        let known = known_part(written, &errors).and_then(|known| Schema::compile(known.into_owned()).ok());
+        faults.into_iter().for_each(|fault| work.push(fault.under("/parameters")));
+        if let Some(known) = known {
+            unknown(&known, work);
+            hidden(&known, work);
+        }
+        return None;
+    }
+    faults.into_iter().for_each(|fault| work.push(fault.under("/parameters")));
+    let schema = examined.rest?;
     // A name that is not there and one that is not used are most often the two ends of one slip.
     if !unknown(&schema, work) && !work.is_partial {
         unused(&schema, action, kind, work);
