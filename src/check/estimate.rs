@@ -1,43 +1,100 @@
 //! The least size of a request: the system prompt before anything happened.
 
-use crate::program::Program;
-use crate::program::template::Template;
+use std::collections::HashSet;
+
+use super::Subject;
+use crate::program::template::{Template, ValueEscape};
+use crate::program::{Program, Tool, builtin};
+use crate::syntax::Node;
 
 /// Bytes of a token, estimated for English and JSON.
 const BYTES_OF_A_TOKEN: usize = 4;
 
-/// The tokens of a first request, estimated from what is sure to be in it: the objective, the
-/// schema of the answer, and the tools with their schemas, where the system prompt names them. Values are counted as nothing.
-pub fn first_request(program: &Program) -> u64 {
-    let objective = text_bytes(&program.objective);
-    let answer = program.answer.as_ref().map_or(0, |schema| schema.text().len());
-    let bytes = match &program.system_prompt {
-        None => objective + answer + tool_bytes(program),
-        Some(prompt) => {
-            let names = |name: &str| {
-                let is = |first: &String| first == name;
-                prompt.variables().iter().any(|variable| !variable.optional && variable.path.first().is_some_and(is))
-            };
-            let objective = if names("objective") { objective } else { 0 };
-            let tools = if names("tools") { tool_bytes(program) } else { 0 };
-            let answer = if names("dialect_instructions") { answer } else { 0 };
-            text_bytes(prompt) + objective + answer + tools
-        }
-    };
-    u64::try_from(bytes / BYTES_OF_A_TOKEN).unwrap_or(u64::MAX)
+/// What is sure to be in a first request, in bytes.
+struct FirstRequest {
+    objective: usize,
+    answer: usize,
+    tools: usize,
+    prompt: Option<Prompt>,
 }
 
-fn tool_bytes(program: &Program) -> usize {
-    let of = |tool: &crate::program::Tool| {
-        tool.name.len() + tool.description.len() + tool.parameters.source().to_string().len()
+/// A system prompt of the document's own.
+struct Prompt {
+    bytes: usize,
+    /// The values that it needs.
+    names: HashSet<String>,
+}
+
+impl Prompt {
+    fn of(template: &Template) -> Self {
+        let needed = template.variables().iter().filter(|variable| !variable.optional);
+        let names = needed.filter_map(|variable| variable.path.first().cloned()).collect();
+        Self { bytes: text_bytes(template.source()), names }
+    }
+}
+
+/// The tokens of a first request, estimated from what is sure to be in it: the objective, the
+/// schema of the answer, and the tools with their schemas, where the system prompt names them. Values are counted as
+/// nothing, and so are the parts that have errors.
+pub fn first_request(subject: &Subject<'_>) -> Option<u64> {
+    let FirstRequest { objective, answer, tools, prompt } = match subject.program() {
+        Some(program) => of_program(program),
+        None => of_document(subject)?,
     };
-    program.offered().map(of).sum()
+    let bytes = match prompt {
+        None => objective + answer + tools,
+        Some(prompt) => {
+            let named = [("objective", objective), ("tools", tools), ("dialect_instructions", answer)];
+            let named = named.into_iter().filter(|(name, _)| prompt.names.contains(*name));
+            prompt.bytes + named.map(|(_, bytes)| bytes).sum::<usize>()
+        }
+    };
+    Some(u64::try_from(bytes / BYTES_OF_A_TOKEN).unwrap_or(u64::MAX))
+}
+
+fn of_program(program: &Program) -> FirstRequest {
+    FirstRequest {
+        objective: text_bytes(program.objective.source()),
+        answer: program.answer.as_ref().map_or(0, |schema| schema.text().len()),
+        tools: program.offered().map(tool_bytes).sum(),
+        prompt: program.system_prompt.as_ref().map(Prompt::of),
+    }
+}
+
+fn tool_bytes(tool: &Tool) -> usize {
+    tool.name.len() + tool.description.len() + tool.parameters.source().to_string().len()
+}
+
+/// The same of a document with errors; nothing where the system prompt is not known.
+fn of_document(subject: &Subject<'_>) -> Option<FirstRequest> {
+    let properties = subject.react(&["system_prompt", "builtins"])?;
+    let written = |name: &str| subject.property(name)?.node().map(Node::value);
+    let prompt = match subject.property("system_prompt") {
+        Some(_) => Some(Prompt::of(&Template::compile(properties.system_prompt.as_ref()?, ValueEscape::Plain).ok()?)),
+        None => None,
+    };
+    let objective = written("objective").and_then(|text| Some(text_bytes(text.as_str()?)));
+    let own = subject.actions().iter().map(|used| {
+        let parameters = used.written().get("parameters").map_or(0, |schema| schema.to_string().len());
+        used.name().len() + used.action.head().description.map_or(0, str::len) + parameters
+    });
+    let builtins = builtin::of(properties.builtins.as_deref())
+        .iter()
+        .filter(|tool| tool.is_offered())
+        .map(tool_bytes)
+        .sum::<usize>();
+    Some(FirstRequest {
+        objective: objective.unwrap_or(0),
+        answer: written("answer_schema").map_or(0, |schema| schema.to_string().len()),
+        tools: own.sum::<usize>() + builtins,
+        prompt,
+    })
 }
 
 /// The bytes of a template outside of its tags.
-fn text_bytes(template: &Template) -> usize {
+fn text_bytes(template: &str) -> usize {
     let mut bytes = 0;
-    let mut rest = template.source();
+    let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         bytes += before.len();
         rest = after.split_once("}}").map_or("", |(_, after)| after);

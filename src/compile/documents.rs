@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::outside::OutsideFiles;
+use super::steps;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
 use crate::program::file_value::{self, PREFIX, is_name, named};
@@ -14,9 +15,9 @@ use crate::syntax::document::Document;
 use crate::syntax::quoted;
 
 /// A text that names a file.
-struct NamingText {
+pub(crate) struct NamingText {
     /// The name.
-    name: String,
+    pub name: String,
     /// The JSON pointer of the text.
     at: String,
 }
@@ -47,10 +48,23 @@ fn texts(main: &Document) -> Vec<NamingText> {
     found
 }
 
-/// The files that a document reads and that have no value: not there, too long, or not what their names say.
+/// The texts of a document's steps that read files which have no value: not there, too long, or not what their names
+/// say. [`faults`] reports them.
+pub(crate) fn unreadable(main: &Document, project: &Project, outside: &OutsideFiles) -> Vec<NamingText> {
+    if project.documents.is_empty() || steps::roots(main).is_empty() {
+        return Vec::new();
+    }
+    let mut texts = texts(main);
+    texts.retain(|text| {
+        project.documents.contains_key(&text.name) && outside.documents.get(&text.name).is_some_and(Result::is_err)
+    });
+    texts
+}
+
+/// What is wrong with them.
 pub(super) fn faults(main: &Document, project: &Project, outside: &OutsideFiles) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    for NamingText { name, at } in texts(main) {
+    for NamingText { name, at } in unreadable(main, project, outside) {
         let (Some(file), Some(Err(why))) = (project.documents.get(&name), outside.documents.get(&name)) else {
             continue;
         };

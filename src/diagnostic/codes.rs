@@ -3,7 +3,7 @@
 //!
 //! L00x file and syntax, L01x to L02x shape, L03x to L04x names, L05x to L06x templates, L07x to
 //! L08x tools, L09x sense, L10x safety, L15x what schemas
-//! describe, L20x the run's input.
+//! describe, L18x databases, L20x the run's input.
 
 use super::Severity;
 
@@ -65,6 +65,7 @@ codes! {
     SCENARIO_NAME = "L024" Error "scenario-name" "Name in a scenario that the tested document does not have",
     SCENARIO_MATCHER = "L025" Error "scenario-matcher" "Matcher that can't be compared",
     SCENARIO_SENSE = "L026" Error "scenario-sense" "Scenario that can't be played or can't hold",
+    SCRIPT_INPUT = "L027" Warning "script-input" "Call in a script that its tool refuses",
     UNKNOWN_ACTION = "L030" Error "unknown-action" "Unknown action",
     TWO_OF_A_NAME = "L031" Error "two-of-a-name" "Two actions or two loops with the same name",
     BAD_NAME = "L032" Error "bad-name" "Invalid name",

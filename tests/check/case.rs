@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use loopctl::check::script_calls;
 use loopctl::cli::report;
 use loopctl::compile::{Declared, Texts, alone};
 use loopctl::diagnostic::{Diagnostic, Source, codes};
@@ -19,7 +20,7 @@ use serde_json::Value;
 const WIDTH: usize = 100;
 
 /// The codes of faults in scripts.
-const OF_SCRIPTS: [&str; 2] = [codes::SCRIPT_REPLY, codes::SCRIPT_NAME];
+const OF_SCRIPTS: [&str; 3] = [codes::SCRIPT_REPLY, codes::SCRIPT_NAME, codes::SCRIPT_INPUT];
 /// The codes of faults in files of scenarios.
 const OF_SCENARIOS: [&str; 4] =
     [codes::SCENARIO_DOCUMENT, codes::SCENARIO_NAME, codes::SCENARIO_MATCHER, codes::SCENARIO_SENSE];
@@ -170,6 +171,9 @@ impl CaseReport {
         let mut declared = Declared::default();
         texts.loops.iter().for_each(|source| declared.add(&document::read(source)));
         let mut diagnostics = alone(&script, &declared);
+        let of = |source: &Source| load_texts(&Texts { main: source.clone(), ..texts.clone() }, PathBuf::new()).ok();
+        let loops: Vec<_> = texts.loops.iter().filter_map(of).map(|loaded| loaded.program).collect();
+        diagnostics.extend(script_calls(&script, &loops));
         let unsound = load_texts(texts, PathBuf::new()).expect_err("a script is no loop");
         diagnostics.extend(unsound.diagnostics.into_iter().filter(|fault| fault.code != codes::NO_LOOP));
         Self { diagnostics, sources: unsound.sources }

@@ -1,6 +1,7 @@
 //! A file that the project names and that is not there.
 
 use crate::check::{Rule, Subject};
+use crate::compile::documents;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::token;
 
@@ -25,12 +26,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let help = "paths start in the folder of the project file; each call fails until the database is there";
         report(pointer, datasource.init.as_ref(), format!("the text that makes the database `{name}`"), help);
     }
+    let reported = documents::unreadable(subject.document(), project, &subject.texts.outside);
     for (name, file) in &project.documents {
         // Where a text takes it, that is reported.
-        let taken = |fault: &Diagnostic| {
-            fault.code == codes::BAD_PROJECT_DOCUMENT && fault.message.contains(&format!("`{name}`"))
-        };
-        if !subject.compiled.diagnostics.iter().any(taken) {
+        if !reported.iter().any(|text| text.name == *name) {
             let help = "paths start in the folder of the project file; a run that reads it fails at its start";
             report(format!("/documents/{}", token(name)), Some(file), format!("the document `{name}`"), help);
         }

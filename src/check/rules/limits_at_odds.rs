@@ -67,7 +67,7 @@ fn reply(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
     let window = model.and_then(|model| model.declared?.context_tokens);
     let reply = u64::from(react.max_tokens.unwrap_or_else(|| max_tokens(window)));
     // Where not even the first request fits, that is reported.
-    if subject.program().is_some_and(|program| estimate::first_request(program) >= most) {
+    if estimate::first_request(subject).is_some_and(|needed| needed >= most) {
         return None;
     }
     let cursor = subject.property("budget/tokens").filter(|_| most < reply)?;

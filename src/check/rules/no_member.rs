@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::check::condition::{ConditionFacts, conditions};
 use crate::check::{Cursor, DescribedValue, Rule, Subject, ValueSchemas};
 use crate::compile::steps::TypedText;
-use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::action::TextKind;
 use crate::program::reference::{Field, PathStep, each_text};
-use crate::program::schema::{AbsentStep, short};
+use crate::program::schema::{AbsentStep, StepOwner, short};
 use crate::program::template::ValueUse;
 use crate::syntax::document::DocumentKind;
 
@@ -21,6 +21,10 @@ const MAX_FOUND: usize = 50;
 /// The most names that are compared with one that is not there, and the most that a sentence lists.
 const MEASURED: usize = 1_000;
 const LISTED: usize = 12;
+/// What other languages call the length of a list or a text.
+const LENGTHS: [&str; 8] = ["count", "size", "len", "length()", "size()", "count()", "total", "num"];
+/// How the help begins that names the nearest name.
+const NEAREST: &str = "the nearest name is";
 
 /// A text with its place, and what it is compiled to.
 struct CompiledText<'t> {
@@ -137,7 +141,13 @@ fn judged(
     let at = (*cursor).clone().inside(used.range.clone());
     if let Some(absent) = way.absent {
         let absent = AbsentStep { at: absent.at + skipped, ..absent };
-        return (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent));
+        let is_request = is_input && subject.document().kind == Some(DocumentKind::AgentRequest);
+        // What a request shows is one input: another one may have what a text asks for.
+        if is_request && absent.at < used.guarded {
+            return None;
+        }
+        let fault = (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent))?;
+        return Some(if is_request { of_request(fault, &absent, used) } else { fault });
     }
     if is_input && !needs_input {
         return None;
@@ -155,6 +165,25 @@ fn judged(
         ),
     };
     Some(fault.help(help))
+}
+
+/// A value that the `input` of an agent request lacks. Without a near name, a run may be given the value.
+fn of_request(fault: Diagnostic, absent: &AbsentStep<'_>, used: &ValueUse) -> Diagnostic {
+    let path = spelled(used.path.get(..=absent.at).unwrap_or_default());
+    let message = fault.message.replacen("by its schema,", "in this request,", 1);
+    let is_misspelt = fault.help.as_ref().is_some_and(|help| help.starts_with(NEAREST));
+    match (absent.at, used.path.get(1)) {
+        (1, Some(PathStep::Name(name))) if !is_misspelt => Diagnostic {
+            code: codes::MISSING_INPUT,
+            severity: Severity::Warning,
+            message: format!("`{path}` is needed, and the `input` of the request has no `{name}`"),
+            suggestion: None,
+            ..fault
+        }
+        .help(format!("write it into `input`, or give it to each run: --input {name}=...")),
+        (1, _) => Diagnostic { code: codes::MISSING_INPUT, message, ..fault },
+        _ => Diagnostic { message, ..fault },
+    }
 }
 
 fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, absent: &AbsentStep<'_>) -> Diagnostic {
@@ -178,23 +207,59 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
     });
     let near = name.and_then(|name| subject.compiled.effort.nearest(name, members().take(MEASURED)));
     let known: Vec<String> = members().take(LISTED).map(short).collect();
+    match (absent.owner, name) {
+        (StepOwner::List(entries), Some(name)) => {
+            let is_of_entry = entries.is_some_and(|members| members.contains_key(name));
+            return of_list(fault, name, &spelled(before), is_of_entry, written);
+        }
+        (StepOwner::Text, Some(name)) if LENGTHS.contains(&name.as_str()) => {
+            let text = spelled(before);
+            let fault = fault.help(format!("the number of its characters is its `length`: `{text}.length`"));
+            return replaced(fault, written, name, "length");
+        }
+        _ => {}
+    }
     match (near, name) {
         _ if names_input => {
             fault.help("inside of a block names begin at its entry, and at the top with `@root.`: {{@root.input.x}}")
         }
         (Some(near), Some(name)) => {
-            let fault = fault.help(format!("the nearest name is `{near}`"));
-            // Only where the name stands once in the text of the path, its place is clear.
-            match written.matches(name.as_str()).count() {
-                1 => fault.suggest(written.replacen(name.as_str(), near, 1)),
-                _ => fault,
-            }
+            let fault = fault.help(format!("{NEAREST} `{near}`"));
+            replaced(fault, written, name, near)
         }
         _ if known.is_empty() && matches!(before.last(), Some(PathStep::Entry)) => fault.help(format!(
             "the entry itself is `{{{{this}}}}`; `{written}` is no part of it: correct it, or the `items` of the schema"
         )),
         _ if known.is_empty() => fault.help("correct the path, or the schema beside it"),
         _ => fault.help(format!("it has `{}`", known.join("`, `"))),
+    }
+}
+
+/// How a list is used that has no member of a name.
+fn of_list(fault: Diagnostic, name: &str, list: &str, is_of_entry: bool, written: &str) -> Diagnostic {
+    let word = name.to_ascii_lowercase();
+    if LENGTHS.contains(&word.as_str()) {
+        let fault = fault.help(format!("the number of its entries is its `length`: `{list}.length`"));
+        return replaced(fault, written, name, "length");
+    }
+    if word == "first" {
+        return replaced(fault.help(format!("its first entry is `{list}.0`")), written, name, "0");
+    }
+    match is_of_entry {
+        true => fault.help(format!(
+            "its entries have it: {{{{#each {list}}}}}{{{{{name}}}}}{{{{/each}}}} takes that of each, and `{list}.0.{name}` that of the first"
+        )),
+        false => fault.help(format!(
+            "{{{{#each {list}}}}}...{{{{/each}}}} goes through its entries, `{list}.0` is the first one, and `{list}.length` their number"
+        )),
+    }
+}
+
+/// A name that stands once in the text of a path is replaced there.
+fn replaced(fault: Diagnostic, written: &str, name: &str, meant: &str) -> Diagnostic {
+    match written.matches(name).count() {
+        1 => fault.suggest(written.replacen(name, meant, 1)),
+        _ => fault,
     }
 }
 

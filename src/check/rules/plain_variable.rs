@@ -1,5 +1,7 @@
 //! A variable in the syntax of another language: it is sent as it stands.
 
+use std::collections::BTreeSet;
+
 use crate::check::{Rule, SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::action::TextKind;
@@ -41,12 +43,15 @@ fn in_text<'a>(subject: &Subject<'a>, sent: &SentText<'a>, found: &mut Vec<Diagn
         let range = &placeholder.range;
         secrets.iter().any(|secret| secret.range.start < range.end && range.start < secret.range.end)
     };
-    let mut has_block = false;
+    let mut blocks: BTreeSet<Option<String>> = BTreeSet::new();
     for placeholder in written.iter().filter(|placeholder| !is_secret(placeholder)) {
         let Some(verdict) = Judgement { subject, sent, scope: &scope, placeholder }.verdict() else { continue };
-        // The blocks of a text belong together.
-        if placeholder.notation == Notation::Block && std::mem::replace(&mut has_block, true) {
-            continue;
+        // Each name is reported once. A block without one belongs to those around it.
+        if placeholder.notation == Notation::Block {
+            let name = verdict.known.clone();
+            if (name.is_none() && !blocks.is_empty()) || !blocks.insert(name) {
+                continue;
+            }
         }
         found.extend(report(sent, placeholder, verdict, subject));
     }
@@ -60,11 +65,13 @@ struct Verdict {
     meant: Option<String>,
     /// How a block is written here instead, when its name is known.
     block: Option<String>,
+    /// The known value that a block names.
+    known: Option<String>,
 }
 
 impl Verdict {
     fn new(severity: Severity, meant: Option<String>) -> Self {
-        Self { severity, meant, block: None }
+        Self { severity, meant, block: None, known: None }
     }
 }
 
@@ -238,7 +245,8 @@ impl Judgement<'_, '_, '_> {
             Some("for") => format!("a list is written {{{{#each {meant}}}}}...{{{{/each}}}}"),
             _ => format!("a value is written {{{{{meant}}}}}, a condition {{{{#if {meant}}}}}...{{{{/if}}}}"),
         };
-        Some(Verdict { severity, meant: prints.then_some(meant), block: (!prints).then_some(block) })
+        let known = Some(meant.clone());
+        Some(Verdict { severity, meant: prints.then_some(meant), block: (!prints).then_some(block), known })
     }
 
     fn of_printf(&self) -> Option<Verdict> {

@@ -9,7 +9,7 @@ use serde::Deserialize as _;
 
 use serde_json::Value;
 
-use crate::check::detect;
+use crate::check::{detect, script_calls};
 use crate::cli::host::{self, ConnectedDatabases};
 use crate::cli::parallel::each;
 use crate::cli::report::Tally;
@@ -166,9 +166,15 @@ impl Survey {
                 }
             }
         }
-        for (faults, sources) in each(work, |work| judge(work, &declared, self)) {
+        let judged = each(work, |work| judge(work, &declared, self));
+        let loops: Vec<Arc<Program>> = judged.iter().filter_map(|judged| judged.program.clone()).collect();
+        for JudgedFile { faults, sources, script, .. } in judged {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
+            if let Some(script) = script {
+                found.diagnostics.extend(script_calls(&script, &loops));
+                found.sources.push(script.tree.source.clone());
+            }
         }
         found.settle(order);
         found
@@ -234,8 +240,19 @@ struct CheckJob<'a> {
     neighbours: Option<Arc<Neighbours>>,
 }
 
-/// The faults of a document and of its parts, and the texts that they point into.
-fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> (Vec<Diagnostic>, Vec<Source>) {
+/// What is known of a document that was judged.
+struct JudgedFile {
+    /// Its faults, and those of its parts.
+    faults: Vec<Diagnostic>,
+    /// The texts that they point into.
+    sources: Vec<Source>,
+    /// The loop or workflow that it is, when it is sound.
+    program: Option<Arc<Program>>,
+    /// The document, when it is a script: its calls are judged when all loops are known.
+    script: Option<Box<Document>>,
+}
+
+fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile {
     let CheckJob { target, document, neighbours } = work;
     let main = document.tree.source.clone();
     let mut root = None;
@@ -250,7 +267,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> (Vec<Diagn
         }
         Some(Err(mut faults)) => {
             faults.extend(document.faults);
-            return (faults, vec![main]);
+            return JudgedFile { faults, sources: vec![main], program: None, script: None };
         }
         None if document.kind == Some(DocumentKind::Project) => {
             let folder = project::folder_of(&target.path);
@@ -273,7 +290,10 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> (Vec<Diagn
     faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
     let mentioned: HashSet<&str> = faults.iter().map(|fault| &*fault.place.file).collect();
     let sources = load::sources(&texts).into_iter().filter(|source| mentioned.contains(&*source.name)).collect();
-    (faults, sources)
+    let program = examined.program.filter(|_| !faults.iter().any(Diagnostic::is_error));
+    let is_script = examined.document.kind == Some(DocumentKind::Script);
+    let script = is_script.then(|| Box::new(examined.document));
+    JudgedFile { faults, sources, program, script }
 }
 
 /// What a loop needs of the environment and can't be read, at its place in the project file.

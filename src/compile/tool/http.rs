@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{ActionDraft, NamedVariable, is_at, is_value};
+use super::{ActionDraft, NamedVariable, NamingForm, is_at, is_value};
 use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
 use crate::program::fault::LocalFault;
@@ -199,7 +199,7 @@ fn header(
     }
     let field = work.field(&Value::from(value), &pointer)?;
     if let Some(variable) = value_beside_secret(&field) {
-        let named = NamedVariable { pointer: pointer.clone(), variable, is_left_out: false };
+        let named = NamedVariable { pointer: pointer.clone(), variable, form: NamingForm::default() };
         let (code, who) =
             if named.is_argument() { (codes::MIXED_HEADER, "the model") } else { (codes::FILLED_HEADER, "the caller") };
         let path = named.variable.path.join(".");

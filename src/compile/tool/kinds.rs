@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, OtherPlaceholder, Placeholders};
-use super::{ActionDraft, NamedVariable, http, matcher, table};
+use super::{ActionDraft, NamedVariable, NamingForm, http, matcher, table};
 use crate::diagnostic::{Severity, codes};
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
@@ -56,7 +56,7 @@ fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
             // The same name twice is one parameter.
             if known.insert(name.clone()) {
                 let variable = Variable { path: vec![name], range, optional: false };
-                work.named.push(NamedVariable { pointer: "/query".to_owned(), variable, is_left_out: false });
+                work.named.push(NamedVariable { pointer: "/query".to_owned(), variable, form: NamingForm::default() });
             }
         }
         return Some(DbTool { action: action.clone(), params: Vec::new() });

@@ -36,7 +36,7 @@ pub use http::strays;
 pub(super) use parameters::bad_schema;
 pub use sql::named_parameters;
 pub(super) use work::is_at;
-use work::{ActionDraft, NamedVariable};
+use work::{ActionDraft, NamedVariable, NamingForm};
 
 /// The most errors that are reported for one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;

@@ -151,7 +151,7 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
         let name = named.first();
         let fault = if has.contains(name) {
             // A `:name` of a query that a call leaves out is NULL.
-            let may_be_absent = named.variable.optional || named.is_left_out || named.pointer == "/query";
+            let may_be_absent = named.variable.optional || named.form.is_left_out || named.pointer == "/query";
             if may_be_absent || required.contains(name) {
                 continue;
             }
@@ -160,9 +160,14 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
                 &named.pointer,
                 format!("`{name}` may be left out of a call, and the action needs it"),
             )
-            .help(format!(
-                "put it among the `required` of `parameters`, or write {{{{#if {name}}}}}...{{{{/if}}}} around it"
-            ))
+            .help(match named.form.is_path {
+                true => format!(
+                    "put it among the `required` of `parameters`; a template may do without it: \"{{{{#if {name}}}}}{{{{{name}}}}}{{{{/if}}}}\""
+                ),
+                false => format!(
+                    "put it among the `required` of `parameters`, or write {{{{#if {name}}}}}...{{{{/if}}}} around it"
+                ),
+            })
         } else if schema.is_open() || is_foreign_secret(&named.variable.path) {
             // `check` reports a secret in the syntax of another product, and how it is written here.
             continue;

@@ -9,7 +9,7 @@ use super::{MAX_FAULTS, is_value};
 use crate::diagnostic::codes;
 use crate::program::fault::LocalFault;
 use crate::program::file_value::named;
-use crate::program::reference::{Field, RESERVED};
+use crate::program::reference::{Field, RESERVED, as_path};
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::shape::Unknown;
 
@@ -20,8 +20,16 @@ const MAX_POINTERS: usize = 16 << 20;
 pub(super) struct NamedVariable {
     pub pointer: String,
     pub variable: Variable,
+    pub form: NamingForm,
+}
+
+/// How a string names a value.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NamingForm {
     /// Whether it is a member as a whole, which is left out where a call leaves out the value.
     pub is_left_out: bool,
+    /// Whether it is an `@path` as a whole, and no template.
+    pub is_path: bool,
 }
 
 impl NamedVariable {
@@ -94,7 +102,7 @@ impl<'a> ActionDraft<'a> {
     }
 
     /// Adds a value that the string at a pointer takes.
-    fn name(&mut self, pointer: &str, variable: &Variable, is_left_out: bool) {
+    fn name(&mut self, pointer: &str, variable: &Variable, form: NamingForm) {
         if let Some(name) = variable.path.first().and_then(|first| named(first)) {
             let message = format!("an action does not read the document `{name}`");
             let fault = LocalFault::error(codes::UNKNOWN_VARIABLE, pointer, message);
@@ -103,7 +111,7 @@ impl<'a> ActionDraft<'a> {
         let before = self.pointers;
         self.pointers = before.saturating_add(pointer.len());
         if self.pointers <= MAX_POINTERS {
-            self.named.push(NamedVariable { pointer: pointer.to_owned(), variable: variable.clone(), is_left_out });
+            self.named.push(NamedVariable { pointer: pointer.to_owned(), variable: variable.clone(), form });
         } else if before <= MAX_POINTERS {
             let message = "the action takes too many values from places that are named by long keys";
             self.push(LocalFault::error(codes::TOO_MUCH, "", message).help("give it shorter keys, or fewer values"));
@@ -114,7 +122,7 @@ impl<'a> ActionDraft<'a> {
         match Template::compile(text, escape) {
             Ok(template) => {
                 for variable in template.variables() {
-                    self.name(pointer, variable, false);
+                    self.name(pointer, variable, NamingForm::default());
                 }
                 if !template.secrets().is_empty() {
                     self.secrets.push(pointer.to_owned());
@@ -137,7 +145,10 @@ impl<'a> ActionDraft<'a> {
                 let is_member =
                     pointer.starts_with("/query/") && matches!(&field, Field::Path(path) if path.len() == 1);
                 field.each_variable(&mut |below, variable| {
-                    self.name(&format!("{pointer}{below}"), variable, is_member || members.contains(below));
+                    let text = value.pointer(below).and_then(Value::as_str);
+                    let is_left_out = is_member || members.contains(below);
+                    let form = NamingForm { is_left_out, is_path: text.is_some_and(|text| as_path(text).is_some()) };
+                    self.name(&format!("{pointer}{below}"), variable, form);
                 });
                 if !field.secrets().is_empty() {
                     self.secrets.push(pointer.to_owned());

@@ -36,6 +36,19 @@ pub struct AbsentStep<'s> {
     pub why: String,
     /// The members that the value before it has, where it is an object.
     pub members: Option<&'s Map<String, Value>>,
+    /// What the value before it is.
+    pub owner: StepOwner<'s>,
+}
+
+/// A value that does not have the step that a path takes from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum StepOwner<'s> {
+    /// A list, with the members of its entries where they are objects.
+    List(Option<&'s Map<String, Value>>),
+    /// A text.
+    Text,
+    /// Another value.
+    Other,
 }
 
 /// Follows a path from the value that a schema describes. Where the schema leaves something open, it says nothing.
@@ -52,8 +65,8 @@ pub fn described<'s>(schema: &'s Value, path: &[PathStep]) -> Described<'s> {
                 part = next;
             }
             Below::Open => return found,
-            Below::Absent { why, members } => {
-                found.absent = Some(AbsentStep { at, why, members });
+            Below::Absent { why, members, owner } => {
+                found.absent = Some(AbsentStep { at, why, members, owner });
                 return found;
             }
         }
@@ -115,7 +128,7 @@ fn is_elsewhere(part: &Map<String, Value>) -> bool {
 enum Below<'s> {
     Part { part: &'s Value, is_required: bool },
     Open,
-    Absent { why: String, members: Option<&'s Map<String, Value>> },
+    Absent { why: String, members: Option<&'s Map<String, Value>>, owner: StepOwner<'s> },
 }
 
 /// A part with its references followed; nothing when they lead nowhere or too far.
@@ -160,7 +173,12 @@ fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
                 PathStep::Name(name) => format!("{is} and has no `{}`", short(name)),
                 PathStep::Entry => format!("{is}, and `each` needs a list"),
             };
-            Below::Absent { why, members: None }
+            let owner = match *of_type {
+                "array" => StepOwner::List(members_of_entries(part)),
+                "string" => StepOwner::Text,
+                _ => StepOwner::Other,
+            };
+            Below::Absent { why, members: None, owner }
         }
         _ => Below::Open,
     }
@@ -176,7 +194,7 @@ fn member<'s>(part: &'s Map<String, Value>, name: &str) -> Below<'s> {
     if UNNAMED.iter().any(|keyword| part.get(*keyword).is_some_and(|value| *value != Value::Bool(false))) {
         return Below::Open;
     }
-    Below::Absent { why: format!("has no `{}`", short(name)), members: Some(properties) }
+    Below::Absent { why: format!("has no `{}`", short(name)), members: Some(properties), owner: StepOwner::Other }
 }
 
 fn item(part: &Map<String, Value>) -> Below<'_> {
@@ -186,6 +204,10 @@ fn item(part: &Map<String, Value>) -> Below<'_> {
         }
         _ => Below::Open,
     }
+}
+
+fn members_of_entries(list: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    list.get("items")?.get("properties")?.as_object()
 }
 
 /// Whether a text is said to hold JSON.

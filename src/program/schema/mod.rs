@@ -38,7 +38,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
 pub use self::advice::{Advice, Fix, advice, is_type_word, type_meant};
-pub use self::describe::{AbsentStep, Described, LargeTypes, described, short};
+pub use self::describe::{AbsentStep, Described, LargeTypes, StepOwner, described, short};
 pub use self::examine::Examined;
 pub(crate) use self::pattern::TextPattern;
 use super::reference::escape_pointer;

@@ -1,0 +1,148 @@
+//! The calls in a script, held against the tools of the loops around it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Cursor;
+use super::scenario::endings::programs;
+use crate::diagnostic::{Diagnostic, Place, codes, nearest};
+use crate::program::builtin::RUN_WORKFLOW;
+use crate::program::flow::Flow;
+use crate::program::{Program, Tool};
+use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::{quoted, token};
+
+/// The most faults that are reported of a script, and of one call.
+const MAX_FAULTS: usize = 50;
+const MAX_OF_CALL: usize = 5;
+
+/// A call that a script makes.
+struct ScriptedCall<'s> {
+    at: String,
+    tool: &'s str,
+    input: Option<&'s Value>,
+    /// The loop whose replies it is among; nothing when it is of any.
+    of: Option<&'s str>,
+}
+
+/// What the tools of sound loops have against the calls of a script beside them. A tool that several loops have must
+/// refuse a call in each of them.
+pub fn script_calls(document: &Document, loops: &[Arc<Program>]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if document.kind != Some(DocumentKind::Script) || document.is_broken() {
+        return found;
+    }
+    let mut all: Vec<&Program> = loops.iter().flat_map(|program| programs(program)).collect();
+    all.dedup_by_key(|program| std::ptr::from_ref(*program));
+    for call in calls(&document.value) {
+        if found.len() >= MAX_FAULTS {
+            break;
+        }
+        let own: Vec<&Program> =
+            all.iter().copied().filter(|program| call.of.is_none_or(|name| program.name == name)).collect();
+        if call.tool == RUN_WORKFLOW {
+            found.extend(unknown_workflow(document, &call, &own));
+        } else {
+            refused(document, &call, &own, &mut found);
+        }
+    }
+    found
+}
+
+/// All calls of a script.
+fn calls(script: &Value) -> Vec<ScriptedCall<'_>> {
+    let mut found = Vec::new();
+    let loops = script.get("loops").and_then(Value::as_object).into_iter().flatten();
+    let lists = loops.map(|(name, replies)| (format!("/loops/{}", token(name)), Some(name.as_str()), Some(replies)));
+    for (pointer, of, replies) in std::iter::once(("/replies".to_owned(), None, script.get("replies"))).chain(lists) {
+        for (index, reply) in replies.and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let at = format!("{pointer}/{index}");
+            let several = reply.get("calls").and_then(Value::as_array).into_iter().flatten().enumerate();
+            let several = several.map(|(index, call)| (format!("{at}/calls/{index}"), call));
+            for (at, call) in std::iter::once((at.clone(), reply)).chain(several) {
+                if let Some(tool) = call.get("action").and_then(Value::as_str) {
+                    found.push(ScriptedCall { at, tool, input: call.get("action_input"), of });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The faults of an input that every tool of the name refuses.
+fn refused(document: &Document, call: &ScriptedCall<'_>, loops: &[&Program], found: &mut Vec<Diagnostic>) {
+    let none = Value::Object(Map::new());
+    let input = call.input.unwrap_or(&none);
+    // An input that is no object is no call.
+    if !input.is_object() {
+        return;
+    }
+    let mut faults =
+        loops.iter().filter_map(|program| program.tool(call.tool)).map(|tool: &Tool| tool.parameters.faults(input));
+    let Some(first) = faults.next().filter(|first| !first.is_empty()) else { return };
+    if faults.any(|others| others.is_empty()) {
+        return;
+    }
+    // One fault of an object is the other end of the next one: a name that it lacks, and one that it does not know.
+    let (near, others): (Vec<_>, Vec<_>) = first.into_iter().partition(|fault| fault.message.contains("did you mean"));
+    let mut reported = BTreeSet::new();
+    for fault in near.into_iter().chain(others).take(MAX_OF_CALL) {
+        let (pointer, place) = place(document, call, &fault.path);
+        if !reported.insert(pointer.clone()) {
+            continue;
+        }
+        let why = match fault.message.strip_prefix("the value ") {
+            Some(rest) if fault.path.is_empty() => format!("its input {rest}"),
+            _ => fault.message,
+        };
+        let message = format!("the call of `{}` is refused: {why}", call.tool);
+        let fault = Diagnostic::warning(codes::SCRIPT_INPUT, message, pointer, place);
+        found.push(fault.help("the model reads that, and the tool is not called: write what its schema allows"));
+    }
+}
+
+/// The place of a part of a call's input: that of the input, or of the call, where it is not written.
+fn place(document: &Document, call: &ScriptedCall<'_>, path: &str) -> (String, Place) {
+    let pointers = [format!("{}/action_input{path}", call.at), format!("{}/action_input", call.at)];
+    let written = pointers.into_iter().find(|pointer| document.tree.at(pointer).is_some());
+    let pointer = written.unwrap_or_else(|| format!("{}/action", call.at));
+    let place = Cursor::new(&document.tree, pointer.as_str()).place();
+    (pointer, place)
+}
+
+/// A workflow that is called in Hyphen's old way, and that no loop has as a tool.
+fn unknown_workflow(document: &Document, call: &ScriptedCall<'_>, loops: &[&Program]) -> Option<Diagnostic> {
+    let workflows: Vec<(&Tool, &Flow)> = loops.iter().flat_map(|program| workflows(program)).collect();
+    // Without any, the script belongs to others.
+    let known = |key: &str| match key {
+        "workflow_id" => workflows.iter().filter_map(|(_, flow)| flow.id.as_deref()).collect::<Vec<_>>(),
+        _ => workflows.iter().map(|(tool, _)| tool.name.as_str()).collect(),
+    };
+    for key in ["workflow_id", "workflow_name"] {
+        let Some(name) = call.input.and_then(|input| input.get(key)?.as_str()) else { continue };
+        let known = known(key);
+        if workflows.is_empty() || known.contains(&name) {
+            continue;
+        }
+        let (pointer, place) = place(document, call, &format!("/{key}"));
+        let what = if key == "workflow_id" { "id" } else { "name" };
+        let message = format!("no loop has a workflow with the {what} `{name}`: the call would be refused");
+        let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, pointer, place);
+        return Some(match nearest(name, known.iter().copied()) {
+            Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
+            None if known.is_empty() => fault.help("the workflows have no `id`: call one by its `workflow_name`"),
+            None => fault.help(format!("there are `{}`", known.join("`, `"))),
+        });
+    }
+    None
+}
+
+/// The tools of a loop that are workflows.
+fn workflows(program: &Program) -> impl Iterator<Item = (&Tool, &Flow)> {
+    program.tools.iter().filter_map(|tool| {
+        let flow = tool.called_loop().or(tool.launched())?.flow.as_ref()?;
+        flow.is_workflow().then_some((tool, flow))
+    })
+}
