@@ -67,12 +67,12 @@ pub struct Insert {
 
 /// What a query adds, where it names the columns; nothing for one that gives all of them, or adds nothing.
 pub fn insert(query: &str) -> Option<Insert> {
-    let mut tokens = Tokens { query, at: 0 }.peekable();
+    let mut tokens = SqlTokens { query, at: 0 }.peekable();
     let mut depth = 0_usize;
-    let mut begins = |token: &Token<'_>| {
+    let mut begins = |token: &SqlToken<'_>| {
         match token {
-            Token::Sign('(') => depth += 1,
-            Token::Sign(')') => depth = depth.saturating_sub(1),
+            SqlToken::Sign('(') => depth += 1,
+            SqlToken::Sign(')') => depth = depth.saturating_sub(1),
             _ => {}
         }
         depth == 0 && (token.is_word("INSERT") || token.is_word("REPLACE"))
@@ -83,7 +83,7 @@ pub fn insert(query: &str) -> Option<Insert> {
     }
     tokens.next_if(|token| token.is_word("INTO"))?;
     let mut table = tokens.next()?.name()?;
-    if tokens.next_if_eq(&Token::Sign('.')).is_some() {
+    if tokens.next_if_eq(&SqlToken::Sign('.')).is_some() {
         // Another database has other tables.
         let is_main = table.eq_ignore_ascii_case("main");
         table = tokens.next()?.name().filter(|_| is_main)?;
@@ -92,8 +92,8 @@ pub fn insert(query: &str) -> Option<Insert> {
         tokens.next()?;
     }
     let columns = match tokens.next()? {
-        Token::Sign('(') => {
-            let listed = tokens.take_while(|token| *token != Token::Sign(')'));
+        SqlToken::Sign('(') => {
+            let listed = tokens.take_while(|token| *token != SqlToken::Sign(')'));
             listed.filter_map(|token| token.name()).collect()
         }
         token if token.is_word("DEFAULT") => Vec::new(),
@@ -104,14 +104,14 @@ pub fn insert(query: &str) -> Option<Insert> {
 
 /// A part of a query.
 #[derive(Debug, PartialEq, Eq)]
-enum Token<'q> {
+enum SqlToken<'q> {
     Word(&'q str),
     /// A name in quotes, without them.
     Quoted(&'q str),
     Sign(char),
 }
 
-impl Token<'_> {
+impl SqlToken<'_> {
     fn is_word(&self, word: &str) -> bool {
         matches!(self, Self::Word(written) if written.eq_ignore_ascii_case(word))
     }
@@ -125,13 +125,13 @@ impl Token<'_> {
 }
 
 /// The parts of a query, without its comments.
-struct Tokens<'q> {
+struct SqlTokens<'q> {
     query: &'q str,
     at: usize,
 }
 
-impl<'q> Iterator for Tokens<'q> {
-    type Item = Token<'q>;
+impl<'q> Iterator for SqlTokens<'q> {
+    type Item = SqlToken<'q>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -139,11 +139,11 @@ impl<'q> Iterator for Tokens<'q> {
             let c = rest.chars().next()?;
             let word = word(rest);
             let bracketed = || rest.strip_prefix('[').and_then(|name| name.find(']')).map(|end| end + 2);
-            let inside = |length: usize| Token::Quoted(rest.get(1..length.saturating_sub(1)).unwrap_or_default());
+            let inside = |length: usize| SqlToken::Quoted(rest.get(1..length.saturating_sub(1)).unwrap_or_default());
             let (length, token) = match skipped(rest).or_else(bracketed) {
                 Some(length) => (length, matches!(c, '\'' | '"' | '`' | '[').then(|| inside(length))),
-                None if !word.is_empty() => (word.len(), Some(Token::Word(word))),
-                None => (c.len_utf8(), (!c.is_whitespace()).then_some(Token::Sign(c))),
+                None if !word.is_empty() => (word.len(), Some(SqlToken::Word(word))),
+                None => (c.len_utf8(), (!c.is_whitespace()).then_some(SqlToken::Sign(c))),
             };
             self.at += length;
             if token.is_some() {
