@@ -57,18 +57,35 @@ fn calls(script: &Value) -> Vec<ScriptedCall<'_>> {
     let loops = script.get("loops").and_then(Value::as_object).into_iter().flatten();
     let lists = loops.map(|(name, replies)| (format!("/loops/{}", token(name)), Some(name.as_str()), Some(replies)));
     for (pointer, of, replies) in std::iter::once(("/replies".to_owned(), None, script.get("replies"))).chain(lists) {
-        for (index, reply) in replies.and_then(Value::as_array).into_iter().flatten().enumerate() {
-            let at = format!("{pointer}/{index}");
-            let several = reply.get("calls").and_then(Value::as_array).into_iter().flatten().enumerate();
-            let several = several.map(|(index, call)| (format!("{at}/calls/{index}"), call));
-            for (at, call) in std::iter::once((at.clone(), reply)).chain(several) {
-                if let Some(tool) = call.get("action").and_then(Value::as_str) {
-                    found.push(ScriptedCall { at, tool, input: call.get("action_input"), of });
-                }
+        of_replies(replies.and_then(Value::as_array).map_or(&[], Vec::as_slice), &pointer, of, &mut found);
+    }
+    found
+}
+
+fn of_replies<'s>(replies: &'s [Value], pointer: &str, of: Option<&'s str>, found: &mut Vec<ScriptedCall<'s>>) {
+    for (index, reply) in replies.iter().enumerate() {
+        let at = format!("{pointer}/{index}");
+        let several = reply.get("calls").and_then(Value::as_array).into_iter().flatten().enumerate();
+        let several = several.map(|(index, call)| (format!("{at}/calls/{index}"), call));
+        for (at, call) in std::iter::once((at.clone(), reply)).chain(several) {
+            if let Some(tool) = call.get("action").and_then(Value::as_str) {
+                found.push(ScriptedCall { at, tool, input: call.get("action_input"), of });
             }
         }
     }
-    found
+}
+
+/// The workflows that the replies of a scenario call in Hyphen's old way and that the tested document does not have.
+pub(super) fn unknown_workflows(
+    document: &Document,
+    replies: &[Value],
+    pointer: &str,
+    tested: &Program,
+) -> Vec<Diagnostic> {
+    let mut calls = Vec::new();
+    of_replies(replies, pointer, None, &mut calls);
+    let old = calls.iter().filter(|call| call.tool == RUN_WORKFLOW);
+    old.filter_map(|call| unknown_workflow(document, call, &programs(tested))).take(MAX_FAULTS).collect()
 }
 
 /// The faults of an input that every tool of the name refuses.

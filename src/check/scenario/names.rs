@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::ScenarioSubject;
 use super::endings::programs;
+use crate::check::script_calls::unknown_workflows;
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::scenario::{Expectations, FaultPlan};
 use crate::program::flow::Flow;
@@ -166,6 +167,8 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
         for (number, reply) in scenario.replies.iter().flatten().enumerate() {
             said(&mut report, &known, reply, &format!("{at}/replies/{number}"));
         }
+        let replies = scenario.replies.as_deref().unwrap_or_default();
+        report.found.extend(unknown_workflows(subject.document, replies, &format!("{at}/replies"), program));
     }
     for placed in subject.expectations() {
         expected(&mut report, &known, placed.expect, &placed.at);
