@@ -76,16 +76,18 @@ impl StartedRun {
         guard.give_back().await.map_err(Fault::Store)
     }
 
-    /// The driver of the run, and its first effects. Not async, so that no future holds the moved values.
+    /// The driver of the run, and its first effects. Not async, and of the box, so that no future holds the moved
+    /// values or the place where they were.
     fn driver<'a>(
-        self,
+        self: Box<Self>,
         world: &'a Arc<World>,
         program: &'a Arc<Program>,
         watch: Watch<'a>,
     ) -> (Box<Driver<'a>>, Effects) {
-        let driver = Driver::new(world, program, self.models, HeldRun { state: self.state, lease: self.lease }, watch);
-        driver.report_start(&self.effects);
-        (driver, self.effects)
+        let Self { state, effects, models, lease } = *self;
+        let driver = Driver::new(world, program, models, HeldRun { state, lease }, watch);
+        driver.report_start(&effects);
+        (driver, effects)
     }
 }
 

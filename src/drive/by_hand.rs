@@ -87,9 +87,14 @@ impl Engine {
         finished: Finished,
         watch: &Watch<'_>,
     ) -> Result<Finished, Fault> {
-        if matches!(finished.state.phase, Phase::Ended(_)) {
-            return Ok(finished);
+        match finished.state.phase {
+            Phase::Ended(_) => Ok(finished),
+            // On the heap: every run that is driven holds the common path only.
+            _ => Box::pin(self.left_open(program, finished, watch)).await,
         }
+    }
+
+    async fn left_open(&self, program: &Program, finished: Finished, watch: &Watch<'_>) -> Result<Finished, Fault> {
         let run_id = &finished.state.header.run_id;
         let Some(request) = self.world.journal.cancel_requested(run_id).await.map_err(Fault::Store)? else {
             return Ok(finished);

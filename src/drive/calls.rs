@@ -43,23 +43,26 @@ impl<'a> Driver<'a> {
             let left = self.time_left();
             let interrupts =
                 Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
-            match interrupts.wait(under_way.next()).await? {
-                Waited::Done(Some(outcome)) => match outcome? {
-                    PerformedCall::Event(what) => {
-                        let next = self.take(what).await?;
-                        // A call that was held starts as soon as the call before it has returned.
-                        let released = calls_of(&next);
-                        if !released.is_empty() {
-                            self.confirm().await?;
-                            under_way.extend(self.begin_calls(&released));
-                        }
-                        effects.extend(next.into_iter().filter(|effect| !matches!(effect, Effect::CallTool(_))));
-                    }
-                    PerformedCall::Stopped => stopped = true,
-                },
-                Waited::Done(None) => return Ok((!stopped).then_some(effects)),
+            let done = match interrupts.wait(under_way.next()).await? {
+                Waited::Done(done) => done,
                 Waited::Interruption(interruption) => break interruption,
+            };
+            let what = match done.transpose()? {
+                Some(PerformedCall::Event(what)) => what,
+                Some(PerformedCall::Stopped) => {
+                    stopped = true;
+                    continue;
+                }
+                None => return Ok((!stopped).then_some(effects)),
+            };
+            let next = self.take(what).await?;
+            // A call that was held starts as soon as the call before it has returned.
+            let released = calls_of(&next);
+            if !released.is_empty() {
+                self.confirm().await?;
+                under_way.extend(self.begin_calls(&released));
             }
+            effects.extend(next.into_iter().filter(|effect| !matches!(effect, Effect::CallTool(_))));
         };
         // Dropping a sub-run releases its lease, so that it can be ended.
         drop(under_way);

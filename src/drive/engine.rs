@@ -48,12 +48,21 @@ impl Engine {
     ///
     /// # Errors
     /// When the run can't be started, or the store fails under way.
-    pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
+    pub fn run<'a>(
+        &'a self,
+        program: &'a Arc<Program>,
+        start: Start,
+        watch: Watch<'a>,
+    ) -> impl Future<Output = Result<Finished, Fault>> + Send + 'a {
         // On the heap, and dropped when the run is driven: each of a thousand waiting runs holds its driver
         // only.
-        match Box::pin(self.begin(program, start)).await? {
-            Begin::New(started) => self.drive(program, started, watch).await,
-            Begin::Same(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
+        let begin = Box::pin(self.begin(program, start));
+        async move {
+            let started = match begin.await? {
+                Begin::New(started) => started,
+                Begin::Same(run_id) => return Box::pin(self.join(program, &run_id, watch)).await,
+            };
+            self.drive(program, started, watch).await
         }
     }
 

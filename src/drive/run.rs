@@ -175,14 +175,8 @@ impl<'a> Driver<'a> {
                     None => return self.stopped().await,
                 };
             } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
-                let (interruption, failed) = self.ask_model().await?;
-                if !failed.is_empty() {
-                    self.take(EventKind::AttemptsFailed(failed)).await?;
-                }
-                effects = match interruption {
-                    Interruption::Event(what) => self.take(what).await?,
-                    Interruption::Stop => return self.interrupt().await,
-                };
+                let Some(what) = self.model_event().await? else { return self.interrupt().await };
+                effects = self.take(what).await?;
             } else {
                 return Ok(());
             }
@@ -256,6 +250,19 @@ impl<'a> Driver<'a> {
                 Effect::CallModel | Effect::Summarize | Effect::CallTool(_) | Effect::RunStep(_) => None,
             })
             .collect()
+    }
+
+    /// What came of asking the model. Failed attempts of a call that something else interrupted are recorded before.
+    /// `None`: the run is to stop.
+    async fn model_event(&mut self) -> Result<Option<EventKind>, Fault> {
+        let (interruption, failed) = self.ask_model().await?;
+        if !failed.is_empty() {
+            self.take(EventKind::AttemptsFailed(failed)).await?;
+        }
+        Ok(match interruption {
+            Interruption::Event(what) => Some(what),
+            Interruption::Stop => None,
+        })
     }
 
     /// Asks the model for the next step, or for a summary of the messages that leave the history. The lease is

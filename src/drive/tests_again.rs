@@ -112,7 +112,7 @@ fn the_future_of_a_run_that_waits_is_small() {
     let engine = engine(&program, &journal, Some(json!([])));
     let run = size_of_val(&engine.run(&program, start(), Watch::default()));
     // A thousand waiting runs are a thousand of these, each with its driver on the heap.
-    assert!(run <= 5_248, "{run} bytes");
+    assert!(run <= 2_560, "{run} bytes");
 }
 
 /// A tool of the embedder's.

@@ -1,7 +1,5 @@
 //! Compact JSON: a value as its text, which takes a tenth of the memory of a tree.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 use super::storable;
@@ -10,21 +8,26 @@ use super::storable;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Json(Kept);
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Kept {
-    #[default]
-    Null,
+    /// No text is `null`, which needs no memory.
     Text(Box<str>),
     /// A number with an exponent may be read back in another spelling: such a value stays a tree.
     Tree(Box<Value>),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Text(Box::default())
+    }
 }
 
 impl Json {
     /// The value.
     pub fn value(&self) -> Value {
         match &self.0 {
-            Kept::Null => Value::Null,
             Kept::Tree(value) => (**value).clone(),
+            Kept::Text(text) if text.is_empty() => Value::Null,
             // A value that can't be read back was converted to a text when it came in.
             Kept::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string())),
         }
@@ -35,11 +38,12 @@ impl From<Value> for Json {
     /// Converts a value that could not be read back to a text, as everywhere.
     fn from(value: Value) -> Self {
         match storable::kept(value) {
-            Value::Null => Self(Kept::Null),
+            Value::Null => Self::default(),
             value => {
-                let mut text = String::with_capacity(size(&value));
-                // Writing to a string can't fail.
-                let _ = write!(text, "{value}");
+                let mut bytes = Vec::with_capacity(size(&value));
+                // Writing to memory can't fail, and JSON is text.
+                let _ = serde_json::to_writer(&mut bytes, &value);
+                let text = String::from_utf8(bytes).unwrap_or_default();
                 let exponent = may_have_exponent(&text);
                 Self(if exponent { Kept::Tree(Box::new(value)) } else { Kept::Text(text.into_boxed_str()) })
             }

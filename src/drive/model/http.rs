@@ -53,6 +53,8 @@ fn build(secure: bool) -> Result<Client, reqwest::Error> {
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
+        // All attempts are those of `model::ask`. One of the client's own would need a copy of each request.
+        .retry(reqwest::retry::never().max_retries_per_request(0))
         .connect_timeout(CONNECT)
         .tcp_nodelay(true);
     if secure { builder.build() } else { builder.tls_certs_only([]).build() }
@@ -102,14 +104,11 @@ impl Endpoint {
             .map_err(|message| AttemptFailure::lasting(ModelFaultCode::ModelUnreachable, message))?;
         let mut patience = Patience::default();
         let response = loop {
-            let mut request = Request::new(Method::POST, url.clone());
-            *request.headers_mut() = self.headers.clone();
-            *request.body_mut() = Some(body.clone().into());
-            match self.within(stall, client.execute(request)).await? {
-                // Nothing was sent, and the server has no part in it.
-                Err(error) if error.is_connect() && descriptors::none_left(&error) => Box::pin(patience.wait()).await,
-                sent => break sent.map_err(|error| self.peer.connection(&error))?,
+            let sent = self.within(stall, client.execute(self.request(url, &body))).await?;
+            if let Some(response) = self.unless_starved(sent)? {
+                break response;
             }
+            Box::pin(patience.wait()).await;
         };
         if !response.status().is_success() {
             // What is rare has its place on the heap: every run that waits holds the common path only.
@@ -124,6 +123,22 @@ impl Endpoint {
                 )))
             }
             _ => Ok(response),
+        }
+    }
+
+    fn request(&self, url: &Url, body: &Bytes) -> Request {
+        let mut request = Request::new(Method::POST, url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = Some(body.clone().into());
+        request
+    }
+
+    /// The head of an answer; `None` when there was no descriptor for a connection: nothing was sent, and the server has
+    /// no part in it.
+    fn unless_starved(&self, sent: Result<Response, reqwest::Error>) -> Result<Option<Response>, AttemptFailure> {
+        match sent {
+            Err(error) if error.is_connect() && descriptors::none_left(&error) => Ok(None),
+            sent => sent.map(Some).map_err(|error| self.peer.connection(&error)),
         }
     }
 

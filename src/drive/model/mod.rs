@@ -224,11 +224,16 @@ impl ModelClient {
             ModelBackend::Server(endpoint) => endpoint,
         };
         let asked_at = clock::instant();
-        let response = self.post(endpoint, ask, wire).await?;
-        if http::is_event_stream(&response) {
+        // In a block: what is borrowed keeps its place in the future until the end of its block.
+        let (response, kind, is_event_stream) = {
+            let response = self.post(endpoint, ask, wire).await?;
+            let kind = response.headers().get(CONTENT_TYPE).cloned();
+            let is_event_stream = http::is_event_stream(&response);
+            (response, kind, is_event_stream)
+        };
+        if is_event_stream {
             return Box::pin(self.stream(endpoint, response, ask, asked_at)).await;
         }
-        let kind = response.headers().get(CONTENT_TYPE).cloned();
         let body = endpoint.body(response, ask.timeouts.stall).await?;
         let reply = self.form.protocol.read(&endpoint.peer, &body);
         reply.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))
@@ -245,17 +250,17 @@ impl ModelClient {
         let constraint = &self.form.constraint;
         let may_go_without = constraint.is_optional() && constraint.turn(ask).is_some();
         let (streams, stall) = (self.form.streams(ask), ask.timeouts.stall);
-        let sent = endpoint.post(self.request(ask, wire), streams, stall).await;
-        match sent {
-            Err(failure) if may_go_without && failure.refuses_request() => {
-                constraint.set_refused(true);
-                let sent = Box::pin(endpoint.post(self.request(ask, wire), streams, stall)).await;
-                // Refused either way: it was not for the schema.
-                constraint.set_refused(sent.is_ok());
-                sent
+        {
+            let sent = endpoint.post(self.request(ask, wire), streams, stall).await;
+            if !may_go_without || !sent.as_ref().is_err_and(AttemptFailure::refuses_request) {
+                return sent;
             }
-            sent => sent,
         }
+        constraint.set_refused(true);
+        let sent = Box::pin(endpoint.post(self.request(ask, wire), streams, stall)).await;
+        // Refused either way: it was not for the schema.
+        constraint.set_refused(sent.is_ok());
+        sent
     }
 
     async fn stream(

@@ -70,8 +70,8 @@ impl Interrupts<'_> {
             }
             tokio::time::sleep(left.min(LOOK)).await;
             let left = self.left.saturating_sub(clock::elapsed(started_at));
-            // A store that hangs does not delay the deadline.
-            match tokio::time::timeout(left, cancel_request(self.world, self.run_id)).await {
+            // A store that hangs does not delay the deadline. On the heap: most waits are over before the first look.
+            match Box::pin(tokio::time::timeout(left, cancel_request(self.world, self.run_id))).await {
                 Ok(Ok(Some(request))) => return Ok(request),
                 Ok(Err(fault)) => return Err(fault),
                 Ok(Ok(None)) | Err(_) => {}

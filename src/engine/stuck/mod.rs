@@ -48,7 +48,7 @@ pub struct StepDigest {
     /// Whether something was called and every tool of the turn is declared as polling.
     pub polling: bool,
     /// The names of the actions for messages, shortened and escaped.
-    pub label: String,
+    pub label: Box<str>,
 }
 
 /// The longest label, in characters.
@@ -97,7 +97,7 @@ impl StepDigest {
             observation: seen,
             failed: failed && any,
             polling: polling && any,
-            label,
+            label: label.into(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The answers of chat completions, whole and in pieces.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -25,12 +27,13 @@ struct OpenaiAnswer<'a> {
 
 #[derive(Deserialize)]
 struct OpenaiChoice<'a> {
+    // Boxed: lists of choices are made with room for some.
     #[serde(borrow, default)]
-    message: Option<OpenaiContent<'a>>,
+    message: Option<Box<OpenaiContent<'a>>>,
     #[serde(borrow, default)]
-    delta: Option<OpenaiContent<'a>>,
-    #[serde(default)]
-    finish_reason: Option<String>,
+    delta: Option<Box<OpenaiContent<'a>>>,
+    #[serde(borrow, default)]
+    finish_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize, Default)]
