@@ -1,0 +1,104 @@
+//! A call of the model by the driver, with what can interrupt it.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::Driver;
+use super::interrupts::{Interruption, Interrupts, Waited};
+use super::live::ReplyReporter;
+use crate::drive::fault::Fault;
+use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
+use crate::drive::said;
+use crate::engine::budget;
+use crate::engine::dialect;
+use crate::engine::event::{self, EventKind};
+use crate::engine::history;
+use crate::engine::notice::Notice;
+use crate::engine::window;
+
+impl Driver<'_> {
+    /// What came of asking the model. Failed attempts of a call that something else interrupted are recorded before.
+    /// `None`: the run is to stop.
+    pub(super) async fn model_event(&mut self) -> Result<Option<EventKind>, Fault> {
+        let (interruption, failed) = self.ask_model().await?;
+        if !failed.is_empty() {
+            self.take(EventKind::AttemptsFailed(failed)).await?;
+        }
+        Ok(match interruption {
+            Interruption::Event(what) => Some(what),
+            Interruption::Stop => None,
+        })
+    }
+
+    /// Asks the model for the next step, or for a summary of the messages that leave the history. The lease is
+    /// confirmed right before: a driver that was suspended for longer than its lease makes no call. Also
+    /// returns the failed attempts, when something else interrupted their call.
+    async fn ask_model(&mut self) -> Result<(Interruption, Vec<event::FailedAttempt>), Fault> {
+        self.confirm().await?;
+        let iteration = self.state.counters.iterations + 1;
+        let summary = self.state.summary_question(self.program);
+        let sums_up = summary.is_some();
+        let (program, state, listener) = (self.program, &self.state, self.watch.listener);
+        let properties = &program.properties;
+        let watching = listener.filter(|listener| !sums_up && listener.wants_deltas());
+        let live = watching.map(|listener| {
+            let scrubber = self.world.vault.growing();
+            Box::new(ReplyReporter::new(listener, iteration, &state.counters.estimator, scrubber))
+        });
+        let partial = |reply: PartialReply<'_>| {
+            if let Some(live) = &live {
+                live.take(reply);
+            }
+        };
+        let attempts = Mutex::new(Vec::new());
+        let retried = |attempt: RetriedAttempt| {
+            let RetriedAttempt { number, reason, delay_ms, kept } = attempt;
+            attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+            if let Some(listener) = listener {
+                listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
+            }
+            if let Some(live) = &live {
+                live.start_again();
+            }
+        };
+        let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
+        let ask = Ask {
+            conversation: summary.as_ref().unwrap_or(&state.conversation),
+            program: (!sums_up).then_some(program),
+            max_tokens: if sums_up { history::max_tokens(program, state) } else { window::max_tokens(program, state) },
+            temperature: properties.temperature,
+            stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },
+            partial: live.is_some().then_some(&partial),
+            enough: Some(&enough),
+            timeouts: ReplyTimeouts::of(properties),
+            must_call: !sums_up && state.must_call_a_tool(program),
+        };
+        let left = self.time_left();
+        if left.is_zero() {
+            // Even the shortest timer takes a moment, and a nearby model answers within it.
+            return Ok((Interruption::Event(EventKind::DeadlinePassed), Vec::new()));
+        }
+        // Pinned here and passed by reference: a future that is moved would take its space in each caller.
+        let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
+        let interrupts =
+            Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
+        let answer = match &live {
+            Some(live) => Box::pin(interrupts.wait(live.while_waiting(asked))).await?,
+            None => interrupts.wait(asked).await?,
+        };
+        let what = match answer {
+            Waited::Done(Ok(mut reply)) => {
+                if let Some(live) = &live {
+                    live.finish(&reply.text);
+                }
+                said::bound(&self.world.vault, &mut reply);
+                if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
+            }
+            Waited::Done(Err(fault)) => EventKind::ModelFailed(fault),
+            Waited::Interruption(interruption) => {
+                let mut failed = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+                return Ok((interruption, std::mem::take(&mut *failed)));
+            }
+        };
+        Ok((Interruption::Event(what), Vec::new()))
+    }
+}
