@@ -61,6 +61,8 @@ pub mod written_decision;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_approval;
+#[cfg(test)]
 mod tests_calls;
 #[cfg(test)]
 mod tests_held;

@@ -1,6 +1,7 @@
 //! Tools: their inputs, their defaults, and the faults of their actions.
 #![expect(clippy::needless_pass_by_value, reason = "actions are written at the call")]
 
+mod approval_floor;
 mod http;
 
 use serde_json::{Value, json};
