@@ -25,7 +25,7 @@ pub(super) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str
         take(&mut context, part);
     }
     take(&mut context, &header.meaning);
-    let mut hash = String::with_capacity(2 * SHOWN);
+    let mut hash = String::new();
     for byte in context.finish().as_ref().iter().take(SHOWN) {
         let _ = write!(hash, "{byte:02x}");
     }

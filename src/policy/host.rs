@@ -7,7 +7,7 @@ mod tests;
 use core::net::IpAddr;
 use std::ops::Range;
 
-use url::Url;
+use url::Host;
 
 use super::address;
 
@@ -114,13 +114,11 @@ impl AllowedHost {
 }
 
 /// The canonical form of a host, as in a parsed URL: lower case, punycode, an address in its usual form
-/// (`0x7f.1` is `127.0.0.1`), without a trailing dot. None for an invalid host.
+/// (`0x7f.1` is `127.0.0.1`), without a trailing dot. None for an invalid host, and for one with anything beside it.
 pub fn spelling(name: &str) -> Option<String> {
-    if name.is_empty() {
-        return None;
-    }
-    let url = Url::parse(&format!("http://{name}/")).ok()?;
-    let name = without_dot(url.host_str()?);
+    // A URL is read without these.
+    let host = Host::parse(&name.replace(['\t', '\n', '\r'], "")).ok()?.to_string();
+    let name = without_dot(&host);
     (!name.is_empty()).then(|| name.to_owned())
 }
 

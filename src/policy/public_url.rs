@@ -55,7 +55,8 @@ mod tests {
             "https://e.example/?a=b",
             "https://e.example/#a",
             "https://e.ex ample/",
-            "https://e.example\\@f.example/",
+            "https://e.example\\f.example/",
+            "https://e.example/\u{7f}",
         ] {
             assert!(fault(url).is_some(), "{url}");
         }

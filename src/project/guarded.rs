@@ -41,9 +41,9 @@ impl Unread {
 pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, Unread> {
     // Checked before it is opened, because opening a pipe would block; and checked again afterwards, because it
     // may have been replaced in between.
-    regular(&std::fs::metadata(path).map_err(Unread::Failed)?, most)?;
+    regular(&std::fs::metadata(path).map_err(Unread::Failed)?)?;
     let file = open(path).map_err(Unread::Failed)?;
-    regular(&file.metadata().map_err(Unread::Failed)?, most)?;
+    regular(&file.metadata().map_err(Unread::Failed)?)?;
     bounded(file, most)
 }
 
@@ -82,14 +82,11 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
-fn regular(found: &Metadata, most: usize) -> Result<(), Unread> {
+fn regular(found: &Metadata) -> Result<(), Unread> {
     if found.is_dir() {
         return Err(Unread::Folder);
     }
-    if !found.is_file() {
-        return Err(Unread::Irregular);
-    }
-    if usize::try_from(found.len()).is_ok_and(|length| length <= most) { Ok(()) } else { Err(Unread::TooLong) }
+    if found.is_file() { Ok(()) } else { Err(Unread::Irregular) }
 }
 
 #[cfg(test)]

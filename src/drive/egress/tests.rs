@@ -23,6 +23,8 @@ const BLOCKED: &[&str] = &[
     "http://127。0。0。1/",
     "http://%31%32%37.0.0.1/",
     "http://[::1]/",
+    // no host at all
+    "http://./",
     "http://[0:0:0:0:0:0:0:1]/",
     "http://[::ffff:127.0.0.1]/",
     "http://[::ffff:7f00:1]/",
@@ -178,8 +180,8 @@ fn their_public_neighbours_pass() {
 fn with_private_addresses_the_same_addresses_pass() {
     let guard = Egress::new(&Allow { private_addresses: true, ..Allow::default() });
     let passed = BLOCKED.iter().filter(|url| passes(&guard, url)).count();
-    // All but the schemes and the credentials.
-    assert_eq!(passed, BLOCKED.len() - 8);
+    // All but the schemes, the credentials and the dot.
+    assert_eq!(passed, BLOCKED.len() - 9);
 }
 
 #[test]

@@ -120,8 +120,9 @@ impl Scrubber {
             Value::String(text) => Value::String(self.text(text, false)),
             Value::Number(number) => {
                 let text = number.to_string();
+                let sign = usize::from(text.starts_with('-'));
                 match self.find(text.as_bytes(), false).first() {
-                    Some(span) if (span.start, span.end) == (0, text.len()) => Value::String(self.text(text, false)),
+                    Some(span) if span.start <= sign && span.end == text.len() => Value::String(self.text(text, false)),
                     _ => Value::Number(number),
                 }
             }

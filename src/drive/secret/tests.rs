@@ -202,3 +202,41 @@ fn the_environment_is_read_once() {
     assert_eq!(vault.read("env:PATH").unwrap().expose_secret(), text.expose_secret());
     assert_eq!(vault.scrub(text.expose_secret().to_owned()), "[secret env:PATH]");
 }
+
+#[test]
+fn every_secret_that_can_be_read_is_known_before_the_first_call_needs_it() {
+    let (root, vault) = vault(&[("one", "first-secret"), ("two", "second-secret"), ("empty", ""), ("gone", "third")]);
+    fs::remove_file(root.path().join("3")).unwrap();
+    vault.find_all();
+    assert_eq!(vault.scrub("first-secret second-secret".to_owned()), "[secret one] [secret two]");
+    assert!(vault.secret("empty").unwrap_err().contains("is empty"));
+    assert!(vault.secret("gone").unwrap_err().contains("can't be read"));
+    // Each is read once: what stands there later is another secret.
+    fs::write(root.path().join("0"), "other").unwrap();
+    vault.find_all();
+    assert_eq!(vault.secret("one").unwrap(), "first-secret");
+    assert_eq!(vault.scrub("first-secret".to_owned()), "[secret one]");
+}
+
+#[test]
+fn a_secret_that_is_passed_in_is_removed_under_its_name_and_is_not_empty() {
+    let (_root, vault) = vault(&[]);
+    let passed = |text: &str| vault.keep("the password", &SecretString::from(text.to_owned()));
+    assert_eq!(passed(""), Err("the password is empty".to_owned()));
+    assert_eq!(passed("hunter22"), Ok(()));
+    assert_eq!(vault.scrub("it is hunter22".to_owned()), "it is [secret the password]");
+}
+
+#[test]
+fn a_number_that_is_a_secret_becomes_a_text_whatever_its_sign() {
+    let vault = resolved(&[("pin", "12345678")]);
+    for (number, shown) in [
+        ("12345678", json!("[secret pin]")),
+        ("-12345678", json!("-[secret pin]")),
+        ("123456789", json!(123_456_789)),
+        ("-912345678", json!(-912_345_678)),
+    ] {
+        let value = serde_json::from_str(&format!("[{number}]")).unwrap();
+        assert_eq!(vault.scrub_value(value)[0], shown, "{number}");
+    }
+}

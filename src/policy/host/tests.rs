@@ -14,6 +14,7 @@ fn hosts_are_read_with_their_ports() {
     assert_eq!(host("https://"), None);
     assert_eq!(host("https://u:p@h/"), None);
     assert_eq!(host("ftp://h/"), None);
+    assert_eq!(host("gopher://h/"), None);
     for (odd, name) in [
         ("http://127.1/", "127.0.0.1"),
         ("http://2130706433/", "127.0.0.1"),
@@ -22,6 +23,19 @@ fn hosts_are_read_with_their_ports() {
         ("http://%31.example/", "1.example"),
     ] {
         assert_eq!(host(odd).and_then(|(_, name, _)| name).as_deref(), Some(name), "{odd}");
+    }
+}
+
+#[test]
+fn what_stands_beside_a_host_is_not_dropped_from_it() {
+    use super::spelling;
+    for text in
+        ["", ".", "/h", "//h", "\\h", "h/x", "h\\x", "h?x", "h#x", "u@h", "u:p@h", "h:80", "[::1]:80", "h x", "%2f"]
+    {
+        assert_eq!(spelling(text), None, "{text}");
+    }
+    for (text, host) in [("H.", "h"), ("%48", "h"), ("h\n.\tx", "h.x"), ("[0::1]", "[::1]"), ("127.1", "127.0.0.1")] {
+        assert_eq!(spelling(text).as_deref(), Some(host), "{text}");
     }
 }
 
@@ -39,7 +53,9 @@ fn entries_take_what_they_say() {
 
 #[test]
 fn what_is_no_host_is_no_entry() {
-    for entry in ["*", "*.", "", "https://x", "x/y", "a@b", "a b", "x:port", "x:70000", "x.*", "*.127.1", "[::g]"] {
+    for entry in
+        ["*", "*.", "", "https://x", "x/y", "a@b", "a b", "x:port", "x:70000", "x.*", "*.127.1", "[::g]", "x:1:2"]
+    {
         assert!(AllowedHost::parse(entry).is_none(), "{entry}");
     }
     for entry in ["x", "*.x", "x:1", "[::1]:80", "b\u{fc}cher.example", "127.1"] {

@@ -91,7 +91,7 @@ pub fn exact_html(text: &str) -> String {
 }
 
 fn markup(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len() + text.len() / 8);
+    let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '&' => shown.push_str("&amp;"),

@@ -200,6 +200,7 @@ fn ids_hashes_and_prose_stay_readable() {
         "its authorization is basic, so it works",
         "the authorization was given",
         "?token=&page=2",
+        "https://user:@host/",
     ] {
         assert!(matches!(own().text(text), Cow::Borrowed(shown) if shown == text), "{text}");
     }
@@ -259,6 +260,7 @@ fn a_long_text_of_quotes_is_looked_through_in_one_go() {
         "\":",
         "\\\":",
         "\"password\":\"x\",",
+        "\"password\":{",
         "\"name\":\"",
         "\"name\":\"token\",\"value\":\"",
         "\"password\":\"",
@@ -314,6 +316,9 @@ fn a_name_of_a_member_is_looked_at_up_to_its_longest_length() {
     let text = |length: usize| format!(r#"x {{"{}":"s3cr3t"}} y"#, name(length));
     assert_eq!(own().text(&text(128)), text(128).replace("s3cr3t", HIDDEN));
     assert_eq!(own().text(&text(129)), text(129));
+    let beside = |length: usize| format!(r#"x {{"name":"{}","value":"s3cr3t"}} y"#, name(length));
+    assert_eq!(own().text(&beside(128)), beside(128).replace("s3cr3t", HIDDEN));
+    assert_eq!(own().text(&beside(129)), beside(129));
 }
 
 #[test]

@@ -61,6 +61,8 @@ fn a_call_is_approved_when_the_condition_of_either_says_so() {
 
 #[test]
 fn a_condition_knows_the_input_of_the_call_and_nothing_else() {
+    let bad = json!({ "name": "t", "requires_approval": { "matches": ["@input.amount", "("] } });
+    assert_eq!(compile_as(bad, http(json!({}))).unwrap_err().len(), 1);
     for (operand, code) in [
         ("@amount", codes::UNKNOWN_VARIABLE),
         ("@secrets.key", codes::UNKNOWN_VARIABLE),
