@@ -12,7 +12,6 @@ use super::output::{json_line, shown};
 use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
-use super::trace::TraceFormat;
 use crate::engine::state::State;
 use crate::journal::Journal;
 use crate::trace::compare::{CallDifference, ComparedCall, ComparedRun, RunComparison, compare};
@@ -32,17 +31,28 @@ use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, result};
 pub struct DiffCommand {
     /// One run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
-    /// The other run
-    #[arg(value_name = "RUN")]
+    /// The other run, named in the same way
     pub other: String,
     /// The format of the comparison
     #[arg(long, value_enum, default_value_t)]
-    pub format: TraceFormat,
+    pub format: DiffFormat,
     /// Write the comparison to a file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub store: StoreArgs,
+}
+
+/// The format of a comparison.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum DiffFormat {
+    /// Text for a terminal
+    #[default]
+    Text,
+    /// The comparison as one line of JSON
+    Json,
+    /// One HTML file that fetches nothing
+    Html,
 }
 
 impl DiffCommand {
@@ -59,9 +69,9 @@ impl DiffCommand {
             compare(ComparedRun { state: &left.0, result: &one }, ComparedRun { state: &right.0, result: &other });
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let page = match self.format {
-            TraceFormat::Text => text(&look, &comparison),
-            TraceFormat::Json => json_line(&comparison)?,
-            TraceFormat::Html => beside(&comparison),
+            DiffFormat::Text => text(&look, &comparison),
+            DiffFormat::Json => json_line(&comparison)?,
+            DiffFormat::Html => beside(&comparison),
         };
         match &self.output {
             None => surface.print(&page)?,
