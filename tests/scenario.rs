@@ -6,6 +6,9 @@
 #![allow(clippy::needless_pass_by_value, reason = "as `json!` gives them")]
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 
+#[path = "scenario/coverage.rs"]
+mod coverage;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -1,12 +1,15 @@
 //! `loopctl test`.
 
+mod coverage;
 mod github;
 mod human;
 mod json;
 mod junit;
 mod tap;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -17,19 +20,22 @@ use super::surface::Surface;
 use crate::check::detect;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::project::{self, ScenarioDocument};
-use crate::scenario::{ScenarioVerdict, SnapshotMode, StagedScenario, TestOptions};
+use crate::scenario::{CoverageMap, CoverageReport, ScenarioVerdict, SnapshotMode, StagedScenario, TestOptions};
 use crate::syntax::document::{self, DocumentKind};
+use coverage::TestCoverage;
 
 /// Play the scenarios of loops and workflows, and judge what comes of them
 ///
 /// Each scenario of a `NAME.test.json` plays one run: without a model, a key, a network or a wait. In a folder, plays
 /// every file of scenarios.
-/// Exit codes: 0 all scenarios hold, 1 one does not, 2 wrong arguments, no scenario, or a file with errors.
+/// Exit codes: 0 all scenarios hold, 1 one does not or the coverage is too low, 2 wrong arguments, no scenario, or a file
+/// with errors.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl test                                      # this folder and all folders below it
   loopctl test triage.test.json --filter refund
   loopctl test --update                             # writes the snapshots
+  loopctl test --coverage 80                        # fails under 80 percent
   loopctl test --report junit=report.xml --report github")]
 pub struct TestCommand {
     /// Files of scenarios, and folders. Default: the current folder
@@ -46,6 +52,11 @@ pub struct TestCommand {
     /// Also stop each scenario before and after each event, and resume it: each must end alike
     #[arg(long)]
     pub crash: bool,
+    /// Report what of the documents no scenario comes to, and fail if the coverage is under MIN percent. Write it behind
+    /// the paths, or with a `=`
+    #[arg(long, value_name = "MIN", num_args = 0..=1, default_missing_value = "0",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub coverage: Option<u8>,
     /// Play recordings although the models are asked otherwise than recorded
     #[arg(long)]
     pub by_position: bool,
@@ -153,18 +164,19 @@ impl TestCommand {
             ));
         }
         let files = self.files()?;
-        let files = self.played(files);
+        let (files, coverage) = self.played(files);
         let counts = TestCounts::of(&files);
         if counts.hold + counts.fail + counts.broken == 0 {
             return Err(self.nothing());
         }
         for target in &self.report {
-            write(target, &files, surface)?;
+            write(target, &Tested { files: &files, coverage: coverage.as_ref() }, surface)?;
         }
-        surface.say(&human::report(&files, counts, &surface.err));
+        surface.say(&human::report(&files, counts, coverage.as_ref(), &surface.err));
         Ok(match counts {
             TestCounts { broken: 1.., .. } => Exit::NoRun,
             TestCounts { fail: 1.., .. } => Exit::Failed,
+            _ if coverage.is_some_and(|coverage| !coverage.is_enough()) => Exit::Failed,
             _ => Exit::Completed,
         })
     }
@@ -204,20 +216,23 @@ impl TestCommand {
     }
 
     /// Plays the scenarios of all files.
-    fn played(&self, read: Vec<TargetFile>) -> Vec<TestedFile> {
-        let mut jobs = Vec::new();
+    fn played(&self, read: Vec<TargetFile>) -> (Vec<TestedFile>, Option<TestCoverage>) {
+        let (mut jobs, mut maps) = (Vec::new(), Vec::new());
         for (file, read) in read.iter().enumerate() {
             let TargetFile::Scenarios(scenarios) = read else { continue };
             let Some(set) = &scenarios.examined.set else { continue };
             let name = &scenarios.document.tree.source.name;
+            let map = self.coverage.map(|_| Arc::new(CoverageMap::of(&set.loaded.program)));
+            let before = jobs.len();
             for (index, scenario) in set.file.scenarios.iter().enumerate() {
                 let is_meant = |text: &String| scenario.name.contains(text.as_str()) || name.contains(text.as_str());
                 if self.filter.as_ref().is_none_or(is_meant)
                     && let Some(staged) = StagedScenario::new(set, index)
                 {
-                    jobs.push((file, staged));
+                    jobs.push((file, staged.measured(map.clone())));
                 }
             }
+            maps.extend(map.filter(|_| jobs.len() > before));
         }
         let snapshots = if self.update { SnapshotMode::Write } else { SnapshotMode::Compare };
         let options = TestOptions { snapshots, crash: self.crash, by_position: self.by_position };
@@ -235,6 +250,11 @@ impl TestCommand {
             let threads = self.jobs.map_or_else(cores, usize::from);
             verdicts = each_of(threads, jobs, |(file, staged)| (file, staged.test(&options)));
         }
+        let coverage = self.coverage.map(|minimum| {
+            let reached: BTreeSet<_> =
+                verdicts.iter().flat_map(|(_, verdict)| verdict.reached.iter().cloned()).collect();
+            TestCoverage { report: CoverageReport::new(maps.iter().map(|map| &**map), &reached), minimum }
+        });
         let mut tested: Vec<TestedFile> = read.into_iter().map(TargetFile::tested).collect();
         for (file, verdict) in verdicts {
             if let Some(tested) = tested.get_mut(file) {
@@ -242,7 +262,7 @@ impl TestCommand {
             }
         }
         tested.iter_mut().for_each(TestedFile::place);
-        tested
+        (tested, coverage)
     }
 
     fn nothing(&self) -> CommandError {
@@ -313,13 +333,20 @@ impl TestedFile {
     }
 }
 
+/// What was tested.
+#[derive(Clone, Copy)]
+struct Tested<'a> {
+    files: &'a [TestedFile],
+    coverage: Option<&'a TestCoverage>,
+}
+
 /// Writes a report.
-fn write(target: &ReportTarget, files: &[TestedFile], surface: &Surface) -> Result<(), CommandError> {
+fn write(target: &ReportTarget, tested: &Tested<'_>, surface: &Surface) -> Result<(), CommandError> {
     let text = match target.kind {
-        TestReport::Junit => junit::report(files),
-        TestReport::Tap => tap::report(files),
-        TestReport::Json => json::report(files),
-        TestReport::Github => github::report(files),
+        TestReport::Junit => junit::report(tested),
+        TestReport::Tap => tap::report(tested.files),
+        TestReport::Json => json::report(tested),
+        TestReport::Github => github::report(tested),
     };
     match &target.file {
         Some(file) => {

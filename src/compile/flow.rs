@@ -34,7 +34,7 @@ use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape::Unknown;
 
 /// The active time of a workflow that sets none: no run is without a bound.
-const TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
+pub(crate) const TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The parts of a document around its steps.
 pub(super) struct FlowHead {

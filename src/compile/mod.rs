@@ -7,7 +7,7 @@ mod context;
 mod declare;
 pub(crate) mod documents;
 pub(crate) mod effort;
-mod flow;
+pub(crate) mod flow;
 pub(crate) mod layout;
 mod link;
 mod load;

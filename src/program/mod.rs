@@ -3,6 +3,7 @@
 pub mod approval;
 pub mod bind;
 pub mod builtin;
+mod call_templates;
 pub mod canonical;
 pub mod condition;
 pub mod fault;

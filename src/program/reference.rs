@@ -302,6 +302,17 @@ impl Field {
         });
     }
 
+    /// Its templates, in the order of the text.
+    pub fn templates(&self) -> Vec<&Template> {
+        let mut found = Vec::new();
+        self.each_string(&mut String::new(), &mut |_, part| {
+            if let Self::Template(template) = part {
+                found.push(template);
+            }
+        });
+        found
+    }
+
     /// The keys of the secrets that it names.
     pub fn secrets(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();

@@ -1,6 +1,7 @@
 //! Scenarios: plays runs without a model or a network, and judges what came of them. Playing and judging are apart: a
 //! judgement is a function of the story of a run.
 
+mod coverage;
 mod crash;
 mod decide;
 mod faults;
@@ -17,5 +18,6 @@ mod tests;
 mod trace_line;
 mod verdict;
 
+pub use coverage::{CoverageMap, CoverageReport, DocumentCoverage};
 pub use snapshot::SnapshotMode;
 pub use verdict::{Measured, ScenarioVerdict, StagedScenario, TestOptions};

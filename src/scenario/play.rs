@@ -62,6 +62,8 @@ pub struct Played {
     pub faults: Vec<PlayFault>,
     /// How many events were written.
     pub events: usize,
+    /// The events of the run and of those below it.
+    pub journals: BTreeMap<String, Vec<Event>>,
     /// How many times a human was asked whether a call had happened before a crash, and for which tools.
     pub asked_after_crash: Vec<String>,
     /// The calls that were made again although their results were stored.
@@ -93,6 +95,7 @@ impl Play<'_> {
             questions: BTreeMap::new(),
             faults: vec![PlayFault::Run(why)],
             events: 0,
+            journals: BTreeMap::new(),
             asked_after_crash: Vec::new(),
             repeated: Vec::new(),
         };
@@ -114,6 +117,7 @@ impl Play<'_> {
             pauses: Vec::new(),
             asked_after_crash: Vec::new(),
             stored: None,
+            journals: BTreeMap::new(),
         };
         match simulated::run(start_ms, performance.perform()) {
             Ok(story) => Played {
@@ -122,6 +126,7 @@ impl Play<'_> {
                 questions: performance.stage.questions(),
                 events: performance.journal.events(),
                 repeated: performance.repeated(),
+                journals: performance.journals,
                 faults: performance.faults,
                 asked_after_crash: performance.asked_after_crash,
             },
@@ -141,6 +146,8 @@ struct Performance<'a> {
     asked_after_crash: Vec<String>,
     /// At the crash: the keys of the calls whose results were stored, and how many calls there were.
     stored: Option<(Vec<String>, usize)>,
+    /// The events of all runs, at the end.
+    journals: BTreeMap<String, Vec<Event>>,
 }
 
 impl Performance<'_> {
@@ -286,11 +293,11 @@ impl Performance<'_> {
     }
 
     async fn story(&mut self, engine: &Engine) -> Option<RunStory> {
-        let events = self.events(engine).await;
-        if !events.contains_key(RUN_ID) {
+        self.journals = self.events(engine).await;
+        if !self.journals.contains_key(RUN_ID) {
             return None;
         }
-        let journals = Journals { program: self.play.program, run_id: RUN_ID, events: &events };
+        let journals = Journals { program: self.play.program, run_id: RUN_ID, events: &self.journals };
         match RunStory::new(&journals, &self.stage.calls(), std::mem::take(&mut self.pauses)) {
             Ok(story) => Some(story),
             Err(why) => {

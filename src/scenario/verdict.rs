@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::coverage::{CoverageMap, CoveragePoint, reached};
 use super::crash::CrashReport;
 use super::faults::FaultSet;
 use super::judge::{Failure, judge};
@@ -53,6 +54,8 @@ pub struct ScenarioVerdict {
     pub trace: Vec<String>,
     /// The snapshot that was written.
     pub written: Option<WrittenSnapshot>,
+    /// What its runs came to, when that is measured.
+    pub reached: BTreeSet<CoveragePoint>,
 }
 
 /// What a run needed.
@@ -99,6 +102,8 @@ pub struct StagedScenario<'a> {
     models: BTreeMap<String, Vec<Value>>,
     recording: Option<&'a Recording>,
     decisions: Vec<ScenarioDecision>,
+    /// What its runs can come to, when it is measured what they do.
+    map: Option<Arc<CoverageMap>>,
 }
 
 impl<'a> StagedScenario<'a> {
@@ -109,7 +114,18 @@ impl<'a> StagedScenario<'a> {
         let recording = set.recordings.get(&index);
         let recorded = recording.filter(|_| scenario.decisions.is_empty()).map(Recording::decisions);
         let decisions = recorded.unwrap_or_else(|| scenario.decisions.clone());
-        Some(Self { set, scenario, index, script, models: set.file.models_of(scenario), recording, decisions })
+        let models = set.file.models_of(scenario);
+        Some(Self { set, scenario, index, script, models, recording, decisions, map: None })
+    }
+
+    /// The same, and it is measured what its runs come to.
+    #[must_use]
+    pub fn measured(self, map: Option<Arc<CoverageMap>>) -> Self {
+        Self { map, ..self }
+    }
+
+    fn reached(&self, played: &Played) -> BTreeSet<CoveragePoint> {
+        self.map.as_ref().map(|map| reached(map, &played.journals)).unwrap_or_default()
     }
 
     fn at(&self) -> String {
@@ -145,6 +161,7 @@ impl<'a> StagedScenario<'a> {
         let play = self.play(&listed);
         let player = play.plan.recorded.clone();
         let played = play.perform();
+        let mut reached = self.reached(&played);
         let mut failures = failures_of(&played.faults, &at);
         failures.extend(self.not_played(&played));
         let (mut notes, mut written) = (Vec::new(), None);
@@ -177,7 +194,7 @@ impl<'a> StagedScenario<'a> {
             notes.push(report.line());
         }
         if matches!(self.scenario.faults, Some(FaultPlan::Each(_))) {
-            self.under_each_fault(&played, &mut failures, &mut notes);
+            reached.extend(self.under_each_fault(&played, &mut failures, &mut notes));
         }
         ScenarioVerdict {
             name: self.scenario.name.clone(),
@@ -186,6 +203,7 @@ impl<'a> StagedScenario<'a> {
             notes,
             failures,
             written,
+            reached,
         }
     }
 
@@ -220,8 +238,15 @@ impl<'a> StagedScenario<'a> {
         }
     }
 
-    /// Plays it once for each tool that it calls and each way in which all calls of that tool fail.
-    fn under_each_fault(&self, base: &Played, failures: &mut Vec<Failure>, notes: &mut Vec<String>) {
+    /// Plays it once for each tool that it calls and each way in which all calls of that tool fail. Returns what these
+    /// runs came to.
+    fn under_each_fault(
+        &self,
+        base: &Played,
+        failures: &mut Vec<Failure>,
+        notes: &mut Vec<String>,
+    ) -> BTreeSet<CoveragePoint> {
+        let mut reached = BTreeSet::new();
         let program = &self.set.loaded.program;
         let tools: BTreeSet<&str> = base.calls.iter().map(|call| call.action.as_str()).collect();
         let at = self.at();
@@ -229,6 +254,7 @@ impl<'a> StagedScenario<'a> {
         for (tool, word) in tools.into_iter().flat_map(|tool| ToolFailure::WORDS.map(|word| (tool, word))) {
             let Some(faults) = FaultSet::of_tool(tool, word) else { continue };
             let played = self.play(&faults).perform();
+            reached.extend(self.reached(&played));
             count += 1;
             let mut found = Vec::new();
             match (&played.story, &self.scenario.under_faults) {
@@ -252,6 +278,7 @@ impl<'a> StagedScenario<'a> {
             }));
         }
         notes.push(format!("{}: {held} hold", plural(count, "fault")));
+        reached
     }
 
     /// The calls that nothing answers for: each tool once.

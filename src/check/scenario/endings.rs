@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ScenarioSubject;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ending::{Limit, Termination};
-use crate::language::react::{OnLimit, OnModelOutage, StuckAction};
+use crate::language::react::{OnLimit, OnModelOutage, OnStuck, StuckAction};
 use crate::program::flow::{Flow, StepAction};
 use crate::program::{Builtin, Program, ToolKind};
 
@@ -41,6 +41,11 @@ const ALL: [Termination; 17] = [
     Termination::ConditionNotMet,
 ];
 
+/// A model in circles is given so many hints before its run fails.
+const HINTS: u32 = 2;
+/// So many replies in a row that can't be read, or answers that do not match the schema, end a run.
+const UNREADABLE: u32 = 3;
+
 /// Why no run of a document ends or waits in this way, in a sentence; none when one can.
 pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
     let is_flow = program.flow.is_some();
@@ -51,7 +56,11 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
     };
     match ending {
         Termination::Complete | Termination::Timeout => None,
-        Termination::MaxIterations | Termination::InvalidReplies | Termination::Context => of_loop(None),
+        Termination::MaxIterations | Termination::Context => of_loop(None),
+        Termination::InvalidReplies => {
+            let never = program.properties.max_iterations < UNREADABLE;
+            of_loop(never.then_some("it takes three replies, and `max_iterations` allows fewer"))
+        }
         Termination::ForcedAnswer => {
             let fails = program.properties.on_limit == OnLimit::Fail;
             of_loop(fails.then_some("`on_limit` is not `answer`"))
@@ -59,7 +68,9 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
         Termination::Budget => (!budget()).then_some("it has no `budget`"),
         Termination::Stuck if is_flow => pauses(program, Termination::Stuck),
         Termination::Stuck => {
-            let never = program.properties.on_stuck.iterations >= program.properties.max_iterations;
+            let OnStuck { iterations, action, .. } = program.properties.on_stuck;
+            let rounds = if action == StuckAction::RetryWithHint { HINTS + 1 } else { 1 };
+            let never = iterations.saturating_mul(rounds) > program.properties.max_iterations;
             never.then_some("`on_stuck` needs more iterations than `max_iterations` allows")
         }
         Termination::ModelError if is_flow => pauses(program, Termination::ModelError),

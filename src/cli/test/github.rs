@@ -1,13 +1,13 @@
 //! The report as GitHub workflow commands, which annotate a pull request.
 
-use super::TestedFile;
+use super::Tested;
 use crate::cli::report;
 use crate::diagnostic::Diagnostic;
 
 /// The report.
-pub(super) fn report(files: &[TestedFile]) -> String {
+pub(super) fn report(tested: &Tested<'_>) -> String {
     let mut all: Vec<Diagnostic> = Vec::new();
-    for file in files {
+    for file in tested.files {
         all.extend(file.diagnostics.iter().cloned());
         for (verdict, failures) in file.each() {
             all.extend(failures.iter().map(|failure| Diagnostic {
@@ -16,5 +16,6 @@ pub(super) fn report(files: &[TestedFile]) -> String {
             }));
         }
     }
+    all.extend(tested.coverage.into_iter().flat_map(|coverage| coverage.report.missing().cloned()));
     report::github(&all)
 }

@@ -1,5 +1,6 @@
 //! The report for people: each scenario in a line, and what does not hold as `check` shows it, with the calls around it.
 
+use super::coverage::TestCoverage;
 use super::{TestCounts, TestedFile};
 use crate::cli::report;
 use crate::diagnostic::Diagnostic;
@@ -11,7 +12,7 @@ use crate::trace::{Look, Tone, escape};
 const AROUND: usize = 1;
 
 /// The report.
-pub(super) fn report(files: &[TestedFile], counts: TestCounts, look: &Look) -> String {
+pub(super) fn report(files: &[TestedFile], counts: TestCounts, coverage: Option<&TestCoverage>, look: &Look) -> String {
     let mut text = String::new();
     for file in files {
         if !file.verdicts.is_empty() {
@@ -37,6 +38,9 @@ pub(super) fn report(files: &[TestedFile], counts: TestCounts, look: &Look) -> S
                 text.push('\n');
             }
         }
+    }
+    if let Some(coverage) = coverage {
+        text.push_str(&coverage.text(look));
     }
     text.push_str(&summary(counts, look));
     text

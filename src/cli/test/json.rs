@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{TestCounts, TestedFile};
+use super::coverage::JsonCoverage;
+use super::{TestCounts, Tested};
 use crate::diagnostic::Diagnostic;
 use crate::scenario::ScenarioVerdict;
 
@@ -11,6 +12,8 @@ struct JsonReport<'a> {
     scenarios: usize,
     hold: usize,
     fail: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<JsonCoverage<'a>>,
     files: Vec<JsonFile<'a>>,
 }
 
@@ -52,14 +55,15 @@ struct JsonFailure<'a> {
 }
 
 /// The report.
-pub(super) fn report(files: &[TestedFile]) -> String {
-    let TestCounts { hold, fail, .. } = TestCounts::of(files);
-    let files = files.iter().map(|file| JsonFile {
+pub(super) fn report(tested: &Tested<'_>) -> String {
+    let TestCounts { hold, fail, .. } = TestCounts::of(tested.files);
+    let coverage = tested.coverage.map(|coverage| coverage.json());
+    let files = tested.files.iter().map(|file| JsonFile {
         file: &file.name,
         diagnostics: &file.diagnostics,
         scenarios: file.each().map(|(verdict, failures)| scenario(verdict, failures)).collect(),
     });
-    let report = JsonReport { scenarios: hold + fail, hold, fail, files: files.collect() };
+    let report = JsonReport { scenarios: hold + fail, hold, fail, coverage, files: files.collect() };
     serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
 }
 

@@ -3,13 +3,14 @@
 
 use std::fmt::Write as _;
 
-use super::{TestCounts, TestedFile};
+use super::coverage::TestCoverage;
+use super::{TestCounts, Tested, TestedFile};
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Measured, ScenarioVerdict};
 
 /// The report.
-pub(super) fn report(files: &[TestedFile]) -> String {
-    let TestCounts { hold, fail, broken, .. } = TestCounts::of(files);
+pub(super) fn report(tested: &Tested<'_>) -> String {
+    let TestCounts { hold, fail, broken, .. } = TestCounts::of(tested.files);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let all = hold + fail + broken;
     line(
@@ -17,20 +18,26 @@ pub(super) fn report(files: &[TestedFile]) -> String {
         0,
         &format!("<testsuites name=\"loopctl\" tests=\"{all}\" failures=\"{fail}\" errors=\"{broken}\">"),
     );
-    for file in files {
-        suite(&mut xml, file);
+    for file in tested.files {
+        suite(&mut xml, file, tested.coverage.map(TestCoverage::percent));
     }
     line(&mut xml, 0, "</testsuites>");
     xml
 }
 
-fn suite(xml: &mut String, file: &TestedFile) {
+/// A file. The coverage is that of all documents: a suite is where readers of reports look for properties.
+fn suite(xml: &mut String, file: &TestedFile, coverage: Option<usize>) {
     let errors: Vec<&Diagnostic> = file.diagnostics.iter().filter(|fault| fault.is_error()).collect();
     let failures = file.verdicts.iter().filter(|verdict| !verdict.holds()).count();
     let (tests, broken) = (file.verdicts.len() + usize::from(!errors.is_empty()), usize::from(!errors.is_empty()));
     let name = attribute(&file.name);
     let head = format!("<testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{broken}\">");
     line(xml, 1, &head);
+    if let Some(percent) = coverage {
+        line(xml, 2, "<properties>");
+        line(xml, 3, &format!("<property name=\"coverage\" value=\"{percent}\"/>"));
+        line(xml, 2, "</properties>");
+    }
     if !errors.is_empty() {
         line(xml, 2, &format!("<testcase classname=\"{name}\" name=\"the file can be played\">"));
         for error in errors {

@@ -4,6 +4,7 @@
 //! text means is settled here, so that every value goes through one place that prints and escapes,
 //! a name is a name and never a helper, and what values hold is never read as a template again.
 
+mod conditions;
 mod locate;
 mod lower;
 mod node;
@@ -18,6 +19,8 @@ mod tests;
 mod tests_comments;
 
 use std::ops::Range;
+
+pub use conditions::JudgedCondition;
 
 use super::reference::{PathStep, Scope, Unresolved};
 use crate::diagnostic::codes;

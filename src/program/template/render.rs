@@ -17,13 +17,20 @@ pub(super) fn render(nodes: &[TemplateNode], escape: ValueEscape, scope: &Scope<
     if let [TemplateNode::Text(text)] = nodes {
         return Ok(text.clone());
     }
-    let mut render =
-        Render { scope, text: Text::new(escape), frames: Vec::new(), parts: 0, printed: Vec::new(), names: Vec::new() };
+    let mut render = Render::new(escape, scope);
     render.nodes(nodes)?;
     if escape == ValueEscape::Url {
         render.stays_in_place()?;
     }
     Ok(render.text.into_string())
+}
+
+/// The conditions that a rendering comes to, each with its outcome, as far as it comes.
+pub(super) fn conditions<'n>(nodes: &'n [TemplateNode], scope: &Scope<'_>) -> Vec<(&'n TemplateNode, bool)> {
+    let mut render = Render { judged: Some(Vec::new()), ..Render::new(ValueEscape::Plain, scope) };
+    // What can't be rendered ends the text, and was reported where it was rendered.
+    drop(render.nodes(nodes));
+    render.judged.unwrap_or_default()
 }
 
 struct Render<'n, 's> {
@@ -35,6 +42,8 @@ struct Render<'n, 's> {
     printed: Vec<Range<usize>>,
     /// Their names, parallel to `printed`.
     names: Vec<&'n str>,
+    /// The conditions so far, when somebody asks for them.
+    judged: Option<Vec<(&'n TemplateNode, bool)>>,
 }
 
 /// The current iteration of a block.
@@ -46,6 +55,11 @@ struct Frame<'s> {
 }
 
 impl<'n, 's> Render<'n, 's> {
+    fn new(escape: ValueEscape, scope: &'s Scope<'s>) -> Self {
+        let text = Text::new(escape);
+        Self { scope, text, frames: Vec::new(), parts: 0, printed: Vec::new(), names: Vec::new(), judged: None }
+    }
+
     fn nodes(&mut self, nodes: &'n [TemplateNode]) -> Result<(), Unresolved> {
         for node in nodes {
             self.parts += 1;
@@ -78,6 +92,9 @@ impl<'n, 's> Render<'n, 's> {
             TemplateNode::If { test, then, other } => {
                 // A missing name counts as false, because it may be an optional input.
                 let holds = self.value(test).is_ok_and(|value| is_truthy(&value));
+                if let Some(judged) = &mut self.judged {
+                    judged.push((node, holds));
+                }
                 self.nodes(if holds { then } else { other })
             }
             TemplateNode::Each { over, body, other } => self.each(over, body, other.as_deref()),
@@ -216,7 +233,7 @@ impl<'n, 's> Render<'n, 's> {
 
 impl Expr {
     /// Its name in messages.
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Self::Path(route) => &route.raw,
             Self::Literal(_) => "the literal",

@@ -1,0 +1,139 @@
+//! Both sides of the conditions in texts: those of a loop, which are rendered at its start, and those of its tools, which
+//! are rendered for each call.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::map::CoveragePart;
+use super::point::{CoverageKind, CoverageOutcome, CoveragePoint};
+use crate::engine::event::Started;
+use crate::engine::timestamp::rfc3339;
+use crate::program::Tool;
+use crate::program::flow::StepAction;
+use crate::program::reference::{Scope, Secrets};
+use crate::program::template::Template;
+
+/// Stands for secrets, which a played run has none of.
+struct NoSecrets;
+
+impl Secrets for NoSecrets {
+    fn secret(&self, _: &str) -> Result<String, String> {
+        Ok(String::new())
+    }
+}
+
+/// A text with conditions, and its place.
+struct PlacedText<'p> {
+    template: &'p Template,
+    pointer: String,
+    /// What precedes the conditions in their names.
+    of: String,
+}
+
+/// Both sides of all conditions of a part.
+pub(super) fn of(part: &CoveragePart, found: &mut Vec<CoveragePoint>) {
+    let tools = part.program.offered().map(|tool| (tool, part.tool(&tool.name)));
+    let steps = part.steps.iter().filter_map(|placed| match &part.step(&placed.address)?.1.action {
+        StepAction::Call(call) => Some((&call.tool, placed.pointer.clone())),
+        _ => None,
+    });
+    let of_tools = tools.chain(steps).flat_map(|(tool, pointer)| texts_of(tool, &pointer));
+    for text in texts(part).into_iter().chain(of_tools) {
+        for number in 0..text.template.conditions().len() {
+            found.extend([true, false].map(|holds| text.point(part, number, holds)));
+        }
+    }
+}
+
+/// The conditions that the start of a run judges.
+pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reached: &mut BTreeSet<CoveragePoint>) {
+    let program = &part.program;
+    let now = rfc3339(at_ms);
+    let names = program.step.as_ref().and(started.input.as_object());
+    let scope = Scope {
+        arguments: &Value::Null,
+        context: names.as_slice(),
+        input: program.input_of(&started.input),
+        now: &now,
+        run_id: &started.run_id,
+        extra: &[
+            ("objective", &started.objective),
+            ("tools", "tools"),
+            ("today", now.get(..10).unwrap_or_default()),
+            ("dialect_instructions", "instructions"),
+        ],
+        secrets: Some(&NoSecrets),
+    };
+    texts(part).iter().for_each(|text| text.judge(part, &scope, reached));
+}
+
+/// A call that was made.
+pub(super) struct MadeCall<'c> {
+    /// Its tool.
+    pub tool: &'c Tool,
+    /// The JSON pointer of its declaration, or of its step.
+    pub pointer: String,
+    /// Its input.
+    pub input: &'c Value,
+    /// The run's input.
+    pub run_input: &'c Value,
+    /// The run.
+    pub run_id: &'c str,
+    /// When it returned, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// The conditions that a call judges.
+pub(super) fn in_call(part: &CoveragePart, call: &MadeCall<'_>, reached: &mut BTreeSet<CoveragePoint>) {
+    let now = rfc3339(call.at_ms);
+    let scope = Scope {
+        arguments: call.input,
+        context: &[],
+        input: part.program.input_of(call.run_input),
+        now: &now,
+        run_id: call.run_id,
+        extra: &[],
+        secrets: Some(&NoSecrets),
+    };
+    texts_of(call.tool, &call.pointer).iter().for_each(|text| text.judge(part, &scope, reached));
+}
+
+/// The texts of a loop.
+fn texts(part: &CoveragePart) -> Vec<PlacedText<'_>> {
+    if part.program.flow.is_some() {
+        return Vec::new();
+    }
+    let text = |template, name: &str| PlacedText { template, pointer: part.property(name), of: String::new() };
+    let prompt = part.program.system_prompt.as_ref().map(|template| text(template, "system_prompt"));
+    std::iter::once(text(&part.program.objective, "objective")).chain(prompt).collect()
+}
+
+/// The texts of a tool.
+fn texts_of<'t>(tool: &'t Tool, pointer: &str) -> Vec<PlacedText<'t>> {
+    let with_conditions = tool.templates().into_iter().filter(|template| !template.is_literal());
+    let text = |(at, template)| PlacedText {
+        template,
+        pointer: pointer.to_owned(),
+        of: if at == 0 { format!(" in {}", tool.name) } else { format!(" in {} ({})", tool.name, at + 1) },
+    };
+    with_conditions.enumerate().map(text).collect()
+}
+
+impl PlacedText<'_> {
+    fn point(&self, part: &CoveragePart, number: usize, holds: bool) -> CoveragePoint {
+        let all = self.template.conditions();
+        let asked = all.get(number).copied().unwrap_or_default();
+        // The same value may be asked for more than once.
+        let before = all.iter().take(number).filter(|earlier| **earlier == asked).count();
+        let again = if before == 0 { String::new() } else { format!(" (again, {})", before + 1) };
+        let name = format!("{asked}{again}{}", self.of);
+        let outcome = if holds { CoverageOutcome::IsTrue } else { CoverageOutcome::IsFalse };
+        part.point(self.pointer.clone(), CoverageKind::Condition, name, outcome)
+    }
+
+    fn judge(&self, part: &CoveragePart, scope: &Scope<'_>, reached: &mut BTreeSet<CoveragePoint>) {
+        let judged = self.template.judged(scope).into_iter();
+        reached.extend(judged.map(|condition| self.point(part, condition.number, condition.holds)));
+    }
+}

@@ -1,0 +1,15 @@
+//! Coverage: what of a document the played runs came to. What a document can come to is computed from its program
+//! (`points`), and what a run came to from its events (`reached`).
+
+mod conditions;
+mod map;
+mod point;
+mod points;
+mod reached;
+mod report;
+mod steps;
+
+pub use map::CoverageMap;
+pub use point::CoveragePoint;
+pub use reached::reached;
+pub use report::{CoverageReport, DocumentCoverage};

@@ -1,0 +1,183 @@
+//! What the runs of a loop or a workflow can come to.
+
+use std::collections::BTreeSet;
+
+use super::conditions;
+use super::map::{CoverageMap, CoveragePart, PlacedStep};
+use super::point::{CoverageKind, CoverageOutcome, CoveragePoint};
+use crate::check::scenario::endings::endings;
+use crate::compile::flow;
+use crate::language::ending::{StuckPattern, Termination};
+use crate::language::foreach::FailureStrategy;
+use crate::language::react::{OnLimit, StuckAction};
+use crate::program::flow::{FlowStep, StepAction};
+use crate::program::{Builtin, Tool, ToolKind};
+
+/// All stuck patterns, each with how many iterations it needs as a multiple of `on_stuck.iterations`.
+const PATTERNS: [(StuckPattern, u32); 5] = [
+    (StuckPattern::SameAction, 1),
+    (StuckPattern::SameFailure, 2),
+    (StuckPattern::Alternation, 2),
+    (StuckPattern::Cycle, 3),
+    (StuckPattern::SameThought, 1),
+];
+
+impl CoverageMap {
+    /// What its runs can come to.
+    pub fn points(&self) -> BTreeSet<CoveragePoint> {
+        self.parts.iter().flat_map(of).collect()
+    }
+}
+
+impl CoveragePart {
+    /// A point of it.
+    pub fn point(
+        &self,
+        pointer: String,
+        kind: CoverageKind,
+        name: impl Into<String>,
+        outcome: CoverageOutcome,
+    ) -> CoveragePoint {
+        CoveragePoint { file: self.file.clone(), pointer, kind, name: name.into(), outcome }
+    }
+
+    /// A run of it ends or waits.
+    pub fn ending(&self, ending: Termination) -> CoveragePoint {
+        let property = match ending {
+            Termination::MaxIterations => "max_iterations",
+            Termination::ForcedAnswer => "on_limit",
+            Termination::Timeout => "timeout_ms",
+            Termination::Budget => "budget",
+            Termination::Stuck => "on_stuck",
+            Termination::ModelError => "retry",
+            Termination::InvalidReplies => "answer_schema",
+            Termination::Human => "builtins",
+            Termination::Approval => "tools",
+            _ => "objective",
+        };
+        let pointer = match &self.program.flow {
+            Some(_) => self.root.clone(),
+            None => self.property(property),
+        };
+        self.point(pointer, CoverageKind::Ending, word(&ending), CoverageOutcome::Happens)
+    }
+
+    /// The agent repeats itself.
+    pub fn stuck(&self, pattern: StuckPattern) -> CoveragePoint {
+        self.point(self.property("on_stuck"), CoverageKind::StuckPattern, word(&pattern), CoverageOutcome::Happens)
+    }
+
+    /// A model in circles is given a hint.
+    pub fn hint(&self) -> CoveragePoint {
+        self.point(self.property("on_stuck/hint"), CoverageKind::Hint, "hint", CoverageOutcome::Happens)
+    }
+
+    /// Another model answers.
+    pub fn fallback(&self, model: &str) -> CoveragePoint {
+        let models = &self.program.properties.fallback_models;
+        let at = models.iter().position(|known| known == model).unwrap_or_default();
+        self.point(
+            format!("{}/{at}", self.property("fallback_models")),
+            CoverageKind::Fallback,
+            model,
+            CoverageOutcome::Happens,
+        )
+    }
+
+    /// A call of a tool.
+    pub fn call(&self, tool: &str, outcome: CoverageOutcome) -> CoveragePoint {
+        self.point(self.tool(tool), CoverageKind::Tool, tool, outcome)
+    }
+
+    /// A step.
+    pub fn of_step(&self, step: &PlacedStep, outcome: CoverageOutcome) -> CoveragePoint {
+        self.point(step.pointer.clone(), CoverageKind::Step, step.shown(), outcome)
+    }
+}
+
+/// What the runs of a part can come to. Left out is what can't be judged: endings by a full window, by a crash or by a
+/// cancellation, and the failure of a call that only starts a run.
+fn of(part: &CoveragePart) -> Vec<CoveragePoint> {
+    let program = &part.program;
+    let mut found = Vec::new();
+    let is_judged = |ending: &Termination| match ending {
+        Termination::Context | Termination::Uncertain | Termination::Cancelled => false,
+        // Without a time of its own, a workflow has days.
+        Termination::Timeout if program.flow.is_some() => program.properties.timeout_ms != flow::TIMEOUT_MS,
+        // A last call answers at a limit; only if it fails, the run ends by the limit itself.
+        Termination::MaxIterations | Termination::Timeout | Termination::Budget => {
+            program.flow.is_some() || program.properties.on_limit == OnLimit::Fail
+        }
+        _ => true,
+    };
+    found.extend(endings(program).into_iter().filter(is_judged).map(|ending| part.ending(ending)));
+    if program.flow.is_some() {
+        for placed in &part.steps {
+            if let Some((_, step)) = part.step(&placed.address) {
+                of_step(part, placed, step, &mut found);
+            }
+        }
+    } else {
+        of_loop(part, &mut found);
+    }
+    conditions::of(part, &mut found);
+    found
+}
+
+fn of_loop(part: &CoveragePart, found: &mut Vec<CoveragePoint>) {
+    let properties = &part.program.properties;
+    let fits = |times: u32| properties.on_stuck.iterations.saturating_mul(times) <= properties.max_iterations;
+    found.extend(PATTERNS.into_iter().filter(|(_, times)| fits(*times)).map(|(pattern, _)| part.stuck(pattern)));
+    if properties.on_stuck.action == StuckAction::RetryWithHint && fits(1) {
+        found.push(part.hint());
+    }
+    found.extend(properties.fallback_models.iter().map(|model| part.fallback(model)));
+    let is_listed = |tool: &&Tool| match tool.kind {
+        // They have endings of their own.
+        ToolKind::Builtin(Builtin::Complete | Builtin::PauseForHuman) => false,
+        ToolKind::Builtin(_) => properties.builtins.is_some(),
+        _ => true,
+    };
+    for tool in part.program.offered().filter(is_listed) {
+        found.extend(outcomes(tool).into_iter().map(|outcome| part.call(&tool.name, outcome)));
+    }
+}
+
+/// What can become of a call of a tool.
+fn outcomes(tool: &Tool) -> Vec<CoverageOutcome> {
+    let mut outcomes = vec![CoverageOutcome::Succeeds];
+    if !matches!(tool.kind, ToolKind::Builtin(_) | ToolKind::Launch(_)) {
+        outcomes.push(CoverageOutcome::Fails);
+    }
+    if tool.approval.may_ask() {
+        outcomes.extend([CoverageOutcome::IsApproved, CoverageOutcome::IsDenied]);
+    }
+    outcomes
+}
+
+fn of_step(part: &CoveragePart, placed: &PlacedStep, step: &FlowStep, found: &mut Vec<CoveragePoint>) {
+    let mut outcomes = match &step.action {
+        StepAction::Call(call) => {
+            let of_call = outcomes(&call.tool).into_iter().filter(|outcome| *outcome != CoverageOutcome::Succeeds);
+            std::iter::once(CoverageOutcome::Runs).chain(of_call).collect()
+        }
+        StepAction::React(_) => vec![CoverageOutcome::Runs, CoverageOutcome::Fails],
+        StepAction::Foreach(foreach) => {
+            let fails = foreach.failure_strategy == FailureStrategy::StopOnError || foreach.max_failures.is_some();
+            std::iter::once(CoverageOutcome::Runs).chain(fails.then_some(CoverageOutcome::Fails)).collect()
+        }
+        StepAction::Approval(_) => vec![CoverageOutcome::IsApproved, CoverageOutcome::IsDenied],
+        StepAction::Form(form) => std::iter::once(CoverageOutcome::IsFilledIn)
+            .chain(form.ttl_ms.map(|_| CoverageOutcome::Expires))
+            .collect::<Vec<_>>(),
+    };
+    if step.filter.is_some() {
+        outcomes.push(CoverageOutcome::IsSkipped);
+    }
+    found.extend(outcomes.into_iter().map(|outcome| part.of_step(placed, outcome)));
+}
+
+/// A word of the language, as it is written.
+fn word(of: &impl serde::Serialize) -> String {
+    serde_json::to_value(of).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,191 @@
+//! What a played run came to, by the events of its journal and of those of its sub-runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::conditions::{self, MadeCall};
+use super::map::{CoverageMap, CoveragePart};
+use super::point::{CoverageOutcome, CoveragePoint};
+use super::steps::StepsReached;
+use serde_json::Value;
+
+use crate::engine::event::{CallId, Decision, Event, EventKind, Started, ToolResult};
+use crate::engine::state::{Call, CallProgress, Phase, State};
+use crate::engine::step::step;
+use crate::engine::stuck::{StepDigest, detect};
+use crate::language::ending::StuckPattern;
+use crate::language::react::StuckAction;
+
+/// The events of a run and of those below it, by id.
+pub type PlayedJournals = BTreeMap<String, Vec<Event>>;
+
+/// What the runs of a play came to.
+pub fn reached(map: &CoverageMap, journals: &PlayedJournals) -> BTreeSet<CoveragePoint> {
+    let mut reached = BTreeSet::new();
+    for events in journals.values() {
+        if let Some(part) = part_of(map, journals, events, 0) {
+            of_run(part, events, &mut reached);
+        }
+    }
+    reached
+}
+
+/// The deepest chain of calls that is followed; a program has fewer levels.
+const MOST_LEVELS: usize = 32;
+
+/// The part that a run is of: that of the document, or that which its caller calls.
+fn part_of<'m>(
+    map: &'m CoverageMap,
+    journals: &PlayedJournals,
+    events: &[Event],
+    level: usize,
+) -> Option<&'m CoveragePart> {
+    let EventKind::Started(started) = &events.first()?.kind else { return None };
+    let caller = match started.caller.as_ref().or(started.started_by.as_ref()) {
+        Some(_) if level >= MOST_LEVELS => return None,
+        Some(call) => Some(part_of(map, journals, journals.get(&call.run_id)?, level + 1)?),
+        None => None,
+    };
+    map.part_of(started, caller)
+}
+
+fn of_run(part: &CoveragePart, events: &[Event], reached: &mut BTreeSet<CoveragePoint>) {
+    let mut state = State::default();
+    let mut steps = StepsReached::new(part);
+    for event in events {
+        let before = Before::of(part, &state);
+        // A journal that does not fit is reported where the story of the run is made.
+        if step(&part.program, &mut state, event.clone()).is_err() {
+            return;
+        }
+        ending(part, &state, reached);
+        if part.program.flow.is_some() {
+            steps.take(&event.kind, &state, reached);
+        } else {
+            before.take(part, event, &state, reached);
+        }
+        if let EventKind::Started(started) = &event.kind {
+            at_start(part, started, event.at.wall_ms, reached);
+        }
+    }
+    steps.finish(&state, reached);
+}
+
+fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reached: &mut BTreeSet<CoveragePoint>) {
+    if part.program.flow.is_none() {
+        conditions::at_start(part, started, at_ms, reached);
+    }
+}
+
+/// How the run ends or waits, and what its agent is stuck in.
+fn ending(part: &CoveragePart, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
+    let (termination, stuck) = match &state.phase {
+        // The pattern of a sub-run is its own.
+        Phase::Paused { pause, .. } => (pause.kind, pause.stuck.as_ref().filter(|_| pause.asks.is_none())),
+        Phase::Ended(ending) => (ending.termination, ending.stuck.as_ref()),
+        _ => return,
+    };
+    reached.insert(part.ending(termination));
+    if let Some(stuck) = stuck.filter(|_| part.program.flow.is_none()) {
+        reached.insert(part.stuck(stuck.pattern));
+    }
+}
+
+/// What is needed of the state of a loop before an event.
+struct Before {
+    /// The calls that a human must approve.
+    awaiting: Vec<(CallId, String)>,
+    /// The call that the event may end, by its id.
+    calls: Vec<(CallId, String, Value)>,
+    /// The steps that stuck detection looks at, where a hint takes them away.
+    steps: Vec<StepDigest>,
+    hints: usize,
+}
+
+impl Before {
+    fn of(part: &CoveragePart, state: &State) -> Self {
+        let calls = || state.turn().into_iter().flat_map(|turn| &turn.calls);
+        let awaits = |progress: &CallProgress| matches!(progress, CallProgress::AwaitsApproval(_));
+        let gives_hints = part.program.properties.on_stuck.action == StuckAction::RetryWithHint;
+        Self {
+            awaiting: calls().filter(|call| awaits(&call.progress)).map(|call| (call.id, call.tool.clone())).collect(),
+            calls: calls().map(|call| (call.id, call.tool.clone(), call.input.clone())).collect(),
+            steps: if gives_hints { state.watch.steps.clone() } else { Vec::new() },
+            hints: state.hints.len(),
+        }
+    }
+
+    fn take(self, part: &CoveragePart, event: &Event, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
+        match &event.kind {
+            EventKind::ModelReplied(reply) | EventKind::Summarized(reply) => {
+                if let Some(model) = &reply.model {
+                    reached.insert(part.fallback(model));
+                }
+                self.builtins(part, state, reached);
+            }
+            EventKind::ToolReturned(returned) => {
+                if let Some((_, name, input)) = self.calls.iter().find(|(id, ..)| *id == returned.call) {
+                    let succeeds = matches!(returned.result, ToolResult::Ok(_));
+                    reached.insert(
+                        part.call(name, if succeeds { CoverageOutcome::Succeeds } else { CoverageOutcome::Fails }),
+                    );
+                    if let Some(tool) = part.program.tool(name) {
+                        let call = MadeCall {
+                            tool,
+                            pointer: part.tool(name),
+                            input,
+                            run_input: &state.header.input,
+                            run_id: &state.header.run_id,
+                            at_ms: event.at.wall_ms,
+                        };
+                        conditions::in_call(part, &call, reached);
+                    }
+                }
+            }
+            EventKind::Human(decided) => {
+                let outcome = match decided.decision {
+                    Decision::Approve | Decision::Edit(_) => CoverageOutcome::IsApproved,
+                    Decision::Deny(_) => CoverageOutcome::IsDenied,
+                    _ => return,
+                };
+                for (id, tool) in &self.awaiting {
+                    let awaits = |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_));
+                    if !state.call(*id).is_some_and(awaits) {
+                        reached.insert(part.call(tool, outcome));
+                    }
+                }
+            }
+            _ => {}
+        }
+        if state.hints.len() > self.hints {
+            reached.insert(part.hint());
+            reached.extend(self.hinted(part, state).map(|pattern| part.stuck(pattern)));
+        }
+    }
+
+    /// The calls of built-in tools, which return with the reply.
+    fn builtins(&self, part: &CoveragePart, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
+        let Some(last) = state.entries.last() else { return };
+        for entry in state.entries.iter().rev().take_while(|entry| entry.iteration == last.iteration) {
+            if let Some(name) = entry.action.as_deref().filter(|_| entry.success) {
+                reached.insert(part.call(name, CoverageOutcome::Succeeds));
+            }
+        }
+    }
+
+    /// The pattern that a hint was given for: the steps before it, with that of the last turn.
+    fn hinted(mut self, part: &CoveragePart, state: &State) -> Option<StuckPattern> {
+        let last = state.entries.last()?.iteration;
+        let from = state.entries.iter().position(|entry| entry.iteration == last)?;
+        let turn = state.entries.get(from..)?;
+        let values: Vec<(Value, Value)> =
+            turn.iter().map(|entry| (entry.action_input.value(), entry.observation.value())).collect();
+        let calls = turn.iter().zip(&values).filter_map(|(entry, (input, observation))| {
+            let name = entry.action.as_deref()?;
+            let polling = part.program.tool(name).is_some_and(|tool| tool.polling);
+            Some((name, input, observation, !entry.success, polling))
+        });
+        let thought = turn.first().map_or("", |entry| &entry.thought);
+        self.steps.push(StepDigest::new(last, thought, calls));
+        Some(detect(&self.steps, part.program.properties.on_stuck.iterations)?.pattern)
+    }
+}

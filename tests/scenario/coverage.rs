@@ -1,0 +1,100 @@
+//! `loopctl test --coverage`: what a document can come to is counted, and nothing else is.
+
+use serde_json::{Value, json};
+
+use super::{answer, folder, golden, lookup, loopctl, path, stderr, stdout};
+
+/// The coverage of the scenarios in a folder.
+fn coverage(folder: &tempfile::TempDir) -> Value {
+    let tested = loopctl(&["test", &path(folder), "--coverage", "--report", "json=-"]);
+    let report: Value = serde_json::from_str(&stdout(&tested)).unwrap_or_else(|_| panic!("{}", stderr(&tested)));
+    report["coverage"].clone()
+}
+
+/// What is missing in the documents, in a line each.
+fn missing(coverage: &Value) -> Vec<String> {
+    let documents = coverage["documents"].as_array().unwrap().iter();
+    let all = documents.flat_map(|document| document["missing"].as_array().unwrap());
+    all.map(|missing| missing["message"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A loop with an approval, a condition in its objective, and few endings.
+fn approving() -> Value {
+    json!({"type": "loop", "name": "orders",
+           "input": {"type": "object", "properties": {"urgent": {"type": "boolean"}}},
+           "properties": {"mode": "react", "objective": "Settle it{{#if input.urgent}} now{{/if}}.", "max_iterations": 2,
+                          "builtins": [], "on_limit": "answer",
+                          "tools": [{"type": "action", "name": "lookup", "requires_approval": true}]}})
+}
+
+fn look() -> Value {
+    json!({"thought": "Look.", "action": "lookup", "action_input": {"id": "A-1"}})
+}
+
+fn tested(scenarios: Value) -> tempfile::TempDir {
+    let file = json!({"document": "loop.json", "scenarios": scenarios, "tools": {"lookup": [{"state": "late"}]}});
+    folder(&[("loop.json", approving()), ("actions/lookup.json", lookup()), ("loop.test.json", file)])
+}
+
+#[test]
+fn what_no_scenario_comes_to_is_listed_and_each_scenario_takes_its_points_away() {
+    let plain = json!({"name": "plain", "replies": [answer("x")], "expect": {"answer": "x"}});
+    let first = coverage(&tested(json!([plain])));
+    assert_eq!(
+        missing(&first),
+        [
+            "no scenario ends or waits by `model_error`",
+            "in no scenario the condition `input.urgent` is true",
+            "no scenario ends or waits by `forced_answer`",
+            "no scenario ends or waits by `approval`",
+            "no call of the tool `lookup` succeeds, fails, is approved or is denied",
+        ]
+    );
+    let approve = json!([{"approve": true}]);
+    let all = json!([
+        plain,
+        {"name": "urgent, and the limit", "input": {"urgent": true}, "replies": [look(), look(), answer("late")],
+         "decisions": [{"approve": true}, {"deny": "No."}], "expect": {"termination": "forced_answer"}},
+        {"name": "the lookup fails", "replies": [look(), answer("x")], "decisions": approve,
+         "tools": {"lookup": [{"error": "http 503"}]}, "expect": {"answer": "x"}},
+        {"name": "no model", "replies": [{"http": 401}], "expect": {"termination": "model_error"}},
+    ]);
+    let full = coverage(&tested(all));
+    assert_eq!((&full["percent"], missing(&full)), (&json!(100), Vec::new()));
+    assert_eq!(full["points"], first["points"]);
+}
+
+#[test]
+fn a_minimum_fails_only_below_it() {
+    let folder = tested(json!([{"name": "plain", "replies": [answer("x")], "expect": {"answer": "x"}}]));
+    let percent = coverage(&folder)["percent"].as_u64().unwrap();
+    let code = |minimum: u64| loopctl(&["test", &path(&folder), &format!("--coverage={minimum}")]).status.code();
+    assert_eq!((code(percent), code(percent + 1)), (Some(0), Some(1)));
+    let text = stderr(&loopctl(&["test", &path(&folder), "--coverage", "100"]));
+    assert!(text.contains(&format!("the coverage of {percent} percent is under the minimum of 100")), "{text}");
+    assert_eq!(loopctl(&["test", &path(&folder), "--coverage", "101"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_coverage_of_loops_and_workflows_is_reported_as_check_reports() {
+    for of in ["keys", "flow"] {
+        let tested = loopctl(&["test", &format!("tests/scenario/{of}/holds.test.json"), "--coverage"]);
+        assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
+        let text = stderr(&tested);
+        let (_, from) = text.split_once("\n\n").unwrap();
+        golden(&format!("coverage-{of}.txt"), from);
+    }
+}
+
+#[test]
+fn reports_for_programs_have_the_coverage() {
+    let file = "tests/scenario/flow/holds.test.json";
+    let report = |kind: &str| stdout(&loopctl(&["test", file, "--coverage", "--report", kind]));
+    assert!(report("junit=-").contains("<property name=\"coverage\" value=\""), "{}", report("junit=-"));
+    assert!(
+        report("github").contains("::warning file=tests/scenario/flow/workflow.json,line="),
+        "{}",
+        report("github")
+    );
+    assert!(!stdout(&loopctl(&["test", file, "--report", "json=-"])).contains("coverage"));
+}
