@@ -95,8 +95,8 @@ struct StageRecord {
     /// How many different calls of each tool each run made.
     counts: BTreeMap<(String, String), usize>,
     /// The number of each call among those of its tool in its run, from 0, by its key: a call that is made again after
-    /// it gave something gets the same.
-    numbers: BTreeMap<(String, String), usize>,
+    /// it gave something gets the same, with what went wrong with it.
+    numbers: BTreeMap<(String, String), (usize, Option<CallFaultEffect>)>,
     /// How many attempts there were at calls of each tool.
     attempts: BTreeMap<String, u32>,
     /// The position after each question of an `llm` action, by the name of the action.
@@ -174,19 +174,20 @@ impl Stage {
         let mut record = self.record();
         let gave = |other: &StagedCall| other.key == key && matches!(other.result, Some(ToolResult::Ok(_)));
         let of_key = (action.clone(), key.clone());
-        let known = record.calls.iter().any(gave).then(|| record.numbers.get(&of_key).copied()).flatten();
+        let known = record.calls.iter().any(gave).then(|| record.numbers.get(&of_key).cloned()).flatten();
         let (number, fault) = match known {
-            Some(number) => (number, None),
+            Some(known) => known,
             None => {
                 let count = record.counts.entry((call.run_id.to_owned(), action.clone())).or_default();
                 let number = *count;
                 *count += 1;
-                record.numbers.insert(of_key, number);
                 let attempt = record.attempts.entry(action.clone()).or_default();
                 *attempt = attempt.saturating_add(1);
                 let nth = *attempt;
                 let is_meant = |fault: &&CallFault| fault.action == action && fault.nth.is_none_or(|at| at == nth);
-                (number, self.faults.iter().find(is_meant).map(|fault| fault.effect.clone()))
+                let fault = self.faults.iter().find(is_meant).map(|fault| fault.effect.clone());
+                record.numbers.insert(of_key, (number, fault.clone()));
+                (number, fault)
             }
         };
         let index = record.calls.len();

@@ -98,3 +98,12 @@ fn reports_for_programs_have_the_coverage() {
     );
     assert!(!stdout(&loopctl(&["test", file, "--report", "json=-"])).contains("coverage"));
 }
+
+#[test]
+fn the_scenarios_of_the_examples_come_to_all_tools_and_endings() {
+    let tested = loopctl(&["test", "examples", "--coverage", "--report", "json=-"]);
+    let report: Value = serde_json::from_str(&stdout(&tested)).unwrap();
+    let left: Vec<String> = missing(&report["coverage"]);
+    assert!(left.iter().all(|message| message.starts_with("no scenario is stuck by ")), "{left:#?}");
+    assert_eq!(report["coverage"]["documents"].as_array().unwrap().len(), 3);
+}

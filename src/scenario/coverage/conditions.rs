@@ -69,7 +69,7 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
 }
 
 /// A call that was made.
-pub(super) struct MadeCall<'c> {
+pub(super) struct JudgedCall<'c> {
     /// Its tool.
     pub tool: &'c Tool,
     /// The JSON pointer of its declaration, or of its step.
@@ -85,7 +85,7 @@ pub(super) struct MadeCall<'c> {
 }
 
 /// The conditions that a call judges.
-pub(super) fn in_call(part: &CoveragePart, call: &MadeCall<'_>, reached: &mut BTreeSet<CoveragePoint>) {
+pub(super) fn in_call(part: &CoveragePart, call: &JudgedCall<'_>, reached: &mut BTreeSet<CoveragePoint>) {
     let now = rfc3339(call.at_ms);
     let scope = Scope {
         arguments: call.input,

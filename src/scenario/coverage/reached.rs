@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::{self, MadeCall};
+use super::conditions::{self, JudgedCall};
 use super::map::{CoverageMap, CoveragePart};
 use super::point::{CoverageOutcome, CoveragePoint};
 use super::steps::StepsReached;
@@ -52,7 +52,7 @@ fn of_run(part: &CoveragePart, events: &[Event], reached: &mut BTreeSet<Coverage
     let mut state = State::default();
     let mut steps = StepsReached::new(part);
     for event in events {
-        let before = Before::of(part, &state);
+        let before = LoopBefore::of(part, &state);
         // A journal that does not fit is reported where the story of the run is made.
         if step(&part.program, &mut state, event.clone()).is_err() {
             return;
@@ -91,7 +91,7 @@ fn ending(part: &CoveragePart, state: &State, reached: &mut BTreeSet<CoveragePoi
 }
 
 /// What is needed of the state of a loop before an event.
-struct Before {
+struct LoopBefore {
     /// The calls that a human must approve.
     awaiting: Vec<(CallId, String)>,
     /// The call that the event may end, by its id.
@@ -101,7 +101,7 @@ struct Before {
     hints: usize,
 }
 
-impl Before {
+impl LoopBefore {
     fn of(part: &CoveragePart, state: &State) -> Self {
         let calls = || state.turn().into_iter().flat_map(|turn| &turn.calls);
         let awaits = |progress: &CallProgress| matches!(progress, CallProgress::AwaitsApproval(_));
@@ -129,7 +129,7 @@ impl Before {
                         part.call(name, if succeeds { CoverageOutcome::Succeeds } else { CoverageOutcome::Fails }),
                     );
                     if let Some(tool) = part.program.tool(name) {
-                        let call = MadeCall {
+                        let call = JudgedCall {
                             tool,
                             pointer: part.tool(name),
                             input,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::{self, MadeCall};
+use super::conditions::{self, JudgedCall};
 use super::map::CoveragePart;
 use super::point::{CoverageOutcome, CoveragePoint};
 use crate::engine::event::{Decision, EventKind};
@@ -63,7 +63,7 @@ impl<'m> StepsReached<'m> {
     /// The conditions of the texts of a call.
     fn judge(&self, at: &str, input: &serde_json::Value, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
         let Some((placed, FlowStep { action: StepAction::Call(call), .. })) = self.part.step(at) else { return };
-        let call = MadeCall {
+        let call = JudgedCall {
             tool: &call.tool,
             pointer: placed.pointer.clone(),
             input,
