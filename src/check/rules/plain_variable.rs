@@ -329,7 +329,9 @@ fn unread_argument(sent: &SentText<'_>) -> Option<Diagnostic> {
 /// The path that a whole text is but for its `@`: `input.order_id`.
 fn bare_path<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<&'a str> {
     let text = sent.text;
-    let named = text.strip_prefix("input.").or((sent.kind == TextKind::SqlValue).then_some(text))?;
+    let of_step = || sent.kind == TextKind::Step && names_key(subject, sent);
+    let named =
+        text.strip_prefix("input.").or_else(|| (sent.kind == TextKind::SqlValue || of_step()).then_some(text))?;
     let plain = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
     // An operand of a condition may name a path without its `@`.
     let operand = sent.kind == TextKind::Step && sent.cursor.path().contains("/condition");
@@ -343,9 +345,18 @@ fn bare_path<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<&'a str> 
     (plain && sent.kind.takes_path() && !operand && !list).then_some(text)
 }
 
+/// Whether a text of a step is the path to a key of a step but for its `@`: `claim.id`, or in `output` the key alone.
+fn names_key(subject: &Subject<'_>, sent: &SentText<'_>) -> bool {
+    let (first, rest) = sent.text.split_once('.').unwrap_or((sent.text, ""));
+    let is_output = sent.cursor.path().starts_with("/definition/output");
+    subject.compiled.steps.names.contains(first) && (is_output || !rest.is_empty())
+}
+
 /// A path without its `@`, or the bare name of a parameter that nothing takes.
 fn bare_name(sent: &SentText<'_>, path: &str, scope: &TextScope<'_, '_>) -> Option<Diagnostic> {
-    let meant = scope.meant(path).filter(|meant| !scope.takes_elsewhere(meant) || path.starts_with("input."))?;
+    let meant = scope
+        .meant(path)
+        .filter(|meant| !scope.takes_elsewhere(meant) || sent.kind == TextKind::Step || path.starts_with("input."))?;
     let message = format!("`{path}` is a text here, and no variable");
     let fault = Diagnostic { severity: Severity::Warning, ..sent.cursor.report(&RULE, message) };
     Some(fault.help(format!("a path begins with `@`: `@{meant}`")).suggest(crate::syntax::quoted(&format!("@{meant}"))))

@@ -19,6 +19,7 @@ pub const RULE: Rule = Rule { code: codes::STEP_SETTING, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for step in steps(subject) {
+        idle(subject, &step, found);
         let judge = StepJudge { settings: WrittenSettings::of_step(&RULE, subject, &step), step: &step };
         match step.kind {
             "matcher" => matcher(&judge.settings, found),
@@ -39,6 +40,37 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         if let Action::Matcher(_) = &*used.action {
             matcher(&WrittenSettings::of_action(&RULE, subject, used), found);
+        }
+    }
+}
+
+/// Types of steps that make no call whose time and retries a step could set.
+const UNCALLED: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm"];
+
+/// Fields of a step that have no effect on it.
+fn idle(subject: &Subject<'_>, step: &WrittenStep<'_>, found: &mut Vec<Diagnostic>) {
+    let mut report = |field: &str, message: String, help: &str| {
+        let cursor = subject.at(&format!("{}/{field}", step.at)).key();
+        let fault = cursor.report(&RULE, message).help(help);
+        found.push(Diagnostic { severity: Severity::Warning, ..fault });
+    };
+    let is_written = |field: &str| step.written.get(field).is_some_and(|value| !value.is_null());
+    if is_written("onFalse") && !is_written("filter") {
+        let message = "the step has no `filter`: it always runs, and `onFalse` never does".to_owned();
+        report("onFalse", message, "give the step a `filter`, or write the other step behind it in the list");
+    }
+    for field in ["timeout_ms", "retry"] {
+        if UNCALLED.contains(&step.kind) && is_written(field) {
+            let message = format!("`{field}` has no effect: a step of type `{}` calls no action", step.kind);
+            report(
+                field,
+                message,
+                match (step.kind, field) {
+                    ("loop", _) => "a loop has its own among its `properties`",
+                    ("PbotForm", "timeout_ms") => "how long a form is open says its `ttl_seconds`",
+                    _ => "take it out",
+                },
+            );
         }
     }
 }

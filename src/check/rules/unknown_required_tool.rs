@@ -1,7 +1,7 @@
 //! A tool that must be called before an answer, and is not declared: no answer would ever be accepted.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::language::react::RequiredTools;
 use crate::program::ToolKind;
 
@@ -18,6 +18,13 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
     };
     match &react.require_tool_before_answer {
+        Some(RequiredTools::All(names)) if names.is_empty() => {
+            if let Some(cursor) = subject.property(property) {
+                let fault = cursor.report(&RULE, "the list is empty: no tool must be called before the answer");
+                let fault = fault.help("name the tools, write \"any\", or remove the field");
+                found.push(Diagnostic { severity: Severity::Warning, ..fault });
+            }
+        }
         Some(RequiredTools::All(names)) => {
             for (at, name) in names.iter().enumerate().filter(|(_, name)| !declared.contains(&name.as_str())) {
                 let help = nearest(name, declared.iter().copied()).map_or_else(

@@ -2,6 +2,7 @@
 
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::language::ReactProperties;
 use crate::language::react::OnLimit;
 
 /// The rule.
@@ -12,6 +13,7 @@ const COMPARED: [&str; 6] =
     ["timeout_ms", "retry", "stall_timeout_ms", "reply_timeout_ms", "last_call_timeout_ms", "on_limit"];
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    kept(subject, found);
     let Some(react) = subject.react(&COMPARED) else { return };
     let (run, reply) = (react.timeout_ms, react.reply_timeout_ms);
     let mut report = |property: &str, message: String, help: &str| {
@@ -40,5 +42,17 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if react.on_limit == OnLimit::Fail {
         let help = "add `\"on_limit\": \"answer\"`, or remove the field";
         report("last_call_timeout_ms", "without `on_limit: answer` there is no last call".to_owned(), help);
+    }
+}
+
+/// `keep_last` without the limit that it belongs to.
+fn kept(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let unlimited =
+        |react: &&ReactProperties| react.history.as_ref().is_some_and(|history| history.max_messages.is_none());
+    if subject.react(&["history"]).filter(unlimited).is_some()
+        && let Some(cursor) = subject.property("history/keep_last")
+    {
+        let message = "without `max_messages`, no number of messages is kept: `keep_last` has no effect";
+        found.push(cursor.report(&RULE, message).help("add `max_messages`, or remove the field"));
     }
 }
