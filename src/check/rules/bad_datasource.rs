@@ -1,8 +1,8 @@
 //! A datasource that can't be opened.
 
 use super::bad_store::{NO_OPTIONS, has_options};
-use crate::check::{Rule, Subject, Used};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::check::{Cursor, Rule, Subject, Used};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::language::project::Datasource;
 use crate::policy::database_address::has_password;
@@ -17,6 +17,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (name, datasource) in &project.datasources {
         let url = datasource.url.as_str();
         let path = datasource.sqlite_path();
+        found.extend(idle_password(subject, name, datasource));
         // As for a store: `sqlite:///x` is an absolute path.
         let slashed = |path: &str| path.starts_with("//") && !path.starts_with("///");
         let opens = path.is_some_and(|path| {
@@ -43,6 +44,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
             Some(("postgres" | "postgresql", _)) => {
                 found.extend(misused(subject, name, datasource));
+                found.extend(unprotected(&cursor, url));
                 continue;
             }
             Some(("sqlite", "")) => format!("the datasource `{name}` names no file"),
@@ -96,6 +98,28 @@ fn misused(subject: &Subject<'_>, name: &str, datasource: &Datasource) -> Option
             .help("write `sqlite:PATH`, or an action of kind `db`")
             .related(&used.at("/kind").place(), "it is used here"),
     )
+}
+
+/// A password of a file, which has no users.
+fn idle_password(subject: &Subject<'_>, name: &str, datasource: &Datasource) -> Option<Diagnostic> {
+    let is_idle = datasource.password.is_some() && datasource.sqlite_path().is_some();
+    let cursor = subject.in_project(&format!("/datasources/{}/password", token(name))).filter(|_| is_idle)?;
+    let message = format!("`password` is that of a server's user, and the datasource `{name}` is an SQLite file");
+    let fault = cursor.report(&RULE, message).help("take it out");
+    Some(Diagnostic { severity: Severity::Warning, ..fault })
+}
+
+/// A kind of protection that a connection to a server can't have.
+fn unprotected(cursor: &Cursor<'_>, url: &str) -> Option<Diagnostic> {
+    let (_, parameters) = url.split_once('?')?;
+    let mode = parameters.split('&').find_map(|parameter| parameter.strip_prefix("sslmode="))?;
+    let is_known = matches!(mode, "verify-full" | "disable");
+    let message = || format!("`sslmode` is `verify-full` or `disable`, and not {}", quoted(mode));
+    (!is_known).then(|| {
+        cursor
+            .report(&RULE, message())
+            .help("a certificate that nobody checks protects nothing: write `sslmode=verify-full`")
+    })
 }
 
 fn has_database_ending(path: &str) -> bool {

@@ -18,6 +18,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 "take it out of extra_body: a field of the loop or of the model sets it"
             } else if fault.pointer == "/thinking" && has("reasoning_effort") && !has("thinking") {
                 "how much such a model thinks is `reasoning_effort`: \"low\", \"medium\", \"high\""
+            } else if fault.pointer == "/thinking/type" {
+                "how many tokens it may think: {\"type\": \"enabled\", \"budget_tokens\": 4096}; or {\"type\": \"adaptive\"}"
             } else {
                 "take it out"
             };

@@ -11,8 +11,21 @@ pub const RULE: Rule = Rule { code: codes::BODY_OF_GET, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/http_method"])) {
         let Action::Http(http) = &*used.action else { continue };
-        let (true, Method::Get | Method::Head) = (http.body.is_some(), http.http_method) else { continue };
+        let (Method::Get | Method::Head) = http.http_method else { continue };
         let method = http.http_method.as_str();
+        if http.body.is_none() {
+            let cursor = used.at("/content_type");
+            if cursor.is_written() {
+                let message = format!("`content_type` has no effect: a {method} request has no body");
+                found.push(
+                    cursor
+                        .key()
+                        .report(&RULE, message)
+                        .help("which type an answer has is asked with the header `Accept`"),
+                );
+            }
+            continue;
+        }
         let fault = used
             .at("/body")
             .key()

@@ -2,7 +2,7 @@
 
 use crate::check::{Rule, Subject};
 use crate::compile::tool::is_value;
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::policy::variables::{self, Refusal};
 use crate::program::template::{Template, ValueEscape};
@@ -12,6 +12,7 @@ use crate::syntax::token;
 pub const RULE: Rule = Rule { code: codes::FILLED_VARIABLE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    never_allowed(subject, found);
     let Some(project) = subject.project().filter(|_| subject.knows_project("/allow/env")) else { return };
     for used in subject.actions() {
         let Action::Command(command) = &*used.action else { continue };
@@ -34,5 +35,16 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             };
             found.push(cursor.report(&RULE, message).help(help));
         }
+    }
+}
+
+/// Names in `allow.env` that a value may never fill.
+fn never_allowed(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let allowed = subject.project().map(|project| project.allow.env.as_slice()).unwrap_or_default();
+    for (index, name) in allowed.iter().enumerate().filter(|(_, name)| variables::steers(name)) {
+        let Some(cursor) = subject.in_project(&format!("/allow/env/{index}")) else { continue };
+        let message = format!("`{name}` can steer a program: no value may fill it, and the entry has no effect");
+        let fault = cursor.report(&RULE, message).help("take it out; a value that is written out needs no permission");
+        found.push(Diagnostic { severity: Severity::Warning, ..fault });
     }
 }

@@ -14,19 +14,23 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(cwd) = command.cwd.as_deref().filter(|cwd| !cwd.starts_with('/') && !cwd.contains("{{")) else {
             continue;
         };
-        let mut depth = 0_usize;
-        let leaves = cwd.split('/').any(|part| match part {
-            "" | "." => false,
-            ".." => depth.checked_sub(1).map(|less| depth = less).is_none(),
-            _ => {
-                depth += 1;
-                false
-            }
-        });
-        if leaves {
+        if leaves(cwd) {
             let message = format!("the folder `{cwd}` lies outside of the project's: each call is refused");
             let help = "`cwd` is relative to the project file; name a folder beside it or below";
             found.push(used.at("/cwd").report(&RULE, message).help(help));
         }
     }
+}
+
+/// Whether a relative path leads out of the folder that it begins in.
+pub(super) fn leaves(path: &str) -> bool {
+    let mut depth = 0_usize;
+    path.split('/').any(|part| match part {
+        "" | "." => false,
+        ".." => depth.checked_sub(1).map(|less| depth = less).is_none(),
+        _ => {
+            depth += 1;
+            false
+        }
+    })
 }

@@ -22,8 +22,21 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let has_time = action.and_then(|used| used.action.head().approval?.expires_after_ms).is_some();
         no_time(&cursor, &settings, has_time, found);
     }
-    for used in subject.actions().iter().filter(|used| used.knows(&["/approval"])) {
+    let is_loop = subject.property("tools").is_some();
+    for used in subject.actions().iter().filter(|used| used.knows(&["/approval", "/requires_approval"])) {
         if let Some(settings) = used.action.head().approval {
+            let declared = subject.declarations().iter().filter_map(|(_, declaration)| match declaration {
+                ToolDeclaration::Typed(tool) if tool.name() == Some(used.name()) => Some(tool.approval().0),
+                _ => None,
+            });
+            let asks = declared.into_iter().any(|required| !required.is_never());
+            // Another loop may ask for it, where the action is in a file of its own.
+            let is_own = used.at("").place().file == subject.texts.main.name;
+            if is_loop && is_own && !asks && used.action.head().requires_approval.is_never() {
+                let fault =
+                    used.at("/approval").key().report(&RULE, format!("no call of `{}` needs an approval", used.name()));
+                found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
+            }
             no_time(&used.at("/approval"), &settings, false, found);
         }
     }

@@ -75,7 +75,7 @@ impl Model {
             pointer: format!("/extra_body/{name}"),
             message: format!("`extra_body` can't have the field `{name}`, which loopctl writes itself"),
         });
-        lacking.chain(owned).chain(self.unthinkable()).collect()
+        lacking.chain(owned).chain(self.unthinkable()).chain(self.unbounded()).collect()
     }
 
     /// Thinking beside constrained replies, of a model that is made to call a tool for them. Anthropic's server refuses
@@ -89,6 +89,17 @@ impl Model {
             pointer: "/thinking".to_owned(),
             message: "with `\"constrain\": \"on\"` this model must call a tool in each reply, and can't think"
                 .to_owned(),
+        })
+    }
+
+    /// Thinking of a fixed size without the size, which its server refuses.
+    fn unbounded(&self) -> Option<SettingFault> {
+        let is_unbounded = self
+            .thinking
+            .is_some_and(|thinking| thinking.kind == ThinkingKind::Enabled && thinking.budget_tokens.is_none());
+        (is_unbounded && self.provider == Provider::Anthropic).then(|| SettingFault {
+            pointer: "/thinking/type".to_owned(),
+            message: "`thinking` of the type `enabled` needs `budget_tokens`".to_owned(),
         })
     }
 
