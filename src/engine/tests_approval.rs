@@ -111,7 +111,10 @@ fn an_edit_needs_all_approvals_again_and_has_the_one_of_its_author() {
     let mut run = WaitingRun::of(&json!({ "approvers": 2 }));
     run.decide(Decision::Approve, "ann", ALL).unwrap();
     let (before, _) = run.waits().unwrap();
-    assert!(run.decide(Decision::Edit(json!({ "n": "x" })), "bob", ALL).unwrap_err().contains("not accepted"));
+    for call in [None, Some(CALL)] {
+        let edited = Decided { call, ..decided(Decision::Edit(json!({ "n": "x" })), "bob", ALL) };
+        assert!(run.apply(EventKind::Human(edited)).unwrap_err().contains("not accepted"), "{call:?}");
+    }
     assert_eq!(run.decide(Decision::Edit(json!({ "n": 2 })), "bob", ALL), Ok(vec![]));
     let (after, awaited) = run.waits().unwrap();
     assert_ne!(before, after);

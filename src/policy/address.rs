@@ -73,8 +73,8 @@ fn v6_is_public(address: Ipv6Addr) -> bool {
         return v4_is_public(mapped);
     }
     if NAT64.contains(address) {
-        let low = u32::try_from(address.to_bits() & 0xffff_ffff).unwrap_or(0);
-        return v4_is_public(Ipv4Addr::from_bits(low));
+        let [.., a, b, c, d] = address.octets();
+        return v4_is_public(Ipv4Addr::new(a, b, c, d));
     }
     V6_PUBLIC.contains(address) && !V6_SPECIAL.iter().any(|range| range.contains(address))
 }

@@ -182,6 +182,7 @@ const WRITTEN_TOGETHER: &[&str] = &[
 /// Whether a name is that of a password, which may be any word.
 pub fn is_password(name: &str) -> bool {
     let folded = fold(name);
+    let folded = unnumbered(&folded);
     ["password", "passwd", "passphrase", "passcode", "pwd"].iter().any(|word| folded.ends_with(word))
 }
 
@@ -225,21 +226,27 @@ pub fn secrecy(name: &str) -> Secrecy {
     let words = words(name);
     let mut words: &[String] = &words;
     while let Some((last, rest)) = words.split_last() {
-        let numbered = !rest.is_empty() && last.chars().all(|c| c.is_ascii_digit());
-        if numbered || (!rest.is_empty() && ITSELF.contains(&last.as_str())) {
+        let is_itself = ITSELF.contains(&last.as_str()) || ITSELF.contains(&unnumbered(last));
+        if !rest.is_empty() && (is_itself || unnumbered(last).is_empty()) {
             words = rest;
         } else {
             break;
         }
     }
     let Some((last, before)) = words.split_last() else { return Secrecy::None };
-    if !before.is_empty() && ABOUT.contains(&last.as_str()) {
+    let last = unnumbered(last);
+    if !before.is_empty() && ABOUT.contains(&last) {
         return Secrecy::None;
     }
-    if words.iter().any(|word| ANYWHERE.contains(&word.as_str())) || LAST.contains(&last.as_str()) {
+    if words.iter().any(|word| ANYWHERE.contains(&unnumbered(word))) || LAST.contains(&last) {
         return Secrecy::All;
     }
     by_last(last, before.last().map(String::as_str))
+}
+
+/// A word without the number behind it: `password2` is a password. `auth0` is a product.
+fn unnumbered(word: &str) -> &str {
+    if word == "auth0" { word } else { word.trim_end_matches(|c: char| c.is_ascii_digit()) }
 }
 
 fn by_last(last: &str, before: Option<&str>) -> Secrecy {
@@ -278,4 +285,88 @@ fn words(name: &str) -> Vec<String> {
         words.push(word);
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_name_says_is_in_its_last_word_and_the_one_before() {
+        for (name, secrecy_of) in [
+            ("password", Secrecy::All),
+            ("password_2", Secrecy::All),
+            ("password1", Secrecy::All),
+            ("dbPassword12", Secrecy::All),
+            ("password2_confirm", Secrecy::All),
+            ("api_key2", Secrecy::All),
+            ("token1", Secrecy::Texts),
+            ("next_token1", Secrecy::None),
+            ("auth0", Secrecy::None),
+            ("password_value2", Secrecy::All),
+            ("password_b64", Secrecy::All),
+            ("password_hint2", Secrecy::None),
+            ("key_1", Secrecy::None),
+            ("2", Secrecy::None),
+            ("value", Secrecy::None),
+            ("api_key_value", Secrecy::All),
+            ("apiKEY", Secrecy::All),
+            ("my.api-key", Secrecy::All),
+            ("X2Key", Secrecy::None),
+            ("api2Key", Secrecy::None),
+            ("api_keys", Secrecy::All),
+            ("public_keys", Secrecy::None),
+            ("connection_string", Secrecy::All),
+            ("long_string", Secrecy::None),
+            ("token", Secrecy::Texts),
+            ("next_token", Secrecy::None),
+            ("JSONToken", Secrecy::Texts),
+            ("access_tokens", Secrecy::Texts),
+            ("input_tokens", Secrecy::None),
+            ("auth", Secrecy::Texts),
+            ("basic_auth", Secrecy::None),
+            ("myapikey", Secrecy::All),
+            ("password_policy", Secrecy::None),
+            ("policy", Secrecy::None),
+            ("", Secrecy::None),
+            ("-", Secrecy::None),
+        ] {
+            assert_eq!(secrecy(name), secrecy_of, "{name}");
+        }
+        let long = |length: usize| format!("{}_password", "x".repeat(length - 9));
+        assert_eq!((secrecy(&long(128)), secrecy(&long(129))), (Secrecy::All, Secrecy::None));
+    }
+
+    #[test]
+    fn the_names_of_passwords_may_be_followed_by_any_word() {
+        for name in ["password", "DB_PASSWORD", "userPwd", "pass-phrase", "passcode", "passwd", "password2"] {
+            assert!(is_password(name), "{name}");
+        }
+        for name in ["password_policy", "token", "pass"] {
+            assert!(!is_password(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn secrets_in_the_syntax_of_other_products_are_known() {
+        let is_foreign = |path: &str| is_foreign_secret(&path.split('.').map(str::to_owned).collect::<Vec<_>>());
+        for path in ["secrets.x", "ENV.home", "orgconfig:x", "$env:x", "$vault.a.b", "API_KEY", "DB_PASSWORD2"] {
+            assert!(is_foreign(path), "{path}");
+        }
+        for path in ["secrets", "env", "input.secrets", "other:x", "api_key", "KEY_NAME", "A", "API-KEY", "2_TOKEN"] {
+            assert!(!is_foreign(path), "{path}");
+        }
+        assert!(!is_foreign_secret(&[]));
+    }
+
+    #[test]
+    fn variables_of_the_environment_are_written_in_capitals() {
+        for name in ["API_KEY", "A1", "X_"] {
+            assert!(is_variable(name), "{name}");
+        }
+        for name in ["", "A", "_A", "1A", "Api", "A-B", "API KEY"] {
+            assert!(!is_variable(name), "{name}");
+        }
+        assert_eq!(fold("My-Name_2 É"), "myname2é");
+    }
 }

@@ -78,10 +78,15 @@ fn private_hosts_are_known() {
         "198.18.0.1",
         "224.0.0.1",
         "[2001:db8::1]",
+        "[::ffff:10.0.0.1]",
+        "[64:ff9b::10.0.0.1]",
+        "[2002:a00:1::]",
     ] {
         assert!(is_private(name), "{name}");
     }
-    for name in ["8.8.8.8", "example.com", "localhost.example.com", "[2606:4700::1111]", "172.32.0.1"] {
+    for name in
+        ["8.8.8.8", "example.com", "localhost.example.com", "[2606:4700::1111]", "172.32.0.1", "[64:ff9b::8.8.8.8]"]
+    {
         assert!(!is_private(name), "{name}");
     }
 }

@@ -104,7 +104,7 @@ impl Members {
             at += 1;
         }
         // The object has not ended; a much longer one than these have is another thing.
-        if end.saturating_add(MAX_BEHIND) > text.len() {
+        if end + near.len() == text.len() {
             self.stay_open(value.range.start);
         }
         false
