@@ -10,7 +10,7 @@ use crate::engine::approval;
 use crate::engine::event::{CallId, Decided, Decision, Event, EventKind};
 use crate::engine::flow::question::{is_at, split_address};
 use crate::engine::flow::state::StepProgress;
-use crate::engine::outcome::{Pause, Termination};
+use crate::engine::outcome::Termination;
 use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::program::Program;
@@ -39,10 +39,9 @@ fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) ->
         let program = loop_at(flow, &open.at)?;
         return Some(AskingRun { program, run_id: open.subrun_id(run_id), pause: asks.pause });
     }
-    let Phase::Paused { pause: Pause { asks: Some(asks), calls, .. }, turn: Some(turn) } = &state.phase else {
-        return None;
-    };
-    let call = turn.calls.iter().find(|call| calls.contains(&call.id))?;
+    let Phase::Paused { pause, turn: Some(turn) } = &state.phase else { return None };
+    let asks = pause.asks.as_ref()?;
+    let call = turn.calls.iter().find(|call| pause.calls.contains(&call.id))?;
     Some(AskingRun { program: loop_of(program, call)?, run_id: id(run_id, call.id), pause: asks.pause })
 }
 

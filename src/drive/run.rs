@@ -170,6 +170,8 @@ impl<'a> Driver<'a> {
                     None => return self.stopped().await,
                 };
             } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
+                // A run that waits for its model holds none.
+                drop(effects);
                 let Some(what) = self.model_event().await? else { return self.interrupt().await };
                 effects = self.take(what).await?;
             } else {

@@ -11,7 +11,7 @@ use super::effect::Refused;
 use super::event::{Allowance, LimitsRaised, RaisedLimits, Retried};
 use super::limit;
 use super::next::Next;
-use super::outcome::{Ending, Limit, Pause, Status, Termination};
+use super::outcome::{Ending, Limit, Status, Termination};
 use super::state::{Phase, State};
 use crate::program::Program;
 
@@ -77,8 +77,8 @@ fn not_retryable(ending: &Ending) -> String {
 /// A run that waits for its model asks it again.
 pub(super) fn retry_paused(state: &mut State, phase: Phase, retried: Retried) -> Next {
     match &phase {
-        Phase::Paused { pause: Pause { kind: Termination::ModelError, question, .. }, .. } => {
-            let error = Some(question.clone());
+        Phase::Paused { pause, .. } if pause.kind == Termination::ModelError => {
+            let error = Some(pause.question.clone());
             state.continuations.push(ContinuationRecord { error, ..entry(state, retried.by, None) });
             Next::Wait(phase)
         }

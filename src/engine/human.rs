@@ -21,7 +21,7 @@ use crate::program::Program;
 /// A pause, and the turn whose calls wait; none for a stuck run.
 pub(super) struct Paused {
     /// The pause.
-    pub pause: Pause,
+    pub pause: Box<Pause>,
     /// The turn.
     pub turn: Option<Turn>,
 }

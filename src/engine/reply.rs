@@ -178,7 +178,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
     if fault.retryable && program.properties.on_model_outage == OnModelOutage::Pause {
         let question = format!("The model can't be reached: {}. Resume the run to ask it again.", fault.message);
         let pause = state.new_pause(Termination::ModelError, question, Vec::new());
-        return Next::Wait(Phase::Paused { pause: Pause { forced, ..pause }, turn: None });
+        return Next::Wait(Phase::Paused { pause: Box::new(Pause { forced, ..*pause }), turn: None });
     }
     let code = match fault.code {
         ModelFaultCode::ModelUnreachable => "model_unreachable",

@@ -83,8 +83,8 @@ pub enum Phase {
     },
     /// The run waits for a human.
     Paused {
-        /// For what.
-        pause: Pause,
+        /// For what. On the heap: most phases are small, and each step moves them.
+        pause: Box<Pause>,
         /// The turn whose calls wait; none for a question or a stuck run.
         turn: Option<Turn>,
     },
@@ -135,8 +135,8 @@ pub struct StoredEntry {
     pub at_ms: i64,
     /// What the model thought.
     pub thought: Box<str>,
-    /// The tool; none for an unreadable reply.
-    pub action: Option<Box<str>>,
+    /// The tool; none for an unreadable reply. Shared with the entry before, if that has the same.
+    pub action: Option<Arc<str>>,
     /// Its input.
     pub action_input: Json,
     /// What the model reads of it, cut to `max_observation_chars`.
@@ -269,6 +269,11 @@ impl State {
         }
     }
 
+    /// The tool of the last entry.
+    pub(super) fn last_action(&self) -> Option<&Arc<str>> {
+        self.entries.last()?.action.as_ref()
+    }
+
     /// The turn that is not over: that of [`State::turn`], or the one in which the run was cancelled.
     pub fn open_turn(&self) -> Option<&Turn> {
         match (&self.phase, self.cancelled_in.as_deref()) {
@@ -278,10 +283,10 @@ impl State {
     }
 
     /// A new pause, with the next number.
-    pub(super) fn new_pause(&mut self, kind: Termination, question: String, calls: Vec<CallId>) -> Pause {
+    pub(super) fn new_pause(&mut self, kind: Termination, question: String, calls: Vec<CallId>) -> Box<Pause> {
         self.watch.pauses += 1;
         let number = self.watch.pauses;
-        Pause {
+        Box::new(Pause {
             number,
             kind,
             question,
@@ -292,7 +297,7 @@ impl State {
             forced: None,
             asks: None,
             steps: Vec::new(),
-        }
+        })
     }
 
     /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.

@@ -16,7 +16,7 @@ use super::history;
 use super::human::{self, Paused};
 use super::limit;
 use super::next::Next;
-use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
+use super::outcome::{Ending, Limit, RunError, Status, Termination};
 use super::reply;
 use super::state::{Phase, State};
 use super::storable;
@@ -185,10 +185,8 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
         Phase::Thinking { forced } => Next::Ask { forced },
         Phase::Summarizing { until } => Next::Summarize { until },
         Phase::Acting { turn } => turn::resumed(program, state, turn, effects),
-        Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) } => subrun::ask_again(turn, effects),
-        Phase::Paused { pause: Pause { kind: Termination::ModelError, forced, .. }, turn: None } => {
-            Next::ask_again(forced)
-        }
+        Phase::Paused { pause, turn: Some(turn) } if pause.asks.is_some() => subrun::ask_again(turn, effects),
+        Phase::Paused { pause, turn: None } if pause.kind == Termination::ModelError => Next::ask_again(pause.forced),
         phase @ (Phase::New | Phase::Stepping | Phase::Paused { .. } | Phase::Ended(_)) => Next::Wait(phase),
     }
 }

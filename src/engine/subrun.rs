@@ -39,16 +39,16 @@ fn undecided(turn: &Turn) -> Option<(CallId, SubrunQuestion)> {
 }
 
 /// The pause for the first sub-run that waits for a human, with that sub-run's question.
-pub(super) fn pause(state: &mut State, turn: &Turn) -> Option<Pause> {
+pub(super) fn pause(state: &mut State, turn: &Turn) -> Option<Box<Pause>> {
     let (id, asks) = undecided(turn)?;
     let pause = state.new_pause(asks.kind, asks.question.clone(), vec![id]);
-    Some(Pause {
+    Some(Box::new(Pause {
         context: asks.context.clone(),
         options: asks.options.clone(),
         stuck: asks.stuck.clone(),
         asks: Some(Box::new(asks)),
-        ..pause
-    })
+        ..*pause
+    }))
 }
 
 /// Whether a decision is of the kind that the sub-run waits for. Only the sub-run can check the rest.

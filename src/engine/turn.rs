@@ -18,7 +18,7 @@ use super::refusal::ANSWERS;
 use super::state::{Call, CallProgress, GivenHint, Phase, State, StoredEntry, Turn};
 use super::stuck::{self, StepDigest, Stuck};
 use super::subrun;
-use super::tight::push_tight;
+use super::tight::{push_tight, shared};
 use super::turn_policy::OpenCalls;
 use super::window;
 use crate::language::action::OnUncertain;
@@ -214,7 +214,7 @@ pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<HumanQuestio
 pub(super) fn ask_human(state: &mut State, turn: Turn, asked: HumanQuestion) -> Next {
     let HumanQuestion { call, question, context, options } = asked;
     let pause = state.new_pause(Termination::Human, question, vec![call]);
-    Next::Wait(Phase::Paused { pause: Pause { context, options, ..pause }, turn: Some(turn) })
+    Next::Wait(Phase::Paused { pause: Box::new(Pause { context, options, ..*pause }), turn: Some(turn) })
 }
 
 fn names(turn: &Turn, ids: &[CallId]) -> String {
@@ -227,7 +227,8 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 /// detected.
 fn observe(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> Next {
     let TurnRecord { observations, step } = record(program, state, turn, effects);
-    let stuck = step.and_then(|step| {
+    let stuck = step.and_then(|mut step| {
+        step.label = shared(state.last_action(), &step.label);
         push_tight(&mut state.watch.steps, step);
         stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
     });
@@ -284,13 +285,14 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
     for outcome in outcomes {
         let ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms, attempts } = outcome;
+        let action = shared(state.last_action(), &tool);
         push_tight(
             &mut state.entries,
             StoredEntry {
                 iteration: turn.iteration,
                 at_ms: turn.at_ms,
                 thought: std::mem::take(&mut thought),
-                action: Some(tool.into_boxed_str()),
+                action: Some(action),
                 action_input: input.into(),
                 observation: observation.into(),
                 success: error.is_none(),
@@ -360,7 +362,7 @@ fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Ve
             dialect::report(dialect, &mut state.conversation, observations, None);
             let question = format!("The agent is stuck: {} What should it do?", stuck.detail);
             let pause = state.new_pause(Termination::Stuck, question, Vec::new());
-            Next::Wait(Phase::Paused { pause: Pause { stuck: Some(stuck), ..pause }, turn: None })
+            Next::Wait(Phase::Paused { pause: Box::new(Pause { stuck: Some(stuck), ..*pause }), turn: None })
         }
     }
 }

@@ -84,7 +84,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         asks: None,
     };
     let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
-    let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
+    let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
     This tool call needs your approval:
       issue_refund  call 2.0  hash ac43b53c315e0122
@@ -116,7 +116,7 @@ fn a_question_is_marked_as_the_models_words() {
         stuck: None,
         asks: None,
     };
-    let state = State { phase: Phase::Paused { pause, turn: None }, ..state() };
+    let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: None }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
     The agent asks (these are the model's words):
       ┃ Which account?

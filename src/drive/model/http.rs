@@ -158,13 +158,13 @@ impl Endpoint {
     }
 
     /// Reads a whole answer, at most [`MAX_ANSWER`] bytes of it.
-    pub(super) async fn body(&self, mut response: Response, stall: Option<Duration>) -> Result<Bytes, AttemptFailure> {
+    pub(super) async fn body(&self, response: &mut Response, stall: Option<Duration>) -> Result<Bytes, AttemptFailure> {
         let declared = response.content_length().unwrap_or(0);
         if usize::try_from(declared).map_or(true, |length| length > MAX_ANSWER) {
             return Err(self.too_large());
         }
         let mut body = Bytes::new();
-        while let Some(piece) = self.piece(&mut response, stall).await? {
+        while let Some(piece) = self.piece(response, stall).await? {
             if body.len() + piece.len() > MAX_ANSWER {
                 return Err(self.too_large());
             }

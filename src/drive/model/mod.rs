@@ -225,7 +225,7 @@ impl ModelClient {
         };
         let asked_at = clock::instant();
         // In a block: what is borrowed keeps its place in the future until the end of its block.
-        let (response, kind, is_event_stream) = {
+        let (mut response, kind, is_event_stream) = {
             let response = self.post(endpoint, ask, wire).await?;
             let kind = response.headers().get(CONTENT_TYPE).cloned();
             let is_event_stream = http::is_event_stream(&response);
@@ -234,7 +234,7 @@ impl ModelClient {
         if is_event_stream {
             return Box::pin(self.stream(endpoint, response, ask, asked_at)).await;
         }
-        let body = endpoint.body(response, ask.timeouts.stall).await?;
+        let body = endpoint.body(&mut response, ask.timeouts.stall).await?;
         let reply = self.form.protocol.read(&endpoint.peer, &body);
         reply.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))
     }

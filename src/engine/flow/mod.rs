@@ -279,7 +279,8 @@ fn wait(state: &mut State, flow_state: &FlowState) {
     };
     let options = asks.as_ref().map(|asks| asks.options.clone()).unwrap_or_default();
     let context = asks.as_ref().and_then(|asks| asks.context.clone());
-    state.phase = Phase::Paused { pause: Pause { steps: asked, asks, options, context, ..pause }, turn: None };
+    let pause = Pause { steps: asked, asks, options, context, ..*pause };
+    state.phase = Phase::Paused { pause: Box::new(pause), turn: None };
 }
 
 /// Names in a sentence: the first few of many.

@@ -6,7 +6,7 @@ use super::question::StepQuestion;
 use super::state::{FlowState, OpenStep, StepProgress};
 use crate::engine::consent;
 use crate::engine::due::DueTimes;
-use crate::engine::outcome::{Pause, Termination};
+use crate::engine::outcome::Termination;
 use crate::engine::record::WaitingCall;
 use crate::engine::state::{Phase, RunHeader, State};
 use crate::program::Program;
@@ -20,8 +20,9 @@ pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
             let waiting = flow.open().into_iter().filter(|open| open.progress.waits_for_human());
             waiting.flat_map(|open| questions(open, &state.header)).collect()
         }
-        (None, Phase::Paused { pause: Pause { asks: Some(asks), .. }, .. }) => {
-            asks.steps.iter().map(StepQuestion::from).collect()
+        (None, Phase::Paused { pause, .. }) => {
+            let asked = pause.asks.iter().flat_map(|asks| &asks.steps);
+            asked.map(StepQuestion::from).collect()
         }
         _ => Vec::new(),
     }

@@ -181,7 +181,7 @@ impl Baseline {
         match &state.phase {
             Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => notices.push(Notice::Paused {
                 pause: pause.number,
-                question: Question::from(pause),
+                question: Question::from(&**pause),
                 calls: waiting_calls(state),
                 steps: waiting_steps(state),
             }),

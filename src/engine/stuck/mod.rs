@@ -11,6 +11,8 @@ mod same_thought;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,7 +50,7 @@ pub struct StepDigest {
     /// Whether something was called and every tool of the turn is declared as polling.
     pub polling: bool,
     /// The names of the actions for messages, shortened and escaped.
-    pub label: Box<str>,
+    pub label: Arc<str>,
 }
 
 /// The longest label, in characters.

@@ -33,7 +33,7 @@ fn waiting(kind: Termination, progress: CallProgress) -> State {
         asks: None,
     };
     let turn = Turn { calls: vec![call], ..Turn::default() };
-    State { phase: Phase::Paused { pause, turn: Some(turn) }, ..tests_state::state() }
+    State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..tests_state::state() }
 }
 
 fn shown(state: &State) -> Value {

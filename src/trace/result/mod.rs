@@ -181,7 +181,7 @@ pub struct Shown<'a> {
 pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult {
     let (ending, pause) = match &state.phase {
         Phase::Ended(ending) => (Some(&**ending), None),
-        Phase::Paused { pause, .. } => (None, Some(pause)),
+        Phase::Paused { pause, .. } => (None, Some(&**pause)),
         Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } | Phase::Stepping => {
             (None, None)
         }

@@ -113,7 +113,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         stuck: None,
         asks: None,
     };
-    let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
+    let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() };
     let one = shown(&state);
     assert_eq!(
         one["pause"],
@@ -152,7 +152,7 @@ fn a_question_is_not_shown_again_as_a_call() {
         asks: None,
     };
     let turn = Turn { iteration: 1, calls: vec![call], ..Turn::default() };
-    let shown = shown(&State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() });
+    let shown = shown(&State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() });
     assert_eq!(
         shown["pause"],
         json!({"number": 1, "kind": "human", "question": "Which?", "context": "two", "options": ["A"]})
