@@ -54,18 +54,18 @@ impl CoverageMap {
 
     /// Adds a program and those that it calls, each once; `properties` is the place of those of a loop that is a step.
     /// Chains of calls are bounded: the recursion ends.
-    fn add(&mut self, program: &Arc<Program>, properties: Option<String>) {
+    fn add(&mut self, program: &Arc<Program>, properties: Option<&str>) {
         if self.parts.iter().any(|part| Arc::ptr_eq(&part.program, program)) {
             return;
         }
         let Some(source) = program.sources.first() else { return };
         let document = document::read(source);
         let file = Arc::clone(&source.name);
-        let layout = match &properties {
-            Some(properties) => LoopLayout::of_step(properties.clone()),
+        let layout = match properties {
+            Some(properties) => LoopLayout::of_step(properties.to_owned()),
             None => LoopLayout::of(&document).unwrap_or_else(|| LoopLayout::of_step(String::new())),
         };
-        let root = properties.as_deref().and_then(|properties| properties.strip_suffix("/properties"));
+        let root = properties.and_then(|properties| properties.strip_suffix("/properties"));
         let part = CoveragePart {
             program: Arc::clone(program),
             file: Arc::clone(&file),
@@ -81,7 +81,7 @@ impl CoverageMap {
         if let Some(flow) = &program.flow {
             for (address, pointer) in places {
                 if let Some(StepAction::React(react)) = flow.step_at(&address).map(|step| &step.action) {
-                    self.add(&react.program, Some(format!("{pointer}/properties")));
+                    self.add(&react.program, Some(&format!("{pointer}/properties")));
                 }
             }
         }
