@@ -8,7 +8,7 @@ use super::{answer, folder, golden, lookup, loopctl, path, stderr, stdout};
 fn coverage(folder: &tempfile::TempDir) -> Value {
     let tested = loopctl(&["test", &path(folder), "--coverage", "--report", "json=-"]);
     let report: Value = serde_json::from_str(&stdout(&tested)).unwrap_or_else(|_| panic!("{}", stderr(&tested)));
-    report["coverage"].clone()
+    report.get("coverage").cloned().unwrap_or_default()
 }
 
 /// What is missing in the documents, in a line each.
