@@ -14,7 +14,7 @@ fn hosts_are_read_with_their_ports() {
     assert_eq!(host("https://"), None);
     assert_eq!(host("https://u:p@h/"), None);
     assert_eq!(host("ftp://h/"), None);
-    assert_eq!(host("gopher://h/"), None);
+    assert_eq!(host("ws://host/"), None);
     for (odd, name) in [
         ("http://127.1/", "127.0.0.1"),
         ("http://2130706433/", "127.0.0.1"),

@@ -87,3 +87,71 @@ fn new_tokens_differ_and_their_hash_is_what_is_let_in() {
     };
     assert_eq!((ask(&one), ask(&two)), (true, false));
 }
+
+#[test]
+fn a_caller_does_what_its_scopes_say_and_nothing_else() {
+    let caller = |scopes: &[TokenScope]| Caller { name: None, org: None, scopes: scopes.to_vec() };
+    let of_loop = |name: &str| TokenScope::DecideLoop(name.to_owned());
+    let (ordinary, escalated) = (Some(DecisionRights::Ordinary), Some(DecisionRights::Escalated));
+    for (scopes, rights, resumes) in [
+        (vec![TokenScope::Run, TokenScope::Compose, TokenScope::Read], None, false),
+        (vec![TokenScope::Decide], ordinary, true),
+        (vec![of_loop("pay")], ordinary, true),
+        (vec![of_loop("other")], None, false),
+        (vec![TokenScope::DecideEscalated], escalated, false),
+        (vec![of_loop("other"), TokenScope::DecideEscalated], escalated, false),
+        (vec![of_loop("pay"), TokenScope::DecideEscalated], Some(DecisionRights::All), true),
+    ] {
+        let caller = caller(&scopes);
+        assert_eq!((caller.rights("pay").ok(), caller.may_resume("pay").is_ok()), (rights, resumes), "{scopes:?}");
+        for scope in TokenScope::ALL {
+            assert_eq!(caller.require(scope.clone()).is_ok(), scopes.contains(&scope), "{scopes:?} {scope:?}");
+        }
+    }
+}
+
+#[test]
+fn everybody_is_admitted_without_tokens_and_names_an_organisation() {
+    let ask = |pairs: &[(&'static str, &str)]| gate(&[]).admit(&headers(pairs), &[TokenScope::Read]);
+    let admitted = ask(&[("x-org-id", "acme")]).unwrap();
+    assert_eq!((admitted.name.clone(), admitted.owner()), (None, "acme".to_owned()));
+    assert_eq!(ask(&[]).unwrap().owner(), "");
+    assert_eq!(ask(&[("x-org-id", "a/b")]).unwrap_err().status.as_u16(), 400);
+}
+
+#[test]
+fn a_hash_of_another_length_is_none() {
+    let digits = "0".repeat(64);
+    assert_eq!(hash_of(&digits), Some([0; 32]));
+    for other in [&digits[..62], &format!("{digits}00"), &format!("{}\u{e9}", &digits[..62]), &digits.replace('0', "g")]
+    {
+        assert_eq!(hash_of(other), None, "{other}");
+    }
+    assert!(bearer(&format!("Bearer {}", "x".repeat(LONGEST))).is_some());
+}
+
+#[test]
+fn a_bearer_token_is_the_one_of_one_header_and_each_new_one_says_what_it_is_for() {
+    assert_eq!(bearer_token(&headers(&[])), Ok(None));
+    assert_eq!(bearer_token(&headers(&[("authorization", "Bearer abc")])), Ok(Some("abc")));
+    assert_eq!(bearer_token(&headers(&[("authorization", "Basic abc")])), Err(NoBearer));
+    let twice = [("authorization", "Bearer abc"), ("authorization", "Bearer abc")];
+    assert_eq!(bearer_token(&headers(&twice)), Err(NoBearer));
+    let new = new_answer_token().unwrap();
+    assert!(new.starts_with(ANSWER_PREFIX) && new.len() == ANSWER_PREFIX.len() + 43, "{}", new.len());
+    assert_ne!(new, new_answer_token().unwrap());
+}
+
+#[test]
+fn shares_are_made_for_those_who_may_start_runs_and_for_each_organisation() {
+    let gate = gate(&[
+        ("one", &[TokenScope::Read, TokenScope::Run], Some("acme")),
+        ("two", &[TokenScope::Compose], None),
+        ("three", &[TokenScope::Read, TokenScope::Decide], None),
+        ("four", &[TokenScope::Read], Some("other")),
+    ]);
+    let starters: Vec<_> = gate.starters().into_iter().map(|owner| (owner.org, owner.token)).collect();
+    let named = |text: &str| Some(text.to_owned());
+    assert_eq!(starters, [(named("acme"), named("one")), (None, named("two"))]);
+    assert_eq!(gate.orgs(), 3);
+}

@@ -122,9 +122,9 @@ fn urls(text: &str, redaction: &Redaction, found: &mut Vec<Range<usize>>) {
         }
         let named = text.get(start..end.min(text.floor_char_boundary(start + MAX_NAME + 1))).unwrap_or_default();
         let Some((name, _)) = named.split_once('=') else { continue };
-        let begin = start + name.len() + 1;
-        if !name.is_empty() && begin < end && redaction.hides_text(name) {
-            found.push(begin..end);
+        let value = start + name.len() + 1..end;
+        if !name.is_empty() && !value.is_empty() && redaction.hides_text(name) {
+            found.push(value);
         }
     }
 }
