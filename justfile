@@ -24,7 +24,7 @@ spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
-# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, the services of packaging/compose
+# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, mutations of the examples, the services of packaging/compose
 nightly:
     cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check_hostile --test run --test scenario --test packaging -- --ignored --nocapture --test-threads 1
 

@@ -8,6 +8,10 @@
 
 #[path = "scenario/coverage.rs"]
 mod coverage;
+#[path = "scenario/mutations.rs"]
+mod mutations;
+#[path = "scenario/probe.rs"]
+mod probe;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

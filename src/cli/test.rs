@@ -5,11 +5,12 @@ mod github;
 mod human;
 mod json;
 mod junit;
+mod probe;
 mod tap;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use clap::Args;
 
@@ -34,6 +35,7 @@ use coverage::TestCoverage;
 #[command(after_help = "Examples:
   loopctl test                                      # this folder and all folders below it
   loopctl test triage.test.json --filter refund
+  loopctl test --probe loop.json                    # needs no scenario
   loopctl test --update                             # writes the snapshots
   loopctl test --coverage 80                        # fails under 80 percent
   loopctl test --report junit=report.xml --report github")]
@@ -57,6 +59,13 @@ pub struct TestCommand {
     #[arg(long, value_name = "MIN", num_args = 0..=1, default_missing_value = "0",
           value_parser = clap::value_parser!(u8).range(0..=100))]
     pub coverage: Option<u8>,
+    /// Play no scenarios, but the shortest script for each ending, stuck pattern, retry and limit of the loops, and show what
+    /// happens
+    #[arg(long, conflicts_with_all = ["filter", "coverage", "crash", "update", "report", "by_position"])]
+    pub probe: bool,
+    /// Write the probes as a file of scenarios, to begin with
+    #[arg(long, value_name = "FILE", requires = "probe")]
+    pub write: Option<PathBuf>,
     /// Play recordings although the models are asked otherwise than recorded
     #[arg(long)]
     pub by_position: bool,
@@ -163,6 +172,9 @@ impl TestCommand {
                 "update them on your machine, look at the difference, and commit it",
             ));
         }
+        if self.probe {
+            return self.probe(surface);
+        }
         let files = self.files()?;
         let (files, coverage) = self.played(files);
         let counts = TestCounts::of(&files);
@@ -181,11 +193,15 @@ impl TestCommand {
         })
     }
 
+    /// Where to look.
+    fn places(&self) -> &[PathBuf] {
+        static HERE: LazyLock<[PathBuf; 1]> = LazyLock::new(|| [PathBuf::from(".")]);
+        if self.paths.is_empty() { &*HERE } else { &self.paths }
+    }
+
     /// Reads the files.
     fn files(&self) -> Result<Vec<TargetFile>, CommandError> {
-        let here = [PathBuf::from(".")];
-        let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
-        let targets = project::targets(paths).map_err(|fault| CommandError::usage(fault.message))?;
+        let targets = project::targets(self.places()).map_err(|fault| CommandError::usage(fault.message))?;
         let mut read: Vec<TargetFile> =
             targets.faults.into_iter().map(|fault| TargetFile::Unreadable(Box::new(fault))).collect();
         for target in targets.files {

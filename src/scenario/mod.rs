@@ -9,6 +9,7 @@ mod journal;
 pub mod judge;
 mod matcher;
 mod play;
+mod probe;
 pub mod record;
 mod snapshot;
 mod stale;
@@ -19,5 +20,6 @@ mod trace_line;
 mod verdict;
 
 pub use coverage::{CoverageMap, CoverageReport, DocumentCoverage};
+pub use probe::{Probe, probes};
 pub use snapshot::SnapshotMode;
 pub use verdict::{Measured, ScenarioVerdict, StagedScenario, TestOptions};

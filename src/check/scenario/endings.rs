@@ -20,6 +20,23 @@ pub fn endings(program: &Program) -> Vec<Termination> {
     found
 }
 
+/// The endings that a loop can have in general and no run of this one has, each with the reason.
+pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
+    let word = |ending| serde_json::to_value(ending).ok()?.as_str().map(str::to_owned);
+    let is_general = |ending: &Termination| {
+        !matches!(
+            ending,
+            Termination::Cancelled
+                | Termination::StepFailed
+                | Termination::Rejected
+                | Termination::FormExpired
+                | Termination::ConditionNotMet
+        )
+    };
+    let general = ALL.into_iter().filter(is_general);
+    general.filter_map(|ending| Some((word(ending)?, why_not(program, ending)?))).collect()
+}
+
 /// All endings.
 const ALL: [Termination; 17] = [
     Termination::Complete,

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::{Saying, is_native, name_for_model, say};
-use crate::program::{Program, Tool};
+use crate::program::{Program, Schema, Tool};
 
 /// The most names that are listed.
 const MAX_NAMES: usize = 50;
@@ -34,38 +34,50 @@ pub fn example(program: &Program) -> String {
 
 /// An input that the tool takes, when one can be made of its schema.
 fn example_input(tool: &Tool) -> Option<Value> {
-    let input = sample(tool.parameters.source(), MAX_DEPTH);
-    (input.is_object() && tool.parameters.faults(&input).is_empty()).then_some(input)
+    sample_of(&tool.parameters, &|_| "...".to_owned()).filter(Value::is_object)
 }
 
-/// A value that probably matches a schema: what it names itself, else the simplest of its type.
-fn sample(schema: &Value, depth: usize) -> Value {
-    let first = |name: &str| schema.get(name).and_then(|values| values.get(0));
-    let named = schema.get("const").or_else(|| schema.get("default"));
-    if let Some(value) = named.or_else(|| first("examples")).or_else(|| first("enum")) {
-        return value.clone();
-    }
-    let number = || schema.get("minimum").cloned().unwrap_or_else(|| Value::from(1));
-    match schema.get("type").and_then(Value::as_str).or_else(|| first("type").and_then(Value::as_str)) {
-        Some("integer" | "number") => number(),
-        Some("boolean") => Value::Bool(true),
-        Some("null") => Value::Null,
-        Some("array") => match schema.get("minItems").and_then(Value::as_u64) {
-            Some(1..) if depth > 0 => {
-                Value::Array(vec![sample(schema.get("items").unwrap_or(&Value::Null), depth - 1)])
-            }
-            _ => Value::Array(Vec::new()),
-        },
-        Some("string") => Value::from("..."),
-        None if schema.get("properties").is_none() && depth < MAX_DEPTH => Value::from("..."),
-        _ => Value::Object(if depth > 0 { members(schema, depth - 1) } else { Map::new() }),
-    }
+/// A value that matches a schema, when one can be made of it; `text` makes texts.
+pub fn sample_of(schema: &Schema, text: &dyn Fn(&Value) -> String) -> Option<Value> {
+    let value = Sample { text }.value(schema.source(), MAX_DEPTH);
+    schema.faults(&value).is_empty().then_some(value)
 }
 
-/// The members that an object must have.
-fn members(schema: &Value, depth: usize) -> Map<String, Value> {
-    let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let names = required.iter().filter_map(Value::as_str).take(MAX_MEMBERS);
-    let schema_of = |name: &str| schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&Value::Null);
-    names.map(|name| (name.to_owned(), sample(schema_of(name), depth))).collect()
+/// Makes values of schemas.
+struct Sample<'t> {
+    text: &'t dyn Fn(&Value) -> String,
+}
+
+impl Sample<'_> {
+    /// A value that probably matches a schema: what it names itself, else the simplest of its type.
+    fn value(&self, schema: &Value, depth: usize) -> Value {
+        let first = |name: &str| schema.get(name).and_then(|values| values.get(0));
+        let named = schema.get("const").or_else(|| schema.get("default"));
+        if let Some(value) = named.or_else(|| first("examples")).or_else(|| first("enum")) {
+            return value.clone();
+        }
+        let number = || schema.get("minimum").cloned().unwrap_or_else(|| Value::from(1));
+        match schema.get("type").and_then(Value::as_str).or_else(|| first("type").and_then(Value::as_str)) {
+            Some("integer" | "number") => number(),
+            Some("boolean") => Value::Bool(true),
+            Some("null") => Value::Null,
+            Some("array") => match schema.get("minItems").and_then(Value::as_u64) {
+                Some(1..) if depth > 0 => {
+                    Value::Array(vec![self.value(schema.get("items").unwrap_or(&Value::Null), depth - 1)])
+                }
+                _ => Value::Array(Vec::new()),
+            },
+            Some("string") => Value::from((self.text)(schema)),
+            None if schema.get("properties").is_none() && depth < MAX_DEPTH => Value::from((self.text)(schema)),
+            _ => Value::Object(if depth > 0 { self.members(schema, depth - 1) } else { Map::new() }),
+        }
+    }
+
+    /// The members that an object must have.
+    fn members(&self, schema: &Value, depth: usize) -> Map<String, Value> {
+        let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let names = required.iter().filter_map(Value::as_str).take(MAX_MEMBERS);
+        let schema_of = |name: &str| schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&Value::Null);
+        names.map(|name| (name.to_owned(), self.value(schema_of(name), depth))).collect()
+    }
 }

@@ -20,7 +20,7 @@ use super::event::{Finish, Reply, SaidCall};
 use crate::language::react::Dialect;
 use crate::program::{Program, builtin};
 pub use answer::as_json;
-pub use example::example;
+pub use example::{example, sample_of};
 pub use report::{Observation, kept_calls, report, report_refusal};
 
 /// What a reply means.

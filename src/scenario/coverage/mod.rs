@@ -10,6 +10,6 @@ mod report;
 mod steps;
 
 pub use map::CoverageMap;
-pub use point::CoveragePoint;
+pub use point::{CoverageKind, CoverageOutcome, CoveragePoint};
 pub use reached::reached;
 pub use report::{CoverageReport, DocumentCoverage};

@@ -101,3 +101,19 @@ impl CoverageKind {
         matches!(self, Self::Ending | Self::StuckPattern)
     }
 }
+
+impl CoveragePoint {
+    /// What it is about, in a few words.
+    pub fn in_words(&self) -> String {
+        let Self { name, outcome, .. } = self;
+        match self.kind {
+            CoverageKind::Ending => format!("ends or waits by `{name}`"),
+            CoverageKind::Tool => format!("a call of `{name}` {}", outcome.words()),
+            CoverageKind::StuckPattern => format!("is stuck by `{name}`"),
+            CoverageKind::Hint => "the hint is given".to_owned(),
+            CoverageKind::Fallback => format!("the fallback `{name}` answers"),
+            CoverageKind::Step => format!("the step `{name}` {}", outcome.words()),
+            CoverageKind::Condition => format!("the condition `{name}` {}", outcome.words()),
+        }
+    }
+}

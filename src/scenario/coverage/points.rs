@@ -27,6 +27,11 @@ impl CoverageMap {
     pub fn points(&self) -> BTreeSet<CoveragePoint> {
         self.parts.iter().flat_map(of).collect()
     }
+
+    /// What the runs of the document itself can come to, without those of called loops.
+    pub fn points_of_document(&self) -> BTreeSet<CoveragePoint> {
+        self.parts.iter().take(1).flat_map(of).collect()
+    }
 }
 
 impl CoveragePart {
