@@ -1,6 +1,7 @@
 //! `loopctl runs`.
 
-use clap::{Args, Subcommand};
+use clap::builder::PossibleValue;
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -38,7 +39,7 @@ pub struct RunsCommand {
     pub task: Option<RunsTask>,
     /// List only runs with this status
     #[arg(long, value_enum, value_name = "STATUS")]
-    pub status: Option<Which>,
+    pub status: Option<Status>,
     /// The maximum number of runs; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
@@ -61,33 +62,21 @@ pub enum RunsTask {
     Prune(prune::PruneTask),
 }
 
-/// A status as it is written on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Which {
-    /// In progress, or interrupted
-    Running,
-    /// Waits for a human
-    Paused,
-    /// Ended with an answer
-    Completed,
-    /// Ended without an answer
-    Failed,
-    /// Cancelled by a human or by a signal
-    Cancelled,
-    /// Interrupted too often: servers do not resume it
-    Quarantined,
-}
+impl ValueEnum for Status {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
 
-impl From<Which> for Status {
-    fn from(which: Which) -> Self {
-        match which {
-            Which::Running => Self::Running,
-            Which::Paused => Self::Paused,
-            Which::Completed => Self::Completed,
-            Which::Failed => Self::Failed,
-            Which::Cancelled => Self::Cancelled,
-            Which::Quarantined => Self::Quarantined,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Running => "In progress, or interrupted",
+            Self::Paused => "Waits for a human",
+            Self::Completed => "Ended with an answer",
+            Self::Failed => "Ended without an answer",
+            Self::Cancelled => "Cancelled by a human or by a signal",
+            Self::Quarantined => "Interrupted too often: servers do not resume it",
+        };
+        Some(PossibleValue::new(self.word()).help(help))
     }
 }
 
@@ -121,8 +110,8 @@ impl RunsCommand {
         let place = self.store.place()?;
         // Without runs there may be no store, and listing must not create one.
         let runs = if place.exists() {
-            let status = self.status.map(Status::from);
-            let filter = RunFilter { status, limit: self.limit, called: self.called, ..RunFilter::default() };
+            let filter =
+                RunFilter { status: self.status, limit: self.limit, called: self.called, ..RunFilter::default() };
             host::list(&*place.open()?, filter).await?
         } else if self.store.store.is_some() {
             return Err(CommandError::usage(format!("there is no store {}", place.shown())));

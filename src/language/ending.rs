@@ -23,6 +23,10 @@ pub enum Status {
 }
 
 impl Status {
+    /// All statuses, in the order in which they are listed.
+    pub const ALL: [Self; 6] =
+        [Self::Running, Self::Paused, Self::Completed, Self::Failed, Self::Cancelled, Self::Quarantined];
+
     /// The status in a word, as it is written in results.
     pub fn word(self) -> &'static str {
         match self {
