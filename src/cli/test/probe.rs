@@ -1,5 +1,6 @@
 //! `loopctl test --probe`: what a loop can come to, without a scenario.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
@@ -104,9 +105,9 @@ fn write(file: &Path, document: &Path, probes: Vec<Probe>) -> Result<(), Command
     let scenarios = ScenarioFile {
         schema: None,
         document: relative,
-        tools: Default::default(),
-        loops: Default::default(),
-        models: Default::default(),
+        tools: BTreeMap::new(),
+        loops: BTreeMap::new(),
+        models: BTreeMap::new(),
         scenarios,
     };
     let value: Value = serde_json::to_value(scenarios).unwrap_or_default();

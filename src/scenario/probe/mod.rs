@@ -106,7 +106,7 @@ fn play(program: &Arc<Program>, root: &Path, scenario: &Scenario) -> Played {
     };
     let replies = faults.applied(scenario.replies.as_deref().unwrap_or_default());
     let script = Script { replies, loops: scenario.loops.clone(), tools: scenario.tools.clone(), ..Script::default() };
-    let (calls, failures) = (faults.calls.clone(), faults.requests.clone());
+    let (calls, failures) = (faults.calls, faults.requests);
     Play {
         program,
         root,

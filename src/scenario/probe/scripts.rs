@@ -1,7 +1,7 @@
 //! The shortest script for each point of a loop, and for each of its rungs: retries and the limits of calls.
 
 use serde::Deserialize as _;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::sample::sample;
 use super::{ProbeAim, ProbeScript};
@@ -66,11 +66,11 @@ impl<'p> ScriptMaker<'p> {
         }
         let tools = fields.entry("tools").or_insert_with(|| json!({}));
         for tool in self.tools().filter(|tool| tool.called_loop().or(tool.launched()).is_none()) {
-            if tools.get(&tool.name).is_none() {
-                tools[&tool.name] = json!([{ "probe": tool.name }]);
+            if let Some(tools) = tools.as_object_mut() {
+                tools.entry(&tool.name).or_insert_with(|| json!([{ "probe": tool.name }]));
             }
         }
-        let loops: serde_json::Map<String, Value> = self
+        let loops: Map<String, Value> = self
             .program
             .called_loops()
             .into_iter()
@@ -223,7 +223,11 @@ impl<'p> ScriptMaker<'p> {
 }
 
 fn call(thought: &str, action: &str, input: Value) -> Value {
-    json!({ "thought": thought, "action": action, "action_input": input })
+    Value::Object(Map::from_iter([
+        ("thought".to_owned(), Value::from(thought)),
+        ("action".to_owned(), Value::from(action)),
+        ("action_input".to_owned(), input),
+    ]))
 }
 
 /// The same input with a number in its first text.
@@ -236,10 +240,12 @@ fn varied(input: &Value, number: u32) -> Option<Value> {
 
 /// A script of replies.
 fn said(replies: Vec<Value>) -> Value {
-    json!({ "replies": replies })
+    Value::Object(Map::from_iter([("replies".to_owned(), Value::Array(replies))]))
 }
 
 fn with(mut play: Value, field: &str, value: Value) -> Value {
-    play[field] = value;
+    if let Some(fields) = play.as_object_mut() {
+        fields.insert(field.to_owned(), value);
+    }
     play
 }
