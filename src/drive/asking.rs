@@ -15,6 +15,10 @@ use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::program::Program;
 
+/// Why a decision about a call that was shown under another document is refused.
+pub(super) const UNSEEN: &str = "the document has changed since the call was shown: look at it first, with \
+                                 `--new-document` and no decision, then decide with `--if` and its hash";
+
 /// A run below another one, which asks.
 struct AskingRun<'p> {
     program: &'p Arc<Program>,
@@ -67,14 +71,23 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
     }
 }
 
-/// Whether another document than the current one asked the question of a run: in its sub-run, or in one below.
-pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: &State) -> Result<bool, Fault> {
-    if !matches!(state.phase, Phase::Paused { .. }) {
-        return Ok(false);
-    }
+/// Whether another document than the current one asked the question of a run: in its sub-run, or in one below. For a
+/// workflow of which other steps run, the question that a decision is about.
+pub(super) async fn asked_by_another(
+    engine: &Engine,
+    program: &Program,
+    state: &State,
+    decided: Option<&Decided>,
+) -> Result<bool, Fault> {
+    let mut decided = match state.phase {
+        Phase::Paused { .. } => None,
+        Phase::Stepping if decided.is_some() => decided,
+        _ => return Ok(false),
+    };
     let (mut program, mut state) = (program, state.clone());
     loop {
-        let Some(AskingRun { program: called, run_id, .. }) = asking(program, &state, None) else { return Ok(false) };
+        let below = asking(program, &state, decided.take());
+        let Some(AskingRun { program: called, run_id, .. }) = below else { return Ok(false) };
         let events = engine.events(&run_id).await?;
         if fold::same_document(called, &events).is_err() {
             return Ok(true);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
 use super::secret::Vault;
@@ -143,6 +144,7 @@ impl EngineBuilder {
                 vault,
                 texts: SharedTexts::default(),
                 subrun_budgets: SubrunBudgets::default(),
+                inboxes: DecisionInboxes::default(),
                 root: self.root,
                 launcher,
                 spawned,

@@ -169,7 +169,7 @@ impl Engine {
         resume: &Resume,
         adopted: Option<EventKind>,
     ) -> Result<Option<Vec<EventKind>>, Fault> {
-        let stale = asking::asked_by_another(self, program, state).await?;
+        let stale = asking::asked_by_another(self, program, state, None).await?;
         let unseen = |decided: &Decided| decided.hash.is_none() && asking::is_yes(decided);
         let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && asking::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
@@ -186,9 +186,22 @@ impl Engine {
             // The waiting call is shown again, under the new document, by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
             (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
-                let why = "the document has changed since the call was shown: look at it first, with `--new-document` and \
-                           no decision, then decide with `--if` and its hash";
-                return Err(Fault::Refused(why.to_owned()));
+                return Err(Fault::Refused(asking::UNSEEN.to_owned()));
+            }
+            // A driver died, or was stopped, while steps were under way beside the one that is decided.
+            (Phase::Stepping, Some(decided)) => {
+                let mut resumed = state.clone();
+                step(program, &mut resumed, Event { at: state.now, kind: EventKind::Resumed })?;
+                asking::fits(self, program, &resumed, decided).await?;
+                if asking::needs_sight(decided)
+                    && (adopted.is_some() && unseen(decided)
+                        || asking::asked_by_another(self, program, &resumed, Some(decided)).await?)
+                {
+                    return Err(Fault::Refused(asking::UNSEEN.to_owned()));
+                }
+                let human = EventKind::Human(decided.clone());
+                let raised = resume.raised.clone().map(EventKind::LimitsRaised);
+                return Ok(Some(adopted.into_iter().chain(raised).chain([EventKind::Resumed, human]).collect()));
             }
             (_, Some(decided)) => {
                 asking::fits(self, program, state, decided).await?;

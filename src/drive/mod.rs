@@ -14,6 +14,7 @@ pub mod fault;
 pub mod finished;
 pub mod fold;
 pub mod future;
+mod inbox;
 mod launch;
 pub(crate) mod launcher;
 pub mod lease_guard;

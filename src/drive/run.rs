@@ -111,9 +111,8 @@ impl<'a> Driver<'a> {
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
-        if let Some(member) =
-            self.budget.as_ref().filter(|_| self.state.header.caller.is_none() && self.program.flow.is_none())
-        {
+        let is_called = self.state.header.caller.is_some();
+        if let Some(member) = self.budget.as_ref().filter(|_| !is_called && self.program.flow.is_none()) {
             // Including the sub-runs of earlier drivers.
             match self.world.journal.called_under(&self.lease.run_id).await {
                 Ok(called) => member.had(called),
@@ -126,6 +125,7 @@ impl<'a> Driver<'a> {
         let mut effects = Effects::new();
         for what in what {
             match self.take(what).await {
+                Ok(next) if self.program.flow.is_some() => effects.extend(next),
                 Ok(next) => effects = next,
                 Err(fault) => {
                     drop(self.lease.guard.give_back().await);

@@ -10,6 +10,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use super::calls::AttemptTimer;
 use super::clock;
 use super::fault::Fault;
+use super::inbox::PassedDecision;
 use super::retry;
 use super::run::{Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
@@ -37,6 +38,17 @@ const NO_LIMIT: Duration = Duration::from_secs(0xFFFF_FFFF);
 /// How a step ended, or that it was stopped and can be resumed.
 type StepOutcome = Result<Option<EventKind>, Fault>;
 
+/// The steps that are under way.
+type StepsUnderWay<'a> = FuturesUnordered<BoxFuture<'a, StepOutcome>>;
+
+/// What a driver waits for while steps are under way.
+enum StepNews {
+    /// A step ended; none when no step is under way.
+    Outcome(Option<StepOutcome>),
+    /// A human decided about a step that waits.
+    Decided(PassedDecision),
+}
+
 /// A call of a step, with what it needs.
 struct StepCall {
     program: Arc<Program>,
@@ -52,16 +64,29 @@ impl<'a> Driver<'a> {
     /// Performs steps, and those that follow them. `None`: the run was stopped.
     pub(super) async fn run_steps(&mut self, steps: Vec<String>) -> Result<Option<Effects>, Fault> {
         self.confirm().await?;
-        let mut under_way: FuturesUnordered<_> = self.begin_steps(&steps).into_iter().collect();
+        let mut under_way: StepsUnderWay<'a> = self.begin_steps(&steps).into_iter().collect();
+        let mut inbox = self.world.inboxes.open(&self.lease.run_id);
         let (mut is_late, mut stopped, mut announced) = (false, false, false);
         loop {
             let left = if is_late { NO_LIMIT } else { self.time_left() };
             let interrupts =
                 Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
-            let first = match interrupts.wait(under_way.next()).await? {
-                Waited::Done(Some(outcome)) => outcome,
+            let news = async {
+                tokio::select! {
+                    biased;
+                    passed = inbox.next() => StepNews::Decided(passed),
+                    outcome = under_way.next() => StepNews::Outcome(outcome),
+                }
+            };
+            let first = match interrupts.wait(news).await? {
+                Waited::Done(StepNews::Decided(passed)) => {
+                    let next = self.take_passed(passed).await?;
+                    self.begin_more(&mut under_way, &next).await?;
+                    continue;
+                }
+                Waited::Done(StepNews::Outcome(Some(outcome))) => outcome,
                 // Steps that were stopped, or that did not begin because of the stop, are left for the next driver.
-                Waited::Done(None) => {
+                Waited::Done(StepNews::Outcome(None)) => {
                     let is_left = stopped || matches!(self.state.phase, Phase::Stepping);
                     return Ok((!is_left).then(Effects::new));
                 }
@@ -101,11 +126,16 @@ impl<'a> Driver<'a> {
             for taken in taken {
                 next.extend(steps_of(&self.durable(taken).await?));
             }
-            if !next.is_empty() {
-                self.confirm().await?;
-                under_way.extend(self.begin_steps(&next));
-            }
+            self.begin_more(&mut under_way, &next).await?;
         }
+    }
+
+    async fn begin_more(&self, under_way: &mut StepsUnderWay<'a>, steps: &[String]) -> Result<(), Fault> {
+        if !steps.is_empty() {
+            self.confirm().await?;
+            under_way.extend(self.begin_steps(steps));
+        }
+        Ok(())
     }
 
     fn is_asked_to_stop(&self) -> bool {

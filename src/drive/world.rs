@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
 use super::secret::Vault;
@@ -28,6 +29,8 @@ pub(super) struct World {
     pub vault: Arc<Vault>,
     pub texts: SharedTexts,
     pub subrun_budgets: SubrunBudgets,
+    /// Of the runs that are driven here and have steps under way.
+    pub inboxes: DecisionInboxes,
     /// The folder of the project.
     pub root: PathBuf,
     pub launcher: Arc<dyn Launcher>,

@@ -13,7 +13,8 @@ use crate::language::approval::OnExpiry;
 /// A human's decision about a pause.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DecisionRecord {
-    /// The pause, from 1.
+    /// The pause, from 1. For a step of a workflow that was decided while other steps ran: the last pause before, 0 for
+    /// none.
     pub pause: u32,
     /// The call that it is about; none for a run that is stuck, and for a sub-run's call.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ mod common;
 
 mod answer_rights;
 mod answers;
+mod answers_beside;
 mod answers_steps;
 mod approvals;
 mod browser;

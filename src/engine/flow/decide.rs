@@ -32,16 +32,7 @@ pub(super) fn decided(
     state: &mut State,
     decided: &Decided,
 ) -> Result<Effects, Refused> {
-    let pause = match &state.phase {
-        Phase::Paused { pause, .. } => pause.number,
-        _ => 0,
-    };
-    if let Some(number) = decided.pause
-        && number != pause
-    {
-        let how = if number < pause { "is over" } else { "has not come yet" };
-        return Err(Refused::new(format!("pause {number} {how}; the run is in pause {pause}")));
-    }
+    let pause = pause(state, decided)?;
     let about = about(state, decided)?;
     for at in &about {
         fits(flow, state, at, decided)?;
@@ -67,6 +58,41 @@ pub(super) fn decided(
     });
     state.decisions.append(&mut records);
     Ok(effects)
+}
+
+/// The pause that a decision is about: the present one, or the last one while other steps run.
+///
+/// # Errors
+/// When it is for another pause, or does not say which step it is about while other steps run.
+fn pause(state: &State, decided: &Decided) -> Result<u32, Refused> {
+    let (last, is_paused) = (state.watch.pauses, matches!(state.phase, Phase::Paused { .. }));
+    if !is_paused {
+        let is_stopping = state.flow.as_ref().is_some_and(|flow| flow.stopping.is_some());
+        if is_stopping {
+            return Err(Refused::new(
+                "the run stops, and no further step of it begins: decide when it waits or goes on",
+            ));
+        }
+        if waiting_steps(state).is_empty() {
+            return Err(Refused::new("the run waits for no human"));
+        }
+        if decided.at.is_none() && decided.hash.is_none() {
+            // Which step waits may change between the look and the decision.
+            return Err(Refused::new("other steps of the run are under way: name the step that is decided with `at`"));
+        }
+    }
+    match decided.pause {
+        // The step may ask something else than in the pause; the hash says that it does not.
+        Some(number) if !is_paused && number <= last && decided.hash.is_none() => {
+            Err(Refused::new(format!("pause {number} is over; the run goes on")))
+        }
+        Some(number) if number > last || is_paused && number != last => {
+            let how = if number < last { "is over" } else { "has not come yet" };
+            let now = if is_paused { format!("in pause {last}") } else { "not paused".to_owned() };
+            Err(Refused::new(format!("pause {number} {how}; the run is {now}")))
+        }
+        _ => Ok(last),
+    }
 }
 
 /// The addresses of the steps that a decision is about: each the workflow's own.

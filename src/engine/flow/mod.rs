@@ -109,7 +109,9 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
             }
         }
         (_, EventKind::Resumed) => Ok(resume::resumed(program, flow, state)),
-        (Phase::Paused { .. }, EventKind::Human(decided)) => decide::decided(program, flow, state, &decided),
+        (Phase::Paused { .. } | Phase::Stepping, EventKind::Human(decided)) => {
+            decide::decided(program, flow, state, &decided)
+        }
         (Phase::Paused { .. }, EventKind::ApprovalExpired) => decide::expired(program, flow, state),
         (_, EventKind::Human(_) | EventKind::ApprovalExpired) => refused("the run waits for no human"),
         (Phase::Paused { .. }, _) => refused("the run waits for a human"),

@@ -221,14 +221,11 @@ async fn decide_step(
         if !waiting_steps(&state.state).iter().any(|question| step.is(question)) {
             return Err(ProblemDetails::answer_is_over());
         }
-        let Some(pause) = pause_of(&state.state) else {
-            // Another step goes on after its decision.
-            app.scheduler.wait(run_id, None, Some(BETWEEN_TRIES)).await?;
-            continue;
-        };
+        // None while other steps are under way: the driver takes the decision.
+        let pause = pause_of(&state.state);
         let run = app.runs.journal.find(run_id).await?.ok_or_else(unknown)?;
         // What was read is what is decided: in another pause, the decision is refused, and read again.
-        let decided = Decided { pause: Some(pause), ..decided.clone() };
+        let decided = Decided { pause, ..decided.clone() };
         refused = match take(app, &run, (token, decided), owner).await {
             Ok(()) => return Ok(()),
             Err(problem) if problem.status != StatusCode::CONFLICT => return Err(problem),
@@ -236,8 +233,12 @@ async fn decide_step(
         };
         let now = app.runs.folded(run_id).await?;
         let is_driven = refused.code == StoreFault::Driven(String::new()).code();
-        if pause_of(&now.state) == Some(pause) && !is_driven {
+        if pause_of(&now.state) == pause && !is_driven {
             break;
+        }
+        if is_driven {
+            // By another server of the store, or about to be released.
+            app.scheduler.wait(run_id, None, Some(BETWEEN_TRIES)).await?;
         }
     }
     let token = app.runs.journal.answer_token(run_id, &token.hash).await?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::readers::{ReplyReader, ReplyReaders};
+use crate::drive::engine::Engine;
 use crate::engine::notice::{Listener, Notice};
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::FoldedRun;
@@ -13,7 +14,6 @@ use crate::trace::Redaction;
 use crate::trace::live::{LivePosition, LiveReply};
 
 /// A run that is driven here, or queued.
-#[derive(Debug)]
 pub struct ActiveRun {
     left: watch::Sender<Option<Left>>,
     /// How often something was written to the journal.
@@ -22,6 +22,8 @@ pub struct ActiveRun {
     /// The reply that is arriving; none before the run is driven.
     reply: Mutex<Option<LiveReply>>,
     arrived: Notify,
+    /// What drives the run; none before it is driven.
+    engine: Mutex<Option<Engine>>,
     /// The caller who wants replies as they arrive, and has yet to connect.
     expected: Mutex<Option<ReplyReader>>,
 }
@@ -42,6 +44,7 @@ impl ActiveRun {
             news: Notify::new(),
             reply: Mutex::default(),
             arrived: Notify::new(),
+            engine: Mutex::default(),
             expected: Mutex::default(),
         })
     }
@@ -82,6 +85,16 @@ impl ActiveRun {
     /// The run is driven from now on; `redact` says what is hidden of its replies.
     pub(super) fn watch_replies(&self, redact: Redaction) {
         *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(LiveReply::new(redact));
+    }
+
+    /// The engine that drives the run here.
+    pub(super) fn engine(&self) -> Option<Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// This engine drives the run from now on.
+    pub(super) fn drive_with(&self, engine: &Engine) {
+        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine.clone());
     }
 
     fn arrive(&self, part: &Notice) {

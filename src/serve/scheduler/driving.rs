@@ -113,6 +113,7 @@ impl Scheduler {
         task: DriverTask,
     ) -> (Result<Finished, Fault>, bool) {
         let ProgramOfRun { program, engine } = program;
+        driven.active.drive_with(engine);
         driven.active.watch_replies(Redaction::new(&program.project.redact));
         let forwarder = NoticeForwarder {
             run_id: driven.run_id.clone(),

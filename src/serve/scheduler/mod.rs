@@ -3,6 +3,7 @@
 
 mod active;
 mod claim;
+mod decide;
 mod driving;
 mod launched;
 mod outage;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 pub use active::ActiveRun;
 use driving::{DrivenRun, DriverTask};
@@ -32,10 +33,9 @@ use super::callback::Callbacks;
 use super::heads::{HeadReader, HeadWatch};
 use super::metrics::Metrics;
 use super::problem::ProblemDetails;
-use super::quotas::{Owner, Permit, QuotaItem, Quotas, later};
+use super::quotas::{Owner, Permit, QuotaItem, Quotas};
 use super::run_store::{FoldedRun, ProgramOfRun, RunStore};
 use crate::drive::begin::StartedRun;
-use crate::drive::engine::{Engine, Resume};
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::Leased;
 use crate::drive::stop::Stop;
@@ -44,9 +44,6 @@ use crate::journal::{RunSummary, StoreFault};
 
 /// The interval at which a caller who waits for a run that is not driven here looks whether the server stops.
 const POLL: Duration = Duration::from_millis(250);
-
-/// How long a decision waits for a run that is driven here. Then it is refused.
-const BETWEEN_DECISIONS: Duration = Duration::from_secs(2);
 
 /// Decides which runs are driven here, and when.
 pub struct Scheduler {
@@ -256,59 +253,6 @@ impl Scheduler {
         }
         self.look();
         left.map(|()| active)
-    }
-
-    /// Resumes a run as a human wants: with a decision, a retry or raised limits, or a quarantined run. It needs no free slot, because the
-    /// caller must learn whether the decision was accepted.
-    ///
-    /// # Errors
-    /// When the decision does not fit, another driver has the run, the owner drives too many runs after
-    /// decisions, or the store fails.
-    pub async fn decide(
-        self: &Arc<Self>,
-        run: &RunSummary,
-        mut resume: Resume,
-        new_document: Option<bool>,
-        owner: &Owner,
-    ) -> Result<Arc<ActiveRun>, ProblemDetails> {
-        let run_id = run.run_id.as_str();
-        Engine::may_resume(run, &resume)?;
-        self.quotas.check_time(owner)?;
-        // The driver of a decision about another call of this pause may still be about to release the run.
-        if let Some(driven) = self.active(run_id) {
-            drop(tokio::time::timeout(BETWEEN_DECISIONS, driven.left()).await);
-        }
-        let active = ActiveRun::new();
-        let slot = {
-            let mut schedule = self.schedule();
-            if schedule.active.contains_key(run_id) {
-                return Err(StoreFault::Driven(run_id.to_owned()).into());
-            }
-            let slot = schedule.slots.take_decided(owner).ok_or_else(|| {
-                let detail =
-                    "this token or its organisation has the maximum number of runs that were resumed by a decision";
-                later("too_many_running", detail, 1_000)
-            })?;
-            schedule.active.insert(run_id.to_owned(), Arc::clone(&active));
-            slot
-        };
-        let driven = DrivenRun::new(self, run_id.to_owned(), Arc::clone(&active), slot);
-        let (leased, program) = self.lease(run_id, new_document).await?;
-        resume.new_document = new_document == Some(true);
-        let (sender, taken) = oneshot::channel();
-        let driving = self.spawn(
-            program,
-            driven,
-            DriverTask::Resume { run: Box::new(leased), resume: Box::new(resume), taken: Some(sender) },
-        );
-        // The sender is dropped with its run: then the end of the run is the answer.
-        match taken.await {
-            Ok(()) => Ok(active),
-            Err(_) => match driving.await {
-                Ok(Some(fault)) => Err(fault.into()),
-                _ => Ok(active),
-            },
-        }
     }
 
     /// Cancels a run that nobody drives: it leaves the queue, and its result is posted. `None`: another driver

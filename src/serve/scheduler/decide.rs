@@ -1,0 +1,78 @@
+//! Decisions of humans: they resume a run at once, or go to the driver that has it here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::driving::{DrivenRun, DriverTask};
+use super::{ActiveRun, Scheduler};
+use crate::drive::engine::{Engine, Resume};
+use crate::journal::{RunSummary, StoreFault};
+use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::{Owner, later};
+
+/// How long a decision waits for a run that is driven here. Then it is refused.
+const BETWEEN_DECISIONS: Duration = Duration::from_secs(2);
+
+impl Scheduler {
+    /// Resumes a run as a human wants: with a decision, a retry or raised limits, or a quarantined run. It needs no free
+    /// slot, because the caller must learn whether the decision was accepted. The driver of a workflow here takes the
+    /// decision about a step that waits while other steps are under way.
+    ///
+    /// # Errors
+    /// When the decision does not fit, another driver has the run, the owner drives too many runs after
+    /// decisions, or the store fails.
+    pub async fn decide(
+        self: &Arc<Self>,
+        run: &RunSummary,
+        mut resume: Resume,
+        new_document: Option<bool>,
+        owner: &Owner,
+    ) -> Result<Arc<ActiveRun>, ProblemDetails> {
+        let run_id = run.run_id.as_str();
+        Engine::may_resume(run, &resume)?;
+        self.quotas.check_time(owner)?;
+        if let Some(driven) = self.active(run_id) {
+            // Other steps of a workflow may be under way.
+            if let Some(engine) = driven.engine().filter(|_| new_document != Some(true))
+                && engine.decide_beside(run_id, &resume).await?
+            {
+                return Ok(driven);
+            }
+            // The driver of a decision about another call of this pause may still be about to release the run.
+            drop(tokio::time::timeout(BETWEEN_DECISIONS, driven.left()).await);
+        }
+        let active = ActiveRun::new();
+        let slot = {
+            let mut schedule = self.schedule();
+            if schedule.active.contains_key(run_id) {
+                return Err(StoreFault::Driven(run_id.to_owned()).into());
+            }
+            let slot = schedule.slots.take_decided(owner).ok_or_else(|| {
+                let detail =
+                    "this token or its organisation has the maximum number of runs that were resumed by a decision";
+                later("too_many_running", detail, 1_000)
+            })?;
+            schedule.active.insert(run_id.to_owned(), Arc::clone(&active));
+            slot
+        };
+        let driven = DrivenRun::new(self, run_id.to_owned(), Arc::clone(&active), slot);
+        let (leased, program) = self.lease(run_id, new_document).await?;
+        resume.new_document = new_document == Some(true);
+        let (sender, taken) = oneshot::channel();
+        let driving = self.spawn(
+            program,
+            driven,
+            DriverTask::Resume { run: Box::new(leased), resume: Box::new(resume), taken: Some(sender) },
+        );
+        // The sender is dropped with its run: then the end of the run is the answer.
+        match taken.await {
+            Ok(()) => Ok(active),
+            Err(_) => match driving.await {
+                Ok(Some(fault)) => Err(fault.into()),
+                _ => Ok(active),
+            },
+        }
+    }
+}
