@@ -1,25 +1,21 @@
-//! Decisions about steps that wait, taken by the driver of their run while other steps of it are under way.
+//! The inboxes of runs that are driven here: decisions on their way to the drivers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::asking;
 use super::fault::Fault;
-use super::run::Driver;
-use super::world::{Engine, Resume};
-use crate::engine::effect::steps_of;
-use crate::engine::event::{Decided, EventKind};
+use crate::engine::event::Decided;
 
 /// So many decisions wait for a driver; who passes another one waits until there is room.
 const MOST: usize = 16;
 
 /// A decision, on its way to the driver of its run.
 pub(super) struct PassedDecision {
-    decided: Decided,
-    answer_token: Option<String>,
-    taken: oneshot::Sender<Result<(), Fault>>,
+    pub decided: Decided,
+    pub answer_token: Option<String>,
+    pub taken: oneshot::Sender<Result<(), Fault>>,
 }
 
 /// The open inboxes, by their runs.
@@ -45,7 +41,8 @@ impl DecisionInboxes {
         DecisionInbox { inboxes: self, run_id: run_id.to_owned(), sender, receiver }
     }
 
-    fn of(&self, run_id: &str) -> Option<mpsc::Sender<PassedDecision>> {
+    /// Where decisions about a run are sent.
+    pub fn of(&self, run_id: &str) -> Option<mpsc::Sender<PassedDecision>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(run_id).cloned()
     }
 }
@@ -67,79 +64,5 @@ impl Drop for DecisionInbox<'_> {
         if open.get(&self.run_id).is_some_and(|known| known.same_channel(&self.sender)) {
             open.remove(&self.run_id);
         }
-    }
-}
-
-impl Engine {
-    /// Passes a decision to the driver of a run, which this engine drives and of which other steps are under way. Returns
-    /// once the decision is durable. `false`: no driver here took it, because the run is not driven here, or nothing of
-    /// it is under way any more.
-    ///
-    /// # Errors
-    /// When the decision does not fit.
-    pub async fn decide_beside(&self, run_id: &str, resume: &Resume) -> Result<bool, Fault> {
-        let Some(decided) = resume.decided.clone().filter(|_| !resume.reopens() && !resume.new_document) else {
-            return Ok(false);
-        };
-        let Some(inbox) = self.world.inboxes.of(run_id) else { return Ok(false) };
-        let (taken, is_taken) = oneshot::channel();
-        let passed = PassedDecision { decided, answer_token: resume.answer_token.clone(), taken };
-        if inbox.send(passed).await.is_err() {
-            return Ok(false);
-        }
-        // Without this, an inbox that was closed meanwhile would still have a sender.
-        drop(inbox);
-        match is_taken.await {
-            Ok(taken) => taken.map(|()| true),
-            Err(_) => Ok(false),
-        }
-    }
-}
-
-impl Driver<'_> {
-    /// Takes a decision about a step that waits. Returns the steps to perform after it. One that does not fit is refused,
-    /// and changes nothing.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(super) async fn take_passed(&mut self, passed: PassedDecision) -> Result<Vec<String>, Fault> {
-        let PassedDecision { decided, answer_token, taken } = passed;
-        if let Err(fault) = self.accepts(&decided, answer_token.as_deref()).await {
-            let _ = taken.send(Err(fault));
-            return Ok(Vec::new());
-        }
-        self.answer_token = answer_token;
-        let handed = match self.hand_over(EventKind::Human(decided)) {
-            Ok(handed) => handed,
-            // What is asked may have expired since the last event.
-            Err(fault @ Fault::Refused(_)) => {
-                self.answer_token = None;
-                let _ = taken.send(Err(fault));
-                return Ok(Vec::new());
-            }
-            Err(fault) => return Err(fault),
-        };
-        let effects = self.durable(handed).await?;
-        let _ = taken.send(Ok(()));
-        Ok(steps_of(&effects))
-    }
-
-    /// Whether a decision fits: the step, the run below that asks, and the token that it uses up.
-    async fn accepts(&self, decided: &Decided, answer_token: Option<&str>) -> Result<(), Fault> {
-        let engine = Engine { world: Arc::clone(self.world) };
-        if let Some(hash) = answer_token {
-            let run_id = &self.lease.run_id;
-            let token = self.world.journal.answer_token(run_id, hash).await.map_err(Fault::Store)?;
-            // Nobody else appends to the run: it is not used in between.
-            if token.is_none_or(|token| token.used) {
-                return Err(Fault::Refused("the token of the decision was used".to_owned()));
-            }
-        }
-        asking::fits(&engine, self.program, &self.state, decided).await?;
-        let stale = asking::asked_by_another(&engine, self.program, &self.state, Some(decided)).await?;
-        if stale && asking::needs_sight(decided) {
-            return Err(Fault::Refused(asking::UNSEEN.to_owned()));
-        }
-        Ok(())
     }
 }

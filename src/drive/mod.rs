@@ -2,6 +2,7 @@
 
 mod asking;
 pub mod begin;
+mod beside;
 pub mod builder;
 mod by_hand;
 mod calls;
