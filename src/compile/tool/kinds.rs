@@ -81,6 +81,8 @@ fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
 fn other_placeholders(action: &DbAction, positional: usize, work: &mut ActionDraft<'_>) -> bool {
     let listed = action.parameters.as_ref().and_then(|parameters| parameters.get("properties")?.as_object());
     let mut others = sql::others(&action.query);
+    // Braces that are the ends of two texts of the query hold no name.
+    others.retain(|other| !action.query.get(other.range.clone()).is_some_and(|written| written.contains('\'')));
     // A text of the query may hold anything, unless it is a parameter's name.
     let is_known = |name: &str| listed.is_some_and(|listed| listed.contains_key(name));
     let is_sure = |other: &OtherPlaceholder<'_>| !other.is_quoted || other.is_marked || is_known(other.name);
