@@ -2,13 +2,13 @@
 
 use super::host::{Engine, Fault, Finished};
 use super::next::NextCommands;
-use super::run::Watched;
+use super::watch::Watched;
 use crate::engine::outcome::Status;
 use crate::trace::escape;
 
 /// Waits for the runs that a run started, and those that they started. `is_cut`: the process ends at once, and nothing is
 /// waited for.
-pub async fn wait(watched: &Watched, engine: &Engine, next: impl Fn(&str) -> NextCommands, mut is_cut: bool) {
+pub async fn wait(watched: &Watched, engine: &Engine, next: &dyn Fn(&str) -> NextCommands, mut is_cut: bool) {
     loop {
         let runs = engine.spawned();
         let open: Vec<String> = runs

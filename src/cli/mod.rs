@@ -4,6 +4,8 @@ mod cancel;
 mod check;
 mod completions;
 mod diff;
+mod drive;
+mod earlier;
 mod exit;
 mod explain;
 mod failure;
@@ -46,6 +48,7 @@ mod token;
 mod trace;
 mod tune;
 mod user;
+mod watch;
 mod what;
 mod workers;
 

@@ -6,25 +6,19 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::Value;
 
+use super::drive::{CurrentDocument, DriveAction, RunToDrive};
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::{self, Resume};
-use super::interactive;
-use super::launched;
 use super::limits::LimitArgs;
-use super::next::NextCommands;
-use super::on_pause::OnPauseArgs;
-use super::output::{Output, conclude};
-use super::run::{Watched, deltas_need_ndjson};
 use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use super::user::local_user;
-use super::what::read_script;
-use crate::diagnostic::Source;
+use super::watch::WatchArgs;
+use super::what::ScriptArgs;
 use crate::engine::event::{CallId, Decided, DecisionRights, Event, Retried};
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
-use crate::program::Program;
 
 /// Resume a run that waits for a human or was interrupted
 ///
@@ -38,8 +32,6 @@ use crate::program::Program;
   loopctl resume triage-7k2m9q4x --deny --reason \"too much\"
   loopctl resume triage-7k2m9q4x --max-iterations 40")]
 pub struct ResumeCommand {
-    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
-    pub run: String,
     /// The answer to the run's question, or guidance for an agent that is stuck
     #[arg(long, value_name = "TEXT")]
     pub answer: Option<String>,
@@ -84,31 +76,8 @@ pub struct ResumeCommand {
     pub retry_failed: bool,
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Resume with the current document, although it has changed since the run started
-    #[arg(long)]
-    pub new_document: bool,
-    /// Resume with the document as the run recorded it, although the file has changed since
-    #[arg(long, conflicts_with = "new_document")]
-    pub recorded_document: bool,
-    /// A script of model replies; it replaces every model, and the tools that it names
-    #[arg(long, value_name = "FILE")]
-    pub script: Option<PathBuf>,
-    /// A file of registered actions, in addition to the files found automatically; repeatable
-    #[arg(long, value_name = "FILE")]
-    pub actions: Vec<PathBuf>,
     #[command(flatten)]
-    pub store: StoreArgs,
-    /// The output format
-    #[arg(long, value_enum, default_value_t)]
-    pub output: Output,
-    /// With --output ndjson: also print replies while they arrive, as `model_delta`
-    #[arg(long)]
-    pub deltas: bool,
-    /// Ask in the terminal when the run waits for a human
-    #[arg(long)]
-    pub interactive: bool,
-    #[command(flatten)]
-    pub on_pause: OnPauseArgs,
+    pub resumable: ResumableArgs,
 }
 
 impl ResumeCommand {
@@ -119,15 +88,11 @@ impl ResumeCommand {
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let resume = Resume {
             decided: self.decided()?,
-            new_document: self.new_document,
             raised: self.limits.raised(),
             retried: self.retry_failed.then(|| Retried { by: local_user() }),
             ..Resume::default()
         };
-        let Self { run, recorded_document, script, actions, store, output, deltas, interactive, on_pause, .. } = self;
-        ResumedRun { run, resume, recorded_document, script, actions, store, output, deltas, interactive, on_pause }
-            .perform(surface)
-            .await
+        self.resumable.perform(resume, surface).await
     }
 
     /// The decision; none when the run is only resumed.
@@ -154,90 +119,59 @@ impl ResumeCommand {
     }
 }
 
-/// A run to be resumed, and how.
-pub struct ResumedRun {
+/// The run to be resumed, and which document it continues with: shared by `resume` and `retry`.
+#[derive(Debug, Args)]
+pub struct ResumableArgs {
+    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
-    pub resume: Resume,
-    /// Whether the document of the run is the recorded one, whatever its file contains.
+    /// Continue with the current document, although it has changed since the run started
+    #[arg(long)]
+    pub new_document: bool,
+    /// Continue with the document as the run recorded it, although the file has changed since
+    #[arg(long, conflicts_with = "new_document")]
     pub recorded_document: bool,
-    pub script: Option<PathBuf>,
-    pub actions: Vec<PathBuf>,
+    #[command(flatten)]
+    pub files: ScriptArgs,
+    #[command(flatten)]
     pub store: StoreArgs,
-    pub output: Output,
-    pub deltas: bool,
-    pub interactive: bool,
-    pub on_pause: OnPauseArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
 }
 
-impl ResumedRun {
+impl ResumableArgs {
     /// Drives the run until it ends or waits for a human.
     ///
     /// # Errors
     /// When the run can't be resumed, or the store failed.
-    pub async fn perform(mut self, surface: &Surface) -> Result<Exit, CommandError> {
-        deltas_need_ndjson(self.deltas, self.output)?;
-        if self.interactive {
-            interactive::needs_terminal(surface)?;
-        }
+    pub async fn perform(self, resume: Resume, surface: &Surface) -> Result<Exit, CommandError> {
+        self.watch.judge(surface)?;
         let (journal, place) = self.store.open()?;
-        self.run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
-        let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
-        let events =
-            reader.events(&self.run).await.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
-        let CurrentDocument { program, root, sources } = self.document(&events, &place)?;
-        let script = self.script.as_deref().map(read_script).transpose()?;
-        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
-        let watched = Watched::new(surface, self.output, self.deltas, &program);
-        let mut finished =
-            watched.drive(engine.resume(&program, &self.run, self.resume.clone(), watched.watch())).await;
-        if self.interactive {
-            finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
-        }
-        let next = |run_id: &str| NextCommands {
-            script: self.script.clone(),
-            actions: self.actions.clone(),
-            ..NextCommands::new(run_id, &place)
-        };
-        launched::wait(&watched, &engine, next, finished.is_none()).await;
-        let finished = watched.drained(finished).await;
-        match watched.finished(finished, next, &sources)? {
-            Some(finished) => {
-                let exit = conclude(surface, self.output, &program, &finished.state, &next(&self.run));
-                self.on_pause.tell(surface, &watched.pause_seen, &program, &finished.state).await;
-                exit
-            }
-            None => {
-                host::leave_open(journal);
-                Ok(Exit::Cancelled)
-            }
-        }
+        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let reader = host::reader(Arc::clone(&journal));
+        let events = reader.events(&run).await.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+        let document = self.document(&run, &events, &place)?;
+        let script = self.files.read()?;
+        let action = DriveAction::Resume(run, Box::new(Resume { new_document: self.new_document, ..resume }));
+        let (files, watch) = (self.files, self.watch);
+        RunToDrive { document, place, journal, action, script, files, watch }.perform(surface).await
     }
 
     /// The run's document, as it is on the disk now; the recorded one if it came from stdin.
-    fn document(&self, events: &[Event], place: &StorePlace) -> Result<CurrentDocument, CommandError> {
+    fn document(&self, run: &str, events: &[Event], place: &StorePlace) -> Result<CurrentDocument, CommandError> {
         let recorded = host::document(events);
         let file = match (&self.store.document, recorded) {
             (Some(given), _) => given.clone(),
             (None, Some(document)) if self.recorded_document || document.file == "-" => {
-                let program = host::recorded(&self.run, events, place.project.clone())?;
-                let root = place.home().unwrap_or_else(|| PathBuf::from("."));
-                return Ok(CurrentDocument { sources: program.sources.clone(), program, root });
+                let program = host::recorded(run, events, place.project.clone())?;
+                return Ok(CurrentDocument::recorded(program, place));
             }
             (None, Some(document)) => find(Path::new(&document.file), place)?,
             (None, None) => {
                 return Err(CommandError::usage("the journal names no document; name it with --document FILE"));
             }
         };
-        let loaded = host::load(&file, &self.actions)?;
-        Ok(CurrentDocument { program: loaded.program, root: loaded.root, sources: loaded.sources })
+        Ok(host::load(&file, &self.files.actions)?.into())
     }
-}
-
-/// A run's document.
-struct CurrentDocument {
-    program: Arc<Program>,
-    root: PathBuf,
-    sources: Vec<Source>,
 }
 
 /// The document, relative to the current folder or to the folder of its store.

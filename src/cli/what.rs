@@ -28,15 +28,32 @@ pub struct WhatArgs {
     /// The model: a name from the project's `models`, or the provider's id of a model
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
-    /// A script of model replies; it replaces every model, and the tools that it names
-    #[arg(long, value_name = "FILE")]
-    pub script: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: ScriptArgs,
     /// An earlier run that has ended; the model reads its result, and the new run inherits its memory
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub previous_run: Option<String>,
+}
+
+/// The files beside a document. They are not stored with a run: the next command names them again.
+#[derive(Debug, Args)]
+pub struct ScriptArgs {
+    /// A script of model replies; it replaces every model, and the tools that it names
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
     /// A file of registered actions, in addition to the files found automatically; repeatable
     #[arg(long, value_name = "FILE")]
     pub actions: Vec<PathBuf>,
+}
+
+impl ScriptArgs {
+    /// Reads the script, if one is given.
+    ///
+    /// # Errors
+    /// When it can't be read, or is no script.
+    pub fn read(&self) -> Result<Option<Script>, CommandError> {
+        self.script.as_deref().map(read_script).transpose()
+    }
 }
 
 impl WhatArgs {
@@ -48,7 +65,7 @@ impl WhatArgs {
         if self.input.reads_stdin() && self.file == Path::new("-") {
             return Err(CommandError::usage("the document and the input can't both be read from stdin"));
         }
-        Ok(host::load(&self.file, &self.actions)?)
+        Ok(host::load(&self.file, &self.files.actions)?)
     }
 
     /// Reads the run's input (`Null` leaves the document's own) and the script that replaces the models.
@@ -57,7 +74,7 @@ impl WhatArgs {
     /// When one can't be read, or is not valid.
     pub fn read(&self, program: &Program) -> Result<(Value, Option<Script>), CommandError> {
         let input = self.input.read(program)?;
-        Ok((input, self.script.as_deref().map(read_script).transpose()?))
+        Ok((input, self.files.read()?))
     }
 }
 

@@ -81,6 +81,29 @@ fn each_pause_is_told_by_the_command_in_which_the_run_pauses() {
 }
 
 #[test]
+fn every_command_that_drives_a_run_notifies_the_program_of_its_pause() {
+    let place = place(json!({}), &[ask("Which one?"), complete(json!("ok"))], RECORDS);
+    assert_eq!(run(&place, &[], &[]).code, 3);
+    let script = ["--script", "script.json", "--output", "json"];
+    let rerun = call(&place, &[&["rerun", "r", "--run-id", "again"], &script[..], &TELL].concat(), &[]);
+    assert_eq!(rerun.code, 3, "{rerun:#?}");
+    let fork = ["fork", "again", "--at", "1", "--run-id", "forked"];
+    let forked = call(&place, &[&fork, &script[..], &TELL].concat(), &[]);
+    assert_eq!(forked.code, 3, "{forked:#?}");
+    let notified: Vec<Value> = notices(&place).iter().map(|one| one["agent_run_id"].clone()).collect();
+    assert_eq!(notified, ["again", "forked"]);
+    // The same flags are judged in the same way.
+    for args in [&["rerun", "r"][..], &["fork", "r", "--at", "1"], &["retry", "r"], &["resume", "r"]] {
+        let refused = |flag: &'static str| call(&place, &[args, &[flag][..]].concat(), &[]);
+        assert!(refused("--deltas").stderr.contains("add --output ndjson"), "{args:?}");
+        let asked = refused("--interactive");
+        assert!(asked.code == 2 && asked.stderr.contains("needs a terminal"), "{args:?}: {asked:#?}");
+    }
+    let lone = call(&place, &["rerun", "r", "--actions", "more.json"], &[]);
+    assert!(lone.code == 2 && lone.stderr.contains("--actions goes with --document"), "{lone:#?}");
+}
+
+#[test]
 fn a_waiting_call_is_told_with_its_hash_and_without_its_secrets() {
     let tool = json!({ "type": "action", "name": "act", "requires_approval": true });
     let reply = think("act", json!({ "what": "pay", "api_key": "k-0123456789" }));

@@ -1,0 +1,111 @@
+//! Drives a run until it ends or waits for a human: what all commands that start or resume one have in common.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::exit::Exit;
+use super::failure::CommandError;
+use super::host::{self, Loaded, Resume, Start};
+use super::next::NextCommands;
+use super::output::{Output, conclude};
+use super::store::StorePlace;
+use super::surface::Surface;
+use super::watch::{WatchArgs, Watched};
+use super::what::ScriptArgs;
+use super::{interactive, launched};
+use crate::diagnostic::Source;
+use crate::journal::Journal;
+use crate::language::Script;
+use crate::program::Program;
+use crate::trace::escape;
+
+/// The document of a run, compiled.
+pub struct CurrentDocument {
+    pub program: Arc<Program>,
+    /// The folder that its files are relative to.
+    pub root: PathBuf,
+    pub sources: Vec<Source>,
+}
+
+impl CurrentDocument {
+    /// The document as a run of this store recorded it.
+    pub fn recorded(program: Arc<Program>, place: &StorePlace) -> Self {
+        let root = place.home().unwrap_or_else(|| PathBuf::from("."));
+        Self { sources: program.sources.clone(), program, root }
+    }
+}
+
+impl From<Loaded> for CurrentDocument {
+    fn from(loaded: Loaded) -> Self {
+        Self { program: loaded.program, root: loaded.root, sources: loaded.sources }
+    }
+}
+
+/// What is done with the run.
+pub enum DriveAction {
+    /// It is started.
+    Start(Box<Start>),
+    /// The run of this id is resumed.
+    Resume(String, Box<Resume>),
+}
+
+/// A run to be driven, and how it is shown.
+pub struct RunToDrive {
+    pub document: CurrentDocument,
+    pub place: StorePlace,
+    pub journal: Arc<dyn Journal>,
+    pub action: DriveAction,
+    /// The script that replaces the models, and the files that the next command names again.
+    pub script: Option<Script>,
+    pub files: ScriptArgs,
+    pub watch: WatchArgs,
+}
+
+impl RunToDrive {
+    /// Drives the run until it ends or waits for a human.
+    ///
+    /// # Errors
+    /// When it can't be started or resumed, or the store failed.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        let Self { document: CurrentDocument { program, root, sources }, place, journal, files, watch, .. } = self;
+        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), self.script);
+        let watched = Watched::new(surface, &watch, &program);
+        let mut finished = match self.action {
+            DriveAction::Start(start) => {
+                if watch.output == Output::Human
+                    && let Some(run_id) = &start.run_id
+                    && engine.find(run_id).await?.is_some_and(|run| run.driven)
+                {
+                    let run_id = escape::line(run_id);
+                    watched.remark(&format!("{run_id} is being driven by another process: waiting for its end"));
+                }
+                watched.drive(engine.run(&program, *start, watched.watch())).await
+            }
+            DriveAction::Resume(run_id, resume) => {
+                watched.drive(engine.resume(&program, &run_id, *resume, watched.watch())).await
+            }
+        };
+        if watch.interactive {
+            finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
+        }
+        let next = |run_id: &str| NextCommands {
+            script: files.script.clone(),
+            actions: files.actions.clone(),
+            ..NextCommands::new(run_id, &place)
+        };
+        launched::wait(&watched, &engine, &next, finished.is_none()).await;
+        let finished = watched.drained(finished).await;
+        match watched.finished(finished, &next, &sources)? {
+            Some(finished) => {
+                let next = next(&finished.state.header.run_id);
+                let exit = conclude(surface, watch.output, &program, &finished.state, &next);
+                watch.on_pause.tell(surface, &watched.pause_seen, &program, &finished.state).await;
+                exit
+            }
+            None => {
+                host::leave_open(journal);
+                Ok(Exit::Cancelled)
+            }
+        }
+    }
+}
