@@ -141,7 +141,8 @@ def figures(program, folder, turns):
     yield "the same one after the other, over a sync for each", "1.10", f"{share:.2f}", f"{alone:.1f} s over {floor:.1f} s, the median of ten parts"
 
     for name, count, size, bar in (("10,000 calls", ITEMS, 0, "20 MB"), ("10,000 calls, items of 440 bytes", ITEMS, 440, "20 MB"),
-                                   ("100,000 calls", 10 * ITEMS, 0, "120 MB")):
+                                   ("100,000 calls", 10 * ITEMS, 0, "120 MB"),
+                                   ("100,000 calls, items of 440 bytes", 10 * ITEMS, 440, "120 MB")):
         memory = played([CALL], 100, count, size)[1]
         yield f"{name}: MB over a run without items", bar, f"{memory - empty:.1f}", f"{memory:.1f} over {empty:.1f} MB"
 

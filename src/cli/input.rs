@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::program::Program;
+use crate::program::bind::run_input::{LongLists, RunInput};
 use crate::project::guarded;
 use crate::syntax;
 
@@ -37,14 +38,23 @@ impl InputArgs {
     ///
     /// # Errors
     /// When a field is neither written `K=V` nor an object, or the file is no JSON.
-    pub fn read(&self, program: &Program) -> Result<Value, CommandError> {
-        let given = self.input_file.as_deref().map(read_json).transpose()?;
+    pub fn read(&self, program: &Program) -> Result<RunInput, CommandError> {
+        let given = match &self.input_file {
+            // Its long lists stay text.
+            Some(file) if program.flow.is_some() => Some(json_of(file, RunInput::read)?),
+            Some(file) => Some(RunInput::from(read_json(file)?)),
+            None => None,
+        };
         if self.fields.is_empty() {
-            return Ok(given.unwrap_or(Value::Null));
+            return Ok(given.unwrap_or_default());
         }
+        let mut lists = LongLists::new();
         let mut fields = match given {
             None => program.default_input.clone().unwrap_or_default(),
-            Some(Value::Object(fields)) => fields,
+            Some(RunInput { value: Value::Object(fields), lists: long }) => {
+                lists = long;
+                fields
+            }
             Some(_) => {
                 return Err(CommandError::usage_help(
                     "--input sets a field of an object, but the file of --input-file contains no object",
@@ -63,19 +73,19 @@ impl InputArgs {
                         format!("keep one of the two; an array is written as JSON: --input '{name}=[\"a\", \"b\"]'"),
                     ));
                 }
+                lists.remove(&name);
                 fields.insert(name, value);
             }
         }
-        Ok(Value::Object(fields))
+        Ok(RunInput { value: Value::Object(fields), lists })
     }
 }
 
 /// The members of an object, or the name and the value of `K=V`.
 fn read_fields(field: &str, schema: Option<&Value>) -> Result<Map<String, Value>, CommandError> {
     if field.trim_start().starts_with('{') {
-        let value = json(Source::new("--input", field))?;
         // JSON that begins with a brace is an object.
-        return Ok(value.as_object().cloned().unwrap_or_default());
+        return json(Source::new("--input", field), |text| serde_json::from_str(text));
     }
     let Some((name, text)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(CommandError::usage_help(
@@ -114,18 +124,23 @@ fn wants_text(schema: Option<&Value>, name: &str) -> bool {
 /// # Errors
 /// When it can't be read, is no JSON, or has a key twice: each fault with its place.
 pub fn read_json(file: &Path) -> Result<Value, CommandError> {
+    json_of(file, |text| serde_json::from_str(text))
+}
+
+/// The same, read by `read`.
+fn json_of<T>(file: &Path, read: impl Fn(&str) -> serde_json::Result<T>) -> Result<T, CommandError> {
     let text = read_text(file)?;
     if text.trim().is_empty() {
         let help = "an input is a JSON object: {\"ticket_id\": \"TK-1\"}";
         return Err(CommandError::usage_help(format!("{} is empty", name_of(file)), help));
     }
-    json(Source::new(name_of(file), text))
+    json(Source::new(name_of(file), text), read)
 }
 
 /// The value of a JSON text.
-fn json(source: Source) -> Result<Value, CommandError> {
+fn json<T>(source: Source, read: impl Fn(&str) -> serde_json::Result<T>) -> Result<T, CommandError> {
     let (tree, faults) = syntax::parse(&source);
-    match serde_json::from_str(&source.text) {
+    match read(&source.text) {
         Err(error) if faults.is_empty() => Err(CommandError::usage(format!("{} is not JSON: {error}", source.name))),
         Err(_) => Err(CommandError::text(source, faults)),
         Ok(value) => match syntax::repeated_keys(&tree) {

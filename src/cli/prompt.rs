@@ -46,7 +46,12 @@ impl PromptCommand {
         let has_previous = previous.is_some() || program.previous_run_id.is_some();
         let journal = if has_previous && place.exists() { place.open()? } else { host::open("memory", &root)? };
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
-        let start = Start { input, model: self.what.model.clone(), previous_run_id: previous, ..Start::default() };
+        let start = Start {
+            input: input.into_whole(),
+            model: self.what.model.clone(),
+            previous_run_id: previous,
+            ..Start::default()
+        };
         let bytes = engine.prompt(&program, &start).await.map_err(|fault| CommandError::Fault {
             fault,
             sources,

@@ -65,7 +65,8 @@ impl RunCommand {
             None => None,
         };
         let start = Start {
-            input,
+            input: input.value,
+            lists: input.lists,
             run_id: self.run_id,
             session: self.session,
             model: self.what.model,

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use serde_json::Value;
 
 use super::failure::CommandError;
 use super::host::{self, Loaded};
 use super::input::{InputArgs, name_of, read_text};
 use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
+use crate::program::bind::run_input::RunInput;
 use crate::program::flow::Flow;
 use crate::program::{Program, ToolKind};
 use crate::syntax;
@@ -72,7 +72,7 @@ impl WhatArgs {
     ///
     /// # Errors
     /// When one can't be read, or is not valid.
-    pub fn read(&self, program: &Program) -> Result<(Value, Option<Script>), CommandError> {
+    pub fn read(&self, program: &Program) -> Result<(RunInput, Option<Script>), CommandError> {
         let input = self.input.read(program)?;
         Ok((input, self.files.read()?))
     }

@@ -134,7 +134,7 @@ fn an_agent_request_is_a_loop_with_its_own_input() {
     assert_eq!(program.properties.max_iterations, 3);
     assert_eq!(bind(&program, Value::Null, "now", "r").unwrap().objective, "bees");
     let bound = bind(&program, json!({"topic": "ants"}), "now", "r").unwrap();
-    assert_eq!((bound.objective.as_str(), &bound.input["topic"]), ("ants", &json!("ants")));
+    assert_eq!((bound.objective.as_str(), &bound.input.value["topic"]), ("ants", &json!("ants")));
 }
 
 #[test]

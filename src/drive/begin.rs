@@ -24,6 +24,7 @@ use crate::engine::state::State;
 use crate::engine::step::step;
 use crate::journal::{Append, Created, NewRun};
 use crate::program::Program;
+use crate::program::bind::run_input::RunInput;
 
 /// The outcome of starting a run.
 pub enum Begin {
@@ -234,7 +235,8 @@ impl Engine {
             Created::Conflict if start.run_id.is_some() => Err(Fault::Conflict(run_id)),
             Created::Same | Created::Conflict => {
                 // The next attempt needs it.
-                start.input = state.header.input.clone();
+                let RunInput { value, lists } = state.header.input.clone();
+                (start.input, start.lists) = (value, lists);
                 Ok(Begin::Same(run_id))
             }
         }

@@ -11,11 +11,12 @@ use super::model::{ModelClient, Models};
 use super::run_id;
 use super::texts::SharedTexts;
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::engine::canonical;
 use crate::engine::digest::Digest;
-use crate::engine::event::{Allowance, DecisionRights, EDITION, ModelFacts, RunDocument, Started};
+use crate::engine::event::{Allowance, DecisionRights, EDITION, InputList, ModelFacts, RunDocument, Started};
 use crate::engine::machine::Machine;
 use crate::engine::prompt::{self, Facts};
+use crate::engine::storable;
+use crate::program::bind::run_input::{LongLists, RunInput};
 use crate::program::{Program, ToolKind, bind};
 
 /// How to start a run.
@@ -23,6 +24,8 @@ use crate::program::{Program, ToolKind, bind};
 pub struct Start {
     /// The run's input. `Null` is the input that the document brings, or none.
     pub input: Value,
+    /// Long lists of the input, which has `null` in their places: their text, so that they need not be parsed.
+    pub lists: LongLists,
     /// The run's id; without it a new one. The same id again continues or returns that run.
     pub run_id: Option<String>,
     /// The session whose memory it shares.
@@ -71,8 +74,17 @@ impl Start {
         }
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
-        let bound = bind(program, std::mem::take(&mut self.input), &now, &run_id).map_err(Fault::Diagnostics)?;
-        let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &run_id };
+        let given = RunInput { value: std::mem::take(&mut self.input), lists: std::mem::take(&mut self.lists) };
+        let given = if program.flow.is_some() { given } else { RunInput::from(given.into_whole()) };
+        let bound = bind(program, given, &now, &run_id).map_err(Fault::Diagnostics)?;
+        let mut input = bound.input;
+        // What can't be stored is refused as it is.
+        if program.flow.is_some() && storable::fault_of(&input.value).is_none() {
+            let RunInput { value, lists } = input;
+            input = RunInput::of(value);
+            input.lists.extend(lists);
+        }
+        let facts = Facts { objective: &bound.objective, input: &input.value, today, now: &now, run_id: &run_id };
         let system = match &program.flow {
             // No model is asked by the workflow itself.
             Some(_) => String::new(),
@@ -100,7 +112,8 @@ impl Start {
             documents: documents(program, texts),
             read: Vec::new(),
             run_id,
-            input: bound.input,
+            input: input.value,
+            lists: InputList::of(input.lists),
         })
     }
 }
@@ -153,7 +166,12 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
     for document in &started.documents {
         take(&document.text.digest().to_string());
     }
-    take(&canonical::spelling(&started.input));
+    started.spell_input(&mut |piece| digest.extend(piece));
+    digest.extend("\0");
+    let mut take = |text: &str| {
+        digest.extend(text);
+        digest.extend("\0");
+    };
     take(started.session.as_deref().unwrap_or_default());
     if let Some(model) = &start.model {
         take("model");

@@ -11,6 +11,7 @@ use super::next::Next;
 use super::previous;
 use super::state::{RunHeader, State};
 use crate::program::Program;
+use crate::program::bind::run_input::RunInput;
 
 /// Precedes the memory of the session.
 const EARLIER: &str = "Kept in memory by earlier runs of this session";
@@ -37,7 +38,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> N
         session: started.session,
         loop_name: started.loop_name,
         objective: started.objective,
-        input: started.input,
+        input: RunInput::from(started.input),
         model: started.model,
         at_ms: state.now.wall_ms,
         timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),

@@ -4,6 +4,7 @@
 mod continuation;
 mod decided;
 mod fork;
+mod input_list;
 mod model;
 mod reasoning;
 mod step;
@@ -24,6 +25,7 @@ use crate::language::react::CallOrder;
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use decided::{Decided, Decision, DecisionKind, DecisionRights};
 pub use fork::{Fork, ForkPoint};
+pub use input_list::InputList;
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use step::{StepPaused, StepRetried, StepReturned};
@@ -115,8 +117,11 @@ pub struct Started {
     pub session: Option<String>,
     /// The loop's name.
     pub loop_name: String,
-    /// The run's input.
+    /// The run's input, with `null` in the place of each long list.
     pub input: Value,
+    /// The long lists of the input of a workflow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<InputList>,
     /// The objective, rendered.
     pub objective: String,
     /// The system prompt, rendered: the conversation's first message.
@@ -241,7 +246,8 @@ impl EventKind {
                 let documents = started.documents.iter().map(|document| document.text.clone());
                 let read = started.read.iter().map(|file| file.text.clone());
                 let fork = started.fork.iter().map(|fork| fork.events.clone());
-                std::iter::once(started.system.clone()).chain(documents).chain(read).chain(fork).collect()
+                let lists = started.lists.iter().flat_map(|list| list.pieces.iter().cloned());
+                std::iter::once(started.system.clone()).chain(documents).chain(read).chain(fork).chain(lists).collect()
             }
             Self::NewDocument(documents) => documents.iter().map(|document| document.text.clone()).collect(),
             _ => Vec::new(),
@@ -258,6 +264,7 @@ impl EventKind {
                 started.system.put_back(texts)?;
                 started.fork.iter_mut().try_for_each(|fork| fork.events.put_back(texts))?;
                 started.read.iter_mut().try_for_each(|file| file.text.put_back(texts))?;
+                started.lists.iter_mut().try_for_each(|list| list.put_back(texts))?;
                 &mut started.documents
             }
             Self::NewDocument(documents) => documents,

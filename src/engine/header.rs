@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall};
 use crate::language::react::CallOrder;
+use crate::program::bind::run_input::RunInput;
 
 /// What is fixed since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,7 +20,7 @@ pub struct RunHeader {
     /// The objective, rendered.
     pub objective: String,
     /// The run's input.
-    pub input: Value,
+    pub input: RunInput,
     /// The model.
     pub model: ModelFacts,
     /// When, in milliseconds since 1970.

@@ -34,6 +34,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
             arguments: &serde_json::Value::Null,
             context: program.step.as_ref().and(facts.input.as_object()).as_slice(),
             input: program.input_of(facts.input),
+            lists: None,
             now: facts.now,
             run_id: facts.run_id,
             extra: &[
@@ -71,7 +72,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
 /// When a text needs a name that has no value.
 pub fn of_step(program: &Program, input: &serde_json::Value, scope: &Scope<'_>) -> Result<(), Unresolved> {
     let names = input.as_object();
-    let of_run = Scope { context: names.as_slice(), input: program.input_of(input), ..*scope };
+    let of_run = Scope { context: names.as_slice(), input: program.input_of(input), lists: None, ..*scope };
     let objective = program.objective.render(&of_run)?;
     if program.system_prompt.is_some() {
         let (now, run_id) = (scope.now, scope.run_id);

@@ -44,6 +44,7 @@ pub(super) fn started() -> EventKind {
         session: Some("s".to_owned()),
         loop_name: "test".to_owned(),
         input: json!({}),
+        lists: Vec::new(),
         objective: "Find it.".to_owned(),
         system: "You are an agent.".into(),
         model: ModelFacts::default(),

@@ -64,8 +64,16 @@ impl ApprovalPolicy {
         if self.always {
             return ApprovalNeed::Needed;
         }
-        let scope =
-            Scope { arguments: &Value::Null, input, now: "", run_id: "", context: &[], extra: &[], secrets: None };
+        let scope = Scope {
+            arguments: &Value::Null,
+            input,
+            lists: None,
+            now: "",
+            run_id: "",
+            context: &[],
+            extra: &[],
+            secrets: None,
+        };
         let mut need = ApprovalNeed::NotNeeded;
         for condition in &self.when {
             match condition.evaluate(&scope) {

@@ -1,7 +1,12 @@
 //! Binds the input of a run to the loop.
 
+pub mod run_input;
+
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
+use self::run_input::RunInput;
 use super::Program;
 use super::reference::Scope;
 use super::template::Variable;
@@ -12,7 +17,7 @@ use crate::syntax;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
     /// The input: the given one, over the document's own.
-    pub input: Value,
+    pub input: RunInput,
     /// The objective, rendered.
     pub objective: String,
 }
@@ -22,8 +27,8 @@ pub struct Bound {
 /// # Errors
 /// All faults of the input, with their paths in it, and every input that the objective needs and that is
 /// missing. Their place is where the document names that input.
-pub fn bind(program: &Program, input: Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
-    bound(program, input, now, run_id).map_err(|faults| placed(program, faults))
+pub fn bind(program: &Program, input: impl Into<RunInput>, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+    bound(program, input.into(), now, run_id).map_err(|faults| placed(program, faults))
 }
 
 /// The faults at their places in the document: in its `input`, or in its objective.
@@ -50,9 +55,10 @@ fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
     faults
 }
 
-fn bound(program: &Program, input: Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     let place = program.sources.first().map_or_else(|| Source::new("-", "").whole(), Source::whole);
-    let given = match input {
+    let RunInput { value, lists } = input;
+    let given = match value {
         Value::Object(given) => given,
         Value::Null => Map::new(),
         _ => {
@@ -60,14 +66,17 @@ fn bound(program: &Program, input: Value, now: &str, run_id: &str) -> Result<Bou
             return Err(vec![fault.help("give its names one by one, as in --input name=value")]);
         }
     };
-    let input = match program.default_input.clone() {
+    let value = match program.default_input.clone() {
         None => Value::Object(given),
         Some(mut merged) => {
             merged.extend(given);
             Value::Object(merged)
         }
     };
-    let binding = Binding { program, input: &input, place: &place };
+    let input = RunInput { value, lists };
+    // A schema judges a list as a whole.
+    let judged = if program.input.is_some() { input.whole() } else { Cow::Borrowed(&input.value) };
+    let binding = Binding { program, input: &judged, place: &place };
     // The input of a step has what its texts use, as far as the workflow has it.
     if program.step.is_none() {
         let mut faults = binding.schema_faults();
@@ -78,18 +87,22 @@ fn bound(program: &Program, input: Value, now: &str, run_id: &str) -> Result<Bou
             return Err(faults);
         }
     }
-    let names = program.step.as_ref().and(input.as_object());
+    let names = program.step.as_ref().and(input.value.as_object());
     let scope = Scope {
         arguments: &Value::Null,
         context: names.as_slice(),
-        input: program.input_of(&input),
+        input: program.input_of(&input.value),
+        lists: Some(&input.lists),
         now,
         run_id,
         extra: &[],
         secrets: None,
     };
     match program.objective.render(&scope) {
-        Ok(objective) => Ok(Bound { objective, input }),
+        Ok(objective) => {
+            drop(judged);
+            Ok(Bound { objective, input })
+        }
         Err(unresolved) => {
             let mut faults = binding.missing_in_objective();
             if faults.is_empty() {

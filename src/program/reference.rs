@@ -1,6 +1,7 @@
 //! `@paths` and `orgconfig:` secrets: compiles and resolves the references in a written value.
 
 mod left_out;
+mod scope;
 #[cfg(test)]
 mod tests;
 mod written_path;
@@ -10,8 +11,9 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
-use crate::diagnostic::nearest;
 use crate::program::fault::LocalFault;
+pub use scope::{Scope, Unresolved};
+pub(crate) use scope::{absent, descend};
 pub use written_path::as_path;
 use written_path::written_range;
 
@@ -40,159 +42,6 @@ pub enum PathStep {
 /// A path of names.
 pub(crate) fn steps(names: &[String]) -> Vec<PathStep> {
     names.iter().cloned().map(PathStep::Name).collect()
-}
-
-/// The values of names while a field is resolved.
-pub struct Scope<'a> {
-    /// The tool call's input: its names are at the top. `Value::Null` outside a call.
-    pub arguments: &'a Value,
-    /// More names, the nearest first: those of a workflow's context. `arguments` hides them.
-    pub context: &'a [&'a Map<String, Value>],
-    /// The run's input: `input`.
-    pub input: &'a Value,
-    /// The moment of the call, RFC 3339: `now`.
-    pub now: &'a str,
-    /// The run: `__run_id`.
-    pub run_id: &'a str,
-    /// Names with texts that only some fields can use (`tools`, `today`, ...).
-    pub extra: &'a [(&'a str, &'a str)],
-    /// The secrets; `None` where none may be used.
-    pub secrets: Option<&'a dyn Secrets>,
-}
-
-/// A name without a value, or a secret that is missing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unresolved(pub String);
-
-impl<'a> Scope<'a> {
-    /// The value at a path. The engine's own names take precedence over those of the arguments. A path into a
-    /// text that is JSON reads the JSON; `length` is that of a list or text, unless a member has this name.
-    ///
-    /// # Errors
-    /// When there is no value; the message says how far the path leads, and which names are near.
-    pub fn lookup(&self, path: &[String]) -> Result<Cow<'a, Value>, Unresolved> {
-        let Some((first, rest)) = path.split_first() else {
-            return Err(Unresolved("a path names nothing".to_owned()));
-        };
-        let mut value = self.name(first).ok_or_else(|| self.not_given(first))?;
-        let mut so_far = first.clone();
-        for segment in rest {
-            value = descend(value, segment).map_err(|at| absent(&so_far, segment, at.as_ref()))?;
-            so_far.push('.');
-            so_far.push_str(segment);
-        }
-        Ok(value)
-    }
-
-    fn name(&self, name: &str) -> Option<Cow<'a, Value>> {
-        let text = |text: &str| Some(Cow::Owned(Value::String(text.to_owned())));
-        match name {
-            "input" => Some(Cow::Borrowed(self.input)),
-            "now" => text(self.now),
-            "__run_id" => text(self.run_id),
-            _ => match self.extra.iter().find(|(extra, _)| *extra == name) {
-                Some((_, value)) => text(value),
-                None => {
-                    let mut near = self.arguments.as_object().into_iter().chain(self.context.iter().copied());
-                    near.find_map(|names| names.get(name)).map(Cow::Borrowed)
-                }
-            },
-        }
-    }
-
-    fn not_given(&self, name: &str) -> Unresolved {
-        let arguments = self.arguments.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
-        let context = self.context.iter().flat_map(|names| names.keys()).map(String::as_str);
-        let extra = self.extra.iter().map(|(name, _)| *name);
-        let hint = match nearest(name, arguments.chain(context).chain(extra).chain(RESERVED)) {
-            Some(near) => format!("; did you mean `{near}`?"),
-            None if self.input.get(name).is_some() => format!("; did you mean `input.{name}`?"),
-            None => String::new(),
-        };
-        Unresolved(format!("`{}` was not given{hint}", shorten(name)))
-    }
-}
-
-/// A step down from a value; returns the value if there is no such member.
-pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
-    match value {
-        Cow::Borrowed(borrowed) => match borrowed {
-            Value::Object(members) => members.get(segment).map(Cow::Borrowed).ok_or(value),
-            Value::Array(items) => match index(segment) {
-                Some(at) => items.get(at).map(Cow::Borrowed).ok_or(value),
-                None => length(segment, items.len()).ok_or(value),
-            },
-            Value::String(text) => into_text(text, segment).ok_or(value),
-            _ => Err(value),
-        },
-        Cow::Owned(mut owned) => {
-            let found = match &mut owned {
-                Value::Object(members) => members.get_mut(segment).map(|member| Cow::Owned(member.take())),
-                Value::Array(items) => match index(segment) {
-                    Some(at) => items.get_mut(at).map(|item| Cow::Owned(item.take())),
-                    None => length(segment, items.len()),
-                },
-                Value::String(text) => into_text(text, segment),
-                _ => None,
-            };
-            found.ok_or(Cow::Owned(owned))
-        }
-    }
-}
-
-/// A step into a text: into its JSON, or to its length in characters.
-fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
-    let json = Some(text.trim_start())
-        .filter(|text| text.starts_with(['{', '[']))
-        .and_then(|text| serde_json::from_str::<Value>(text).ok())
-        .filter(|json| !json.is_string());
-    match json {
-        Some(json) => descend(Cow::Owned(json), segment).ok(),
-        None => length(segment, text.chars().count()),
-    }
-}
-
-fn length<'v>(segment: &str, length: usize) -> Option<Cow<'v, Value>> {
-    (segment == "length").then(|| Cow::Owned(Value::from(length)))
-}
-
-/// An index as JSON pointers write it: digits without a leading zero.
-fn index(segment: &str) -> Option<usize> {
-    let digits = segment.bytes().all(|byte| byte.is_ascii_digit());
-    (digits && (segment == "0" || !segment.starts_with('0'))).then(|| segment.parse().ok())?
-}
-
-/// The fault that `segment` is not in `value`, which is called `name`.
-pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
-    let (name, segment) = (shorten(name), shorten(segment));
-    Unresolved(match value {
-        Value::Object(members) => {
-            let hint = match nearest(&segment, members.keys().map(String::as_str)) {
-                Some(near) => format!("; did you mean `{}`?", shorten(near)),
-                None if members.is_empty() => "; it is empty".to_owned(),
-                None => {
-                    let names: Vec<String> = members.keys().take(5).map(|key| format!("`{}`", shorten(key))).collect();
-                    let more = if members.len() > 5 { ", ..." } else { "" };
-                    format!("; it has {}{more}", names.join(", "))
-                }
-            };
-            format!("`{name}` has no `{segment}`{hint}")
-        }
-        Value::Array(items) => format!("`{name}` has no `{segment}`; it is a list of {}", items.len()),
-        Value::Null => format!("`{name}` is null and has no `{segment}`"),
-        Value::Bool(_) => format!("`{name}` is true or false and has no `{segment}`"),
-        Value::Number(_) => format!("`{name}` is a number and has no `{segment}`"),
-        Value::String(_) => format!("`{name}` is a text and has no `{segment}`"),
-    })
-}
-
-/// Shortens a name for a message: a name from a model or tool may be long.
-fn shorten(name: &str) -> Cow<'_, str> {
-    match name.char_indices().nth(60) {
-        Some((at, _)) => Cow::Owned(format!("{}...", name.get(..at).unwrap_or_default())),
-        None => Cow::Borrowed(name),
-    }
 }
 
 /// A written value: a literal, a template, an `@path`, or JSON made of them.

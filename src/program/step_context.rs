@@ -66,7 +66,7 @@ impl StepContext {
             }
         }
         if self.all_inputs {
-            input.insert("input".to_owned(), scope.input.clone());
+            input.extend(value(&["input".to_owned()]).map(|value| ("input".to_owned(), value)));
         } else if !self.inputs.is_empty() {
             let of_input = |name: &String| Some((name.clone(), value(&["input".to_owned(), name.clone()])?));
             let members: Map<String, Value> = self.inputs.iter().filter_map(of_input).collect();

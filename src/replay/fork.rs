@@ -82,7 +82,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
     }
     let mut first = prefix.remove(0);
     if let (EventKind::Started(started), Some(input)) = (&mut first.kind, &edit.input) {
-        started.input = input.clone();
+        (started.input, started.lists) = (input.clone(), Vec::new());
     }
     if edit.new_document || edit.input.is_some() {
         first = restarted(program, &first)?;

@@ -1,7 +1,7 @@
 //! The start of an old run under another document: its input, its model and its moment, with the texts of the new program.
 
 use crate::engine::blob::Blob;
-use crate::engine::event::{Event, EventKind, RunDocument, Started};
+use crate::engine::event::{Event, EventKind, InputList, RunDocument, Started};
 use crate::engine::prompt::{self, Facts};
 use crate::engine::timestamp::rfc3339;
 use crate::program::{Program, bind};
@@ -18,9 +18,9 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
     let sentence = |faults: Vec<crate::diagnostic::Diagnostic>| {
         faults.first().map_or_else(|| "the input does not fit".to_owned(), |fault| fault.message.clone())
     };
-    let bound = bind(program, old.input.clone(), &now, &old.run_id).map_err(sentence)?;
+    let bound = bind(program, old.run_input(), &now, &old.run_id).map_err(sentence)?;
     let today = now.get(..10).unwrap_or_default();
-    let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &old.run_id };
+    let facts = Facts { objective: &bound.objective, input: &bound.input.value, today, now: &now, run_id: &old.run_id };
     let system = match &program.flow {
         Some(_) => String::new(),
         None => prompt::system(program, &facts).map_err(|missing| missing.0)?,
@@ -35,7 +35,8 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
         system: Blob::new(system),
         order: program.properties.order,
         documents,
-        input: bound.input,
+        input: bound.input.value,
+        lists: InputList::of(bound.input.lists),
         ..Started::clone(old)
     };
     Ok(Event { at: first.at, kind: EventKind::Started(Box::new(started)) })

@@ -67,7 +67,7 @@ pub fn extracted(journals: &RunJournals<'_>) -> Result<Recording, String> {
         loop_name: program.name.clone(),
         dialect: program.flow.is_none().then_some(program.properties.dialect),
         now: rfc3339(at.wall_ms),
-        input: started.input.clone(),
+        input: started.run_input().into_whole(),
         entries,
         texts: BTreeMap::new(),
     })

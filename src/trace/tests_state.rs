@@ -12,7 +12,7 @@ pub(crate) fn state() -> State {
         session: None,
         loop_name: "refund-check".to_owned(),
         objective: "Decide about the ticket.".to_owned(),
-        input: json!({"ticket_id": "TK-1"}),
+        input: json!({"ticket_id": "TK-1"}).into(),
         model: ModelFacts { name: "small".to_owned(), ..ModelFacts::default() },
         at_ms: 1_769_941_800_000,
         timeout_ms: 300_000,

@@ -47,6 +47,7 @@ mod hyphen_workflows;
 mod interactive;
 mod journals;
 mod left_out;
+mod long_lists;
 mod matcher_tool;
 mod mistakes;
 mod models;

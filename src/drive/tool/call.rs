@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::drive::retry::Transient;
 use crate::drive::secret::Vault;
 use crate::engine::event::{Allowance, CallId, Tokens, ToolResult};
+use crate::program::bind::run_input::LongLists;
 use crate::program::reference::Scope;
 
 /// A call to be made.
@@ -19,6 +20,8 @@ pub struct ToolCall<'a> {
     pub input: &'a Value,
     /// The run's input.
     pub run_input: &'a Value,
+    /// The long lists of the run's input, if it has any.
+    pub lists: Option<&'a LongLists>,
     /// The run.
     pub run_id: &'a str,
     /// The moment, RFC 3339.
@@ -38,6 +41,7 @@ impl<'a> ToolCall<'a> {
         Scope {
             arguments: self.input,
             input: self.run_input,
+            lists: self.lists,
             now: self.now,
             run_id: self.run_id,
             context: &[],

@@ -43,6 +43,7 @@ fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String>
         arguments: call.input,
         context: &[],
         input: call.run_input,
+        lists: call.lists,
         now: call.now,
         run_id: call.run_id,
         extra: &[],

@@ -103,6 +103,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         at: None,
         input,
         run_input: &Value::Null,
+        lists: None,
         run_id: "run",
         now: "2026-01-01T00:00:00Z",
         model: "m",

@@ -52,6 +52,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         at: None,
         input: &input,
         run_input: &run_input,
+        lists: None,
         run_id: "run",
         now: "2026-01-01T00:00:00Z",
         model: "m",

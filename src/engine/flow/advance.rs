@@ -304,7 +304,8 @@ impl<'p> Advance<'p> {
         let scope = Scope {
             arguments: &Value::Null,
             context: names,
-            input: &header.input,
+            input: &header.input.value,
+            lists: Some(&header.input.lists),
             now: &now,
             run_id: &header.run_id,
             extra: &[],

@@ -1,5 +1,6 @@
 //! What a step is given when it begins: computed from the context, before anything is called.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -51,11 +52,19 @@ impl Advance<'_> {
     /// The list of a loop, and how far the loop is: at its beginning.
     pub fn take_items(&mut self, foreach: &Foreach, at: String, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let path = format!("@{}", foreach.items.join("."));
-        let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
-        let Value::Array(list) = found.as_ref() else {
-            return Err(BeginFault::new("not_a_list", format!("`{path}` is no list")));
+        let (found, count) = match scope.long_list_at(&foreach.items) {
+            // Its items are parsed when they begin.
+            Some(list) => (Cow::Borrowed(&Value::Null), list.len()),
+            None => {
+                let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
+                let Value::Array(list) = found.as_ref() else {
+                    return Err(BeginFault::new("not_a_list", format!("`{path}` is no list")));
+                };
+                let count = list.len();
+                (found, count)
+            }
         };
-        let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
         if count > u64::from(foreach.max_items) {
             let message = format!("`{path}` has {count} items, and `max_items` is {}", foreach.max_items);
             return Err(BeginFault::new("too_many_items", message));
@@ -72,8 +81,8 @@ impl Advance<'_> {
             return Err(fault);
         }
         let list = match found {
-            std::borrow::Cow::Borrowed(_) => None,
-            std::borrow::Cow::Owned(list) => Some(Arc::new(list)),
+            Cow::Borrowed(_) => None,
+            Cow::Owned(list) => Some(Arc::new(list)),
         };
         let (taken, count) = (count, u32::try_from(count).unwrap_or(u32::MAX));
         Ok(Opened::Items(Box::new(ItemsState {

@@ -95,8 +95,14 @@ impl<'p> Advance<'p> {
     /// An item of the list in the context. The list is not copied, and does not change while the loop is under way.
     fn item_at(&self, foreach: &Foreach, at: usize, names: &[&Map<String, Value>]) -> Option<Value> {
         let (first, rest) = foreach.items.split_first()?;
+        let input = &self.header.input;
+        if let ([name], "input") = (rest, first.as_str())
+            && let Some(list) = input.lists.get(name)
+        {
+            return list.get(at);
+        }
         let mut value =
-            if first == "input" { &self.header.input } else { names.iter().find_map(|names| names.get(first))? };
+            if first == "input" { &input.value } else { names.iter().find_map(|names| names.get(first))? };
         for name in rest {
             value = match value {
                 Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,

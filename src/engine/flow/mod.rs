@@ -137,12 +137,13 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
 
 /// Initialises the state and begins the first steps.
 fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) -> Effects {
+    let input = started.run_input();
     state.header = Arc::new(RunHeader {
         run_id: started.run_id,
         session: started.session,
         loop_name: started.loop_name,
         objective: started.objective,
-        input: started.input,
+        input,
         model: started.model,
         at_ms: state.now.wall_ms,
         timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),

@@ -92,7 +92,7 @@ pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
 /// What the steps of a workflow can read now: its input, and the keys that they have written; none for a loop. The keys of
 /// items are not among them.
 pub fn context(state: &State) -> Option<Value> {
-    let mut context = Map::from_iter([("input".to_owned(), state.header.input.clone())]);
+    let mut context = Map::from_iter([("input".to_owned(), state.header.input.whole().into_owned())]);
     context.extend(state.flow.as_ref()?.root.keys.clone());
     Some(Value::Object(context))
 }

@@ -9,7 +9,16 @@ fn compiled(condition: Value) -> CompiledCondition {
 }
 
 fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
-    let scope = Scope { arguments: &Value::Null, input, now: "", run_id: "", context: &[], extra: &[], secrets: None };
+    let scope = Scope {
+        arguments: &Value::Null,
+        input,
+        lists: None,
+        now: "",
+        run_id: "",
+        context: &[],
+        extra: &[],
+        secrets: None,
+    };
     compiled(condition).evaluate(&scope).map_err(|fault| fault.0)
 }
 

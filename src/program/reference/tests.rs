@@ -10,6 +10,7 @@ fn resolve(field: &Value, arguments: &Value) -> Result<Value, String> {
     let scope = Scope {
         arguments,
         input: &input,
+        lists: None,
         now: "NOW",
         run_id: "RUN",
         context: &[],

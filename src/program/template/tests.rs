@@ -24,17 +24,13 @@ impl Secrets for Vault {
 
 fn render_with(text: &str, escape: ValueEscape, arguments: &Value, input: &Value) -> Result<String, String> {
     let vault = Vault(AtomicU32::new(0));
-    let scope = Scope {
-        arguments,
-        input,
-        now: "2026-01-02T03:04:05.000Z",
-        run_id: "run-1",
-        context: &[],
-        extra: &[("today", "Friday")],
-        secrets: Some(&vault),
-    };
     let template = Template::compile(text, escape).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
-    template.render(&scope).map_err(|unresolved| unresolved.0)
+    template.render(&scope(arguments, input, &vault)).map_err(|unresolved| unresolved.0)
+}
+
+fn scope<'a>(arguments: &'a Value, input: &'a Value, vault: &'a Vault) -> Scope<'a> {
+    let (now, run_id, extra) = ("2026-01-02T03:04:05.000Z", "run-1", &[("today", "Friday")]);
+    Scope { arguments, input, lists: None, now, run_id, context: &[], extra, secrets: Some(vault) }
 }
 
 fn render(text: &str, arguments: &Value) -> Result<String, String> {
@@ -179,8 +175,7 @@ fn secrets_are_resolved_when_rendered_and_only_then() {
     let template = Template::compile("Bearer orgconfig:api:x, {{x}} orgconfig:api:x.", ValueEscape::Plain).unwrap();
     assert_eq!((template.secrets(), vault.0.load(Ordering::Relaxed)), (["api:x".to_owned()].as_slice(), 0));
     let arguments = json!({"x": "orgconfig:api:x"});
-    let (input, now, run_id) = (&Value::Null, "", "");
-    let scope = Scope { arguments: &arguments, input, now, run_id, context: &[], extra: &[], secrets: Some(&vault) };
+    let scope = scope(&arguments, &Value::Null, &vault);
     assert_eq!(template.render(&scope).unwrap(), "Bearer s3cr&t \"q\"/+, orgconfig:api:x s3cr&t \"q\"/+.");
     assert_eq!(vault.0.load(Ordering::Relaxed), 2);
     let refused = template.render(&Scope { secrets: None, ..scope }).unwrap_err();

@@ -10,6 +10,7 @@ use super::point::{CoverageKind, CoverageOutcome, CoveragePoint};
 use crate::engine::event::Started;
 use crate::engine::timestamp::rfc3339;
 use crate::program::Tool;
+use crate::program::bind::run_input::RunInput;
 use crate::program::flow::StepAction;
 use crate::program::reference::{Scope, Secrets};
 use crate::program::template::Template;
@@ -55,6 +56,7 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
         arguments: &Value::Null,
         context: names.as_slice(),
         input: program.input_of(&started.input),
+        lists: None,
         now: &now,
         run_id: &started.run_id,
         extra: &[
@@ -77,7 +79,7 @@ pub(super) struct JudgedCall<'c> {
     /// Its input.
     pub input: &'c Value,
     /// The run's input.
-    pub run_input: &'c Value,
+    pub run_input: &'c RunInput,
     /// The run.
     pub run_id: &'c str,
     /// When it returned, in milliseconds since 1970.
@@ -90,7 +92,8 @@ pub(super) fn in_call(part: &CoveragePart, call: &JudgedCall<'_>, reached: &mut 
     let scope = Scope {
         arguments: call.input,
         context: &[],
-        input: part.program.input_of(call.run_input),
+        input: part.program.input_of(&call.run_input.value),
+        lists: Some(&call.run_input.lists),
         now: &now,
         run_id: call.run_id,
         extra: &[],

@@ -103,6 +103,7 @@ fn a_body_is_escaped_for_its_content_type() {
         let scope = Scope {
             arguments: &arguments,
             input: &Value::Null,
+            lists: None,
             now: "",
             run_id: "",
             context: &[],
@@ -137,6 +138,7 @@ fn hostile_arguments_stay_what_they_are_on_the_way_to_the_wire() {
         let scope = Scope {
             arguments: &arguments,
             input: &input,
+            lists: None,
             now: "",
             run_id: "",
             context: &[],

@@ -36,6 +36,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         at: None,
         input,
         run_input: &Value::Null,
+        lists: None,
         run_id: "run/7",
         now: "2026-01-01T00:00:00Z",
         model: "m",
@@ -45,6 +46,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
     let scope = Scope {
         arguments: input,
         input: &Value::Null,
+        lists: None,
         now: call.now,
         run_id: call.run_id,
         context: &[],

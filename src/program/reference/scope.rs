@@ -1,0 +1,198 @@
+//! The names that a field can use, and the values that paths lead to.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{RESERVED, Secrets};
+use crate::diagnostic::nearest;
+use crate::program::bind::run_input::{LongList, LongLists, RunInput};
+
+/// The values of names while a field is resolved.
+pub struct Scope<'a> {
+    /// The tool call's input: its names are at the top. `Value::Null` outside a call.
+    pub arguments: &'a Value,
+    /// More names, the nearest first: those of a workflow's context. `arguments` hides them.
+    pub context: &'a [&'a Map<String, Value>],
+    /// The run's input: `input`.
+    pub input: &'a Value,
+    /// The long lists of the input, which has `null` in their places.
+    pub lists: Option<&'a LongLists>,
+    /// The moment of the call, RFC 3339: `now`.
+    pub now: &'a str,
+    /// The run: `__run_id`.
+    pub run_id: &'a str,
+    /// Names with texts that only some fields can use (`tools`, `today`, ...).
+    pub extra: &'a [(&'a str, &'a str)],
+    /// The secrets; `None` where none may be used.
+    pub secrets: Option<&'a dyn Secrets>,
+}
+
+/// A name without a value, or a secret that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unresolved(pub String);
+
+impl<'a> Scope<'a> {
+    /// The value at a path. The engine's own names take precedence over those of the arguments. A path into a
+    /// text that is JSON reads the JSON; `length` is that of a list or text, unless a member has this name.
+    ///
+    /// # Errors
+    /// When there is no value; the message says how far the path leads, and which names are near.
+    pub fn lookup(&self, path: &[String]) -> Result<Cow<'a, Value>, Unresolved> {
+        let Some((first, rest)) = path.split_first() else {
+            return Err(Unresolved("a path names nothing".to_owned()));
+        };
+        if let Some((name, list)) = self.long_list(path) {
+            return in_list(list, name, rest.get(1..).unwrap_or_default());
+        }
+        if first == "input" && rest.is_empty() && self.lists.is_some_and(|lists| !lists.is_empty()) {
+            let lists = self.lists.cloned().unwrap_or_default();
+            return Ok(Cow::Owned(RunInput { value: self.input.clone(), lists }.into_whole()));
+        }
+        let value = self.name(first).ok_or_else(|| self.not_given(first))?;
+        walk(value, first.clone(), rest)
+    }
+
+    /// The long list of the input that a path leads into, and its name.
+    fn long_list<'p>(&self, path: &'p [String]) -> Option<(&'p str, &'a LongList)> {
+        match path {
+            [input, name, ..] if input == "input" => self.lists?.get(name).map(|list| (name.as_str(), list)),
+            _ => None,
+        }
+    }
+
+    /// The long list of the input at a path.
+    pub fn long_list_at(&self, path: &[String]) -> Option<&'a LongList> {
+        (path.len() == 2).then(|| self.long_list(path))?.map(|(_, list)| list)
+    }
+    pub(super) fn name(&self, name: &str) -> Option<Cow<'a, Value>> {
+        let text = |text: &str| Some(Cow::Owned(Value::String(text.to_owned())));
+        match name {
+            "input" => Some(Cow::Borrowed(self.input)),
+            "now" => text(self.now),
+            "__run_id" => text(self.run_id),
+            _ => match self.extra.iter().find(|(extra, _)| *extra == name) {
+                Some((_, value)) => text(value),
+                None => {
+                    let mut near = self.arguments.as_object().into_iter().chain(self.context.iter().copied());
+                    near.find_map(|names| names.get(name)).map(Cow::Borrowed)
+                }
+            },
+        }
+    }
+
+    fn not_given(&self, name: &str) -> Unresolved {
+        let arguments = self.arguments.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let context = self.context.iter().flat_map(|names| names.keys()).map(String::as_str);
+        let extra = self.extra.iter().map(|(name, _)| *name);
+        let hint = match nearest(name, arguments.chain(context).chain(extra).chain(RESERVED)) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None if self.input.get(name).is_some() => format!("; did you mean `input.{name}`?"),
+            None => String::new(),
+        };
+        Unresolved(format!("`{}` was not given{hint}", shorten(name)))
+    }
+}
+
+/// The value at a path below a long list; only the items that it leads to are parsed.
+fn in_list<'v>(list: &LongList, name: &str, rest: &[String]) -> Result<Cow<'v, Value>, Unresolved> {
+    let so_far = format!("input.{name}");
+    let Some((segment, rest)) = rest.split_first() else { return Ok(Cow::Owned(list.items().collect())) };
+    let item = index(segment).and_then(|at| list.get(at)).map(Cow::Owned);
+    let value = item.or_else(|| length(segment, list.len()));
+    let absent =
+        || Unresolved(format!("`{}` has no `{}`; it is a list of {}", shorten(&so_far), shorten(segment), list.len()));
+    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest)
+}
+
+/// The value at a path below a value.
+fn walk<'v>(mut value: Cow<'v, Value>, mut so_far: String, path: &[String]) -> Result<Cow<'v, Value>, Unresolved> {
+    for segment in path {
+        value = descend(value, segment).map_err(|at| absent(&so_far, segment, at.as_ref()))?;
+        so_far.push('.');
+        so_far.push_str(segment);
+    }
+    Ok(value)
+}
+
+/// A step down from a value; returns the value if there is no such member.
+pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+    match value {
+        Cow::Borrowed(borrowed) => match borrowed {
+            Value::Object(members) => members.get(segment).map(Cow::Borrowed).ok_or(value),
+            Value::Array(items) => match index(segment) {
+                Some(at) => items.get(at).map(Cow::Borrowed).ok_or(value),
+                None => length(segment, items.len()).ok_or(value),
+            },
+            Value::String(text) => into_text(text, segment).ok_or(value),
+            _ => Err(value),
+        },
+        Cow::Owned(mut owned) => {
+            let found = match &mut owned {
+                Value::Object(members) => members.get_mut(segment).map(|member| Cow::Owned(member.take())),
+                Value::Array(items) => match index(segment) {
+                    Some(at) => items.get_mut(at).map(|item| Cow::Owned(item.take())),
+                    None => length(segment, items.len()),
+                },
+                Value::String(text) => into_text(text, segment),
+                _ => None,
+            };
+            found.ok_or(Cow::Owned(owned))
+        }
+    }
+}
+
+/// A step into a text: into its JSON, or to its length in characters.
+fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
+    let json = Some(text.trim_start())
+        .filter(|text| text.starts_with(['{', '[']))
+        .and_then(|text| serde_json::from_str::<Value>(text).ok())
+        .filter(|json| !json.is_string());
+    match json {
+        Some(json) => descend(Cow::Owned(json), segment).ok(),
+        None => length(segment, text.chars().count()),
+    }
+}
+
+fn length<'v>(segment: &str, length: usize) -> Option<Cow<'v, Value>> {
+    (segment == "length").then(|| Cow::Owned(Value::from(length)))
+}
+
+/// An index as JSON pointers write it: digits without a leading zero.
+fn index(segment: &str) -> Option<usize> {
+    let digits = segment.bytes().all(|byte| byte.is_ascii_digit());
+    (digits && (segment == "0" || !segment.starts_with('0'))).then(|| segment.parse().ok())?
+}
+
+/// The fault that `segment` is not in `value`, which is called `name`.
+pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
+    let (name, segment) = (shorten(name), shorten(segment));
+    Unresolved(match value {
+        Value::Object(members) => {
+            let hint = match nearest(&segment, members.keys().map(String::as_str)) {
+                Some(near) => format!("; did you mean `{}`?", shorten(near)),
+                None if members.is_empty() => "; it is empty".to_owned(),
+                None => {
+                    let names: Vec<String> = members.keys().take(5).map(|key| format!("`{}`", shorten(key))).collect();
+                    let more = if members.len() > 5 { ", ..." } else { "" };
+                    format!("; it has {}{more}", names.join(", "))
+                }
+            };
+            format!("`{name}` has no `{segment}`{hint}")
+        }
+        Value::Array(items) => format!("`{name}` has no `{segment}`; it is a list of {}", items.len()),
+        Value::Null => format!("`{name}` is null and has no `{segment}`"),
+        Value::Bool(_) => format!("`{name}` is true or false and has no `{segment}`"),
+        Value::Number(_) => format!("`{name}` is a number and has no `{segment}`"),
+        Value::String(_) => format!("`{name}` is a text and has no `{segment}`"),
+    })
+}
+
+/// Shortens a name for a message: a name from a model or tool may be long.
+fn shorten(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(60) {
+        Some((at, _)) => Cow::Owned(format!("{}...", name.get(..at).unwrap_or_default())),
+        None => Cow::Borrowed(name),
+    }
+}
