@@ -12,6 +12,8 @@ mod measure;
 mod names;
 #[path = "house/source.rs"]
 mod source;
+#[path = "house/walks.rs"]
+mod walks;
 
 use measure::functions;
 use source::{File, all_files, names_after, occurrences, root, sources};

@@ -90,10 +90,9 @@ impl Engine {
                 let name = tool.datasource().unwrap_or_default().to_owned();
                 needs.sources.insert((name, (*source).to_owned()), tool.name.clone());
             }
-            match &tool.kind {
-                ToolKind::Llm(llm) => needs.models.extend(llm.action.model.clone()),
-                ToolKind::Loop(called) | ToolKind::Launch(called) => self.gather(called, model, needs),
-                _ => {}
+            needs.models.extend(tool.model().map(str::to_owned));
+            if let ToolKind::Loop(called) | ToolKind::Launch(called) = &tool.kind {
+                self.gather(called, model, needs);
             }
         }
     }

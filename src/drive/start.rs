@@ -17,7 +17,7 @@ use crate::engine::machine::Machine;
 use crate::engine::prompt::{self, Facts};
 use crate::engine::storable;
 use crate::program::bind::run_input::{LongLists, RunInput};
-use crate::program::{Program, ToolKind, bind};
+use crate::program::{Program, bind};
 
 /// How to start a run.
 #[derive(Debug, Clone, Default)]
@@ -124,10 +124,7 @@ pub(super) fn priced(program: &Program, models: &[Arc<ModelClient>], all: &Model
     if program.properties.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
         return Ok(());
     }
-    let named = program.all_tools().into_iter().filter_map(|tool| match &tool.kind {
-        ToolKind::Llm(llm) => all.get(Some(llm.action.model.as_deref()?)).ok(),
-        _ => None,
-    });
+    let named = program.all_tools().into_iter().filter_map(|tool| all.get(Some(tool.model()?)).ok());
     match models.iter().cloned().chain(named).find(|model| model.facts.price.is_none()) {
         Some(model) => Err(Fault::Missing(format!(
             "the budget is in US dollars, but model {} has no price: give it one in the project file's models",

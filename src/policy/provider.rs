@@ -39,6 +39,10 @@ pub struct ProviderFacts {
     pub settings: &'static [&'static str],
     /// The fields of a request that are written by loopctl.
     pub own_fields: &'static [&'static str],
+    /// Whether its requests have the setting `thinking` as it is written. The type `enabled` needs its size then.
+    pub sends_thinking: bool,
+    /// Whether the model of this id is made to call a tool for a constrained reply, beside which it can't think.
+    pub is_made_to_call: fn(id: &str) -> bool,
     /// Whether the provider's own server takes tools for the model of this id only in another protocol.
     pub needs_responses: fn(id: &str) -> Option<NeedsResponses>,
     /// Whether the model of this id refuses a temperature. `official`: it is asked at the provider's own server.
@@ -115,6 +119,8 @@ static OPENAI: ProviderFacts = ProviderFacts {
         "frequency_penalty",
         "presence_penalty",
     ],
+    sends_thinking: false,
+    is_made_to_call: |_| false,
     needs_responses: |id| {
         if id.ends_with("-pro") || id.contains("-codex") || id.contains("-deep-research") {
             return (gpt_version(id) >= (5, 0) || id.starts_with('o')).then_some(NeedsResponses::Always);
@@ -156,6 +162,8 @@ static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
         "reasoning",
         "top_p",
     ],
+    sends_thinking: false,
+    is_made_to_call: |_| false,
     needs_responses: |_| None,
     refuses_temperature: is_reasoning_model,
 };
@@ -189,6 +197,8 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
         "top_p",
         "top_k",
     ],
+    sends_thinking: true,
+    is_made_to_call: |id| !takes_schemas(id),
     needs_responses: |_| None,
     refuses_temperature: |id, _| claude_version(id) >= (4, 7),
 };
@@ -226,6 +236,8 @@ static GEMINI: ProviderFacts = ProviderFacts {
         "generationConfig",
         "generation_config",
     ],
+    sends_thinking: false,
+    is_made_to_call: |_| false,
     needs_responses: |_| None,
     refuses_temperature: |_, _| false,
 };
@@ -238,6 +250,8 @@ static SCRIPT: ProviderFacts = ProviderFacts {
     max_temperature: None,
     settings: &[],
     own_fields: &[],
+    sends_thinking: false,
+    is_made_to_call: |_| false,
     needs_responses: |_| None,
     refuses_temperature: |_, _| false,
 };

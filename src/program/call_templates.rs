@@ -9,7 +9,6 @@ impl Tool {
     pub fn templates(&self) -> Vec<&Template> {
         match &self.kind {
             ToolKind::Builtin(_)
-            | ToolKind::Table(_)
             | ToolKind::Embedded
             | ToolKind::Matcher(_)
             | ToolKind::Launch(_)
@@ -24,7 +23,7 @@ impl Tool {
                 }
                 all
             }
-            ToolKind::Llm(llm) => vec![&llm.template],
+            ToolKind::Action(tool) => tool.templates().collect(),
             ToolKind::Db(db) => db.params.iter().flat_map(Field::templates).collect(),
             ToolKind::Command(command) => {
                 command.args.iter().chain(&command.stdin).chain(command.env.values()).collect()

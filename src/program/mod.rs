@@ -1,5 +1,6 @@
 //! The compiled form that the engine and the driver read: a loop with its tools, templates and schemas.
 
+pub mod action;
 pub mod approval;
 pub mod bind;
 pub mod builtin;
@@ -19,6 +20,7 @@ pub mod timetable;
 pub mod tool_names;
 pub mod turn_schema;
 
+pub use action::TemplatedAction;
 pub use bind::{Bound, bind};
 pub use schema::{Schema, SchemaFault};
 pub use step_context::StepContext;
@@ -29,14 +31,13 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::diagnostic::Source;
-use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, OnUncertain};
+use crate::language::action::{ActionKind as _, CommandAction, DbAction, HttpAction, OnUncertain};
 use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
 use crate::program::flow::Flow;
 use crate::program::matcher::MatcherTool;
 use crate::program::reference::Field;
-use crate::program::table::TableTool;
 use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
 use crate::program::turn_schema::TurnSchema;
@@ -195,7 +196,7 @@ impl Tool {
     /// Whether a call asks models: its cost counts for the run's budget.
     pub fn spends(&self) -> bool {
         match &self.kind {
-            ToolKind::Llm(_) => true,
+            ToolKind::Action(tool) => tool.action.kind().spends(),
             ToolKind::Loop(called) => called.spends(),
             // A run of its own has a budget of its own.
             ToolKind::Launch(_)
@@ -204,7 +205,6 @@ impl Tool {
             | ToolKind::Db(_)
             | ToolKind::Command(_)
             | ToolKind::Matcher(_)
-            | ToolKind::Table(_)
             | ToolKind::Embedded => false,
         }
     }
@@ -225,44 +225,27 @@ impl Tool {
         }
     }
 
-    /// The datasource of a `db` or a `custom-table` action.
+    /// The datasource that a call uses.
     pub fn datasource(&self) -> Option<&str> {
         match &self.kind {
-            ToolKind::Db(db) => Some(&db.action.datasource),
-            ToolKind::Table(_) => Some(table::TABLES),
+            ToolKind::Db(db) => db.action.datasource(),
+            ToolKind::Action(tool) => tool.action.kind().datasource(),
+            _ => None,
+        }
+    }
+
+    /// The model that a call asks, when its action names one.
+    pub fn model(&self) -> Option<&str> {
+        match &self.kind {
+            ToolKind::Action(tool) => tool.action.kind().model(),
             _ => None,
         }
     }
 
     /// The keys of the secrets that a call sends.
     pub fn secrets(&self) -> Vec<String> {
-        let of = |template: &Template| template.secrets().to_vec();
-        match &self.kind {
-            ToolKind::Builtin(_)
-            | ToolKind::Matcher(_)
-            | ToolKind::Table(_)
-            | ToolKind::Embedded
-            | ToolKind::Launch(_)
-            | ToolKind::Loop(_) => Vec::new(),
-            ToolKind::Http(http) => {
-                let mut all = of(&http.url);
-                all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| field.secrets()));
-                match &http.body {
-                    Some(Body::Json(field)) => all.extend(field.secrets()),
-                    Some(Body::Text(template)) => all.extend(of(template)),
-                    None => {}
-                }
-                all
-            }
-            ToolKind::Llm(llm) => of(&llm.template),
-            ToolKind::Db(db) => {
-                let own = db.action.datasource.strip_prefix("orgconfig:").map(str::to_owned);
-                own.into_iter().chain(db.params.iter().flat_map(Field::secrets)).collect()
-            }
-            ToolKind::Command(command) => {
-                command.args.iter().chain(&command.stdin).chain(command.env.values()).flat_map(of).collect()
-            }
-        }
+        let own = self.datasource().and_then(|name| name.strip_prefix("orgconfig:")).map(str::to_owned);
+        own.into_iter().chain(self.templates().into_iter().flat_map(|template| template.secrets().to_vec())).collect()
     }
 
     /// Every variable that a call needs: in the address, the headers, the parameters, the arguments.
@@ -270,11 +253,8 @@ impl Tool {
         let of = |template: &Template| template.variables().to_vec();
         let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
         match &self.kind {
-            ToolKind::Builtin(_)
-            | ToolKind::Table(_)
-            | ToolKind::Embedded
-            | ToolKind::Launch(_)
-            | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Builtin(_) | ToolKind::Embedded | ToolKind::Launch(_) | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Action(tool) => tool.templates().flat_map(of).collect(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
                 all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| in_field(field)));
@@ -285,7 +265,6 @@ impl Tool {
                 }
                 all
             }
-            ToolKind::Llm(llm) => of(&llm.template),
             ToolKind::Db(db) => db.params.iter().flat_map(in_field).collect(),
             // A call may give each list itself.
             ToolKind::Matcher(matcher) => {
@@ -305,18 +284,16 @@ impl Tool {
 pub enum ToolKind {
     /// One of the engine's own.
     Builtin(Builtin),
+    /// An action whose compiled form is its templates.
+    Action(TemplatedAction),
     /// A request to an HTTP server.
     Http(HttpTool),
-    /// A question to a model.
-    Llm(LlmTool),
     /// A query to a database.
     Db(DbTool),
     /// A program on this machine.
     Command(CommandTool),
     /// Which entries of two lists belong together.
     Matcher(MatcherTool),
-    /// A request to a table.
-    Table(TableTool),
     /// A function of the embedder, registered by name.
     Embedded,
     /// Another loop, or a workflow: a call is a sub-run.
@@ -349,15 +326,6 @@ pub enum Body {
     Json(Field),
     /// One template for the whole text; in a JSON text its values are escaped as JSON strings.
     Text(Template),
-}
-
-/// An `llm` action, compiled.
-#[derive(Debug)]
-pub struct LlmTool {
-    /// As written.
-    pub action: LlmAction,
-    /// The question.
-    pub template: Template,
 }
 
 /// A `db` action, compiled.

@@ -1,22 +1,11 @@
-//! A custom table as a tool: what a call asks of a table, judged before the database is asked.
+//! What a call of a custom table asks for, judged before the database is asked.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::diagnostic::nearest;
+use crate::language::action::CustomTableAction;
 use crate::language::step::{CustomTable, Operation};
-
-/// The datasource of the tables.
-pub const TABLES: &str = "tables";
-
-/// A custom table, compiled.
-#[derive(Debug, Default)]
-pub struct TableTool {
-    /// The tables that a call may name; any of the datasource when there are none.
-    pub tables: Vec<String>,
-    /// Whether a call only reads.
-    pub read_only: bool,
-}
 
 /// What a call asks of a table. No column stands twice in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,17 +33,17 @@ pub struct ColumnValue {
     pub value: Value,
 }
 
-impl TableTool {
-    /// What an input asks for.
+impl TableRequest {
+    /// What an input of a tool asks for.
     ///
     /// # Errors
     /// A sentence that says what is missing, or can't be used.
-    pub fn request(&self, input: &Value) -> Result<TableRequest, String> {
+    pub fn of(tool: &CustomTableAction, input: &Value) -> Result<Self, String> {
         let CustomTable { table, operation, keys, values, fields } =
             CustomTable::deserialize(input).map_err(|error| error.to_string())?;
-        let table = self.allowed(table.ok_or("`table` is missing")?)?;
+        let table = allowed(tool, table.ok_or("`table` is missing")?)?;
         let operation = operation.ok_or("`operation` is missing: read, write, update or upsert")?;
-        if self.read_only && operation != Operation::Read {
+        if tool.read_only && operation != Operation::Read {
             return Err("this tool only reads: `operation` must be `read`".to_owned());
         }
         let (keys, values) = (keys.unwrap_or_default(), values.unwrap_or_default());
@@ -75,32 +64,32 @@ impl TableTool {
         };
         match needed {
             Some(needed) => Err(needed.to_owned()),
-            None => Ok(TableRequest {
+            None => Ok(Self {
                 table,
                 operation,
                 keys,
                 fields,
-                tables: self.tables.clone(),
+                tables: tool.tables.clone(),
                 read_only: operation == Operation::Read,
             }),
         }
     }
+}
 
-    /// The table of a call, when the tool may use it.
-    fn allowed(&self, table: String) -> Result<String, String> {
-        let is_named = self.tables.iter().any(|known| known.eq_ignore_ascii_case(&table));
-        if self.tables.is_empty() || is_named {
-            return Ok(table);
-        }
-        let known = self.tables.iter().map(String::as_str);
-        let table: String = table.chars().take(60).collect();
-        Err(match nearest(&table, known.clone()) {
-            Some(near) => format!("this tool has no table `{table}`; the nearest one is `{near}`"),
-            None => {
-                format!("this tool has no table `{table}`; it has {}", known.take(16).collect::<Vec<_>>().join(", "))
-            }
-        })
+/// The table of a call, when the tool may use it.
+fn allowed(tool: &CustomTableAction, table: String) -> Result<String, String> {
+    let is_named = tool.tables.iter().any(|known| known.eq_ignore_ascii_case(&table));
+    if tool.tables.is_empty() || is_named {
+        return Ok(table);
     }
+    let known = tool.tables.iter().map(String::as_str);
+    let table: String = table.chars().take(60).collect();
+    Err(match nearest(&table, known.clone()) {
+        Some(near) => format!("this tool has no table `{table}`; the nearest one is `{near}`"),
+        None => {
+            format!("this tool has no table `{table}`; it has {}", known.take(16).collect::<Vec<_>>().join(", "))
+        }
+    })
 }
 
 #[cfg(test)]
@@ -111,11 +100,10 @@ mod tests {
 
     #[test]
     fn what_a_call_asks_for_is_judged_before_the_database() {
-        let tool = |tables: &[&str], read_only| TableTool {
-            tables: tables.iter().map(|table| (*table).to_owned()).collect(),
-            read_only,
+        let tool = |tables: &[&str], read_only: bool| -> CustomTableAction {
+            serde_json::from_value(json!({"action_name": "t", "tables": tables, "read_only": read_only})).unwrap()
         };
-        let refused = |tool: TableTool, input: Value| tool.request(&input).unwrap_err();
+        let refused = |tool: CustomTableAction, input: Value| TableRequest::of(&tool, &input).unwrap_err();
         let any = || tool(&[], false);
         for (input, word) in [
             (json!({}), "`table` is missing"),
@@ -134,9 +122,10 @@ mod tests {
         let read = json!({"table": "Orders", "operation": "read"});
         assert!(refused(tool(&["order", "notes"], true), read.clone()).contains("the nearest one is `order`"));
         assert!(refused(tool(&["notes"], true), read.clone()).contains("it has notes"));
-        assert!(tool(&["orders"], true).request(&read).is_ok());
+        assert!(TableRequest::of(&tool(&["orders"], true), &read).is_ok());
         let write = json!({"table": "orders", "operation": "write", "fields": {"a": 1}});
         assert!(refused(tool(&["orders"], true), write.clone()).contains("only reads"));
-        assert!(!any().request(&write).unwrap().read_only && any().request(&read).unwrap().read_only);
+        let asked = |input| TableRequest::of(&any(), input).unwrap();
+        assert!(!asked(&write).read_only && asked(&read).read_only);
     }
 }

@@ -134,7 +134,7 @@ impl Driver {
                 words::retried(id, call.attempts.len() as u32 + 1, &mut world.chance)
             }
             _ if lost => words::returned(id, words::failed("timed out after 30 s"), &mut world.chance),
-            ToolKind::Llm(_) => called::asked(id, &mut world.chance),
+            ToolKind::Action(_) if tool.spends() => called::asked(id, &mut world.chance),
             _ => {
                 let result = words::result(&mut world.chance);
                 words::returned(id, result, &mut world.chance)

@@ -263,7 +263,7 @@ impl Ledger {
         let calls = self.tools[&call.tool].len();
         assert!(tool.max_calls.is_none_or(|max| calls <= max as usize), "{}: {calls} calls", call.tool);
         assert!(tool.parameters.faults(&call.input).is_empty(), "{id:?}: an input against the schema");
-        if matches!(tool.kind, ToolKind::Llm(_) | ToolKind::Loop(_)) {
+        if matches!(tool.kind, ToolKind::Loop(_)) || tool.spends() {
             self.spends(program, state, id);
         }
     }

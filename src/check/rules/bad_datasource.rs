@@ -4,9 +4,9 @@ use super::bad_store::{NO_OPTIONS, has_options};
 use crate::check::{Cursor, Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::language::action::TABLES;
 use crate::language::project::Datasource;
 use crate::policy::database_address::has_password;
-use crate::program::table::TABLES;
 use crate::syntax::{quoted, token};
 
 /// The rule.

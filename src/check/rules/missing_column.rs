@@ -10,7 +10,7 @@ use crate::check::{Rule, Subject};
 use crate::compile::DatabaseProbe;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
-use crate::program::table::TABLES;
+use crate::language::action::TABLES;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::MISSING_COLUMN, check };

@@ -8,7 +8,7 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::compile::{DatabaseProbe, DatabaseState, QueryFaultKind};
 use crate::diagnostic::{Diagnostic, Nearest, Severity, codes, nearest};
 use crate::language::Action;
-use crate::program::table::TABLES;
+use crate::language::action::TABLES;
 use crate::program::template::is_template;
 use crate::syntax::{quoted, token};
 

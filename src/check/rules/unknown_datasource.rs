@@ -4,7 +4,7 @@ use crate::check::steps::steps;
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
-use crate::program::table::TABLES;
+use crate::language::action::TABLES;
 use crate::syntax::quoted;
 
 /// The rule.

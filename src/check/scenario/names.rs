@@ -43,14 +43,10 @@ impl<'a> DocumentNames<'a> {
             }
             for tool in part.all_tools() {
                 known.tools.insert(&tool.name);
-                match &tool.kind {
-                    ToolKind::Loop(called) | ToolKind::Launch(called) => {
-                        known.loops.insert(&called.name);
-                    }
-                    ToolKind::Llm(_) => {
-                        known.llm.insert(&tool.name);
-                    }
-                    _ => {}
+                if let ToolKind::Loop(called) | ToolKind::Launch(called) = &tool.kind {
+                    known.loops.insert(&called.name);
+                } else if tool.spends() {
+                    known.llm.insert(&tool.name);
                 }
             }
         }

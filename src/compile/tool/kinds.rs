@@ -1,46 +1,53 @@
-//! The kinds of actions, compiled: `llm`, `db` and `command`; the others have files of their own.
+//! The kinds of actions, compiled. A kind whose texts are templates needs nothing here; `http` and `matcher` have files of
+//! their own.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, OtherPlaceholder, Placeholders};
-use super::{ActionDraft, NamedVariable, NamingForm, http, matcher, table};
+use super::{ActionDraft, NamedVariable, NamingForm, http, matcher};
 use crate::diagnostic::{Severity, codes};
 use crate::language::Action;
-use crate::language::action::{CommandAction, DbAction, LlmAction};
+use crate::language::action::{CommandAction, DbAction, TextKind};
 use crate::policy::variables;
 use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 use crate::program::template::{ValueEscape, Variable, is_template};
-use crate::program::{CommandTool, DbTool, LlmTool, ToolKind};
+use crate::program::{CommandTool, DbTool, TemplatedAction, ToolKind};
 
 /// What an action does, compiled. None when it has faults.
 pub(super) fn compile(action: &Action, work: &mut ActionDraft<'_>) -> Option<ToolKind> {
     match action {
         Action::Http(action) => http::compile(action, work).map(ToolKind::Http),
-        Action::Llm(action) => llm(action, work).map(ToolKind::Llm),
         Action::Db(action) => db(action, work).map(ToolKind::Db),
         Action::Command(action) => command(action, work).map(ToolKind::Command),
         Action::Matcher(action) => matcher::compile(action, work).map(ToolKind::Matcher),
-        Action::CustomTable(action) => Some(ToolKind::Table(table::compile(action))),
+        _ => templated(action, work).map(ToolKind::Action),
     }
 }
 
-fn llm(action: &LlmAction, work: &mut ActionDraft<'_>) -> Option<LlmTool> {
-    let template = work.template(&action.template, ValueEscape::Plain, "/template")?;
-    if let Some(key) = template.secrets().first() {
-        let inside =
-            action.template.find(&format!("orgconfig:{key}")).map(|at| at..at + "orgconfig:".len() + key.len());
-        let fault = LocalFault::error(
-            codes::SECRET_IN_PROMPT,
-            "/template",
-            format!("the secret `orgconfig:{key}` would be sent to the model"),
-        );
-        work.push(LocalFault {
-            inside,
-            ..fault.help("a secret never goes to a model: use it in an action's header, address or environment")
-        });
+/// The templates of an action, compiled. What a model is asked takes no secret.
+fn templated(action: &Action, work: &mut ActionDraft<'_>) -> Option<TemplatedAction> {
+    let kind = action.kind();
+    let (mut texts, mut is_whole) = (Vec::new(), true);
+    for written in kind.templates() {
+        let pointer = written.pointer;
+        let Some(template) = work.template(written.text, ValueEscape::Plain, &pointer) else {
+            is_whole = false;
+            continue;
+        };
+        let field = pointer.split('/').nth(1).unwrap_or_default();
+        let is_question = kind.texts().iter().any(|text| text.field == field && text.kind == TextKind::Question);
+        if let Some(key) = template.secrets().first().filter(|_| is_question) {
+            let secret = format!("orgconfig:{key}");
+            let inside = written.text.find(&secret).map(|at| at..at + secret.len());
+            let message = format!("the secret `{secret}` would be sent to the model");
+            let fault = LocalFault::error(codes::SECRET_IN_PROMPT, &pointer, message);
+            let help = "a secret never goes to a model: use it in an action's header, address or environment";
+            work.push(LocalFault { inside, ..fault.help(help) });
+        }
+        texts.push((pointer, template));
     }
-    Some(LlmTool { action: action.clone(), template })
+    is_whole.then(|| TemplatedAction::new(action.clone(), texts))
 }
 
 fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {

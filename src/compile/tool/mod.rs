@@ -9,7 +9,6 @@ mod kinds;
 mod matcher;
 mod parameters;
 mod sql;
-mod table;
 #[cfg(test)]
 mod tests;
 mod work;

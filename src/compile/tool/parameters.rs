@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{ActionDraft, derived, matcher, table};
+use super::{ActionDraft, derived, matcher};
 use crate::compile::review::{known_part, review};
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
@@ -27,10 +27,11 @@ pub(super) fn of(
 ) -> Option<Schema> {
     let Some(written) = written else {
         let names = work.arguments_at("");
-        match kind {
-            Some(ToolKind::Matcher(tool)) => return Some(matcher::schema(tool, &names)),
-            Some(ToolKind::Table(tool)) => return Some(table::schema(tool)),
-            _ => {}
+        if let Some(ToolKind::Matcher(tool)) = kind {
+            return Some(matcher::schema(tool, &names));
+        }
+        if let Some(schema) = action.kind().input_schema() {
+            return Some(Schema::compile(schema).unwrap_or_else(|_| Schema::any()));
         }
         // Without any hint of what it takes, an HTTP action takes what it is given.
         return Some(if names.is_empty() && matches!(action, Action::Http(_)) {
@@ -211,11 +212,12 @@ fn unused(schema: &Schema, action: &Action, kind: Option<&ToolKind>, work: &mut 
         return;
     }
     let mut used: HashSet<_> = work.arguments_at("").into_iter().collect();
-    match kind {
-        Some(ToolKind::Matcher(tool)) => used.extend(matcher::inputs(tool).into_iter().map(str::to_owned)),
-        Some(ToolKind::Table(_)) => used.extend(table::INPUTS.map(str::to_owned)),
-        _ => {}
+    if let Some(ToolKind::Matcher(tool)) = kind {
+        used.extend(matcher::inputs(tool).into_iter().map(str::to_owned));
     }
+    let own = action.kind().input_schema();
+    let own = own.as_ref().and_then(|schema| schema.get("properties")?.as_object());
+    used.extend(own.into_iter().flatten().map(|(name, _)| name.clone()));
     let known: HashSet<_> = schema.properties().into_iter().collect();
     for name in schema.required() {
         if !known.contains(name) || used.contains(name) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::language::project::{Model, Provider, ReasoningEffort};
+use crate::language::project::{Model, ReasoningEffort};
 
 /// The settings of a model. They are the same in every request, so they are written once.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct ModelSettings {
     pub(super) extra: String,
     /// Texts at which the model stops, beside those of the dialect.
     pub(super) stop: Vec<String>,
-    /// How an Anthropic model thinks, as JSON.
+    /// How the model thinks, as JSON, where requests have it as it is written.
     pub(super) thinking: Option<String>,
     /// How much a model reasons, where this is a part of another field.
     pub(super) effort: Option<ReasoningEffort>,
@@ -36,7 +36,7 @@ impl ModelSettings {
             fields: members(fields),
             extra: members(&model.extra_body),
             stop: model.stop.clone(),
-            thinking: thinking.filter(|_| model.provider == Provider::Anthropic),
+            thinking: thinking.filter(|_| model.provider.facts().sends_thinking),
             effort: model.reasoning_effort,
             stream: model.stream,
         })

@@ -14,9 +14,31 @@ use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::budget;
 use crate::engine::conversation::{Conversation, Role, estimated_tokens};
 use crate::engine::event::{FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};
+use crate::language::Action;
+use crate::language::action::LlmAction;
 use crate::language::project::Price;
 use crate::program::reference::Scope;
-use crate::program::{LlmTool, Tool, ToolKind};
+use crate::program::template::Template;
+use crate::program::{TemplatedAction, Tool, ToolKind};
+
+/// An `llm` action, compiled.
+#[derive(Clone, Copy)]
+pub(super) struct LlmTool<'t> {
+    action: &'t LlmAction,
+    template: &'t Template,
+}
+
+impl<'t> LlmTool<'t> {
+    /// That of a tool; none for the other kinds.
+    pub(super) fn of(tool: &'t Tool) -> Option<Self> {
+        match &tool.kind {
+            ToolKind::Action(compiled @ TemplatedAction { action: Action::Llm(action), .. }) => {
+                Some(Self { action, template: compiled.template("/template")? })
+            }
+            _ => None,
+        }
+    }
+}
 
 /// Makes the calls of `llm` actions.
 pub(super) struct LlmRunner {
@@ -40,7 +62,7 @@ impl LlmRunner {
     /// Makes a call whose model is played from `position` on.
     pub(super) async fn make_played(
         &self,
-        tool: &LlmTool,
+        tool: LlmTool<'_>,
         call: &ToolCall<'_>,
         player: &Arc<ScriptPlayer>,
         position: &mut usize,
@@ -57,7 +79,7 @@ impl LlmRunner {
         outcome
     }
 
-    async fn make(&self, tool: &LlmTool, call: &ToolCall<'_>) -> RawOutcome {
+    async fn make(&self, tool: LlmTool<'_>, call: &ToolCall<'_>) -> RawOutcome {
         if self.is_scripted {
             let why = "name the tool under `tools` in the script";
             return Err(fault("the script does not answer for this tool", why)).into();
@@ -79,9 +101,9 @@ impl LlmRunner {
 
 impl ToolRunner for LlmRunner {
     fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
-        match &tool.kind {
-            ToolKind::Llm(llm) => Box::pin(self.make(llm, call)),
-            _ => wrong_kind(tool),
+        match LlmTool::of(tool) {
+            Some(llm) => Box::pin(self.make(llm, call)),
+            None => wrong_kind(tool),
         }
     }
 }
@@ -91,7 +113,7 @@ impl ToolRunner for LlmRunner {
 ///
 /// # Errors
 /// When the template lacks a value.
-fn question(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
+fn question(tool: LlmTool<'_>, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
     let scope = Scope { secrets: None, ..*scope };
     let question =
         tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
@@ -107,7 +129,7 @@ struct AskedModel<'a> {
 }
 
 /// Asks the model of the action, or of the run. Returns its text and the usage, with that of failed attempts.
-async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, asked: AskedModel<'_>) -> RawOutcome {
+async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation, asked: AskedModel<'_>) -> RawOutcome {
     let AskedModel { model, wire } = asked;
     let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
     let mut ask = Ask {
@@ -157,7 +179,7 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, a
 }
 
 /// The most tokens of the reply: of a window that the model's server showed, half at most, as in a loop.
-fn max_tokens(tool: &LlmTool, model: &ModelClient) -> u32 {
+fn max_tokens(tool: LlmTool<'_>, model: &ModelClient) -> u32 {
     let half = model.known_facts().learned_tokens.map(|window| u32::try_from(window / 2).unwrap_or(u32::MAX));
     half.map_or(tool.action.max_tokens, |half| tool.action.max_tokens.min(half).max(1))
 }

@@ -53,7 +53,7 @@ use super::stage::Stage;
 use crate::compile::ToolSignature;
 use crate::engine::event::{ToolFault, ToolResult};
 use crate::engine::storable;
-use crate::language::Project;
+use crate::language::{Action, Project};
 use crate::program::{Tool, ToolKind};
 
 /// Makes the calls of tools: has a runner for each kind.
@@ -138,12 +138,21 @@ impl Toolbox {
     fn runner(&self, kind: &ToolKind) -> Option<&dyn ToolRunner> {
         Some(match kind {
             ToolKind::Http(_) => &self.http,
-            ToolKind::Llm(_) => &self.llm,
-            ToolKind::Db(_) | ToolKind::Table(_) => &self.db,
+            ToolKind::Action(tool) => return self.action_runner(&tool.action),
+            ToolKind::Db(_) => &self.db,
             ToolKind::Command(_) => &self.command,
             ToolKind::Matcher(_) => &self.matcher,
             ToolKind::Embedded => &self.embedded,
             ToolKind::Loop(_) | ToolKind::Launch(_) | ToolKind::Builtin(_) => return None,
+        })
+    }
+
+    /// The runner of an action whose compiled form is its templates; the other kinds are told apart in [`Self::runner`].
+    fn action_runner(&self, action: &Action) -> Option<&dyn ToolRunner> {
+        Some(match action {
+            Action::Llm(_) => &self.llm,
+            Action::CustomTable(_) => &self.db,
+            Action::Http(_) | Action::Db(_) | Action::Command(_) | Action::Matcher(_) => return None,
         })
     }
 

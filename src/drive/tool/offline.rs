@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Toolbox;
 use super::call::{Spent, ToolCall};
+use super::llm::LlmTool;
 use super::output::{self, fault};
 use super::runner::{RawFault, RawOutcome, ToolRunner as _};
 use super::scripted::failed;
@@ -47,18 +48,19 @@ impl Toolbox {
     /// A call that no script answers for: of a database that the scenario has of its own, of a matcher, and of a model
     /// that the scenario plays.
     async fn perform_locally(&self, stage: &Stage, tool: &Tool, call: &ToolCall<'_>, index: usize) -> RawOutcome {
-        match &tool.kind {
-            ToolKind::Llm(llm) => {
-                if let Some(player) = stage.model(&tool.name) {
-                    let mut position = stage.position(&tool.name, &call.key());
-                    let outcome = self.llm.make_played(llm, call, player, &mut position).await;
-                    stage.asked(&tool.name, position);
-                    return outcome;
-                }
-            }
-            ToolKind::Matcher(_) => return self.matcher.call(tool, call).await,
-            ToolKind::Db(_) | ToolKind::Table(_) if self.db.has(tool) => return self.db.call(tool, call).await,
-            _ => {}
+        if let Some(llm) = LlmTool::of(tool)
+            && let Some(player) = stage.model(&tool.name)
+        {
+            let mut position = stage.position(&tool.name, &call.key());
+            let outcome = self.llm.make_played(llm, call, player, &mut position).await;
+            stage.asked(&tool.name, position);
+            return outcome;
+        }
+        if matches!(tool.kind, ToolKind::Matcher(_)) {
+            return self.matcher.call(tool, call).await;
+        }
+        if self.db.has(tool) {
+            return self.db.call(tool, call).await;
         }
         stage.is_missing(index);
         Err(fault(NOT_PLAYED, "give it an entry under `tools`")).into()

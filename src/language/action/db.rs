@@ -48,4 +48,8 @@ impl ActionKind for DbAction {
     fn speed(&self) -> CallSpeed {
         CallSpeed::Local
     }
+
+    fn datasource(&self) -> Option<&str> {
+        Some(&self.datasource)
+    }
 }

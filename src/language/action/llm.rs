@@ -1,6 +1,6 @@
 //! Actions of kind `llm`.
 
-use super::{ActionKind, ActionText, CallSpeed, TextKind};
+use super::{ActionKind, ActionText, CallSpeed, TextKind, WrittenText};
 
 super::action! {
     /// A question to a model.
@@ -53,5 +53,17 @@ impl ActionKind for LlmAction {
 
     fn speed(&self) -> CallSpeed {
         CallSpeed::Model
+    }
+
+    fn templates(&self) -> Vec<WrittenText<'_>> {
+        vec![WrittenText::of_field("template", &self.template)]
+    }
+
+    fn spends(&self) -> bool {
+        true
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 }

@@ -21,8 +21,8 @@ pub use db::DbAction;
 pub use http::{HttpAction, Method};
 pub use llm::LlmAction;
 pub use matcher::{MATCHER_SETTINGS, Matcher, MatcherAction, ToleranceMode};
-pub use table::CustomTableAction;
-pub use text::{ActionText, TextKind};
+pub use table::{CustomTableAction, TABLES};
+pub use text::{ActionText, TextKind, WrittenText};
 
 /// A registered action, by its `kind`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +93,32 @@ pub trait ActionKind: RegisteredAction {
 
     /// How a failed call is made again by the driver.
     fn retry(&self) -> Option<&CallRetry> {
+        None
+    }
+
+    /// Its templates, in a fixed order. A kind that reads its texts in another way, or has faults of its own, is compiled by
+    /// a file in `compile/tool`, and has none here.
+    fn templates(&self) -> Vec<WrittenText<'_>> {
+        Vec::new()
+    }
+
+    /// The JSON Schema of a call's input, when its texts do not show what a call gives.
+    fn input_schema(&self) -> Option<Value> {
+        None
+    }
+
+    /// Whether a call asks models: its cost counts for the run's budget.
+    fn spends(&self) -> bool {
+        false
+    }
+
+    /// The model that a call asks, when the action names one.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// The datasource that a call uses.
+    fn datasource(&self) -> Option<&str> {
         None
     }
 }

@@ -1,6 +1,14 @@
 //! Actions of kind `custom-table`.
 
+use serde_json::{Map, Value, json};
+
 use super::{ActionKind, ActionText, CallSpeed};
+
+/// The datasource of the tables.
+pub const TABLES: &str = "tables";
+
+/// The names of a call's input.
+const INPUTS: [&str; 5] = ["table", "operation", "keys", "values", "fields"];
 
 super::action! {
     /// Rows of a table of the datasource `tables` are written or read. Each call says which.
@@ -42,5 +50,32 @@ impl ActionKind for CustomTableAction {
 
     fn speed(&self) -> CallSpeed {
         CallSpeed::Local
+    }
+
+    fn input_schema(&self) -> Option<Value> {
+        let operations: &[&str] = if self.read_only { &["read"] } else { &["read", "write", "update", "upsert"] };
+        let rows = "which rows are read, changed, or looked for before one is added";
+        let table = match self.tables.as_slice() {
+            [] => json!({ "type": "string" }),
+            tables => json!({ "type": "string", "enum": tables }),
+        };
+        let parts = [
+            table,
+            json!({ "type": "string", "enum": operations }),
+            json!({ "type": "array", "items": { "type": "string" }, "description": format!("Columns: {rows}.") }),
+            json!({ "type": "array", "description": "The values of these columns, in the same order." }),
+            json!({ "type": "object", "description": "Columns with their values: what is written." }),
+        ];
+        let properties: Map<String, Value> = INPUTS.iter().map(|name| (*name).to_owned()).zip(parts).collect();
+        Some(json!({
+            "type": "object",
+            "properties": properties,
+            "required": ["table", "operation"],
+            "additionalProperties": false,
+        }))
+    }
+
+    fn datasource(&self) -> Option<&str> {
+        Some(TABLES)
     }
 }

@@ -65,3 +65,19 @@ impl ActionText {
         Self { field, kind, takes_secrets: false }
     }
 }
+
+/// A text of an action that is a template.
+#[derive(Debug)]
+pub struct WrittenText<'a> {
+    /// Its pointer in the action: a field, or a place in one.
+    pub pointer: String,
+    /// The text.
+    pub text: &'a str,
+}
+
+impl<'a> WrittenText<'a> {
+    /// The text of a field.
+    pub fn of_field(field: &str, text: &'a str) -> Self {
+        Self { pointer: format!("/{field}"), text }
+    }
+}

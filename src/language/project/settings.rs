@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Constrain, Model};
-use crate::policy::provider::{Provider, takes_schemas};
 
 /// How much a model reasons before it replies. Not every model takes every word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -78,13 +77,11 @@ impl Model {
         lacking.chain(owned).chain(self.unthinkable()).chain(self.unbounded()).collect()
     }
 
-    /// Thinking beside constrained replies, of a model that is made to call a tool for them. Anthropic's server refuses
-    /// both together.
+    /// Thinking beside constrained replies, of a model that is made to call a tool for them: its server refuses both together.
     fn unthinkable(&self) -> Option<SettingFault> {
         let thinks = self.thinking.is_some_and(|thinking| thinking.kind != ThinkingKind::Disabled);
-        let is_made_to_call = self.provider == Provider::Anthropic
-            && self.constrain == Constrain::On
-            && self.model.as_deref().is_some_and(|id| !takes_schemas(id));
+        let is_made_to_call =
+            self.constrain == Constrain::On && self.model.as_deref().is_some_and(self.provider.facts().is_made_to_call);
         (thinks && is_made_to_call).then(|| SettingFault {
             pointer: "/thinking".to_owned(),
             message: "with `\"constrain\": \"on\"` this model must call a tool in each reply, and can't think"
@@ -97,7 +94,7 @@ impl Model {
         let is_unbounded = self
             .thinking
             .is_some_and(|thinking| thinking.kind == ThinkingKind::Enabled && thinking.budget_tokens.is_none());
-        (is_unbounded && self.provider == Provider::Anthropic).then(|| SettingFault {
+        (is_unbounded && self.provider.facts().sends_thinking).then(|| SettingFault {
             pointer: "/thinking/type".to_owned(),
             message: "`thinking` of the type `enabled` needs `budget_tokens`".to_owned(),
         })

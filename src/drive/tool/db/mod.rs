@@ -34,10 +34,11 @@ use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
-use crate::language::Project;
+use crate::language::action::{CustomTableAction, TABLES};
+use crate::language::{Action, Project};
 use crate::program::reference::Scope;
-use crate::program::table::{TABLES, TableRequest, TableTool};
-use crate::program::{DbTool, Tool, ToolKind};
+use crate::program::table::TableRequest;
+use crate::program::{DbTool, TemplatedAction, Tool, ToolKind};
 
 /// The kinds of databases: a folder each, and a line here.
 const DATABASES: &[DatabaseKind] = &[
@@ -114,7 +115,9 @@ impl ToolRunner for DbRunner {
     fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
         match &tool.kind {
             ToolKind::Db(db) => Box::pin(async move { self.make(db, tool.parameters.source(), call).await.into() }),
-            ToolKind::Table(table) => Box::pin(async move { self.request(table, call).await.into() }),
+            ToolKind::Action(TemplatedAction { action: Action::CustomTable(table), .. }) => {
+                Box::pin(async move { self.request(table, call).await.into() })
+            }
             _ => wrong_kind(tool),
         }
     }
@@ -140,8 +143,8 @@ impl DbRunner {
         database.run(query).await
     }
 
-    async fn request(&self, tool: &TableTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
-        let request = tool.request(call.input).map_err(|why| fault(format!("custom-table: {why}"), ""))?;
+    async fn request(&self, tool: &CustomTableAction, call: &ToolCall<'_>) -> Result<Value, RawFault> {
+        let request = TableRequest::of(tool, call.input).map_err(|why| fault(format!("custom-table: {why}"), ""))?;
         let database = self.database(TABLES)?;
         descriptors::available().await;
         database.request(request).await
