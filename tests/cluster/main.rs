@@ -11,6 +11,8 @@ mod common;
 mod client;
 mod copied;
 mod failover;
+mod faults;
+mod harness;
 mod store_admin;
 mod tls;
 mod workers;

@@ -21,6 +21,8 @@ use crate::journal::{CancelRequest, StoreFault, Worker};
 const BEAT: Duration = Duration::from_millis(250);
 /// For so long the last look-up of requests is the answer.
 pub(super) const CANCELS_LAST_MS: u64 = 750;
+/// How long a list or a whole journal may take, at least.
+const LONGEST_READ: Duration = Duration::from_secs(60);
 /// How long a driver that leaves waits for the database.
 const FAREWELL: Duration = Duration::from_secs(3);
 
@@ -71,12 +73,14 @@ impl Database {
     /// Opens the database.
     pub(super) async fn open(target: PostgresTarget, clock: Clock) -> Result<Self, StoreFault> {
         let target = Arc::new(target);
-        let heart = Link::new(Arc::clone(&target));
+        let heart = Link::new(Arc::clone(&target), schema::LEASE);
         let ttl = schema::open(&heart, &target).await.map_err(|trouble| trouble.while_opening(&target))?;
+        // A lease that is renewed after a third of its time can still be renewed on another connection.
+        heart.set_time(ttl / 2);
         Ok(Self {
-            writer: Link::new(Arc::clone(&target)),
-            quick: Link::new(Arc::clone(&target)),
-            slow: Link::new(Arc::clone(&target)),
+            writer: Link::new(Arc::clone(&target), ttl),
+            quick: Link::new(Arc::clone(&target), ttl),
+            slow: Link::new(Arc::clone(&target), ttl.max(LONGEST_READ)),
             heart,
             held: HeldRows::new(clock.clone(), ttl),
             target,

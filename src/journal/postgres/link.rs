@@ -1,7 +1,7 @@
 //! A connection that renews itself: when it is lost, the next statement makes a new one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// The longest of these waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(1_000);
+/// How often the time for an answer doubles.
+const MOST_DOUBLINGS: u32 = 6;
 
 /// A connection that renews itself.
 pub(super) struct Link {
@@ -26,6 +28,11 @@ pub(super) struct Link {
     connection: tokio::sync::Mutex<Option<Arc<Connected>>>,
     /// How often a connection was made.
     made: AtomicU64,
+    /// How long an answer may take. A network can lose a connection without a word: then no answer ever comes.
+    answered_in_ms: AtomicU64,
+    /// How many answers in a row did not come. The time doubles with each: a server that is slow is not sent the same
+    /// again and again.
+    unanswered: AtomicU32,
 }
 
 struct Connected {
@@ -35,8 +42,37 @@ struct Connected {
 }
 
 impl Link {
-    pub(super) fn new(target: Arc<PostgresTarget>) -> Self {
-        Self { target, connection: tokio::sync::Mutex::default(), made: AtomicU64::new(0) }
+    /// A connection whose answers may take so long.
+    pub(super) fn new(target: Arc<PostgresTarget>, answered_in: Duration) -> Self {
+        let link = Self {
+            target,
+            connection: tokio::sync::Mutex::default(),
+            made: AtomicU64::new(0),
+            answered_in_ms: AtomicU64::new(0),
+            unanswered: AtomicU32::new(0),
+        };
+        link.set_time(answered_in);
+        link
+    }
+
+    /// Sets how long an answer may take.
+    pub(super) fn set_time(&self, answered_in: Duration) {
+        self.answered_in_ms.store(u64::try_from(answered_in.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    /// The answer, if it comes in time. If it does not, the connection is taken for dead.
+    async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StatementFailure> {
+        let doublings = self.unanswered.load(Ordering::SeqCst).min(MOST_DOUBLINGS);
+        let time_ms = self.answered_in_ms.load(Ordering::SeqCst).saturating_mul(1 << doublings);
+        let Ok(answer) = tokio::time::timeout(Duration::from_millis(time_ms), answer).await else {
+            self.unanswered.fetch_add(1, Ordering::SeqCst);
+            return Err(StatementFailure::Lost(format!("no answer in {time_ms} ms")));
+        };
+        self.unanswered.store(0, Ordering::SeqCst);
+        Ok(answer?)
     }
 
     /// How often a connection was made: differs from an earlier value when one was lost in between.
@@ -50,7 +86,8 @@ impl Link {
             return Ok(Arc::clone(connected));
         }
         *connection = None;
-        let (client, driver) = self.target.address.config.connect(self.target.address.tls.clone()).await?;
+        let connecting = self.target.address.config.connect(self.target.address.tls.clone());
+        let (client, driver) = self.in_time(connecting).await?;
         tokio::spawn(async move {
             // A statement that waits for an answer gets this error too.
             drop(driver.await);
@@ -72,18 +109,20 @@ impl Link {
         if let Some((code, false)) = failure {
             return Err(self.broken(code).await);
         }
-        let rows = if self.target.prepares {
-            let statement = connected.prepared(sql, &self.target.schema, parameters).await?;
-            let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
-            connected.client.query(&statement, &values).await
-        } else {
-            connected.client.query_typed(&sql.replace('@', &self.target.schema), parameters).await
+        let asked = async {
+            if self.target.prepares {
+                let statement = connected.prepared(sql, &self.target.schema, parameters).await?;
+                let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
+                connected.client.query(&statement, &values).await
+            } else {
+                connected.client.query_typed(&sql.replace('@', &self.target.schema), parameters).await
+            }
         };
+        let rows = self.in_time(asked).await;
         // The answer to a statement that was done is lost.
         if let Some((code, true)) = failure {
             return Err(self.broken(code).await);
         }
-        let rows = rows.map_err(StatementFailure::from);
         if let Err(StatementFailure::Lost(_)) = &rows {
             self.drop_connection().await;
         }
@@ -97,8 +136,12 @@ impl Link {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, StatementFailure> {
         let connected = self.connected().await?;
-        let rows = connected.client.query_typed(&sql.replace('@', &self.target.schema), parameters).await;
-        Ok(rows?)
+        let sql = sql.replace('@', &self.target.schema);
+        let rows = self.in_time(connected.client.query_typed(&sql, parameters)).await;
+        if let Err(StatementFailure::Lost(_)) = &rows {
+            self.drop_connection().await;
+        }
+        rows
     }
 
     /// Several statements without parameters, in one transaction.
@@ -127,7 +170,7 @@ impl Connected {
         sql: &'static str,
         schema: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<Statement, StatementFailure> {
+    ) -> Result<Statement, tokio_postgres::Error> {
         let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
         if let Some(statement) = known {
             return Ok(statement);

@@ -69,7 +69,7 @@ fn examine(target: PostgresTarget) -> Result<StoreReport, StoreFault> {
     let examined = || {
         let failed = |error: std::io::Error| target.refuse(&error.to_string());
         Builder::new_current_thread().enable_all().build().map_err(failed)?.block_on(async {
-            let link = Link::new(Arc::clone(&target));
+            let link = Link::new(Arc::clone(&target), schema::LEASE);
             examine::report(&link, &target).await.map_err(|trouble| trouble.while_opening(&target))
         })
     };

@@ -84,13 +84,13 @@ impl Database {
             return Ok(());
         }
         let statements = format!(
-            "BEGIN; SET LOCAL lock_timeout = '200ms'; LOCK TABLE @.texts IN SHARE ROW EXCLUSIVE MODE;
+            "SET LOCAL lock_timeout = '200ms'; LOCK TABLE @.texts IN SHARE ROW EXCLUSIVE MODE;
              DELETE FROM @.texts t WHERE t.sha256 IN ({}) AND NOT EXISTS
-               (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256); COMMIT",
+               (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256)",
             unnamed.join(", ")
         );
+        // One transaction without a BEGIN: when it fails, it is over, and nothing else on the connection finds itself in it.
         if let Err(trouble) = self.slow.batch(&statements).await {
-            drop(self.slow.batch("ROLLBACK").await);
             tracing::debug!("texts that no run names stay for now: {}", trouble.into_fault());
         }
         Ok(())

@@ -156,14 +156,14 @@ impl Database {
     }
 
     pub(super) async fn release(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
+        // Also when the database is away: it then says that the run is this driver's, which does not know it, and lets go.
+        self.held.lost(&run_id, fence);
         let number = i64::try_from(fence).unwrap_or(i64::MAX);
         let sent = self.persist(|| async {
             let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&number, Type::INT8), (&self.me, Type::UUID)];
             self.quick.query(RELEASE, &parameters).await.map(drop)
         });
-        sent.await?;
-        self.held.lost(&run_id, fence);
-        Ok(())
+        sent.await
     }
 
     pub(super) async fn confirm(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {

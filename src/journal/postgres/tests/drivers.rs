@@ -108,6 +108,23 @@ fn a_run_that_the_database_says_is_ours_and_nobody_here_drives_is_let_go() {
 }
 
 #[test]
+fn a_run_whose_release_failed_is_free_when_the_database_is_back() {
+    let Some(server) = server("a_run_whose_release_failed_is_free_when_the_database_is_back") else { return };
+    let url = server.store();
+    let other = open(&url);
+    other.sql("DROP ROLE IF EXISTS away; CREATE ROLE away LOGIN SUPERUSER");
+    let store = open(&url.replace("loopctl@", "away@"));
+    let fence = begin(&store, "r");
+    other.sql("ALTER ROLE away NOLOGIN");
+    other.rows("SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE usename = 'away'");
+    assert!(wait(store.release("r", fence)).is_err(), "it can't be reached");
+    other.sql("ALTER ROLE away LOGIN");
+    assert_eq!(claim(&other).run_id, "r");
+    drop(store);
+    other.sql("DROP ROLE away");
+}
+
+#[test]
 fn a_run_that_three_drivers_died_of_is_set_aside() {
     let Some(server) = server("a_run_that_three_drivers_died_of_is_set_aside") else { return };
     let url = server.store();

@@ -1,0 +1,189 @@
+//! Faults from a seed, while runs are under way on several workers: what was acknowledged is there, and nothing is done
+//! twice. The plays of each commit are short; those of `just nightly` reach their floors.
+
+use crate::harness::database::{FailingServer, Standby, Store};
+use crate::harness::proxy::Proxy;
+use crate::harness::worker::Signals;
+use crate::harness::{Cluster, LEASE, Play};
+use crate::test_server;
+
+/// A play of a commit.
+const SHORT: Play = Play { workers: 3, slots: 16, runs: 24, calls: 12, model_ms: 80, tool_ms: 40 };
+/// A play of the night.
+const LONG: Play = Play { workers: 5, slots: 32, runs: 2000, calls: 16, model_ms: 60, tool_ms: 30 };
+
+/// The cluster of a play, with all its runs under way.
+fn loaded(play: Play, store: &Store, address: &str, seed: u64) -> Cluster {
+    let cluster = Cluster::start(play, store.clone(), address, seed);
+    cluster.load();
+    cluster
+}
+
+/// D1: random workers are killed, and others come in their place.
+fn kills(name: &str, play: Play, seed: u64, least: usize) {
+    let Some(store) = Store::shared(name) else { return };
+    let mut cluster = loaded(play, &store, &store.url, seed);
+    let at_once = play.workers.div_ceil(2);
+    while cluster.goes_on(play.workers * play.slots) {
+        for _ in 0..at_once {
+            let worker = cluster.pick(play.workers);
+            cluster.replace(worker);
+        }
+    }
+    cluster.judge(name).sound(least);
+}
+
+#[test]
+fn workers_that_are_killed_cost_their_runs_a_lease_and_nothing_else() {
+    kills("workers_that_are_killed", SHORT, 1, 5);
+}
+
+#[test]
+#[ignore = "nightly: 1,000 takeovers by kills"]
+fn a_thousand_takeovers_by_kills() {
+    kills("a_thousand_takeovers_by_kills", LONG, 1, 1_000);
+}
+
+/// D2: a random worker stands still, for half a lease to three, and wakes.
+fn stops(name: &str, play: Play, seed: u64, least: usize) {
+    let Some(store) = Store::shared(name) else { return };
+    let mut cluster = loaded(play, &store, &store.url, seed);
+    while cluster.goes_on(play.workers * play.slots / 2) {
+        let (worker, hundredths) = (cluster.pick(play.workers), cluster.chance.u32(50..300));
+        cluster.workers[worker].signal(Signals::Stop);
+        cluster.wait_leases(hundredths);
+        cluster.workers[worker].signal(Signals::Continue);
+    }
+    cluster.judge(name).sound(least);
+}
+
+#[test]
+fn workers_that_stand_still_for_longer_than_their_lease_do_nothing_more() {
+    stops("workers_that_stand_still", SHORT, 2, 5);
+}
+
+#[test]
+#[ignore = "nightly: 500 takeovers by workers that stand still"]
+fn five_hundred_takeovers_by_workers_that_stand_still() {
+    stops("five_hundred_takeovers_by_workers_that_stand_still", LONG, 2, 500);
+}
+
+/// D3: the database is stopped at once and comes back, so many times.
+fn restarts(name: &str, play: Play, seed: u64, times: usize) {
+    let Some(mut server) = FailingServer::start(name, Standby::None) else { return };
+    let store = server.store.clone();
+    let mut cluster = loaded(play, &store, &store.url, seed);
+    let mut done = 0;
+    while done < times && cluster.goes_on(play.runs * play.calls / (times + 1)) {
+        let hundredths = cluster.chance.u32(0..200);
+        server.does("stop");
+        cluster.wait_leases(hundredths);
+        server.does("start");
+        done += 1;
+    }
+    assert_eq!(done, times, "the runs ended before");
+    cluster.judge(name).sound(0);
+}
+
+#[test]
+fn a_database_that_crashes_and_comes_back_has_every_run() {
+    restarts("a_database_that_crashes", SHORT, 3, 1);
+}
+
+#[test]
+#[ignore = "nightly: 200 crashes of the database"]
+fn two_hundred_crashes_of_the_database() {
+    restarts("two_hundred_crashes_of_the_database", LONG, 3, 200);
+}
+
+/// D3: a synchronous standby takes the place of the primary.
+fn promotions(name: &str, play: Play, seed: u64, times: u64) {
+    for seed in seed..seed + times {
+        let Some(mut server) = FailingServer::start(name, Standby::Synchronous) else { return };
+        let store = server.store.clone();
+        let mut cluster = loaded(play, &store, &store.url, seed);
+        let calls = cluster.pick(play.runs * play.calls / 2);
+        assert!(cluster.goes_on(calls));
+        server.does("promote");
+        cluster.judge(name).sound(0);
+    }
+}
+
+#[test]
+fn a_synchronous_standby_that_takes_over_has_every_run() {
+    promotions("a_synchronous_standby_that_takes_over", SHORT, 4, 1);
+}
+
+#[test]
+#[ignore = "nightly: 50 failovers to a synchronous standby"]
+fn fifty_failovers_to_a_synchronous_standby() {
+    promotions("fifty_failovers_to_a_synchronous_standby", SHORT, 4, 50);
+}
+
+/// D4: the network between the workers and the database fails in each way.
+fn networks(name: &str, play: Play, seed: u64, least: usize) {
+    let Some(store) = Store::shared(name) else { return };
+    let proxy = Proxy::start(format!("{}/.s.PGSQL.5432", test_server::server(name).unwrap().folder));
+    let mut cluster = loaded(play, &store, &store.behind(&proxy), seed);
+    while cluster.goes_on(play.workers * play.slots / 4) {
+        proxy.lose_commits(4);
+        match cluster.pick(5) {
+            0 => proxy.cut(),
+            1 => proxy.slow(40),
+            2 => proxy.lose(true, false),
+            3 => proxy.lose(false, true),
+            _ => continue,
+        }
+        let hundredths = cluster.chance.u32(10..50);
+        cluster.wait_leases(hundredths);
+        proxy.slow(0);
+        proxy.lose(false, false);
+    }
+    proxy.lose_commits(0);
+    let lost = proxy.lost();
+    cluster.judge(name).sound(0);
+    eprintln!("{name}: {lost} answers to commits were lost");
+    assert!(lost >= least, "{lost} answers to commits were lost");
+}
+
+#[test]
+fn a_network_that_cuts_delays_and_loses_what_is_sent_costs_no_event() {
+    networks("a_network_that_cuts_delays_and_loses", SHORT, 5, 10);
+}
+
+#[test]
+#[ignore = "nightly: 500 answers to commits that are lost and found again"]
+fn five_hundred_answers_that_are_lost_are_found_again() {
+    networks("five_hundred_answers_that_are_lost", LONG, 5, 500);
+}
+
+/// D5: the clocks of workers are an hour ahead or behind, and the database's jumps by a lease.
+fn clocks(name: &str, play: Play, seed: u64, jumps: usize) {
+    const HOUR_MS: i64 = 3_600_000;
+    let Some(store) = Store::shared(name) else { return };
+    let mut cluster = loaded(play, &store, &store.url, seed);
+    for jump in 0..jumps {
+        if !cluster.goes_on(play.runs * play.calls / (2 * jumps + 1)) {
+            break;
+        }
+        let worker = cluster.pick(play.workers);
+        cluster.workers[worker].clock_ahead(if jump % 2 == 0 { HOUR_MS } else { -HOUR_MS });
+    }
+    let taken =
+        "SELECT count(*) FROM (SELECT run FROM @.events WHERE seq > 0 GROUP BY run HAVING count(DISTINCT fence) > 1) r";
+    assert_eq!(store.tell(taken), "0", "no run changes hands by a worker's clock, {}", cluster.seeded());
+    for jump in 0..jumps {
+        if !cluster.goes_on(play.runs * play.calls / (2 * jumps + 1)) {
+            break;
+        }
+        // To its clock, all leases end sooner or later than they did.
+        let by = if jump % 2 == 0 { "-" } else { "+" };
+        store.tell(&format!("UPDATE @.drivers SET until = until {by} interval '{} ms'", LEASE.as_millis()));
+    }
+    cluster.judge(name).sound(0);
+}
+
+#[test]
+fn clocks_that_jump_cost_no_event_and_those_of_workers_no_takeover() {
+    clocks("clocks_that_jump", SHORT, 6, 4);
+}
