@@ -2,12 +2,23 @@
 //! the same bytes each time; and nothing of a run that is played is left behind.
 //!
 //! `UPDATE_GOLDEN=1 cargo test --test scenario` writes the reports again: read the difference.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    dead_code,
+    missing_docs,
+    reason = "a test that fails says why"
+)]
 #![allow(clippy::needless_pass_by_value, reason = "as `json!` gives them")]
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 
+mod common;
 #[path = "scenario/coverage.rs"]
 mod coverage;
+#[path = "scenario/live.rs"]
+mod live;
 #[path = "scenario/mutations.rs"]
 mod mutations;
 #[path = "scenario/probe.rs"]

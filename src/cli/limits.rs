@@ -35,7 +35,7 @@ impl LimitArgs {
     }
 }
 
-fn dollars(text: &str) -> Result<f64, String> {
+pub fn dollars(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number.filter(|number| number.is_finite() && *number > 0.0).ok_or_else(|| "it is an amount above 0".to_owned())
 }

@@ -5,6 +5,7 @@ mod github;
 mod human;
 mod json;
 mod junit;
+mod live;
 mod probe;
 mod tap;
 
@@ -16,7 +17,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::parallel::{cores, each_of};
+use super::parallel::each_of;
 use super::surface::Surface;
 use crate::check::detect;
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -24,11 +25,12 @@ use crate::project::{self, ScenarioDocument};
 use crate::scenario::{CoverageMap, CoverageReport, ScenarioVerdict, SnapshotMode, StagedScenario, TestOptions};
 use crate::syntax::document::{self, DocumentKind};
 use coverage::TestCoverage;
+use live::LiveArgs;
 
 /// Play the scenarios of loops and workflows, and judge what comes of them
 ///
-/// Each scenario of a `NAME.test.json` plays one run: without a model, a key, a network or a wait. In a folder, plays
-/// every file of scenarios.
+/// Each scenario of a `NAME.test.json` plays one run: without a model, a key, a network or a wait, unless --live is given.
+/// In a folder, plays every file of scenarios.
 /// Exit codes: 0 all scenarios hold, 1 one does not or the coverage is too low, 2 wrong arguments, no scenario, or a file
 /// with errors.
 #[derive(Debug, Args)]
@@ -38,6 +40,7 @@ use coverage::TestCoverage;
   loopctl test --probe loop.json                    # needs no scenario
   loopctl test --update                             # writes the snapshots
   loopctl test --coverage 80                        # fails under 80 percent
+  loopctl test --live --repeat 5 --max-cost 0.50    # asks the models of the documents
   loopctl test --report junit=report.xml --report github")]
 pub struct TestCommand {
     /// Files of scenarios, and folders. Default: the current folder
@@ -69,6 +72,8 @@ pub struct TestCommand {
     /// Play recordings although the models are asked otherwise than recorded
     #[arg(long)]
     pub by_position: bool,
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// Write snapshots, and what is asked in recordings, instead of comparing them. Refused where CI is set
     #[arg(long)]
     pub update: bool,
@@ -176,7 +181,7 @@ impl TestCommand {
             return self.probe(surface);
         }
         let files = self.files()?;
-        let (files, coverage) = self.played(files);
+        let (files, coverage) = self.played(files, surface)?;
         let counts = TestCounts::of(&files);
         if counts.hold + counts.fail + counts.broken == 0 {
             return Err(self.nothing());
@@ -232,7 +237,14 @@ impl TestCommand {
     }
 
     /// Plays the scenarios of all files.
-    fn played(&self, read: Vec<TargetFile>) -> (Vec<TestedFile>, Option<TestCoverage>) {
+    ///
+    /// # Errors
+    /// When what a live play needs is missing.
+    fn played(
+        &self,
+        read: Vec<TargetFile>,
+        surface: &Surface,
+    ) -> Result<(Vec<TestedFile>, Option<TestCoverage>), CommandError> {
         let (mut jobs, mut maps) = (Vec::new(), Vec::new());
         for (file, read) in read.iter().enumerate() {
             let TargetFile::Scenarios(scenarios) = read else { continue };
@@ -244,6 +256,7 @@ impl TestCommand {
                 let is_meant = |text: &String| scenario.name.contains(text.as_str()) || name.contains(text.as_str());
                 if self.filter.as_ref().is_none_or(is_meant)
                     && let Some(staged) = StagedScenario::new(set, index)
+                    && self.live.can_play(&staged, &scenario.name, surface)?
                 {
                     jobs.push((file, staged.measured(map.clone())));
                 }
@@ -252,10 +265,15 @@ impl TestCommand {
         }
         let snapshots = if self.update { SnapshotMode::Write } else { SnapshotMode::Compare };
         let options = TestOptions { snapshots, crash: self.crash, by_position: self.by_position };
+        let budget = self.live.budget();
+        let test = |staged: &StagedScenario<'_>| match self.live.repeats() {
+            Some(repeat) => staged.test_live(repeat, &budget),
+            None => staged.test(&options),
+        };
         let mut verdicts: Vec<(usize, ScenarioVerdict)> = Vec::new();
         if self.fail_fast {
             for (file, staged) in jobs {
-                let verdict = staged.test(&options);
+                let verdict = test(&staged);
                 let fails = !verdict.holds();
                 verdicts.push((file, verdict));
                 if fails {
@@ -263,8 +281,8 @@ impl TestCommand {
                 }
             }
         } else {
-            let threads = self.jobs.map_or_else(cores, usize::from);
-            verdicts = each_of(threads, jobs, |(file, staged)| (file, staged.test(&options)));
+            let threads = self.jobs.map_or_else(|| self.live.jobs(), usize::from);
+            verdicts = each_of(threads, jobs, |(file, staged)| (file, test(&staged)));
         }
         let coverage = self.coverage.map(|minimum| {
             let reached: BTreeSet<_> =
@@ -278,7 +296,7 @@ impl TestCommand {
             }
         }
         tested.iter_mut().for_each(TestedFile::place);
-        (tested, coverage)
+        Ok((tested, coverage))
     }
 
     fn nothing(&self) -> CommandError {

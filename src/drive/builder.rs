@@ -63,7 +63,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Plays everything on a stage: no model is asked, and nothing outside is called.
+    /// Plays everything on a stage: nothing outside is called, and no model is asked unless the stage is live.
     #[must_use]
     #[cfg(feature = "cli")]
     pub(crate) fn stage(mut self, stage: Arc<Stage>) -> Self {
@@ -118,8 +118,8 @@ impl EngineBuilder {
     /// The engine.
     pub fn build(self) -> Engine {
         let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
-        let played = self.stage.as_ref().map(|stage| Arc::clone(&stage.player));
-        let is_played = played.is_some();
+        let is_staged = self.stage.is_some();
+        let played = self.stage.as_ref().filter(|stage| !stage.is_live).map(|stage| Arc::clone(&stage.player));
         let script = played.or_else(|| self.script.map(Arc::new));
         let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.models);
         if let Some(key) = self.api_key {
@@ -127,7 +127,7 @@ impl EngineBuilder {
         }
         let models = Arc::new(models);
         let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.tools);
-        if let Some(script) = script.filter(|_| !is_played) {
+        if let Some(script) = script.filter(|_| !is_staged) {
             toolbox = toolbox.with_script(script);
         }
         if let Some(stage) = self.stage {

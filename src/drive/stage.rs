@@ -28,6 +28,8 @@ pub struct StagePlan {
     pub failures: Vec<ReplyFailure>,
     /// The recording that is played in place of the replies, and for the calls that are in it.
     pub recorded: Option<Arc<RecordedPlayer>>,
+    /// Whether the models of the document are asked. Tools are played all the same.
+    pub is_live: bool,
 }
 
 /// A request to the model that fails.
@@ -84,6 +86,8 @@ pub struct Stage {
     pub(super) player: Arc<ScriptPlayer>,
     recorded: Option<Arc<RecordedPlayer>>,
     models: BTreeMap<String, Arc<ScriptPlayer>>,
+    /// Whether the models of the document are asked.
+    pub(super) is_live: bool,
     faults: Vec<CallFault>,
     record: Mutex<StageRecord>,
 }
@@ -134,6 +138,7 @@ impl Stage {
             ),
             recorded: plan.recorded,
             models,
+            is_live: plan.is_live,
             faults: plan.faults,
             record: Mutex::default(),
         }
@@ -166,6 +171,11 @@ impl Stage {
     /// What plays the model of an `llm` action; none when nothing does.
     pub(super) fn model(&self, action: &str) -> Option<&Arc<ScriptPlayer>> {
         self.models.get(action)
+    }
+
+    /// Whether a script answers for a tool, or plays the model of an `llm` action.
+    pub(super) fn answers_for(&self, action: &str) -> bool {
+        self.player.names_tool(action) || self.models.contains_key(action)
     }
 
     /// Records that a call begins.

@@ -22,4 +22,4 @@ mod verdict;
 pub use coverage::{CoverageMap, CoverageReport, DocumentCoverage};
 pub use probe::{Probe, probes};
 pub use snapshot::SnapshotMode;
-pub use verdict::{Measured, ScenarioVerdict, StagedScenario, TestOptions};
+pub use verdict::{LiveBudget, LiveCount, Measured, ScenarioVerdict, StagedScenario, TestOptions};

@@ -1,4 +1,5 @@
-//! Plays a scenario: offline by construction, on a simulated clock, and with a journal in memory.
+//! Plays a scenario: offline by construction, on a simulated clock, and with a journal in memory. In a live play the models
+//! of the document are asked, and time passes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -119,7 +120,12 @@ impl Play<'_> {
             stored: None,
             journals: BTreeMap::new(),
         };
-        match simulated::run(start_ms, performance.perform()) {
+        let played = if self.plan.is_live {
+            simulated::run_live(start_ms, performance.perform())
+        } else {
+            simulated::run(start_ms, performance.perform())
+        };
+        match played {
             Ok(story) => Played {
                 story,
                 calls: performance.stage.calls(),
@@ -208,7 +214,7 @@ impl Performance<'_> {
                 Ok(Answered::Resume(decided)) => resume = Some(*decided),
                 Ok(Answered::Expires(at_ms)) => {
                     let left = u64::try_from(at_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
-                    clock::sleep(std::time::Duration::from_millis(left)).await;
+                    simulated::skip(std::time::Duration::from_millis(left), self.play.plan.is_live).await;
                     resume = Some(Resume::default());
                 }
                 Err(why) => {
@@ -323,8 +329,8 @@ fn sentence(fault: &Fault) -> String {
     }
 }
 
-/// The settings of the project as a stage has them: without secrets, and with databases of its own, which are gone when
-/// the folder is dropped.
+/// The settings of the project as a stage has them: without the secrets of tools, and with databases of its own, which are
+/// gone when the folder is dropped.
 fn project_on_stage(program: &Program) -> std::io::Result<(Project, Option<TempDir>)> {
     let mut project = (*program.project).clone();
     project.orgconfig.clear();

@@ -1,5 +1,7 @@
 //! The verdict on a scenario: plays it, and gathers everything that does not hold.
 
+mod live;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ use crate::syntax::token;
 use crate::trace::Redaction;
 use crate::trace::units::plural;
 
+pub use live::{LiveBudget, LiveCount};
+
 /// How scenarios are tested.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TestOptions {
@@ -54,6 +58,8 @@ pub struct ScenarioVerdict {
     pub trace: Vec<String>,
     /// The snapshot that was written.
     pub written: Option<WrittenSnapshot>,
+    /// In how many live plays all holds; none for a scenario that was played offline.
+    pub live: Option<LiveCount>,
     /// What its runs came to, when that is measured.
     pub reached: BTreeSet<CoveragePoint>,
 }
@@ -141,7 +147,7 @@ impl<'a> StagedScenario<'a> {
         Play {
             program: &self.set.loaded.program,
             root: &self.set.loaded.root,
-            plan: StagePlan { script, models: self.models.clone(), faults: calls, failures, recorded },
+            plan: StagePlan { script, models: self.models.clone(), faults: calls, failures, recorded, is_live: false },
             input: self.scenario.input.clone().map(Value::Object).or_else(|| Some(self.recording?.input.clone())),
             start_ms: moment_ms(now),
             decisions: &self.decisions,
@@ -203,6 +209,7 @@ impl<'a> StagedScenario<'a> {
             notes,
             failures,
             written,
+            live: None,
             reached,
         }
     }

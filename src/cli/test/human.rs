@@ -4,8 +4,8 @@ use super::coverage::TestCoverage;
 use super::{TestCounts, TestedFile};
 use crate::cli::report;
 use crate::diagnostic::Diagnostic;
-use crate::scenario::ScenarioVerdict;
-use crate::trace::units::plural;
+use crate::scenario::{LiveCount, ScenarioVerdict};
+use crate::trace::units::{dollars, plural};
 use crate::trace::{Look, Tone, escape};
 
 /// How many calls are shown before and after the one that a failure is about.
@@ -52,6 +52,11 @@ fn headline(verdict: &ScenarioVerdict, look: &Look) -> String {
     if let Some(measured) = verdict.measured.filter(|_| verdict.holds()) {
         let calls = plural(measured.calls, "call");
         line.push_str(&look.paint(Tone::Dim, &format!("  ({calls})")));
+    }
+    if let Some(LiveCount { hold, of }) = verdict.live {
+        let cost = verdict.measured.and_then(|measured| measured.cost_usd);
+        let cost = cost.map_or_else(String::new, |usd| format!(", {}", dollars(usd)));
+        line.push_str(&look.paint(Tone::Dim, &format!("  {hold} of {of} hold{cost}")));
     }
     for note in &verdict.notes {
         line.push_str(&format!("\n    {}", look.paint(Tone::Dim, &escape::line(note))));

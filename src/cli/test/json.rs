@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::coverage::JsonCoverage;
 use super::{TestCounts, Tested};
 use crate::diagnostic::Diagnostic;
-use crate::scenario::ScenarioVerdict;
+use crate::scenario::{LiveCount, ScenarioVerdict};
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
@@ -39,9 +39,18 @@ struct JsonScenario<'a> {
     cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<JsonLive>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
     failures: Vec<JsonFailure<'a>>,
+}
+
+/// In how many live plays all holds. What they needed stands above, for all of them together.
+#[derive(Serialize)]
+struct JsonLive {
+    hold: u32,
+    of: u32,
 }
 
 #[derive(Serialize)]
@@ -77,6 +86,7 @@ fn scenario<'a>(verdict: &'a ScenarioVerdict, failures: &'a [Diagnostic]) -> Jso
         tokens: measured.map(|measured| measured.tokens),
         cost_usd: measured.and_then(|measured| measured.cost_usd),
         seconds: measured.map(|measured| measured.seconds),
+        live: verdict.live.map(|LiveCount { hold, of }| JsonLive { hold, of }),
         notes: &verdict.notes,
         failures: failures
             .iter()

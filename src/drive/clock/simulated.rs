@@ -28,6 +28,33 @@ impl Drop for Running {
     }
 }
 
+/// Does work in a runtime of its own on this thread, with sockets. Its clock starts at `wall_ms` too, and goes on as
+/// time passes.
+///
+/// # Errors
+/// When the runtime can't be made.
+#[cfg(feature = "cli")]
+pub fn run_live<T>(wall_ms: i64, work: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(async {
+        START.set(Some(SimulatedStart { at: Instant::now(), wall_ms }));
+        let _running = Running;
+        work.await
+    }))
+}
+
+/// Lets the clock pass a time at once, in a runtime of [`run`] or of [`run_live`].
+#[cfg(feature = "cli")]
+pub async fn skip(time: std::time::Duration, is_live: bool) {
+    if is_live {
+        tokio::time::pause();
+    }
+    tokio::time::sleep(time).await;
+    if is_live {
+        tokio::time::resume();
+    }
+}
+
 /// Does work in a runtime of its own on this thread, without sockets. Its clock starts at `wall_ms`, and goes on only
 /// when all tasks wait for it: then at once. Chance is the same each time.
 ///

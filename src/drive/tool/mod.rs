@@ -122,14 +122,14 @@ impl Toolbox {
         self
     }
 
-    /// The same on a stage: nothing outside is called.
+    /// The same on a stage: no tool is really called.
     #[must_use]
     pub fn with_stage(mut self, stage: Arc<Stage>) -> Self {
         self.stage = Some(stage);
         self
     }
 
-    /// Whether nothing outside is called, so that no secret is needed.
+    /// Whether no tool is really called, so that no secret of one is needed.
     pub fn is_offline(&self) -> bool {
         self.stage.is_some()
     }
@@ -232,7 +232,7 @@ impl Toolbox {
     /// Whether a script answers for the tool.
     pub fn is_scripted(&self, tool: &Tool) -> bool {
         self.script.as_ref().is_some_and(|script| script.answers_for(tool))
-            || self.stage.as_ref().is_some_and(|stage| stage.player.names_tool(&tool.name))
+            || self.stage.as_ref().is_some_and(|stage| stage.answers_for(&tool.name))
     }
 }
 

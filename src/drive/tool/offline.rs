@@ -46,15 +46,18 @@ impl Toolbox {
     }
 
     /// A call that no script answers for: of a database that the scenario has of its own, of a matcher, and of a model
-    /// that the scenario plays.
+    /// that the scenario plays, or that is asked in a live play.
     async fn perform_locally(&self, stage: &Stage, tool: &Tool, call: &ToolCall<'_>, index: usize) -> RawOutcome {
-        if let Some(llm) = LlmTool::of(tool)
-            && let Some(player) = stage.model(&tool.name)
-        {
-            let mut position = stage.position(&tool.name, &call.key());
-            let outcome = self.llm.make_played(llm, call, player, &mut position).await;
-            stage.asked(&tool.name, position);
-            return outcome;
+        if let Some(llm) = LlmTool::of(tool) {
+            if let Some(player) = stage.model(&tool.name) {
+                let mut position = stage.position(&tool.name, &call.key());
+                let outcome = self.llm.make_played(llm, call, player, &mut position).await;
+                stage.asked(&tool.name, position);
+                return outcome;
+            }
+            if stage.is_live {
+                return self.llm.call(tool, call).await;
+            }
         }
         if matches!(tool.kind, ToolKind::Matcher(_)) {
             return self.matcher.call(tool, call).await;

@@ -110,7 +110,7 @@ fn play(program: &Arc<Program>, root: &Path, scenario: &Scenario) -> Played {
     Play {
         program,
         root,
-        plan: StagePlan { script, models: scenario.models.clone(), faults: calls, failures, recorded: None },
+        plan: StagePlan { script, models: scenario.models.clone(), faults: calls, failures, ..StagePlan::default() },
         input: scenario.input.clone().map(serde_json::Value::Object),
         start_ms: moment_ms(START_OF_TIME),
         decisions: &scenario.decisions,
