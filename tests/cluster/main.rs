@@ -13,6 +13,7 @@ mod copied;
 mod failover;
 mod faults;
 mod harness;
+mod pgbouncer;
 mod store_admin;
 mod tls;
 mod workers;

@@ -92,6 +92,10 @@ impl StatementFailure {
                 "42501" => StoreFault::ReadOnly(format!(
                     "{message}: give the role USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables"
                 )),
+                "26000" | "42P05" => StoreFault::Other(format!(
+                    "{message}: a pooler before the database keeps no prepared statements. Add `prepare=off` to the address of \
+                     the store"
+                )),
                 "42P01" | "42703" | "3F000" | "XX001" | "XX002" => StoreFault::Corrupt(format!("{message} ({code})")),
                 "" => StoreFault::Other(message),
                 _ => StoreFault::Other(format!("{message} ({code})")),

@@ -18,7 +18,7 @@ use self::invariants::Report;
 use self::worker::{Signals, Worker};
 use self::world::World;
 
-/// Longer than a play takes on a busy machine.
+/// Longer than runs stand still on a busy machine, whatever fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The variable that repeats a play.
 const SEED: &str = "LOOPCTL_SEED";
@@ -53,7 +53,8 @@ pub struct Cluster {
     address: String,
     /// The ids of the runs, by their number.
     runs: Mutex<BTreeMap<usize, String>>,
-    started: Instant,
+    /// How many calls there were when there were more than before, and when that was.
+    progress: Mutex<(usize, Instant)>,
 }
 
 /// The seed of a play: the one that is to be repeated, or that of the play.
@@ -77,7 +78,7 @@ impl Cluster {
             seed,
             address: address.to_owned(),
             runs: Mutex::default(),
-            started: Instant::now(),
+            progress: Mutex::new((0, Instant::now())),
         };
         cluster.workers = (0..play.workers).map(|_| cluster.new_worker()).collect();
         cluster
@@ -148,7 +149,13 @@ impl Cluster {
     }
 
     fn must_end(&self) {
-        if self.started.elapsed() < PATIENCE {
+        #![allow(clippy::disallowed_methods, reason = "a play that hangs must end")]
+        let mut progress = self.progress.lock().unwrap();
+        let calls = self.world.calls();
+        if calls > progress.0 {
+            *progress = (calls, Instant::now());
+        }
+        if progress.1.elapsed() < PATIENCE {
             return;
         }
         let stuck = self.store.ask(
