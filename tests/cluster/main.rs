@@ -7,12 +7,14 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod at_once;
 #[path = "../serve/client.rs"]
 mod client;
 mod copied;
 mod failover;
 mod faults;
 mod harness;
+mod list_append;
 mod pgbouncer;
 mod store_admin;
 mod tls;

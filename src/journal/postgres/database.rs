@@ -21,8 +21,6 @@ use crate::journal::{CancelRequest, StoreFault, Worker};
 const BEAT: Duration = Duration::from_millis(250);
 /// For so long the last look-up of requests is the answer.
 pub(super) const CANCELS_LAST_MS: u64 = 750;
-/// How long a list or a whole journal may take, at least.
-const LONGEST_READ: Duration = Duration::from_secs(60);
 /// How long a driver that leaves waits for the database.
 const FAREWELL: Duration = Duration::from_secs(3);
 
@@ -75,12 +73,13 @@ impl Database {
         let target = Arc::new(target);
         let heart = Link::new(Arc::clone(&target), schema::LEASE);
         let ttl = schema::open(&heart, &target).await.map_err(|trouble| trouble.while_opening(&target))?;
-        // A lease that is renewed after a third of its time can still be renewed on another connection.
-        heart.set_time(ttl / 2);
+        // There is time for a second attempt while the lease lasts, and patience with the statement.
+        let answered_in = ttl / 2;
+        heart.set_time(answered_in);
         Ok(Self {
-            writer: Link::new(Arc::clone(&target), ttl),
-            quick: Link::new(Arc::clone(&target), ttl),
-            slow: Link::new(Arc::clone(&target), ttl.max(LONGEST_READ)),
+            writer: Link::new(Arc::clone(&target), answered_in),
+            quick: Link::new(Arc::clone(&target), answered_in),
+            slow: Link::new(Arc::clone(&target), answered_in),
             heart,
             held: HeldRows::new(clock.clone(), ttl),
             target,
