@@ -65,6 +65,8 @@ mod tests_approval;
 #[cfg(test)]
 mod tests_calls;
 #[cfg(test)]
+mod tests_decisions;
+#[cfg(test)]
 mod tests_held;
 #[cfg(test)]
 mod tests_reasoning;

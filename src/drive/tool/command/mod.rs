@@ -12,6 +12,8 @@ mod named;
 mod process;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_prepared;
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

@@ -204,7 +204,7 @@ fn not_started(error: &io::Error, prepared: &Prepared) -> ToolFault {
     fault(class, format!("{}: {error}", prepared.program.display()))
 }
 
-fn ended(status: ExitStatus, much_memory: bool) -> String {
+pub(super) fn ended(status: ExitStatus, much_memory: bool) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         if much_memory && signal == 9 {

@@ -83,9 +83,10 @@ fn keep_password(name: &str, url: &SecretString, vault: &Vault) {
     let written = url.password().map(str::to_owned);
     let named = url.query_pairs().find(|(key, _)| key == "password").map(|(_, value)| value.into_owned());
     let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-    for password in written.as_deref().map(decoded).into_iter().chain(named).filter(|password| !password.is_empty()) {
+    let passwords = written.as_deref().map(decoded).into_iter().chain(named).filter(|password| !password.is_empty());
+    for (password, article) in passwords.zip(["the", "the other"]) {
         // One that is too long to be searched for can't stand in an answer either.
-        drop(vault.keep(&format!("the password of the datasource {name}"), &SecretString::from(password)));
+        drop(vault.keep(&format!("{article} password of the datasource {name}"), &SecretString::from(password)));
     }
 }
 

@@ -5,6 +5,8 @@ mod response;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_answers;
+#[cfg(test)]
 mod tests_request;
 
 use std::error::Error;

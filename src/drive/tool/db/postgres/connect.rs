@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio_postgres::config::Host;
@@ -78,7 +79,7 @@ async fn connect_to(address: &PostgresAddress, host: usize) -> Result<ServerConn
     let stream = MeteredStream { socket, budget: budget.clone() };
     let (client, connection) = address.config.connect_raw(stream, tls).await.map_err(ConnectFault::Server)?;
     // What waits for an answer gets the error too.
-    let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
+    let driver = tokio::spawn(async move { drop(connection.await) }.boxed()).abort_handle();
     Ok(ServerConnection { client, budget, host, driver })
 }
 

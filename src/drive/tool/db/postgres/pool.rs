@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -81,13 +82,16 @@ impl Pool {
         let since = tokio::time::Instant::now();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(IdleConnection { connection, since });
         let pool = Arc::downgrade(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(MAX_IDLE).await;
-            if let Some(pool) = pool.upgrade() {
-                let mut idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
-                idle.retain(|idle| idle.since.elapsed() < MAX_IDLE);
+        tokio::spawn(
+            async move {
+                tokio::time::sleep(MAX_IDLE).await;
+                if let Some(pool) = pool.upgrade() {
+                    let mut idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
+                    idle.retain(|idle| idle.since.elapsed() < MAX_IDLE);
+                }
             }
-        });
+            .boxed(),
+        );
     }
 }
 
@@ -130,15 +134,18 @@ impl PoolLease {
         let (Some(connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
         connection.budget.fill(RESET_BYTES);
         place.pool.resets.fetch_add(1, Ordering::SeqCst);
-        tokio::spawn(async move {
-            let reset = tokio::time::timeout(RESET_TIME, connection.client.batch_execute(RESET)).await;
-            if matches!(reset, Ok(Ok(()))) {
-                place.pool.keep(connection);
+        tokio::spawn(
+            async move {
+                let reset = tokio::time::timeout(RESET_TIME, connection.client.batch_execute(RESET)).await;
+                if matches!(reset, Ok(Ok(()))) {
+                    place.pool.keep(connection);
+                }
+                place.pool.resets.fetch_sub(1, Ordering::SeqCst);
+                place.pool.was_reset.notify_waiters();
+                drop(place.permit);
             }
-            place.pool.resets.fetch_sub(1, Ordering::SeqCst);
-            place.pool.was_reset.notify_waiters();
-            drop(place.permit);
-        });
+            .boxed(),
+        );
     }
 }
 
@@ -147,10 +154,13 @@ impl Drop for PoolLease {
         let (Some(connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
         // Outside of a runtime nothing runs on the connection either.
         if let (Ok(runtime), false) = (Handle::try_current(), connection.client.is_closed()) {
-            runtime.spawn(async move {
-                connect::stop(&place.pool.address, connection).await;
-                drop(place.permit);
-            });
+            runtime.spawn(
+                async move {
+                    connect::stop(&place.pool.address, connection).await;
+                    drop(place.permit);
+                }
+                .boxed(),
+            );
         }
     }
 }
