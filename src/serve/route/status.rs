@@ -14,6 +14,7 @@ use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{RunId, WaitQuery, json, query};
+use crate::serve::run_store::FoldedRun;
 use crate::serve::scheduler::{ActiveRun, SettledRun};
 use crate::serve::view::{Accepted, AgentStatus};
 
@@ -32,10 +33,22 @@ pub async fn status(
     RunId(run_id): RunId,
     uri: Uri,
 ) -> Result<Response, ProblemDetails> {
-    let StatusQuery { include_trace } = query(&uri)?;
-    let summary = app.runs.find(&caller, &run_id).await?;
-    let run = app.runs.folded(&run_id).await?;
-    Ok(json(StatusCode::OK, &AgentStatus::new(&run, Some(&summary), include_trace)))
+    let (_, status) = read(&app, &caller, &run_id, &uri).await?;
+    Ok(json(StatusCode::OK, &status))
+}
+
+/// A run that the caller may see, and its status as the query asks for it.
+pub(super) async fn read(
+    app: &App,
+    caller: &Caller,
+    run_id: &str,
+    uri: &Uri,
+) -> Result<(FoldedRun, AgentStatus), ProblemDetails> {
+    let StatusQuery { include_trace } = query(uri)?;
+    let summary = app.runs.find(caller, run_id).await?;
+    let run = app.runs.folded(run_id).await?;
+    let status = AgentStatus::new(&run, Some(&summary), include_trace);
+    Ok((run, status))
 }
 
 /// The answer to a request that waits for a run: 200 when it has ended or waits for a human, else 202.

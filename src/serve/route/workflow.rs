@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::execute::{StartOrder, admitted, started};
-use super::status::{StatusQuery, with_location};
+use super::status::{self, with_location};
 use crate::diagnostic::nearest;
 use crate::drive::start::Start;
 use crate::engine::flow;
@@ -21,7 +21,7 @@ use crate::engine::outcome::Status;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
-use crate::serve::request::{self, RunId, WaitQuery, json, query};
+use crate::serve::request::{self, RunId, WaitQuery, json};
 use crate::serve::run_store::FoldedRun;
 use crate::serve::scheduler::ActiveRun;
 use crate::serve::view::AgentStatus;
@@ -110,10 +110,7 @@ pub async fn status(
     RunId(run_id): RunId,
     uri: Uri,
 ) -> Result<Response, ProblemDetails> {
-    let StatusQuery { include_trace } = query(&uri)?;
-    let summary = app.runs.find(&caller, &run_id).await?;
-    let run = app.runs.folded(&run_id).await?;
-    let status = AgentStatus::new(&run, Some(&summary), include_trace);
+    let (run, status) = status::read(&app, &caller, &run_id, &uri).await?;
     Ok(json(StatusCode::OK, &shown(&run, status)))
 }
 
