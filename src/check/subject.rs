@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::cursor::has_fault;
@@ -160,7 +161,7 @@ impl<'a> Subject<'a> {
         // Tools are read one by one: see `declarations`.
         values.insert("tools".to_owned(), json!([]));
         values.entry("objective").or_insert_with(|| json!(""));
-        serde_json::from_value(Value::Object(values)).ok()
+        ReactProperties::deserialize(&Value::Object(values)).ok()
     }
 
     /// Whether an error was reported for the document's value at a pointer, or for what is in it.
@@ -200,7 +201,7 @@ impl<'a> Subject<'a> {
             let pointer = layout.pointer("tools");
             let tools = layout.get(self.document(), "tools").and_then(Value::as_array).into_iter().flatten();
             let read = |(at, value): (usize, &Value)| {
-                let declaration = serde_json::from_value(value.clone()).ok()?;
+                let declaration = ToolDeclaration::deserialize(value).ok()?;
                 Some((format!("{pointer}/{at}"), declaration))
             };
             tools.enumerate().filter_map(read).collect()
@@ -235,7 +236,7 @@ impl<'a> Subject<'a> {
     pub fn project(&self) -> Option<&Project> {
         let document = self.document();
         if document.kind == Some(DocumentKind::Project) {
-            let read = || serde_json::from_value(document.value.clone()).ok();
+            let read = || Project::deserialize(&document.value).ok();
             return self.lone_project.get_or_init(read).as_ref();
         }
         self.compiled.settings.as_deref()

@@ -12,6 +12,7 @@ use super::output::ListOutput;
 use super::store::StorePlace;
 use super::surface::Surface;
 use super::what::WhatArgs;
+use crate::engine::json::from_bytes;
 use crate::trace::text::text_of_pretty;
 use crate::trace::{Look, Tone, escape};
 
@@ -68,7 +69,7 @@ impl PromptCommand {
 
 /// The request for people: its settings, then each message under its role.
 fn readable(bytes: &[u8], look: &Look) -> String {
-    let Ok(Value::Object(mut request)) = serde_json::from_slice(bytes) else {
+    let Ok(Value::Object(mut request)) = from_bytes(bytes) else {
         return format!("{}\n", escape::terminal(&String::from_utf8_lossy(bytes)));
     };
     let system = request.shift_remove("system").map(|text| ("system".to_owned(), text));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::host::Stop;
 use super::progress::Progress;
+use futures_util::FutureExt as _;
 
 /// How long a run may take to end after the second signal. After that, it is dropped with its calls: the
 /// journal has what was acknowledged.
@@ -47,12 +48,15 @@ impl SignalCounter {
     pub fn new() -> Self {
         let (sender, count) = tokio::sync::watch::channel(0);
         let mut signals = Signals::new();
-        tokio::spawn(async move {
-            loop {
-                signals.next().await;
-                sender.send_modify(|count| *count += 1);
+        tokio::spawn(
+            async move {
+                loop {
+                    signals.next().await;
+                    sender.send_modify(|count| *count += 1);
+                }
             }
-        });
+            .boxed(),
+        );
         Self { count }
     }
 

@@ -3,12 +3,11 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde::de::value::MapDeserializer;
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ReactProperties;
+use crate::language::fields::read_fields;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::value_at;
 
@@ -61,13 +60,14 @@ impl LoopLayout {
     /// # Errors
     /// When they do not have their shape.
     pub(super) fn read(&self, document: &Document) -> Result<ReactProperties, serde_json::Error> {
-        ReactProperties::deserialize(MapDeserializer::new(self.properties(document)))
+        read_fields(self.properties(document))
     }
 }
 
 /// Properties with the defaults only: used to check the tools when the document's properties can't be read.
 pub(crate) fn defaults() -> Option<ReactProperties> {
-    serde_json::from_str(r#"{"objective":"","tools":[]}"#).ok()
+    let (text, none) = (Value::from(""), Value::Array(Vec::new()));
+    read_fields([("objective", &text), ("tools", &none)].into_iter()).ok()
 }
 
 /// Reading can only fail after the shape was right if a schema disagrees with its type; that is reported, and

@@ -1,6 +1,7 @@
 //! Machines: what folds the events of a run. The first event of a run names its machine, so that a store can contain
 //! runs of other machines, and a version that lacks one reports that.
 
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 
 use super::event::{Event, EventKind, Moment};
@@ -84,7 +85,7 @@ fn machine_of(text: &str) -> Option<String> {
         machine: String,
     }
     let NamesMachine { machine } = serde_json::from_str(text).ok()?;
-    let known = serde_json::from_value::<Machine>(machine.as_str().into()).is_ok();
+    let known = Machine::deserialize(StrDeserializer::<serde::de::value::Error>::new(&machine)).is_ok();
     (!known).then_some(machine)
 }
 

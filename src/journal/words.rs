@@ -1,7 +1,8 @@
 //! What the stores on disk and in databases have in common: the words of columns, the sums of events, and faults.
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::value::StrDeserializer;
+use serde::{Deserialize, Serialize};
 
 use super::StoreFault;
 
@@ -23,10 +24,13 @@ pub(super) fn sum(run_id: &str, seq: i64, event: &str) -> i64 {
         .cast_signed()
 }
 
-/// The value of a word; none when there is no such one.
-#[cfg(feature = "postgres")]
-pub(super) fn known<T: DeserializeOwned>(word: &str) -> Option<T> {
-    serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
+/// Reads a word of one of our enums.
+///
+/// # Errors
+/// When there is no such one.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(super) fn known<'a, T: Deserialize<'a>>(word: &'a str) -> Result<T, serde::de::value::Error> {
+    T::deserialize(StrDeserializer::new(word))
 }
 
 /// The fault of a run that has lost events.

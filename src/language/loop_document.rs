@@ -1,9 +1,11 @@
 //! The loop document: one `"type": "loop"` step that is a document of its own.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::fields::{choice, read_without};
 use super::{Action, Filter, ForeachProperties, ReactProperties, Step};
 
 /// A loop document: one loop step, with what it takes and the actions that it carries along.
@@ -51,7 +53,7 @@ pub enum LoopType {
 }
 
 /// What the loop does, by its `mode`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one a document: a box would save nothing")]
 pub enum LoopProperties {
@@ -59,4 +61,16 @@ pub enum LoopProperties {
     React(ReactProperties),
     /// The same steps for each item of an array.
     Foreach(ForeachProperties),
+}
+
+impl<'de> Deserialize<'de> for LoopProperties {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let read = choice(&value, "mode").and_then(|mode| match mode {
+            "react" => read_without(&value, "mode").map(Self::React),
+            "foreach" => read_without(&value, "mode").map(Self::Foreach),
+            unknown => Err(serde_json::Error::unknown_variant(unknown, &["react", "foreach"])),
+        });
+        read.map_err(D::Error::custom)
+    }
 }

@@ -9,6 +9,7 @@ pub mod condition;
 mod editor;
 pub mod ending;
 mod examples;
+pub(crate) mod fields;
 pub mod foreach;
 pub mod loop_document;
 pub mod project;

@@ -162,12 +162,12 @@ impl<'de> Deserialize<'de> for Step {
         let Plain { kind, properties, filter, on_false, output_key, id, timeout_ms, retry } =
             Plain::deserialize(deserializer)?;
         let properties = match kind.as_str() {
-            "loop" => LoopProperties::deserialize(properties).map(|read| Properties::Loop(Box::new(read))),
-            "matcher" => Matcher::deserialize(properties).map(Properties::Matcher),
-            "custom-table" => CustomTable::deserialize(properties).map(Properties::CustomTable),
-            "PbotApproval" => Approval::deserialize(properties).map(Properties::Approval),
-            "PbotForm" => Form::deserialize(properties).map(Properties::Form),
-            _ => Map::deserialize(properties).map(Properties::Action),
+            "loop" => LoopProperties::deserialize(&properties).map(|read| Properties::Loop(Box::new(read))),
+            "matcher" => Matcher::deserialize(&properties).map(Properties::Matcher),
+            "custom-table" => CustomTable::deserialize(&properties).map(Properties::CustomTable),
+            "PbotApproval" => Approval::deserialize(&properties).map(Properties::Approval),
+            "PbotForm" => Form::deserialize(&properties).map(Properties::Form),
+            _ => Map::deserialize(&properties).map(Properties::Action),
         };
         Ok(Self {
             kind,

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::approval::{ApprovalSettings, RequiresApproval};
+use super::fields::{choice, read_without};
 
 /// One entry of `tools`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ToolDeclaration {
     /// The typed form.
@@ -19,7 +22,7 @@ pub enum ToolDeclaration {
 }
 
 /// The typed form of a tool declaration.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TypedTool {
     /// A registered action.
@@ -30,6 +33,29 @@ pub enum TypedTool {
     Loop(LoopTool),
     /// Tools of an MCP server of the project.
     Mcp(McpTool),
+}
+
+impl<'de> Deserialize<'de> for ToolDeclaration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = match Value::deserialize(deserializer)? {
+            Value::String(name) => Ok(Self::Legacy(name)),
+            value => TypedTool::read(&value).map(Self::Typed),
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+impl TypedTool {
+    fn read(value: &Value) -> Result<Self, serde_json::Error> {
+        const TYPES: &[&str] = &["action", "workflow", "loop", "mcp"];
+        match choice(value, "type")? {
+            "action" => read_without(value, "type").map(Self::Action),
+            "workflow" => read_without(value, "type").map(Self::Workflow),
+            "loop" => read_without(value, "type").map(Self::Loop),
+            "mcp" => read_without(value, "type").map(Self::Mcp),
+            unknown => Err(serde_json::Error::unknown_variant(unknown, TYPES)),
+        }
+    }
 }
 
 macro_rules! tool_declaration {

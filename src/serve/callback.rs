@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use reqwest::{Client, Url};
 use ring::hmac;
 use serde::Serialize;
@@ -108,16 +109,19 @@ impl Callbacks {
         }
         let (callbacks, run_id) = (Arc::clone(self), run_id.to_owned());
         *self.under_way().entry(run_id.clone()).or_default() += 1;
-        tokio::spawn(async move {
-            callbacks.post_in_time(&run_id).await;
-            let mut under_way = callbacks.under_way();
-            if let Some(tasks) = under_way.get_mut(&run_id) {
-                *tasks -= 1;
-                if *tasks == 0 {
-                    under_way.remove(&run_id);
+        tokio::spawn(
+            async move {
+                callbacks.post_in_time(&run_id).await;
+                let mut under_way = callbacks.under_way();
+                if let Some(tasks) = under_way.get_mut(&run_id) {
+                    *tasks -= 1;
+                    if *tasks == 0 {
+                        under_way.remove(&run_id);
+                    }
                 }
             }
-        });
+            .boxed(),
+        );
     }
 
     /// The tasks that post, by their runs.
@@ -147,15 +151,18 @@ impl Callbacks {
         if self.key.is_none() {
             return;
         }
-        tokio::spawn(async move {
-            while let Some(callbacks) = callbacks.upgrade() {
-                if let Err(fault) = callbacks.claim().await {
-                    tracing::error!(code = fault.code(), "callbacks can't be claimed: {fault}");
+        tokio::spawn(
+            async move {
+                while let Some(callbacks) = callbacks.upgrade() {
+                    if let Err(fault) = callbacks.claim().await {
+                        tracing::error!(code = fault.code(), "callbacks can't be claimed: {fault}");
+                    }
+                    drop(callbacks);
+                    tokio::time::sleep(LOOK).await;
                 }
-                drop(callbacks);
-                tokio::time::sleep(LOOK).await;
             }
-        });
+            .boxed(),
+        );
     }
 
     /// Claims what is due, and posts it.

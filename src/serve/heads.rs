@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use crate::journal::{Journal, RunHead};
@@ -53,7 +54,7 @@ impl HeadWatch {
         run.readers += 1;
         let head = run.head.subscribe();
         if !std::mem::replace(&mut watched.is_looking, true) {
-            tokio::spawn(Arc::clone(self).look());
+            tokio::spawn(Arc::clone(self).look().boxed());
         }
         HeadReader { heads: Arc::clone(self), run_id: run_id.to_owned(), head }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::FutureExt as _;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -74,7 +75,7 @@ impl HttpListener {
                             () = entered.is_to_close() => tracing::debug!("an idle connection made room for another"),
                         }
                         drop(place);
-                    });
+                    }.boxed());
                 }
                 // No descriptor is left: idle connections will be closed.
                 Err(error) => {

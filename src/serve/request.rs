@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::authorizer::Caller;
 use super::problem::ProblemDetails;
 use crate::diagnostic::Source;
+use crate::engine::json::from_bytes;
 use crate::syntax::Span;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::trace::escape;
@@ -90,8 +91,7 @@ pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ProblemDetails> {
 /// # Errors
 /// 400.
 pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| ProblemDetails::bad_request(format!("the body can't be read: {error}")))
+    from_bytes(bytes).map_err(|error| ProblemDetails::bad_request(format!("the body can't be read: {error}")))
 }
 
 /// A JSON response without characters that control a terminal.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::app::App;
@@ -90,13 +91,16 @@ impl ScheduledStarts {
     /// Starts what is due by this clock, until the server stops.
     pub fn watch(mut self, app: &Arc<App>, clock: impl Fn() -> i64 + Send + 'static) {
         let app = Arc::downgrade(app);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(LOOK).await;
-                let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
-                self.look(&app, clock()).await;
+        tokio::spawn(
+            async move {
+                loop {
+                    tokio::time::sleep(LOOK).await;
+                    let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
+                    self.look(&app, clock()).await;
+                }
             }
-        });
+            .boxed(),
+        );
     }
 
     /// Starts what is due at this moment.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use super::folder::Folder;
@@ -50,7 +51,7 @@ impl Server {
         let Self { service, listener, grace } = self;
         service.recover().await?;
         let (over, ended) = watch::channel(false);
-        let serving = tokio::spawn(listener.serve(service.router(), service.connections(), ended));
+        let serving = tokio::spawn(listener.serve(service.router(), service.connections(), ended).boxed());
         stop.await;
         service.drain(grace).await;
         over.send_replace(true);

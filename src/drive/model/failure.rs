@@ -11,6 +11,7 @@ use super::refused::RequestField;
 use super::window::RefusedLength;
 use crate::drive::secret::Vault;
 use crate::engine::event::{ModelFaultCode, Tokens};
+use crate::engine::json::from_bytes;
 use crate::policy::characters::is_hidden;
 
 /// The most characters of a server's own words that are shown.
@@ -222,7 +223,7 @@ impl ServerError {
     /// Reads an error answer: `{"error": {...}}`, `{"message"}`, `{"detail"}`, or plain text. Pages
     /// of HTML have nothing to say.
     fn read(body: &[u8]) -> Self {
-        match serde_json::from_slice::<Value>(body) {
+        match from_bytes::<Value>(body) {
             Ok(value) => {
                 let value = value.get(0).unwrap_or(&value);
                 Self::of(value.get("error").filter(|error| !error.is_null()).unwrap_or(value))
@@ -239,7 +240,7 @@ impl ServerError {
 
     /// Reads the value of `error`.
     fn read_error(error: &[u8]) -> Self {
-        serde_json::from_slice(error).map_or_else(|_| Self::default(), |error| Self::of(&error))
+        from_bytes(error).map_or_else(|_| Self::default(), |error| Self::of(&error))
     }
 
     fn of(error: &Value) -> Self {

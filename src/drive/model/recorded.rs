@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::Deserialize as _;
+use serde::de::value::StrDeserializer;
 use serde_json::Value;
 
 use super::failure::AttemptFailure;
@@ -267,7 +269,8 @@ pub fn tokens(recorded: RecordedTokens) -> Tokens {
 }
 
 fn failure(failed: &RecordedFailure) -> AttemptFailure {
-    let code = serde_json::from_value(failed.code.as_str().into()).unwrap_or(ModelFaultCode::ModelUnreachable);
+    let code = StrDeserializer::<serde::de::value::Error>::new(&failed.code);
+    let code = ModelFaultCode::deserialize(code).unwrap_or(ModelFaultCode::ModelUnreachable);
     let length = (failed.window.is_some() || failed.prompt_tokens.is_some())
         .then(|| Box::new(RefusedLength { window: failed.window, prompt: failed.prompt_tokens }));
     let usage = failed.usage.map(tokens);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
@@ -88,10 +89,13 @@ impl Link {
         *connection = None;
         let connecting = self.target.address.config.connect(self.target.address.tls.clone());
         let (client, driver) = self.in_time(connecting).await?;
-        tokio::spawn(async move {
-            // A statement that waits for an answer gets this error too.
-            drop(driver.await);
-        });
+        tokio::spawn(
+            async move {
+                // A statement that waits for an answer gets this error too.
+                drop(driver.await);
+            }
+            .boxed(),
+        );
         self.made.fetch_add(1, Ordering::SeqCst);
         let connected = Arc::new(Connected { client, statements: Mutex::default() });
         *connection = Some(Arc::clone(&connected));

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
@@ -112,8 +113,8 @@ impl PostgresJournal {
                     Ok(database) => Arc::new(database),
                     Err(fault) => return drop(opened.send(Err(fault))),
                 };
-                let appending = tokio::spawn(append::run(Arc::clone(&database), inbox));
-                let beating = tokio::spawn(Arc::clone(&database).beat());
+                let appending = tokio::spawn(append::run(Arc::clone(&database), inbox).boxed());
+                let beating = tokio::spawn(Arc::clone(&database).beat().boxed());
                 drop(opened.send(Ok(Arc::clone(&database))));
                 let in_order = stopped.await.unwrap_or(true);
                 if in_order {
@@ -162,13 +163,16 @@ impl PostgresJournal {
         }
         let (asker, answer) = oneshot::channel();
         let (database, request) = (Arc::clone(&self.database), request(Arc::clone(&self.database)));
-        self.runtime.spawn(async move {
-            if let Err(Ok(answer)) = asker.send(request.await) {
-                for (run_id, fence) in unclaimed(answer) {
-                    drop(database.release(run_id, fence).await);
+        self.runtime.spawn(
+            async move {
+                if let Err(Ok(answer)) = asker.send(request.await) {
+                    for (run_id, fence) in unclaimed(answer) {
+                        drop(database.release(run_id, fence).await);
+                    }
                 }
             }
-        });
+            .boxed(),
+        );
         Ticket::Coming(answer)
     }
 
@@ -179,10 +183,13 @@ impl PostgresJournal {
     ) -> Ticket<T> {
         let (asker, answer) = oneshot::channel();
         let request = request(Arc::clone(&self.database));
-        self.runtime.spawn(async move {
-            // A caller who has gone wants no answer.
-            drop(asker.send(request.await));
-        });
+        self.runtime.spawn(
+            async move {
+                // A caller who has gone wants no answer.
+                drop(asker.send(request.await));
+            }
+            .boxed(),
+        );
         Ticket::Coming(answer)
     }
 }

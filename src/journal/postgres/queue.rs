@@ -258,8 +258,7 @@ impl Database {
             let mut heads = Vec::new();
             for row in self.quick.query(HEADS, &[(&run_ids, Type::TEXT_ARRAY)]).await? {
                 let (events, status): (i64, String) = (row.try_get(1)?, row.try_get(2)?);
-                let status =
-                    known(&status).ok_or_else(|| StoreFault::Corrupt(format!("there is no status {status}")))?;
+                let status = known(&status).map_err(|_| StoreFault::Corrupt(format!("there is no status {status}")))?;
                 let events = u64::try_from(events).unwrap_or_default();
                 heads.push(RunHead { run_id: row.try_get(0)?, events, status, driven: row.try_get(3)? });
             }

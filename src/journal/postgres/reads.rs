@@ -12,6 +12,7 @@ use super::queue::lives;
 use super::trouble::StatementFailure;
 use super::writes::sha256;
 use crate::engine::blob::Blob;
+use crate::engine::json::from_bytes;
 use crate::engine::outcome::Status;
 use crate::journal::words::{cut_short, known, sum, word};
 use crate::journal::{
@@ -179,7 +180,7 @@ impl Database {
             for row in self.quick.query(MEMORY, &[(&session, Type::TEXT)]).await? {
                 let (key, value): (Vec<u8>, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
                 let key = String::from_utf8_lossy(&key).into_owned();
-                let value = serde_json::from_slice(&value).map_err(|error| {
+                let value = from_bytes(&value).map_err(|error| {
                     StoreFault::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
                 })?;
                 memory.insert(key, value);
@@ -258,9 +259,9 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
 
 fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
     let unknown = |word: &str| StoreFault::Corrupt(format!("there is no {word}"));
-    let word = |text: String| known(&text).ok_or_else(|| unknown(&text));
+    let word = |text: String| known(&text).map_err(|_| unknown(&text));
     let (status, is_free, failed): (String, bool, i32) = (row.try_get(3)?, row.try_get(9)?, row.try_get(15)?);
-    let status = match known(&status).ok_or_else(|| unknown(&status))? {
+    let status = match known(&status).map_err(|_| unknown(&status))? {
         Status::Running if is_free && u32::try_from(failed).unwrap_or_default() >= MOST_FAILED_TAKE_UPS => {
             Status::Quarantined
         }
@@ -291,7 +292,7 @@ fn callback(row: &Row) -> Result<Option<Callback>, StatementFailure> {
     let (url, state): (Option<String>, Option<String>) = (row.try_get(12)?, row.try_get(13)?);
     let (Some(url), Some(state)) = (url, state) else { return Ok(None) };
     let (tries, posted_pause): (i32, i32) = (row.try_get(14)?, row.try_get(17)?);
-    let state = known(&state).ok_or_else(|| StoreFault::Corrupt(format!("there is no {state}")))?;
+    let state = known(&state).map_err(|_| StoreFault::Corrupt(format!("there is no {state}")))?;
     let progress = CallbackProgress { state, tries: u32::try_from(tries).unwrap_or_default() };
     Ok(Some(Callback { url, progress, posted_pause: u32::try_from(posted_pause).unwrap_or_default() }))
 }

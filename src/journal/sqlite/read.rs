@@ -10,7 +10,6 @@ use std::time::Duration;
 use rusqlite::types::{Type, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use serde::Deserialize;
-use serde::de::value::StrDeserializer;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -22,7 +21,7 @@ use super::take_ups::below;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
-use crate::journal::words::{cut_short, sum, word};
+use crate::journal::words::{self, cut_short, sum, word};
 use crate::journal::{
     Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
     RunSummary, StoreFault, Ticket,
@@ -363,8 +362,7 @@ fn callback(row: &Row<'_>) -> rusqlite::Result<Option<Callback>> {
 
 /// Reads a word of one of our enums.
 fn known<'a, T: Deserialize<'a>>(column: usize, word: &'a str) -> rusqlite::Result<T> {
-    T::deserialize(StrDeserializer::<serde::de::value::Error>::new(word))
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
+    words::known(word).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
 /// What can still be read of a damaged record.

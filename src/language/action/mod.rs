@@ -9,11 +9,12 @@ mod table;
 mod text;
 
 use schemars::JsonSchema;
-use serde::de::value::MapDeserializer;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::approval::{ApprovalSettings, RequiresApproval};
+use super::fields::{choice, read_without};
 use super::retry::CallRetry;
 
 pub use command::CommandAction;
@@ -25,7 +26,7 @@ pub use table::{CustomTableAction, TABLES};
 pub use text::{ActionText, TextKind, WrittenText};
 
 /// A registered action, by its `kind`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "kind")]
 pub enum Action {
     /// A request to an HTTP server.
@@ -49,7 +50,7 @@ pub enum Action {
 }
 
 /// An actions document: one registered action, or an array of them.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ActionsDocument {
     /// Several.
@@ -253,23 +254,36 @@ impl Action {
         self.kind().head()
     }
 
-    /// Reads a registered action. Its kind is read here and not by serde, because serde would change the spelling of the
-    /// numbers in a body while it searches for the kind.
+    /// Reads a registered action.
     ///
     /// # Errors
     /// When it does not have the shape of its kind.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
-        let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != "kind");
-        let fields = MapDeserializer::new(members.map(|(name, value)| (name.as_str(), value)));
-        match value.get("kind").and_then(Value::as_str) {
-            Some("http") => HttpAction::deserialize(fields).map(Self::Http),
-            Some("llm") => LlmAction::deserialize(fields).map(Self::Llm),
-            Some("db") => DbAction::deserialize(fields).map(Self::Db),
-            Some("command") => CommandAction::deserialize(fields).map(Self::Command),
-            Some("matcher") => MatcherAction::deserialize(fields).map(Self::Matcher),
-            Some("custom-table") => CustomTableAction::deserialize(fields).map(Self::CustomTable),
-            // Of an unknown kind nothing is read.
-            _ => Self::deserialize(value),
+        const KINDS: &[&str] = &["http", "llm", "db", "command", "matcher", "custom-table"];
+        match choice(value, "kind")? {
+            "http" => read_without(value, "kind").map(Self::Http),
+            "llm" => read_without(value, "kind").map(Self::Llm),
+            "db" => read_without(value, "kind").map(Self::Db),
+            "command" => read_without(value, "kind").map(Self::Command),
+            "matcher" => read_without(value, "kind").map(Self::Matcher),
+            "custom-table" => read_without(value, "kind").map(Self::CustomTable),
+            unknown => Err(serde_json::Error::unknown_variant(unknown, KINDS)),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Action {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for ActionsDocument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = match Value::deserialize(deserializer)? {
+            Value::Array(all) => all.iter().map(Action::read).collect::<Result<_, _>>().map(Self::Many),
+            one => Action::read(&one).map(|action| Self::One(Box::new(action))),
+        };
+        read.map_err(D::Error::custom)
     }
 }

@@ -60,7 +60,7 @@ impl MatcherTool {
                 written.insert(name.to_owned(), value.clone());
             }
         }
-        let written = Matcher::deserialize(Value::Object(written)).map_err(|error| error.to_string())?;
+        let written = Matcher::deserialize(&Value::Object(written)).map_err(|error| error.to_string())?;
         let settings = MatchSettings::new(&written)?;
         let [matched, left, right] = KEYS;
         let keys = [

@@ -79,7 +79,7 @@ impl<'p> ScriptMaker<'p> {
             .collect();
         fields.insert("loops".to_owned(), Value::Object(loops));
         fields.entry("decisions").or_insert_with(|| json!(vec![json!({ "approve": true }); 8]));
-        Scenario::deserialize(play).map_err(|error| error.to_string())
+        Scenario::deserialize(&play).map_err(|error| error.to_string())
     }
 
     fn of_point(&self, point: &CoveragePoint) -> Result<Value, String> {

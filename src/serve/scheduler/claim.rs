@@ -15,6 +15,7 @@ use crate::journal::{ClaimedRun, QueueQuery, QueuedRuns, RunFilter, StoreFault};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::run_store::ProgramOfRun;
+use futures_util::FutureExt as _;
 
 /// The interval of the looks at the queue.
 const LOOK: Duration = Duration::from_secs(1);
@@ -23,16 +24,21 @@ impl Scheduler {
     /// Looks at the queue each second, until the server stops.
     pub fn watch_queue(self: &Arc<Self>) {
         let scheduler: Weak<Self> = Arc::downgrade(self);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(LOOK).await;
-                let Some(scheduler) = scheduler.upgrade().filter(|scheduler| !scheduler.is_draining()) else { return };
-                if let Err(fault) = scheduler.forget_what_went_on().await {
-                    tracing::error!(code = fault.code(), "the runs that wait here can't be looked up: {fault}");
+        tokio::spawn(
+            async move {
+                loop {
+                    tokio::time::sleep(LOOK).await;
+                    let Some(scheduler) = scheduler.upgrade().filter(|scheduler| !scheduler.is_draining()) else {
+                        return;
+                    };
+                    if let Err(fault) = scheduler.forget_what_went_on().await {
+                        tracing::error!(code = fault.code(), "the runs that wait here can't be looked up: {fault}");
+                    }
+                    scheduler.look();
                 }
-                scheduler.look();
             }
-        });
+            .boxed(),
+        );
     }
 
     /// Claims every run that was under way when the last server ended, as far as there are slots, and has those that
@@ -59,13 +65,16 @@ impl Scheduler {
             }
         }
         let scheduler = Arc::clone(self);
-        tokio::spawn(async move {
-            while scheduler.wants_look() {
-                if let Err(fault) = scheduler.claim().await {
-                    tracing::error!(code = fault.code(), "runs can't be claimed: {fault}");
+        tokio::spawn(
+            async move {
+                while scheduler.wants_look() {
+                    if let Err(fault) = scheduler.claim().await {
+                        tracing::error!(code = fault.code(), "runs can't be claimed: {fault}");
+                    }
                 }
             }
-        });
+            .boxed(),
+        );
     }
 
     fn wants_look(&self) -> bool {
@@ -138,27 +147,33 @@ impl Scheduler {
         };
         let driven = DrivenRun::new(self, run_id.clone(), active, slot);
         let scheduler = Arc::clone(self);
-        tokio::spawn(async move {
-            let leased = match lease {
-                Ok(lease) => Leased::claimed(&scheduler.runs.journal, &run_id, lease),
-                Err(fault) => return scheduler.finish(driven, Err(Fault::Store(fault))),
-            };
-            if leased.is_to_be_quarantined() {
-                tracing::error!(run_id, "set aside: its drivers died again and again before anything happened in it");
-                let released = leased.give_back().await.map_err(Fault::Store);
-                if let Err(fault) = released {
-                    scheduler.finish(driven, Err(fault));
+        tokio::spawn(
+            async move {
+                let leased = match lease {
+                    Ok(lease) => Leased::claimed(&scheduler.runs.journal, &run_id, lease),
+                    Err(fault) => return scheduler.finish(driven, Err(Fault::Store(fault))),
+                };
+                if leased.is_to_be_quarantined() {
+                    tracing::error!(
+                        run_id,
+                        "set aside: its drivers died again and again before anything happened in it"
+                    );
+                    let released = leased.give_back().await.map_err(Fault::Store);
+                    if let Err(fault) = released {
+                        scheduler.finish(driven, Err(fault));
+                    }
+                    return;
                 }
-                return;
-            }
-            match scheduler.read_leased(leased, &run_id).await {
-                Ok((run, program)) => {
-                    let task = DriverTask::Resume { run: Box::new(run), resume: Box::default(), taken: None };
-                    scheduler.spawn(program, driven, task);
+                match scheduler.read_leased(leased, &run_id).await {
+                    Ok((run, program)) => {
+                        let task = DriverTask::Resume { run: Box::new(run), resume: Box::default(), taken: None };
+                        scheduler.spawn(program, driven, task);
+                    }
+                    Err(fault) => scheduler.finish(driven, Err(fault)),
                 }
-                Err(fault) => scheduler.finish(driven, Err(fault)),
             }
-        });
+            .boxed(),
+        );
     }
 
     /// Forgets the runs that wait or rest here and that another server has driven or ended since.

@@ -10,6 +10,7 @@ use crate::drive::clock;
 use crate::engine::outcome::Termination;
 use crate::engine::state::Phase;
 use crate::serve::run_store::FoldedRun;
+use futures_util::FutureExt as _;
 
 /// The longest wait before a run asks its model again.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
@@ -65,17 +66,24 @@ impl Scheduler {
         tracing::info!(run_id, wait_ms, "the model can't be reached; the run asks it again later");
         let at_ms = clock::wall_ms().saturating_add_unsigned(wait_ms);
         let (scheduler, run_id) = (Arc::downgrade(self), run_id.to_owned());
-        tokio::spawn(async move {
-            while let Some(scheduler) = Weak::upgrade(&scheduler).filter(|scheduler| !scheduler.is_draining()) {
-                let Err(fault) = scheduler.runs.journal.retry_at(&run_id, at_ms).await else { break };
-                tracing::error!(run_id, code = fault.code(), "the time of the next attempt can't be stored: {fault}");
-                tokio::time::sleep(AGAIN).await;
+        tokio::spawn(
+            async move {
+                while let Some(scheduler) = Weak::upgrade(&scheduler).filter(|scheduler| !scheduler.is_draining()) {
+                    let Err(fault) = scheduler.runs.journal.retry_at(&run_id, at_ms).await else { break };
+                    tracing::error!(
+                        run_id,
+                        code = fault.code(),
+                        "the time of the next attempt can't be stored: {fault}"
+                    );
+                    tokio::time::sleep(AGAIN).await;
+                }
+                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                if let Some(scheduler) = Weak::upgrade(&scheduler) {
+                    scheduler.look();
+                }
             }
-            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-            if let Some(scheduler) = Weak::upgrade(&scheduler) {
-                scheduler.look();
-            }
-        });
+            .boxed(),
+        );
     }
 }
 

@@ -8,6 +8,7 @@ use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::append;
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
+use crate::engine::json::from_bytes;
 
 /// An answer, or one event of a stream: only what is needed of it.
 #[derive(Deserialize)]
@@ -118,7 +119,7 @@ impl AnthropicUsage {
 
 /// Reads a whole answer.
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
-    let answer: AnthropicAnswer<'_> = serde_json::from_slice(body)?;
+    let answer: AnthropicAnswer<'_> = from_bytes(body)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
@@ -151,7 +152,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
 
 /// Takes one event of a stream. `true`: it was the last one.
 pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
-    let answer: AnthropicAnswer<'_> = serde_json::from_slice(data)?;
+    let answer: AnthropicAnswer<'_> = from_bytes(data)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }

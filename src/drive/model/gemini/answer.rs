@@ -7,6 +7,7 @@ use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reasoning::BEHIND_TEXT;
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
+use crate::engine::json::from_bytes;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -103,7 +104,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
 
 /// Takes an answer in. Returns whether it has a candidate, or says why not.
 fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
-    let answer: GeminiAnswer<'_> = serde_json::from_slice(data)?;
+    let answer: GeminiAnswer<'_> = from_bytes(data)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }

@@ -11,6 +11,7 @@ use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::{ReasoningParts, behind_call};
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
+use crate::engine::json::from_bytes;
 
 /// An answer, or one event of a stream: only what is needed of it.
 #[derive(Deserialize)]
@@ -170,7 +171,7 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 /// Reads a whole answer.
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
-    let answer: OpenaiAnswer<'_> = serde_json::from_slice(body)?;
+    let answer: OpenaiAnswer<'_> = from_bytes(body)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
@@ -214,7 +215,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
         pieces.ended = true;
         return Ok(true);
     }
-    let answer: OpenaiAnswer<'_> = serde_json::from_slice(data)?;
+    let answer: OpenaiAnswer<'_> = from_bytes(data)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }

@@ -7,6 +7,7 @@ use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::BEFORE_TEXT;
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
+use crate::engine::json::from_bytes;
 
 /// A response: only what is needed of it.
 #[derive(Deserialize)]
@@ -95,7 +96,7 @@ struct ResponseEvent<'a> {
 
 /// Reads a whole answer.
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
-    let response: WholeResponse<'_> = serde_json::from_slice(body)?;
+    let response: WholeResponse<'_> = from_bytes(body)?;
     let mut whole = StreamedReply::default();
     for item in response.output.as_deref().ok_or_else(|| missing_output(peer, &response))? {
         whole_item(&mut whole, item, true)?;
@@ -117,7 +118,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
     if data == b"[DONE]" {
         return Ok(true);
     }
-    let event: ResponseEvent<'_> = serde_json::from_slice(data)?;
+    let event: ResponseEvent<'_> = from_bytes(data)?;
     match (event.kind.as_str(), event.response) {
         ("error", _) => {
             let error = event.error.map_or(data, |error| error.get().as_bytes());
