@@ -1,10 +1,13 @@
 //! The calls in a script, held against the tools of the loops around it.
 
+mod replies;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use self::replies::replies;
 use super::Cursor;
 use super::scenario::endings::programs;
 use crate::diagnostic::{Diagnostic, Place, codes, nearest};
@@ -27,9 +30,32 @@ struct ScriptedCall<'s> {
     of: Option<&'s str>,
 }
 
-/// What the tools of sound loops have against the calls of a script beside them. A tool that several loops have must
-/// refuse a call in each of them.
-pub fn script_calls(document: &Document, loops: &[Arc<Program>]) -> Vec<Diagnostic> {
+/// The loops that a script may play.
+#[derive(Debug, Clone)]
+pub struct ScriptedLoops {
+    /// The loops and workflows. What has an error in one is left out of it.
+    pub loops: Vec<Arc<Program>>,
+    /// Whether none of them has an error.
+    pub is_sound: bool,
+}
+
+impl Default for ScriptedLoops {
+    fn default() -> Self {
+        Self { loops: Vec::new(), is_sound: true }
+    }
+}
+
+impl ScriptedLoops {
+    /// Adds those of a document.
+    pub fn add(&mut self, others: &Self) {
+        self.loops.extend(others.loops.iter().cloned());
+        self.is_sound &= others.is_sound;
+    }
+}
+
+/// What loops have against the replies of a script beside them. Where several loops may be meant, each of them must
+/// refuse a reply.
+pub fn script_calls(document: &Document, ScriptedLoops { loops, is_sound }: &ScriptedLoops) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if document.kind != Some(DocumentKind::Script) || document.is_broken() {
         return found;
@@ -43,21 +69,45 @@ pub fn script_calls(document: &Document, loops: &[Arc<Program>]) -> Vec<Diagnost
         let own: Vec<&Program> =
             all.iter().copied().filter(|program| call.of.is_none_or(|name| program.name == name)).collect();
         if call.tool == RUN_WORKFLOW {
-            found.extend(unknown_workflow(document, &call, &own));
+            // A workflow with an error is left out of the loop that has it.
+            found.extend(is_sound.then(|| unknown_workflow(document, &call, &own)).flatten());
         } else {
             refused(document, &call, &own, &mut found);
         }
     }
+    found.extend(replies(document, &all, MAX_FAULTS.saturating_sub(found.len())));
     found
+}
+
+/// A list of replies in a script.
+struct ReplyList<'s> {
+    pointer: String,
+    /// The loop whose replies they are; nothing when they are of any.
+    of: Option<&'s str>,
+    replies: &'s [Value],
+}
+
+/// All lists of replies in a script.
+fn lists(script: &Value) -> Vec<ReplyList<'_>> {
+    let loops = script.get("loops").and_then(Value::as_object).into_iter().flatten();
+    let loops = loops.map(|(name, replies)| ReplyList {
+        pointer: format!("/loops/{}", token(name)),
+        of: Some(name.as_str()),
+        replies: items(Some(replies)),
+    });
+    let first = ReplyList { pointer: "/replies".to_owned(), of: None, replies: items(script.get("replies")) };
+    std::iter::once(first).chain(loops).collect()
+}
+
+fn items(list: Option<&Value>) -> &[Value] {
+    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// All calls of a script.
 fn calls(script: &Value) -> Vec<ScriptedCall<'_>> {
     let mut found = Vec::new();
-    let loops = script.get("loops").and_then(Value::as_object).into_iter().flatten();
-    let lists = loops.map(|(name, replies)| (format!("/loops/{}", token(name)), Some(name.as_str()), Some(replies)));
-    for (pointer, of, replies) in std::iter::once(("/replies".to_owned(), None, script.get("replies"))).chain(lists) {
-        of_replies(replies.and_then(Value::as_array).map_or(&[], Vec::as_slice), &pointer, of, &mut found);
+    for ReplyList { pointer, of, replies } in lists(script) {
+        of_replies(replies, &pointer, of, &mut found);
     }
     found
 }

@@ -215,7 +215,14 @@ impl<'a> Subject<'a> {
             let steps = if self.is_step() { &[][..] } else { &self.compiled.steps.actions };
             let document = self.document();
             let catalog = self.catalog.get_or_init(|| Catalog::new(document, &self.compiled.shelf));
-            Used::of(self.compiled, catalog, self.declarations(), steps)
+            let mut used = Used::of(self.compiled, catalog, self.declarations(), steps);
+            if !self.is_step() {
+                let mut named = self.names_in_steps();
+                named.extend(used.iter().map(Used::name));
+                let idle: Vec<Used<'a>> = Used::idle(catalog, &named).collect();
+                used.extend(idle);
+            }
+            used
         })
     }
 

@@ -7,6 +7,8 @@ use crate::policy::secret_names::fold;
 use crate::program::reference::{Field, RESERVED};
 use crate::syntax::document::DocumentKind;
 
+/// What other products call the object that has the values: `$json.id`, `${inputs.id}`.
+const AROUND: [&str; 9] = ["json", "inputs", "body", "params", "args", "vars", "context", "event", "state"];
 /// The most names that are looked through.
 const MAX_NAMES: usize = 1_000;
 
@@ -46,9 +48,15 @@ impl<'s, 'a> TextScope<'s, 'a> {
     pub fn meant(&self, name: &str) -> Option<String> {
         // `input['x']` is `input.x`.
         let name = name.replace(['"', '\'', ']'], "").replace('[', ".").replace([' ', '-'], "_");
-        let (first, rest) = name.split_once('.').map_or((&*name, ""), |(first, rest)| (first, rest));
+        let inner = name.split_once('.').filter(|(first, _)| AROUND.contains(first));
+        self.known(&name).or_else(|| self.known(inner?.1))
+    }
+
+    /// How a name is written here that somebody has.
+    fn known(&self, name: &str) -> Option<String> {
+        let (first, rest) = name.split_once('.').unwrap_or((name, ""));
         if first == "input" && !rest.is_empty() {
-            return Some(name);
+            return Some(name.to_owned());
         }
         let with = |known: &str| if rest.is_empty() { known.to_owned() } else { format!("{known}.{rest}") };
         let same = |known: &str| known == first || fold(known) == fold(first);

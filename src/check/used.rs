@@ -58,13 +58,17 @@ impl<'a> Used<'a> {
             declaration => action_name(declaration),
         });
         for name in declared.chain(steps.iter().map(String::as_str)) {
-            if let [registered] = catalog.find(name)
-                && seen.insert(name)
-            {
-                used.extend(Self::new(*registered));
+            if seen.insert(name) {
+                used.extend(catalog.find(name).iter().copied().filter_map(Self::new));
             }
         }
         used
+    }
+
+    /// The document's own actions that nothing names: a name may be misspelt where it is used.
+    pub(super) fn idle(catalog: &Catalog<'a>, named: &HashSet<&str>) -> impl Iterator<Item = Self> {
+        let idle = catalog.all.iter().filter(|action| action.own && !named.contains(action.name));
+        idle.copied().filter_map(Self::new)
     }
 
     /// What is written.

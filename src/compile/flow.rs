@@ -2,7 +2,6 @@
 
 mod inputs;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
@@ -13,7 +12,7 @@ use super::documents;
 use super::layout;
 use super::steps::{Inner, Steps};
 use super::tool;
-use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::diagnostic::Source;
 use crate::language::action::Action;
 use crate::language::action::Matcher;
 use crate::language::loop_document::LoopProperties;
@@ -49,14 +48,8 @@ pub(super) struct FlowHead {
 }
 
 /// Lowers the steps of a document; none when it has faults that were reported before.
-pub(super) fn lower(
-    main: &Document,
-    steps: &Steps,
-    declare: &mut Declare<'_>,
-    head: FlowHead,
-    faults: &mut Vec<Diagnostic>,
-) -> Option<Program> {
-    let mut lowering = FlowLowering { main, steps, declare, faults, names: BTreeMap::new() };
+pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, head: FlowHead) -> Option<Program> {
+    let mut lowering = FlowLowering { main, steps, declare };
     let mut properties = layout::defaults()?;
     properties.timeout_ms = TIMEOUT_MS;
     properties.on_limit = OnLimit::Fail;
@@ -123,9 +116,6 @@ struct FlowLowering<'l, 'a> {
     main: &'l Document,
     steps: &'l Steps,
     declare: &'l mut Declare<'a>,
-    faults: &'l mut Vec<Diagnostic>,
-    /// The pointers of the steps with an `id`, by it.
-    names: BTreeMap<String, String>,
 }
 
 impl FlowLowering<'_, '_> {
@@ -165,7 +155,7 @@ impl FlowLowering<'_, '_> {
     }
 
     fn step(&mut self, at: &str, step: &Step, place: &StepPlace<'_>) -> Option<FlowStep> {
-        let name = self.name(at, step, place);
+        let name = Self::name(step, place);
         let otherwise = match &step.on_false {
             Some(other) => {
                 let place = StepPlace { name: Some(format!("{name}f")), ..*place };
@@ -202,7 +192,7 @@ impl FlowLowering<'_, '_> {
                 reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
             }),
             Properties::Action(values) => {
-                let (tool, key) = self.tool(at, step)?;
+                let (tool, key) = self.tool(step)?;
                 output_key = output_key.or(Some(key));
                 StepAction::Call(Box::new(CallStep { tool, input: fields(values)?, spreads: false }))
             }
@@ -219,28 +209,9 @@ impl FlowLowering<'_, '_> {
     }
 
     /// The name of a step in addresses.
-    fn name(&mut self, at: &str, step: &Step, place: &StepPlace<'_>) -> String {
-        let Some(id) = &step.id else {
-            return place.name.clone().unwrap_or_else(|| place.number.to_string());
-        };
-        let at = format!("{at}/id");
-        let here = self.main.tree.place(&at);
-        let fault = |message: String| Diagnostic::error(codes::BAD_STEP_ID, message, at.as_str(), here.clone());
-        let is_number = id.starts_with(|first: char| first.is_ascii_digit());
-        let is_word = id.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
-        if is_number {
-            let message = format!("the step `{id}` would be mistaken for the number of a step");
-            self.faults.push(fault(message).help("begin an `id` with a letter"));
-        } else if !is_word || id.len() > 64 {
-            let message = format!("`{id}` can't stand in an address");
-            self.faults.push(fault(message).help("an `id` has at most 64 letters, digits, `_` and `-`"));
-        } else if let Some(first) = self.names.get(id) {
-            let first = self.main.tree.place(first);
-            let fault = fault(format!("two steps have the id `{id}`")).help("give one of the two another `id`");
-            self.faults.push(fault.related(&first, "the other one is here"));
-        }
-        self.names.entry(id.clone()).or_insert_with(|| at.clone());
-        id.clone()
+    fn name(step: &Step, place: &StepPlace<'_>) -> String {
+        let name = step.id.as_ref().or(place.name.as_ref());
+        name.cloned().unwrap_or_else(|| place.number.to_string())
     }
 
     fn react(&self, at: &str, react: &ReactProperties) -> Option<ReactStep> {
@@ -271,30 +242,15 @@ impl FlowLowering<'_, '_> {
     }
 
     /// The tool of a registered action, and the key of its output.
-    fn tool(&mut self, at: &str, step: &Step) -> Option<(Tool, String)> {
+    fn tool(&mut self, step: &Step) -> Option<(Tool, String)> {
         let registered = *self.declare.catalog.find(&step.kind).first()?;
         let action = registered.read()?;
         let declaration = ActionTool { name: step.kind.clone(), timeout_ms: step.timeout_ms, ..ActionTool::default() };
         let properties = layout::defaults()?;
-        let (tool, _) = match tool::declared(&declaration, &action, &properties, &Unknown::default()) {
-            Ok(declared) => declared,
-            Err(faults) => {
-                let (tree, pointer) = (&registered.document.tree, registered.pointer());
-                self.faults.extend(faults.into_iter().map(|fault| fault.placed(tree, &pointer)));
-                return None;
-            }
-        };
-        let mut tool = tool;
-        if let Some(retry) = &step.retry {
-            if tool.idempotent {
-                tool.retry = Some(retry.clone());
-            } else {
-                let at = format!("{at}/retry");
-                let message = format!("the action `{}` may not be repeated, and the step would", step.kind);
-                let place = self.main.tree.key_place(&at);
-                let fault = Diagnostic::error(codes::RETRY_WITHOUT, message, at, place);
-                self.faults.push(fault.help("add `\"idempotent\": true` to the action if a second call does no harm"));
-            }
+        // The walk through the steps has reported its faults.
+        let (mut tool, _) = tool::declared(&declaration, &action, &properties, &Unknown::default()).ok()?;
+        if let Some(retry) = step.retry.as_ref().filter(|_| tool.idempotent) {
+            tool.retry = Some(retry.clone());
         }
         let own = registered.value.get("outputKey").and_then(Value::as_str);
         Some((tool, own.unwrap_or(&step.kind).to_owned()))

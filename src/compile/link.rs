@@ -92,6 +92,16 @@ struct OpenLoop {
 /// A loop that was made a tool, and its index among the tools.
 pub(super) type Made = (usize, Tool, Arc<Program>);
 
+/// The loops that a loop calls, made tools.
+pub(super) struct MadeLoops {
+    /// Those that can be compiled.
+    pub made: Vec<Made>,
+    /// How deep they are nested, with the loop itself.
+    pub levels: usize,
+    /// Whether all of them are there.
+    pub is_whole: bool,
+}
+
 impl<'t> Linker<'t> {
     pub(super) fn new(
         texts: &'t Texts,
@@ -125,7 +135,7 @@ impl<'t> Linker<'t> {
         main: &Document,
         declared: Vec<DeclaredCall>,
         faults: &mut Vec<Diagnostic>,
-    ) -> (Option<Vec<Made>>, usize) {
+    ) -> MadeLoops {
         let (mut made, mut levels, mut whole) = (Vec::new(), 1, true);
         for call in declared {
             few_of_many(faults);
@@ -155,7 +165,7 @@ impl<'t> Linker<'t> {
                 }
             }
         }
-        (whole.then_some(made), levels)
+        MadeLoops { made, levels, is_whole: whole }
     }
 
     /// The document that a declaration names, compiled.

@@ -14,12 +14,11 @@ use super::flow::{self, FlowHead};
 use super::layout::{self, LoopLayout, unreadable};
 use super::link::Linker;
 use super::names::{self, stem};
-use super::react::{Around, Head, ReadLoop, react, schema};
+use super::react::{Around, Head, LoweredLoop, ReadLoop, react, schema};
 use super::steps::{self, Steps};
 use super::{Compiled, Texts};
 use crate::diagnostic::{Diagnostic, Source, codes, few};
 use crate::language::Project;
-use crate::program::Program;
 use crate::program::schema::too_many_patterns_in;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
@@ -48,7 +47,9 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     }
     few(&mut faults);
     sort(&mut faults, &texts.main);
-    compiled.program = compiled.program.filter(|_| !faults.iter().any(Diagnostic::is_error));
+    if faults.iter().any(Diagnostic::is_error) {
+        compiled.partial = compiled.program.take().or(compiled.partial);
+    }
     Compiled { diagnostics: faults, ..compiled }
 }
 
@@ -67,6 +68,7 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     faults.extend_from_slice(main.pasted());
     let layout = LoopLayout::of(&main).filter(|_| !steps::is_foreach(&main));
     let has_steps = !steps::roots(&main).is_empty();
+    let dialect = layout.as_ref().map(|layout| layout.pointer("dialect"));
     let mut steps = Steps::default();
     let heavy = patterns(&main);
     faults.extend(heavy.clone());
@@ -97,17 +99,35 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
         // A fault that several loops of one document share is reported once.
         once(&mut faults);
     }
-    let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error)).map(Arc::new);
+    let is_sound = !faults.iter().any(Diagnostic::is_error);
+    let (program, partial) = match program {
+        Some(LoweredLoop { program, is_whole }) if is_sound && is_whole => (Some(Arc::new(program)), None),
+        Some(LoweredLoop { program, .. }) => (None, Some(Arc::new(program))),
+        None => (None, None),
+    };
+    // What takes the place of the dialect says nothing of the replies.
+    let partial = partial.filter(|_| !dialect.is_some_and(|dialect| main.unknown.holds(&dialect)));
     let (settings, shelf, effort) = (calls.settings.clone(), Arc::clone(&calls.shelf), calls.effort.clone());
     let called = Vec::new();
-    Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, steps, effort, called }
+    Compiled {
+        program,
+        partial,
+        diagnostics: faults,
+        document: main,
+        project: None,
+        settings,
+        shelf,
+        steps,
+        effort,
+        called,
+    }
 }
 
 /// The parts of a document, compiled.
 #[derive(Default)]
 struct Judged {
     /// The loop that the document is.
-    program: Option<Program>,
+    program: Option<LoweredLoop>,
     steps: Steps,
     faults: Vec<Diagnostic>,
 }
@@ -127,6 +147,10 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
             faults.extend(documents::faults(main, project, &around.texts.outside));
         }
     }
+    let (mut used, tools) = steps::named(main);
+    let own = layout.iter().filter_map(|layout| layout.get(main, "tools")?.as_array()).flatten();
+    used.extend(tools.into_iter().chain(own).filter_map(|tool| tool.as_str().or_else(|| tool.get("name")?.as_str())));
+    declare.idle(&used.into_iter().collect());
     let program = match layout {
         Some(layout) => {
             let read = ReadLoop { layout: &layout, head, context: &Context::default(), lookup: &declare };
@@ -137,7 +161,8 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
         None => {
             let Head { name, description, input, .. } = head;
             let head = FlowHead { name, description, input, project: calls.settings.clone().unwrap_or_default() };
-            flow::lower(main, &steps, &mut declare, head, &mut faults)
+            let program = flow::lower(main, &steps, &mut declare, head);
+            program.map(|program| LoweredLoop { program, is_whole: true })
         }
     };
     faults.append(&mut declare.faults);

@@ -110,6 +110,9 @@ impl Texts {
 pub struct Compiled {
     /// The program, if there are no errors.
     pub program: Option<Arc<Program>>,
+    /// The loop as far as it can be compiled, if there are errors: what has one is left out. It is for judging what stands
+    /// beside it, and is never run.
+    pub partial: Option<Arc<Program>>,
     /// All faults, the document's own first; within a file in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
     /// The parsed document, with the position of everything in it.
@@ -136,6 +139,14 @@ impl Compiled {
         let objective = format!("{properties}/objective");
         let inner = self.steps.loops.iter().find(|inner| inner.layout.pointer("objective") == objective)?;
         inner.program.clone()
+    }
+
+    /// The loops that it is made of, as far as they can be compiled: for judging what stands beside it.
+    pub fn loops(&self) -> impl Iterator<Item = &Arc<Program>> {
+        let whole = self.program.as_ref().or(self.partial.as_ref());
+        // Those of a workflow that is whole are in it.
+        let steps = self.steps.loops.iter().filter(|_| self.program.is_none());
+        whole.into_iter().chain(steps.filter_map(|inner| inner.program.as_ref()))
     }
 
     /// Whether there is an error that keeps the loop from running.

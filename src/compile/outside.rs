@@ -38,6 +38,11 @@ pub trait DatabaseProbe: Debug + Send + Sync {
     /// The columns of a table, or a view, of it; nothing when they are not known.
     fn columns(&self, datasource: &str, table: &str) -> Option<Vec<String>>;
 
+    /// The columns of the rows that a query gives, none for one that gives no rows; nothing when that is not known.
+    fn result_columns(&self, _datasource: &str, _query: &str) -> Option<Vec<String>> {
+        None
+    }
+
     /// The columns of a table that each new row must name: they take no NULL, and have no default. Nothing when they
     /// are not known.
     fn required_columns(&self, _datasource: &str, _table: &str) -> Option<Vec<String>> {

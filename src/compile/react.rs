@@ -17,6 +17,7 @@ use super::{Texts, effort, names, tool};
 use crate::diagnostic::{Diagnostic, few_of_many};
 use crate::program::Program;
 use crate::program::schema::Schema;
+use crate::program::template::{Template, ValueEscape};
 use crate::program::tool_names::ToolNames;
 use crate::syntax::document::Document;
 
@@ -55,7 +56,7 @@ pub(super) fn react(
     main: &Document,
     ReadLoop { layout, head, context, lookup }: ReadLoop<'_>,
     faults: &mut Vec<Diagnostic>,
-) -> Option<Program> {
+) -> Option<LoweredLoop> {
     if !calls.effort.spend(effort::LOOP) {
         faults.extend(calls.effort.too_much(&main.tree.source));
         return None;
@@ -82,18 +83,18 @@ pub(super) fn react(
     faults.append(&mut prompts.faults);
     few_of_many(faults);
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
-    let (made, levels) = calls.make(main, called, faults);
+    let link::MadeLoops { made, levels, is_whole } = calls.make(main, called, faults);
     // The shape reports why they can't be read, unless it found nothing.
     if sound {
         faults.append(&mut reading);
     }
-    link::put(made?, &mut tools, &mut sources);
-    let properties = typed.filter(|_| sound);
-    Some(Program {
+    link::put(made, &mut tools, &mut sources);
+    let is_whole = is_whole && sound && typed.is_some() && prompts.objective.is_some();
+    let program = Program {
         name: head.name,
         description: head.description,
-        properties: properties?,
-        objective: prompts.objective?,
+        properties: typed.or(defaults)?,
+        objective: prompts.objective.or_else(|| Template::compile("", ValueEscape::Plain).ok())?,
         system_prompt: prompts.system_prompt,
         input: head.input,
         default_input: head.default_input,
@@ -107,7 +108,16 @@ pub(super) fn react(
         sources,
         flow: None,
         step: None,
-    })
+    };
+    Some(LoweredLoop { program, is_whole })
+}
+
+/// A loop as far as it can be compiled.
+pub(super) struct LoweredLoop {
+    /// The loop. Where a part has an error, it is left out, or its default takes its place.
+    pub program: Program,
+    /// Whether it has all its parts, so that it can run if nothing else has an error.
+    pub is_whole: bool,
 }
 
 /// The parts of a document around the properties.

@@ -65,7 +65,7 @@ codes! {
     SCENARIO_NAME = "L024" Error "scenario-name" "Name in a scenario that the tested document does not have",
     SCENARIO_MATCHER = "L025" Error "scenario-matcher" "Matcher that can't be compared",
     SCENARIO_SENSE = "L026" Error "scenario-sense" "Scenario that can't be played or can't hold",
-    SCRIPT_INPUT = "L027" Warning "script-input" "Call in a script that its tool refuses",
+    SCRIPT_INPUT = "L027" Warning "script-input" "Reply of a script that its loop refuses",
     UNKNOWN_ACTION = "L030" Error "unknown-action" "Unknown action",
     TWO_OF_A_NAME = "L031" Error "two-of-a-name" "Two actions or two loops with the same name",
     BAD_NAME = "L032" Error "bad-name" "Invalid name",

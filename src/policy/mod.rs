@@ -3,6 +3,7 @@
 pub mod address;
 pub mod characters;
 pub mod database_address;
+pub mod durations;
 pub mod host;
 pub mod placeholder;
 pub mod provider;
@@ -11,5 +12,6 @@ pub mod reasoning;
 pub mod secret_names;
 pub mod secret_shapes;
 pub mod sql;
+pub mod statement;
 pub mod variables;
 pub mod window;

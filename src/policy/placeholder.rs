@@ -26,6 +26,8 @@ pub enum Notation {
     MarkedBraces,
     /// `$x`.
     Dollar,
+    /// `$.x`, `$.x[0].y`, `$['x']`.
+    JsonPath,
     /// `:x`.
     Colon,
     /// `<x>`.
@@ -110,6 +112,7 @@ fn read(rest: &str, before: char) -> Option<Read<'_>> {
         }),
         ('%', _) => percent(rest, joined || before == '%'),
         ('<', _) => angle(rest),
+        ('$', '.' | '[') if !joined && before != '$' => json_path(after),
         ('$', _) if !joined && before != '$' => bare(after, Notation::Dollar),
         (':', _) if !joined && !matches!(before, ':' | ')' | ']' | '}') => bare(after, Notation::Colon),
         ('@', _) if !joined && !matches!(before, '.' | '+' | '@') => bare(after, Notation::At),
@@ -179,6 +182,20 @@ fn indexed(text: &str) -> Option<&str> {
         (length > 0 && length <= LONGEST_NAME && follows(index, length, ']')).then_some(length + 2)
     });
     text.get(..name.len() + length.unwrap_or_default())
+}
+
+/// The path behind the mark of a JSONPath. One that selects several values is none.
+fn json_path(after: &str) -> Option<Read<'_>> {
+    let start = if after.starts_with("['") || after.starts_with("[\"") { 2 } else { 1 };
+    let inner = after.get(start..)?;
+    let quoted = start == 2;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']' | '\'' | '"');
+    let length = inner.find(|c| !is_part(c)).unwrap_or(inner.len());
+    let name = inner.get(..length)?.trim_end_matches('.');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let selects = name.contains("..") || name.contains("[]") || inner.get(length..)?.starts_with(['*', '?', '(']);
+    let fits = begins && !selects && name.len() <= LONGEST_NAME && (!quoted || name.contains(']'));
+    fits.then_some(Read { length: 1 + start + name.len(), name, notation: Notation::JsonPath })
 }
 
 /// Names with dots between them.

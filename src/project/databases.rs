@@ -16,9 +16,9 @@ use rusqlite::limits::Limit;
 use rusqlite::{Batch, Connection, ErrorCode, OpenFlags};
 
 use super::guarded;
-use crate::check::sql_words;
 use crate::compile::{DatabaseProbe, DatabaseState, InitFault, QueryFault, QueryFaultKind};
 use crate::language::project::Datasource;
+use crate::policy::statement::sql_words;
 
 /// The largest script that is run to see what it makes, in bytes.
 const MAX_INIT: usize = 1 << 20;
@@ -133,6 +133,10 @@ impl DatabaseProbe for Databases {
             database.schema.as_ref().filter(|schema| !schema.is_partial)?.columns_of(table)
         };
         self.with(datasource, schema)?
+    }
+
+    fn result_columns(&self, datasource: &str, query: &str) -> Option<Vec<String>> {
+        self.with(datasource, |database| database.schema.as_ref()?.result_columns(query))?
     }
 
     fn required_columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
@@ -290,9 +294,13 @@ impl SchemaProbe {
 
     /// The columns of a table.
     fn columns_of(&self, table: &str) -> Option<Vec<String>> {
+        self.result_columns(&format!("SELECT * FROM \"{}\"", table.replace('"', "\"\"")))
+    }
+
+    /// The columns of the rows that a query gives.
+    fn result_columns(&self, query: &str) -> Option<Vec<String>> {
         self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
-        let sql = format!("SELECT * FROM \"{}\"", table.replace('"', "\"\""));
-        let statement = self.connection.prepare(&sql).ok()?;
+        let statement = self.connection.prepare(query).ok()?;
         Some(statement.column_names().map(str::to_owned).collect())
     }
 

@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use loopctl::check::script_calls;
+use loopctl::check::{ScriptedLoops, script_calls};
 use loopctl::cli::report;
-use loopctl::compile::{Declared, Texts, alone};
+use loopctl::compile::{Declared, Texts, alone, compile};
 use loopctl::diagnostic::{Diagnostic, Source, codes};
 use loopctl::load_texts;
 use loopctl::program::bind;
@@ -171,8 +171,12 @@ impl CaseReport {
         let mut declared = Declared::default();
         texts.loops.iter().for_each(|source| declared.add(&document::read(source)));
         let mut diagnostics = alone(&script, &declared);
-        let of = |source: &Source| load_texts(&Texts { main: source.clone(), ..texts.clone() }, PathBuf::new()).ok();
-        let loops: Vec<_> = texts.loops.iter().filter_map(of).map(|loaded| loaded.program).collect();
+        let mut loops = ScriptedLoops::default();
+        for source in &texts.loops {
+            let compiled = compile(&Texts { main: source.clone(), ..texts.clone() });
+            let is_sound = !compiled.has_errors();
+            loops.add(&ScriptedLoops { loops: compiled.loops().cloned().collect(), is_sound });
+        }
         diagnostics.extend(script_calls(&script, &loops));
         let unsound = load_texts(texts, PathBuf::new()).expect_err("a script is no loop");
         diagnostics.extend(unsound.diagnostics.into_iter().filter(|fault| fault.code != codes::NO_LOOP));

@@ -160,8 +160,19 @@ fn wrong_type(
         _ if equal => fault.help(format!(
             "words and truth values are compared with `equal` and `notEqual`; with `{operator}` {otherwise}"
         )),
+        JsonTypes::NUMBER if counts(operand) => {
+            let length = json!({ "length": operand.written });
+            fault
+                .help(format!("{otherwise}: the number of its entries is its length, {length}"))
+                .suggest(length.to_string())
+        }
         _ => fault.help(format!("{otherwise}: compare another value, or use another operator")),
     })
+}
+
+/// Whether an operand is a list at a path: its length is meant.
+fn counts(operand: &Operand<'_>) -> bool {
+    operand.known.types == JsonTypes::LIST && operand.written.as_str().is_some_and(|text| as_path(text).is_some())
 }
 
 /// A value that its schema declares as a text: it counts as a number only where it reads as one.

@@ -1,16 +1,19 @@
 //! A workflow's schedule that says no time.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
-use crate::program::bind;
+use crate::program::schema::Schema;
 use crate::program::timetable::{minutes, time_of_day, zone, zone_names};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_SCHEDULE, check };
+
+/// The most faults of the input that are reported.
+const MAX_FAULTS: usize = 5;
 
 /// The intervals that people write as words.
 const WORDS: [(&str, &str); 9] = [
@@ -77,10 +80,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let help = near.map_or_else(|| usual.to_owned(), |near| format!("did you mean `{near}`?"));
         report("timezone", message, &help, same.cloned());
     }
-    if let Some(fault) = input_fault(subject, schedule) {
-        let name = if schedule.get("input").is_some() { "input" } else { "every" };
+    for InputFault { below, message } in input_faults(subject, schedule) {
+        let name = if schedule.get("input").is_some() { format!("input{below}") } else { "every".to_owned() };
         let help = "write `\"input\": {...}` beside `every`, as the `input` of the workflow describes it";
-        report(name, format!("every scheduled run would be refused: {fault}"), help, None);
+        report(&name, format!("every scheduled run would be refused: {message}"), help, None);
     }
     let short = every.and_then(minutes).is_some_and(|minutes| minutes < 24 * 60);
     if short && text("at").is_some() {
@@ -92,11 +95,34 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Why every run that the schedule starts would be refused.
-fn input_fault(subject: &Subject<'_>, schedule: &Value) -> Option<String> {
-    let program = subject.program()?;
-    let input = schedule.get("input").cloned().unwrap_or(Value::Null);
-    let faults = bind(program, input, "1970-01-05T00:00:00.000Z", "run").err()?;
-    faults.into_iter().next().map(|fault| fault.message)
+struct InputFault {
+    /// The JSON pointer from `input` on.
+    below: String,
+    message: String,
+}
+
+/// What the schema of the workflow's input has against that of the schedule.
+fn input_faults(subject: &Subject<'_>, schedule: &Value) -> Vec<InputFault> {
+    let given = schedule.get("input").filter(|given| !given.is_null()).cloned().unwrap_or_else(|| json!({}));
+    let Some(source) = subject.input_schema().filter(|_| given.is_object()) else { return Vec::new() };
+    let Ok(schema) = Schema::compile(source.clone()) else { return Vec::new() };
+    let required = source.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let absent: Vec<&str> = required.filter(|name| given.get(name).is_none()).collect();
+    let missing = absent.iter().map(|name| InputFault {
+        below: String::new(),
+        message: format!("the workflow's input needs `{name}`, and it was not given"),
+    });
+    let faults = schema.faults(&given).into_iter();
+    let others =
+        faults.filter(|fault| !fault.path.is_empty() || !absent.iter().any(|name| fault.message.contains(*name)));
+    let others = others.map(|fault| {
+        let message = match fault.message.strip_prefix("the value ") {
+            Some(rest) if fault.path.is_empty() => format!("the input {rest}"),
+            _ => format!("the input does not fit: {}", fault.message),
+        };
+        InputFault { below: fault.path, message }
+    });
+    missing.chain(others).take(MAX_FAULTS).collect()
 }
 
 /// The interval that is meant by another spelling: `daily`, `5 minutes`, `3600s`, and a number of milliseconds.

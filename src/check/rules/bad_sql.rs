@@ -1,9 +1,10 @@
 //! SQL that its database refuses: a query, or the script that makes the database.
 
-use crate::check::{Rule, Subject, sql_words};
+use crate::check::{Rule, Subject};
 use crate::compile::{DatabaseState, QueryFaultKind};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
+use crate::policy::statement::sql_words;
 use crate::syntax::token;
 
 /// The rule.

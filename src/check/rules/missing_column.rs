@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 
 use super::bad_sql::is_made_by_query;
 use super::unknown_column::{is_literal, severity};
-use crate::check::sql::insert;
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
 use crate::compile::DatabaseProbe;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::language::action::TABLES;
+use crate::policy::statement::{insert, verb};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::MISSING_COLUMN, check };
@@ -76,7 +76,7 @@ fn help(missing: &[String]) -> String {
 
 /// The place of the word with which the statement begins.
 fn insert_word(query: &str) -> Option<std::ops::Range<usize>> {
-    crate::check::sql::verb(query).map(|(_, range)| range)
+    verb(query).map(|(_, range)| range)
 }
 
 /// The table and the columns of a row that a step adds, where all of them are written out.

@@ -94,7 +94,12 @@ fn report(
     if let Some(block) = verdict.block {
         return Some(fault.help(block));
     }
+    let is_all = placeholder.range == (0..sent.text.len());
     Some(match (verdict.meant, placeholder.notation) {
+        (Some(meant), Notation::JsonPath) if is_all && sent.kind.takes_path() => {
+            let instead = format!("@{meant}");
+            fault.help(format!("a path is written `{instead}`, and inside a text {{{{{meant}}}}}")).suggest(instead)
+        }
         (Some(meant), _) => {
             let instead = format!("{{{{{meant}}}}}");
             // A path segment keeps its mark's place: `/:id` becomes `/{{id}}`.
@@ -133,8 +138,10 @@ impl Judgement<'_, '_, '_> {
     /// How grave it is where somebody has the name.
     fn of_known(&self, name: &str, meant: &str) -> Option<Severity> {
         let notation = self.placeholder.notation;
-        let sure =
-            matches!(notation, Notation::Braces | Notation::MarkedBraces | Notation::Brackets | Notation::Percent);
+        let sure = matches!(
+            notation,
+            Notation::Braces | Notation::MarkedBraces | Notation::Brackets | Notation::Percent | Notation::JsonPath
+        );
         let dotted = name.starts_with("input.");
         match self.sent.kind {
             TextKind::Url => self.in_address(dotted).then_some(Severity::Error),
@@ -146,8 +153,9 @@ impl Judgement<'_, '_, '_> {
             TextKind::Step if sure => Some(Severity::Error),
             // The value is sent: what stands here may be for the one who gets it, as in the text of a mail.
             kind if self.scope.takes_elsewhere(meant) && !self.is_whole() => {
-                let is_query = kind == TextKind::Query && notation == Notation::At;
-                (sure || notation == Notation::Dollar || is_query).then_some(Severity::Warning)
+                // A name beside values that are taken here is one of them.
+                let is_value = notation == Notation::At && (kind == TextKind::Query || self.scope.takes_something());
+                (sure || notation == Notation::Dollar || is_value).then_some(Severity::Warning)
             }
             // A part of an address is no text for people.
             TextKind::Query => Some(Severity::Error),
@@ -174,7 +182,7 @@ impl Judgement<'_, '_, '_> {
         if self.scope.takes(meant) || self.is_quoted() {
             return dotted.then_some(Severity::Warning);
         }
-        let loose = matches!(notation, Notation::Colon | Notation::Angle | Notation::At);
+        let loose = matches!(notation, Notation::Colon | Notation::Angle | Notation::At | Notation::JsonPath);
         let elsewhere = self.scope.takes_elsewhere(meant);
         match (dotted, loose) {
             (false, true) if notation == Notation::Colon || elsewhere => None,
@@ -187,7 +195,10 @@ impl Judgement<'_, '_, '_> {
     /// A name that nobody has: in an address it can't be anything else, elsewhere only as the whole text.
     fn of_unknown(&self) -> Option<Verdict> {
         let Placeholder { name, notation, range } = self.placeholder;
-        let loose = matches!(notation, Notation::Dollar | Notation::At | Notation::Colon | Notation::Percent);
+        let loose = matches!(
+            notation,
+            Notation::Dollar | Notation::JsonPath | Notation::At | Notation::Colon | Notation::Percent
+        );
         let known = || self.scope.takes_any().then(|| name.replace([' ', '-'], "_"));
         match self.sent.kind {
             TextKind::Url => {

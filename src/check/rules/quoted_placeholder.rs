@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::check::sql::texts;
 use crate::check::{Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::language::action::DbAction;
+use crate::policy::statement::texts;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::QUOTED_PLACEHOLDER, check };

@@ -1,9 +1,9 @@
 //! A query that writes, in an action that only reads.
 
-use crate::check::sql::{self, Does};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
+use crate::policy::statement::{self, Does};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
         let Action::Db(db) = &*used.action else { continue };
-        let Some((Does::Writes, range)) = sql::verb(&db.query).filter(|_| db.read_only) else { continue };
+        let Some((Does::Writes, range)) = statement::verb(&db.query).filter(|_| db.read_only) else { continue };
         let word = db.query.get(range.clone()).unwrap_or_default().to_ascii_uppercase();
         let fault = used
             .at("/query")

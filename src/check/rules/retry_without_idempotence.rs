@@ -1,5 +1,8 @@
 //! A retry of an action that may not be repeated.
 
+use serde_json::Value;
+
+use crate::check::steps::steps;
 use crate::check::{Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes};
 
@@ -20,5 +23,16 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             "write \"idempotent\": true when the other side knows a repeated call by its `Idempotency-Key`, or take `retry` \
              out: then the model reads that the call failed",
         ));
+    }
+    for step in steps(subject) {
+        let used = subject.actions().iter().filter(known).find(|used| used.name() == step.kind);
+        let Some(used) = used.filter(|_| step.written.get("retry").is_some_and(Value::is_object)) else { continue };
+        let kind = used.action.kind();
+        if !kind.head().idempotent.unwrap_or_else(|| kind.is_idempotent()) {
+            let cursor = subject.at(&format!("{}/retry", step.at)).key();
+            let message = format!("the action `{}` may not be repeated, and the step would", step.kind);
+            let fault = cursor.report(&RULE, message);
+            found.push(fault.help("add `\"idempotent\": true` to the action if a second call does no harm"));
+        }
     }
 }

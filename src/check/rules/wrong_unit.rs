@@ -10,25 +10,17 @@ use crate::language::action::CallSpeed;
 use crate::language::approval::ApprovalSettings;
 use crate::language::project::Provider;
 use crate::language::react::Retry;
+use crate::language::retry::CallRetry;
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
+use crate::policy::durations::{Timed, seems_milliseconds};
 use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::WRONG_UNIT, check };
 
-/// The milliseconds below which no model answers.
-const MODEL: u64 = 1000;
-/// The milliseconds below which no server answers that is further away than this machine.
-const SERVER: u64 = 100;
-/// The milliseconds below which no human reads a question and answers it.
-const HUMAN: u64 = 5000;
-/// The numbers of seconds that people give to a call on this machine, where as many milliseconds are possible too.
-const SECONDS: [u64; 11] = [1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90];
 /// The characters of a sentence: fewer of a result say nothing.
 const SENTENCE: usize = 64;
-/// The seconds above which a form would be open for months: milliseconds are meant.
-const MONTHS: f64 = 10_000_000.0;
 /// The price of a million tokens below which that of one token, or of a thousand, is meant.
 const PRICE: f64 = 0.001;
 /// The bytes that one request takes with its answer.
@@ -54,10 +46,10 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if let Some(react) = subject.react(&judged) {
         let played = model::named(subject, react.model.as_deref())
             .is_some_and(|model| model.declared.is_some_and(|model| model.provider == Provider::Script));
-        if react.timeout_ms < MODEL && !played {
+        if Timed::Model.seems_seconds(react.timeout_ms) && !played {
             found.extend(seconds(subject.property("timeout_ms"), react.timeout_ms, "the whole run"));
         }
-        if react.tool_timeout_ms < SERVER {
+        if Timed::Server.seems_seconds(react.tool_timeout_ms) {
             found.extend(seconds(subject.property("tool_timeout_ms"), react.tool_timeout_ms, "a call of a tool"));
         }
         let of_model = [
@@ -67,7 +59,7 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             ("retry/for_ms", react.retry.for_ms.filter(|time| *time > 0)),
         ];
         for (name, limit) in of_model {
-            if let Some(limit) = limit.filter(|limit| *limit < MODEL && !played) {
+            if let Some(limit) = limit.filter(|limit| Timed::Model.seems_seconds(*limit) && !played) {
                 found.extend(seconds(subject.property(name), limit, "the model"));
             }
         }
@@ -83,23 +75,22 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     approvals(subject, found);
     for (pointer, declaration) in subject.declarations() {
         let ToolDeclaration::Typed(tool) = declaration else { continue };
-        let (limit, most, what) = match tool {
-            TypedTool::Loop(tool) => (tool.timeout_ms, MODEL, "a run of the loop"),
-            TypedTool::Workflow(tool) => (tool.timeout_ms, SERVER, "a run of the workflow"),
+        let (limit, timed, what) = match tool {
+            TypedTool::Loop(tool) => (tool.timeout_ms, Timed::Model, "a run of the loop"),
+            TypedTool::Workflow(tool) => (tool.timeout_ms, Timed::Server, "a run of the workflow"),
             TypedTool::Action(tool) => {
                 let used = subject.actions().iter().find(|used| used.name() == tool.name);
-                let limit = tool.timeout_ms.filter(|limit| used.is_none_or(|used| is_seconds(&used.action, *limit)));
-                (limit, u64::MAX, "a call")
+                (tool.timeout_ms, used.map_or(Timed::Model, |used| timed(&used.action)), "a call")
             }
             _ => continue,
         };
-        if let Some(limit) = limit.filter(|limit| *limit < most && *limit < MODEL) {
+        if let Some(limit) = limit.filter(|limit| timed.seems_seconds(*limit)) {
             found.extend(seconds(Some(subject.at(&format!("{pointer}/timeout_ms"))), limit, what));
         }
     }
     for used in subject.actions() {
         let limit = used.action.head().timeout_ms;
-        if let Some(limit) = limit.filter(|limit| is_seconds(&used.action, *limit)) {
+        if let Some(limit) = limit.filter(|limit| timed(&used.action).seems_seconds(*limit)) {
             found.extend(seconds(Some(used.at("/timeout_ms")), limit, "a call"));
         }
         if let Action::Matcher(_) = &*used.action {
@@ -109,6 +100,9 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             && let Some(retry) = &llm.retry
         {
             found.extend(waits(Some(used.at("/retry")), retry));
+        } else if let Some(CallRetry { attempts, base_ms, max_ms, .. }) = used.action.kind().retry() {
+            let retry = Retry { attempts: Some(*attempts), base_ms: *base_ms, max_ms: *max_ms, ..Retry::default() };
+            found.extend(waits(Some(used.at("/retry")), &retry));
         }
     }
 }
@@ -116,13 +110,15 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// How long approvals are waited for.
 fn approvals(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let mut judge = |approval: Option<ApprovalSettings>, cursor: Cursor<'_>| {
-        let limit = approval.and_then(|approval| approval.expires_after_ms).filter(|limit| *limit < HUMAN);
+        let limit =
+            approval.and_then(|approval| approval.expires_after_ms).filter(|limit| Timed::Human.seems_seconds(*limit));
         found.extend(limit.and_then(|limit| seconds(Some(cursor), limit, "a human")));
     };
     for (pointer, declaration) in subject.declarations() {
         let approval = match declaration {
             ToolDeclaration::Typed(TypedTool::Action(tool)) => tool.approval,
             ToolDeclaration::Typed(TypedTool::Loop(tool)) => tool.approval,
+            ToolDeclaration::Typed(TypedTool::Workflow(tool)) => tool.approval,
             _ => None,
         };
         judge(approval, subject.at(&format!("{pointer}/approval/expires_after_ms")));
@@ -132,13 +128,13 @@ fn approvals(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether a deadline can't be in milliseconds for what the action does.
-fn is_seconds(action: &Action, limit: u64) -> bool {
+/// What the time limit of an action is given to.
+fn timed(action: &Action) -> Timed {
     match action.kind().speed() {
-        CallSpeed::Model => limit < MODEL,
-        CallSpeed::Server => limit < SERVER,
-        // A query or a program of this machine may be that quick.
-        CallSpeed::Local => SECONDS.contains(&limit),
+        CallSpeed::Model => Timed::Model,
+        CallSpeed::Server => Timed::Server,
+        // A query or a program of this machine may be quick.
+        CallSpeed::Local => Timed::Local,
     }
 }
 
@@ -162,8 +158,9 @@ fn waits(cursor: Option<Cursor<'_>>, retry: &Retry) -> Option<Diagnostic> {
         Some(attempts) => (1..attempts.min(64)).fold(0_u64, |all, time| all.saturating_add(doubled(time - 1))),
         None => longest,
     };
-    let cursor = cursor.filter(|_| all < SERVER)?;
-    let name = if cursor.below("/max_ms").is_written() && longest < SERVER { "/max_ms" } else { "/base_ms" };
+    let soon = Timed::Server.shortest();
+    let cursor = cursor.filter(|_| all < soon)?;
+    let name = if cursor.below("/max_ms").is_written() && longest < soon { "/max_ms" } else { "/base_ms" };
     let cursor = Some(cursor.below(name)).filter(Cursor::is_written)?;
     let message = match retry.attempts {
         Some(_) => format!("all retries come within {all} ms: seconds seem to be meant"),
@@ -180,18 +177,17 @@ fn waits(cursor: Option<Cursor<'_>>, retry: &Retry) -> Option<Diagnostic> {
 }
 
 fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let times = |value: Option<&Value>, most: u64| value.and_then(Value::as_u64).filter(|limit| *limit < most);
+    let times =
+        |value: Option<&Value>, timed: Timed| value.and_then(Value::as_u64).filter(|limit| timed.seems_seconds(*limit));
     let whole = "/definition/timeout_ms";
-    if let Some(limit) = times(subject.document().value.pointer(whole), MODEL).filter(|_| !subject.is_step()) {
+    if let Some(limit) = times(subject.document().value.pointer(whole), Timed::Model).filter(|_| !subject.is_step()) {
         found.extend(seconds(Some(subject.at(whole)), limit, "the whole run"));
     }
     for step in steps(subject) {
         let used = subject.actions().iter().find(|used| used.name() == step.kind);
-        let own = times(step.written.get("timeout_ms"), MODEL)
-            .zip(used)
-            .filter(|(limit, used)| is_seconds(&used.action, *limit));
-        let own = own.map(|(limit, _)| (limit, format!("{}/timeout_ms", step.at), "a call"));
-        let item = times(step.properties.get("item_timeout_ms"), SERVER).filter(|_| step.is_foreach());
+        let own = used.and_then(|used| times(step.written.get("timeout_ms"), timed(&used.action)));
+        let own = own.map(|limit| (limit, format!("{}/timeout_ms", step.at), "a call"));
+        let item = times(step.properties.get("item_timeout_ms"), Timed::Server).filter(|_| step.is_foreach());
         let item = item.map(|limit| (limit, step.property("item_timeout_ms"), "an item"));
         for (limit, at, what) in own.into_iter().chain(item) {
             found.extend(seconds(Some(subject.at(&at)), limit, what));
@@ -206,14 +202,13 @@ fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         };
         match step.kind {
             "PbotForm" | "PbotApproval" => {
-                let long = |seconds: &f64| *seconds >= MONTHS && seconds % 1000.0 == 0.0;
                 let times = step.properties.get("reminder_intervals").and_then(Value::as_array).into_iter().flatten();
                 let times = times
                     .enumerate()
                     .map(|(at, time)| (format!("{}/{at}", step.property("reminder_intervals")), time.as_f64()));
                 let all = std::iter::once((step.property("ttl_seconds"), number("ttl_seconds"))).chain(times);
                 for (at, seconds) in all {
-                    if let Some(seconds) = seconds.filter(long) {
+                    if let Some(seconds) = seconds.filter(|seconds| seems_milliseconds(*seconds)) {
                         let meant = seconds / 1000.0;
                         let message = format!(
                             "{seconds} seconds are {:.0} days: milliseconds seem to be meant",

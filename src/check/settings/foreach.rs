@@ -8,6 +8,7 @@ use crate::check::step_tree::StepNode;
 use crate::check::steps::WrittenStep;
 use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::syntax::quoted;
 
 /// The names that each step has without another step.
 const GIVEN: [&str; 2] = ["input", "now"];
@@ -33,7 +34,11 @@ pub(in crate::check) fn foreach(
         let path = settings.text("items_path").unwrap_or_default();
         let message = format!("`{path}` is {}, and no list whose items could be taken", known.types.called());
         let fault = settings.at("items_path", message);
-        found.extend(fault.map(|fault| fault.help("name the path of a list")));
+        let inner = known.list.as_ref().map(|inner| format!("{path}.{inner}"));
+        found.extend(fault.map(|fault| match inner {
+            Some(inner) => fault.help(format!("its list is `{inner}`")).suggest(quoted(&inner)),
+            None => fault.help("name the path of a list"),
+        }));
     }
     results(settings, step, found);
     failures(settings, step, found);

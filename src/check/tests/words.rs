@@ -1,8 +1,8 @@
 //! What the rules read by themselves: queries, shells.
 
 use crate::check::shell;
-use crate::check::sql::{Does, verb};
 use crate::language::action::CommandAction;
+use crate::policy::statement::{Does, verb};
 
 #[test]
 fn the_first_word_of_a_query_says_what_it_does() {

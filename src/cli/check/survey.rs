@@ -9,7 +9,7 @@ use serde::Deserialize as _;
 
 use serde_json::Value;
 
-use crate::check::{detect, script_calls};
+use crate::check::{ScriptedLoops, detect, script_calls};
 use crate::cli::host::{self, ConnectedDatabases};
 use crate::cli::parallel::each;
 use crate::cli::report::Tally;
@@ -167,7 +167,8 @@ impl Survey {
             }
         }
         let judged = each(work, |work| judge(work, &declared, self));
-        let loops: Vec<Arc<Program>> = judged.iter().filter_map(|judged| judged.program.clone()).collect();
+        let mut loops = ScriptedLoops::default();
+        judged.iter().for_each(|judged| loops.add(&judged.loops));
         for JudgedFile { faults, sources, script, .. } in judged {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
@@ -246,8 +247,8 @@ struct JudgedFile {
     faults: Vec<Diagnostic>,
     /// The texts that they point into.
     sources: Vec<Source>,
-    /// The loop or workflow that it is, when it is sound.
-    program: Option<Arc<Program>>,
+    /// The loops that it is made of, as far as they can be compiled.
+    loops: ScriptedLoops,
     /// The document, when it is a script: its calls are judged when all loops are known.
     script: Option<Box<Document>>,
 }
@@ -267,7 +268,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
         }
         Some(Err(mut faults)) => {
             faults.extend(document.faults);
-            return JudgedFile { faults, sources: vec![main], program: None, script: None };
+            return JudgedFile { faults, sources: vec![main], loops: ScriptedLoops::default(), script: None };
         }
         None if document.kind == Some(DocumentKind::Project) => {
             let folder = project::folder_of(&target.path);
@@ -286,14 +287,15 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
     if let (true, Some(root), Some(program)) = (survey.environment, root, &examined.program) {
         faults.extend(missing(program, &root, &texts));
     }
+    let loops = examined.loops().cloned().collect();
     // A document that is no loop is a fault for `run`, but not here.
     faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
     let mentioned: HashSet<&str> = faults.iter().map(|fault| &*fault.place.file).collect();
     let sources = load::sources(&texts).into_iter().filter(|source| mentioned.contains(&*source.name)).collect();
-    let program = examined.program.filter(|_| !faults.iter().any(Diagnostic::is_error));
+    let is_sound = !faults.iter().any(Diagnostic::is_error);
     let is_script = examined.document.kind == Some(DocumentKind::Script);
     let script = is_script.then(|| Box::new(examined.document));
-    JudgedFile { faults, sources, program, script }
+    JudgedFile { faults, sources, loops: ScriptedLoops { loops, is_sound }, script }
 }
 
 /// What a loop needs of the environment and can't be read, at its place in the project file.

@@ -1,13 +1,16 @@
 //! Look-ups by name: the faults of names that are not found, and the names of steps and of workflows.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
-use super::Declare;
-use crate::compile::catalog::no_actions;
-use crate::compile::effort::MEASURED;
+use super::{Declare, place};
+use crate::compile::catalog::{Registered, no_actions};
+use crate::compile::effort::{self, MEASURED};
 use crate::compile::link::{CalledWorkflow, DeclaredCall, name_of};
 use crate::compile::names;
-use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::compile::tool::{self, StepInput};
+use crate::diagnostic::{Diagnostic, Source, codes, few_of_many};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 use crate::syntax::document::{Document, DocumentKind};
@@ -94,7 +97,7 @@ impl<'a> Declare<'a> {
 
     /// The action that a step names, at the JSON pointer of its `type`. None when there is no such action, or
     /// two, or it can't be read; that is reported.
-    pub(in crate::compile) fn step(&mut self, name: &str, at: &str) -> Option<&'a Value> {
+    pub(in crate::compile) fn step(&mut self, name: &str, at: &str) -> Option<Registered<'a>> {
         // The shape reports an empty name.
         if name.is_empty() {
             return None;
@@ -116,7 +119,36 @@ impl<'a> Declare<'a> {
         if !action.own {
             self.use_document(action.document);
         }
-        Some(action.value)
+        Some(*action)
+    }
+
+    /// What an action that is a step takes; its faults are reported. Nothing when it can't be compiled.
+    pub(in crate::compile) fn step_input(&mut self, action: Registered<'a>) -> Option<StepInput> {
+        let pointer = action.pointer();
+        let unknown = action.document.unknown.below(&pointer);
+        match tool::step_input(&*action.read()?, self.properties, &unknown) {
+            Ok(input) => Some(input),
+            Err(faults) => {
+                self.faults.extend(faults.into_iter().map(|fault| place(action, &pointer, fault)));
+                None
+            }
+        }
+    }
+
+    /// Judges the document's own actions that nothing names: a name may be misspelt where it is used.
+    pub(in crate::compile) fn idle(&mut self, used: &HashSet<&str>) {
+        // Of two with one name, none is used.
+        let is_idle = |action: &&Registered<'_>| {
+            action.own && (!used.contains(action.name) || self.catalog.find(action.name).len() > 1)
+        };
+        let idle: Vec<Registered<'a>> = self.catalog.all.iter().filter(is_idle).copied().collect();
+        for action in idle {
+            if !self.effort.spend(effort::weight(action.value)) {
+                return;
+            }
+            self.step_input(action);
+            few_of_many(&mut self.faults);
+        }
     }
 
     fn unknown_step(&mut self, name: &str, at: &str) {

@@ -79,6 +79,8 @@ pub(crate) struct KnownValue {
     pub bounds: SchemaBounds,
     /// Of a text: what its schema says of it.
     pub text: DeclaredText,
+    /// Of an object: the name of its only list.
+    pub list: Option<String>,
 }
 
 /// What a schema says of a text beside its type.
@@ -111,7 +113,7 @@ impl DeclaredText {
 impl KnownValue {
     /// A value of these types.
     pub(crate) fn of_types(types: JsonTypes) -> Self {
-        Self { types, words: None, bounds: SchemaBounds::default(), text: DeclaredText::Open }
+        Self { types, words: None, bounds: SchemaBounds::default(), text: DeclaredText::Open, list: None }
     }
 
     /// A value that is written out.
@@ -156,8 +158,16 @@ impl KnownValue {
         let types = types.or(of_words).filter(|types| *types != JsonTypes::ANY)?;
         let bounds = SchemaBounds::of_schema(schema, words.as_deref());
         let text = if words.is_some() { DeclaredText::Open } else { DeclaredText::of_schema(schema) };
-        Some(Self { types, words, bounds, text })
+        Some(Self { types, words, bounds, text, list: lone_list(schema) })
     }
+}
+
+/// The name of the only list of the objects that a schema describes.
+fn lone_list(schema: &Value) -> Option<String> {
+    let members = schema.get("properties")?.as_object()?;
+    let mut lists = members.iter().filter(|(_, member)| member.get("type").is_some_and(|kind| kind == "array"));
+    let (name, _) = lists.next()?;
+    lists.next().is_none().then(|| name.clone())
 }
 
 /// The part of a schema that describes the value at a path.

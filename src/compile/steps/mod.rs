@@ -5,6 +5,7 @@ mod address;
 mod bounds;
 mod known;
 mod output;
+mod result;
 #[cfg(test)]
 mod tests;
 mod walk;

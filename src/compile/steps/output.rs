@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 /// The schema of a value of which nothing is known.
 pub(super) const ANY: Value = Value::Bool(true);
 
-fn object<const COUNT: usize>(members: [(&str, Value); COUNT]) -> Value {
+pub(super) fn object<const COUNT: usize>(members: [(&str, Value); COUNT]) -> Value {
     json!({ "type": "object", "properties": Map::from_iter(members.map(|(name, schema)| (name.to_owned(), schema))) })
 }
 
-fn list(items: Value) -> Value {
+pub(super) fn list(items: Value) -> Value {
     let members = [("type", json!("array")), ("items", items)].into_iter().filter(|(_, value)| *value != ANY);
     Value::Object(members.map(|(name, value)| (name.to_owned(), value)).collect())
 }

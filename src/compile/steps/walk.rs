@@ -2,6 +2,7 @@
 
 mod texts;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
@@ -9,12 +10,12 @@ use serde_json::Value;
 use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
 use super::super::prompt::Inputs;
-use super::super::react::{Around, ReadLoop, react};
-use super::{Inner, MAX_STEPS, Steps, name_of_loop, output, roots};
+use super::super::react::{Around, LoweredLoop, ReadLoop, react};
+use super::{Inner, MAX_STEPS, Steps, name_of_loop, output, result, roots};
+use crate::compile::DatabaseProbe;
 use crate::compile::context::Context;
 use crate::compile::documents;
 use crate::compile::link::Linker;
-use crate::compile::tool;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
 use crate::program::StepContext;
@@ -36,7 +37,18 @@ pub(in crate::compile) fn walk<'a>(
     faults: &mut Vec<Diagnostic>,
 ) -> Steps {
     let inputs = Inputs::of(main);
-    let mut walk = Walk { calls, around, main, declare, inputs, faults, steps: Steps::default(), count: 0, loops: 0 };
+    let mut walk = Walk {
+        calls,
+        around,
+        main,
+        declare,
+        inputs,
+        faults,
+        steps: Steps::default(),
+        count: 0,
+        loops: 0,
+        ids: BTreeMap::new(),
+    };
     let roots = roots(main);
     let mut context = walk.first();
     let at = |pointer: &str| main.value.pointer(pointer);
@@ -81,6 +93,8 @@ struct Walk<'w, 'a, 't> {
     count: usize,
     /// How many loops of mode `foreach` are around the present step.
     loops: usize,
+    /// The pointers of the steps with an `id`, by it.
+    ids: BTreeMap<String, String>,
 }
 
 impl<'a> Walk<'_, 'a, '_> {
@@ -100,6 +114,10 @@ impl<'a> Walk<'_, 'a, '_> {
     fn project(&self) -> &Project {
         static NONE: LazyLock<Project> = LazyLock::new(Project::default);
         self.calls.settings.as_deref().unwrap_or(&NONE)
+    }
+
+    fn databases(&self) -> Option<&'a dyn DatabaseProbe> {
+        self.around.texts.outside.databases.as_deref()
     }
 
     fn list(&mut self, pointer: &str, steps: Option<&'a Value>, context: &mut Context) {
@@ -128,6 +146,7 @@ impl<'a> Walk<'_, 'a, '_> {
             }
         }
         self.steps.places.push(at.to_owned());
+        self.id(at, step);
         let key = step.get("outputKey").and_then(Value::as_str);
         let otherwise = step.get("onFalse").filter(|step| step.is_object());
         let mut other = otherwise.map(|step| (step, context.clone()));
@@ -158,6 +177,28 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
+    /// The `id` of a step, which is its name in addresses.
+    fn id(&mut self, at: &str, step: &Value) {
+        let Some(id) = step.get("id").and_then(Value::as_str) else { return };
+        let at = format!("{at}/id");
+        let here = self.main.tree.place(&at);
+        let fault = |message: String| Diagnostic::error(codes::BAD_STEP_ID, message, at.as_str(), here.clone());
+        let is_number = id.starts_with(|first: char| first.is_ascii_digit());
+        let is_word = id.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        if is_number {
+            let message = format!("the step `{id}` would be mistaken for the number of a step");
+            self.faults.push(fault(message).help("begin an `id` with a letter"));
+        } else if !is_word || id.len() > 64 {
+            let message = format!("`{id}` can't stand in an address");
+            self.faults.push(fault(message).help("an `id` has at most 64 letters, digits, `_` and `-`"));
+        } else if let Some(first) = self.ids.get(id) {
+            let first = self.main.tree.place(first);
+            let fault = fault(format!("two steps have the id `{id}`")).help("give one of the two another `id`");
+            self.faults.push(fault.related(&first, "the other one is here"));
+        }
+        self.ids.entry(id.to_owned()).or_insert(at);
+    }
+
     /// A loop. Returns the schema of its output.
     fn a_loop(&mut self, at: &str, step: &'a Value, context: &mut Context) -> Value {
         let Some(properties) = step.get("properties").filter(|properties| properties.is_object()) else {
@@ -178,7 +219,7 @@ impl<'a> Walk<'_, 'a, '_> {
         self.steps.tools.extend(tools.filter_map(name).map(str::to_owned));
         let key = properties.get("result_key").and_then(Value::as_str);
         let name = name_of_loop(step, at.rsplit('/').next().unwrap_or_default());
-        let program = program.filter(|_| sound).map(|mut program| {
+        let program = program.filter(|lowered| sound && lowered.is_whole).map(|LoweredLoop { mut program, .. }| {
             program.name = name.to_owned();
             program.step = Some(StepContext::of(&program));
             Arc::new(program)
@@ -298,22 +339,30 @@ impl<'a> Walk<'_, 'a, '_> {
                 let keys = keys.into_iter().flatten().filter_map(Value::as_str);
                 written(context, keys.map(|key| (key.to_owned(), output::ANY)))
             }
-            "custom-table" => output::ANY,
+            "custom-table" => result::of_table(properties, self.databases()),
             _ => {
                 let found = self.declare.step(name, at);
                 self.faults.append(&mut self.declare.faults);
                 match found {
                     Some(action) => {
-                        let input = || tool::step_input(action).map(Arc::new);
-                        self.steps.inputs.entry(name.to_owned()).or_insert_with(input);
+                        if !self.steps.inputs.contains_key(name) {
+                            let input = self.declare.step_input(action).map(Arc::new);
+                            self.faults.append(&mut self.declare.faults);
+                            self.steps.inputs.insert(name.to_owned(), input);
+                        }
+                        let gives = result::of_action(action.value, properties, self.databases());
                         if !has_key {
-                            context.add(action.get("outputKey").and_then(Value::as_str).unwrap_or(name));
+                            let key = action.value.get("outputKey").and_then(Value::as_str).unwrap_or(name);
+                            context.add_value(key, gives.clone());
                         }
                         self.steps.actions.push(name.to_owned());
+                        gives
                     }
-                    None => context.open(),
+                    None => {
+                        context.open();
+                        output::ANY
+                    }
                 }
-                output::ANY
             }
         }
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ToolSignature, layout};
+use super::ToolSignature;
 use crate::diagnostic::codes;
 use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
@@ -108,15 +108,17 @@ pub(crate) struct StepInput {
     pub is_derived: bool,
 }
 
-/// What an action that is a step takes; nothing when it can't be compiled, which is reported where it stands.
-pub(crate) fn step_input(written: &Value) -> Option<StepInput> {
-    let action = Action::read(written).ok()?;
+/// What an action that is a step takes; its faults where it can't be compiled.
+pub(crate) fn step_input(
+    action: &Action,
+    properties: &ReactProperties,
+    unknown: &Unknown,
+) -> Result<StepInput, Vec<LocalFault>> {
     let declaration = ActionTool { name: action.head().action_name.to_owned(), ..ActionTool::default() };
-    let properties = layout::defaults()?;
-    let (tool, _) = declared(&declaration, &action, &properties, &Unknown::default()).ok()?;
-    let sends_all = matches!(&action, Action::Http(http) if http.body.is_none());
+    let (tool, _) = declared(&declaration, action, properties, unknown)?;
+    let sends_all = matches!(action, Action::Http(http) if http.body.is_none());
     let is_derived = action.head().parameters.is_none();
-    Some(StepInput { schema: tool.parameters, sends_all, is_derived })
+    Ok(StepInput { schema: tool.parameters, sends_all, is_derived })
 }
 
 /// The tool that an embedder's function makes, under the name of its declaration.

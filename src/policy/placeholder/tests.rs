@@ -14,6 +14,9 @@ fn the_notations_of_other_languages_are_found() {
         ("#{id}", "#{id}", "id", Notation::MarkedBraces),
         ("$(id)", "$(id)", "id", Notation::MarkedBraces),
         ("of $id.", "$id", "id", Notation::Dollar),
+        ("$.ttl", "$.ttl", "ttl", Notation::JsonPath),
+        ("$.input.rows[0].id", "$.input.rows[0].id", "input.rows[0].id", Notation::JsonPath),
+        ("$['claim'].id", "$['claim'].id", "claim'].id", Notation::JsonPath),
         ("/orders/:id/items", ":id", "id", Notation::Colon),
         ("order <order id>", "<order id>", "order id", Notation::Angle),
         ("%NAME%", "%NAME%", "NAME", Notation::Percent),
@@ -34,6 +37,7 @@ fn the_notations_of_other_languages_are_found() {
 fn what_only_looks_like_one_is_none() {
     for text in [
         "{{input.host}} ${{input.amount}} {{{input.raw}}} {{#if @input.x}}{{else}}{{/if}}",
+        "$..book, $.items[*].id, $[0], $.",
         "$5, 10:30, https://host:8080/a, a::text, 100% sure, 50%, 5 < 6 > 4",
         r#"{"a": 1} {} {0} { a: 1 } \{id} \$id"#,
         "mail me@input.com or a-b@input.org",

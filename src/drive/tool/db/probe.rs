@@ -121,6 +121,10 @@ impl DatabaseProbe for ConnectedDatabases {
         self.files.as_ref()?.columns(datasource, table)
     }
 
+    fn result_columns(&self, datasource: &str, query: &str) -> Option<Vec<String>> {
+        self.files.as_ref()?.result_columns(datasource, query)
+    }
+
     fn required_columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
         self.files.as_ref()?.required_columns(datasource, table)
     }
