@@ -69,6 +69,7 @@ impl StartedRun {
                 remember: Vec::new(),
                 reopens: false,
                 answer_token: None,
+                decision: None,
                 release: true,
             };
             guard.journal().append(append).await.map_err(Fault::Store)?;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::asking;
+use super::clock;
 use super::fault::Fault;
-use super::inbox::PassedDecision;
+use super::inbox::{DecisionSource, PassedDecision};
 use super::run::Driver;
 use super::world::{Engine, Resume};
+use crate::engine::due::due_beside;
 use crate::engine::effect::steps_of;
 use crate::engine::event::{Decided, EventKind};
 
@@ -25,7 +27,8 @@ impl Engine {
         };
         let Some(inbox) = self.world.inboxes.of(run_id) else { return Ok(false) };
         let (taken, is_taken) = oneshot::channel();
-        let passed = PassedDecision { decided, answer_token: resume.answer_token.clone(), taken };
+        let source = DecisionSource::Here(taken);
+        let passed = PassedDecision { decided, answer_token: resume.answer_token.clone(), source };
         if inbox.send(passed).await.is_err() {
             return Ok(false);
         }
@@ -45,38 +48,63 @@ impl Driver<'_> {
     /// # Errors
     /// When the store fails.
     pub(super) async fn take_passed(&mut self, passed: PassedDecision) -> Result<Vec<String>, Fault> {
-        let PassedDecision { decided, answer_token, taken } = passed;
+        let PassedDecision { decided, answer_token, source } = passed;
         if let Err(fault) = self.accepts(&decided, answer_token.as_deref()).await {
-            let _ = taken.send(Err(fault));
+            self.report_decision(source, Err(fault)).await?;
             return Ok(Vec::new());
         }
         self.answer_token = answer_token;
+        self.queued_decision = match &source {
+            DecisionSource::Queue(id) => Some(id.clone()),
+            DecisionSource::Here(_) => None,
+        };
         let handed = match self.hand_over(EventKind::Human(decided)) {
             Ok(handed) => handed,
             // What is asked may have expired since the last event.
             Err(fault @ Fault::Refused(_)) => {
-                self.answer_token = None;
-                let _ = taken.send(Err(fault));
+                (self.answer_token, self.queued_decision) = (None, None);
+                self.report_decision(source, Err(fault)).await?;
                 return Ok(Vec::new());
             }
             Err(fault) => return Err(fault),
         };
         let effects = self.durable(handed).await?;
-        let _ = taken.send(Ok(()));
+        self.report_decision(source, Ok(())).await?;
         Ok(steps_of(&effects))
+    }
+
+    /// Reports what became of a decision. What was taken from the queue left it with its event.
+    async fn report_decision(&self, source: DecisionSource, taken: Result<(), Fault>) -> Result<(), Fault> {
+        match (source, taken) {
+            (DecisionSource::Here(asker), taken) => {
+                // Who asked may have gone.
+                let _ = asker.send(taken);
+                Ok(())
+            }
+            (DecisionSource::Queue(id), Err(Fault::Refused(why))) => self.refuse_own(&id, why).await,
+            // It is tried again at the next look.
+            (DecisionSource::Queue(_), _) => Ok(()),
+        }
+    }
+
+    /// Takes what happened to steps that wait while others are under way: what expired, and what other processes
+    /// decided. Returns the steps to perform after that.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn look_beside(&mut self) -> Result<Vec<String>, Fault> {
+        let mut next = Vec::new();
+        if due_beside(&self.state).is_some_and(|at_ms| at_ms <= clock::wall_ms()) {
+            next = steps_of(&self.take(EventKind::ApprovalExpired).await?);
+        }
+        next.extend(self.take_queued().await?);
+        Ok(next)
     }
 
     /// Whether a decision fits: the step, the run below that asks, and the token that it uses up.
     async fn accepts(&self, decided: &Decided, answer_token: Option<&str>) -> Result<(), Fault> {
         let engine = Engine { world: Arc::clone(self.world) };
-        if let Some(hash) = answer_token {
-            let run_id = &self.lease.run_id;
-            let token = self.world.journal.answer_token(run_id, hash).await.map_err(Fault::Store)?;
-            // Nobody else appends to the run: it is not used in between.
-            if token.is_none_or(|token| token.used) {
-                return Err(Fault::Refused("the token of the decision was used".to_owned()));
-            }
-        }
+        engine.accepts_token(&self.lease.run_id, answer_token).await?;
         asking::fits(&engine, self.program, &self.state, decided).await?;
         let stale = asking::asked_by_another(&engine, self.program, &self.state, Some(decided)).await?;
         if stale && asking::needs_sight(decided) {

@@ -73,6 +73,7 @@ impl Engine {
             remember: Vec::new(),
             reopens: false,
             answer_token: None,
+            decision: None,
             release: false,
         };
         self.world.journal.append(append).await.map_err(Fault::Store)?;

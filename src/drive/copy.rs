@@ -142,6 +142,7 @@ impl StorePair {
                 remember: Vec::new(),
                 reopens: false,
                 answer_token: None,
+                decision: None,
                 release: false,
             };
             if seq == last {

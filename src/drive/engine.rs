@@ -16,6 +16,7 @@ use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
+use super::queued::DecidedElsewhere;
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
 use super::stop::Stop;
@@ -80,7 +81,19 @@ impl Engine {
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         self.is_its_own(run_id, &resume).await?;
-        self.resumed(program, run_id, resume, watch).await
+        loop {
+            match self.resumed(program, run_id, resume.clone(), watch.clone()).await {
+                Err(Fault::Store(StoreFault::Driven(driven))) if driven == run_id && resume.decided.is_some() => {}
+                other => return other,
+            }
+            // The process that drives the run takes the decision; this one waits for the run, and drives it after that.
+            match Box::pin(self.decide_elsewhere(program, run_id, &resume)).await? {
+                DecidedElsewhere::NotDriven => {}
+                DecidedElsewhere::Taken | DecidedElsewhere::Queued => {
+                    return Box::pin(self.join(program, run_id, watch)).await;
+                }
+            }
+        }
     }
 
     /// The same, also for a sub-run.
@@ -111,6 +124,18 @@ impl Engine {
         self.world.vault.find_all();
         let LeasedRun { leased: Leased { run_id, lease, guard }, events } = run;
         let run_id = run_id.as_str();
+        let (resume, queued_decision) = if resume.is_plain() {
+            match Box::pin(self.queued_resume(program, run_id, &events)).await {
+                Ok(Some((id, queued))) => (queued, Some(id)),
+                Ok(None) => (resume, None),
+                Err(fault) => {
+                    drop(guard.give_back().await);
+                    return Err(fault);
+                }
+            }
+        } else {
+            (resume, None)
+        };
         match Box::pin(self.take_up(program, run_id, events, &resume)).await {
             Ok(Resumption::AsItIs(state)) => {
                 guard.give_back().await.map_err(Fault::Store)?;
@@ -122,7 +147,7 @@ impl Engine {
                 let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
                 let mut driver =
                     Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
-                driver.answer_token = resume.answer_token;
+                (driver.answer_token, driver.queued_decision) = (resume.answer_token, queued_decision);
                 let finished = driver.go_on(what).await?;
                 self.left(program, finished, &watch).await
             }
@@ -134,7 +159,7 @@ impl Engine {
         }
     }
 
-    async fn take_up(
+    pub(super) async fn take_up(
         &self,
         program: &Program,
         run_id: &str,
@@ -319,7 +344,7 @@ fn is_due(at_ms: Option<i64>) -> bool {
     at_ms.is_some_and(|at_ms| at_ms <= clock::wall_ms())
 }
 
-enum Resumption {
+pub(super) enum Resumption {
     AsItIs(State),
     Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
 }

@@ -15,7 +15,15 @@ const MOST: usize = 16;
 pub(super) struct PassedDecision {
     pub decided: Decided,
     pub answer_token: Option<String>,
-    pub taken: oneshot::Sender<Result<(), Fault>>,
+    pub source: DecisionSource,
+}
+
+/// Where a decision comes from, and who must learn what became of it.
+pub(super) enum DecisionSource {
+    /// This process.
+    Here(oneshot::Sender<Result<(), Fault>>),
+    /// The queue of the store, under this id.
+    Queue(String),
 }
 
 /// The open inboxes, by their runs.

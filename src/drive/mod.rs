@@ -23,6 +23,7 @@ pub mod list;
 pub mod model;
 pub mod notices;
 mod previous;
+pub(crate) mod queued;
 mod read_files;
 pub mod refold;
 pub mod requirements;

@@ -28,8 +28,9 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, Ticket, failpoint};
 use crate::program::Program;
+pub(super) use interrupts::LOOK;
+use interrupts::cancel_request;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
-use interrupts::{LOOK, cancel_request};
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
@@ -48,6 +49,8 @@ pub(super) struct Driver<'a> {
     pub(super) budget: Option<SubrunBudgetGuard<'a>>,
     /// The hash of the answer token that the next decision uses up.
     pub(super) answer_token: Option<String>,
+    /// The id of the queued decision that the next decision is.
+    pub(super) queued_decision: Option<String>,
 }
 
 /// An event that was applied to the state, and handed to the journal.
@@ -96,6 +99,7 @@ impl<'a> Driver<'a> {
             checked_at,
             budget,
             answer_token: None,
+            queued_decision: None,
         })
     }
 
@@ -202,7 +206,10 @@ impl<'a> Driver<'a> {
         let event = Event { at: self.moment(), kind: what };
         let (text, texts) = (written(&event)?, event.kind.texts());
         let baseline = Baseline::new(&self.state, &event.kind);
-        let answer_token = if matches!(event.kind, EventKind::Human(_)) { self.answer_token.take() } else { None };
+        let (answer_token, decision) = match event.kind {
+            EventKind::Human(_) => (self.answer_token.take(), self.queued_decision.take()),
+            _ => (None, None),
+        };
         let (before, had_ended) = (self.state.status(), matches!(self.state.phase, Phase::Ended(_)));
         let effects = step(self.program, &mut self.state, event)?;
         let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
@@ -216,6 +223,7 @@ impl<'a> Driver<'a> {
             remember: self.remembered(&effects),
             reopens: had_ended,
             answer_token,
+            decision,
             release: matches!(self.state.phase, Phase::Ended(_)),
         };
         let releases = append.release;
@@ -277,7 +285,7 @@ impl<'a> Driver<'a> {
         due && !matches!(self.state.phase, Phase::Ended(_))
     }
 
-    async fn cancel_request(&self) -> Result<Option<EventKind>, Fault> {
+    pub(super) async fn cancel_request(&self) -> Result<Option<EventKind>, Fault> {
         cancel_request(self.world, &self.lease.run_id).await
     }
 

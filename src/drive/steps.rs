@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::MissedTickBehavior;
 
 use super::calls::AttemptTimer;
 use super::clock;
 use super::fault::Fault;
 use super::inbox::PassedDecision;
 use super::retry;
-use super::run::{Driver, Interruption, Interrupts, Waited};
+use super::run::{Driver, Interruption, Interrupts, LOOK, Waited};
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
@@ -47,6 +48,8 @@ enum StepNews {
     Outcome(Option<StepOutcome>),
     /// A human decided about a step that waits.
     Decided(PassedDecision),
+    /// It is time to look at what other processes want, and at what has expired.
+    Look,
 }
 
 /// A call of a step, with what it needs.
@@ -67,6 +70,9 @@ impl<'a> Driver<'a> {
         let mut under_way: StepsUnderWay<'a> = self.begin_steps(&steps).into_iter().collect();
         let mut inbox = self.world.inboxes.open(&self.lease.run_id);
         let (mut is_late, mut stopped, mut announced) = (false, false, false);
+        // The first look is at once: the last driver may have left something.
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let left = if is_late { NO_LIMIT } else { self.time_left() };
             let interrupts =
@@ -74,6 +80,7 @@ impl<'a> Driver<'a> {
             let news = async {
                 tokio::select! {
                     biased;
+                    _ = look.tick() => StepNews::Look,
                     passed = inbox.next() => StepNews::Decided(passed),
                     outcome = under_way.next() => StepNews::Outcome(outcome),
                 }
@@ -81,6 +88,16 @@ impl<'a> Driver<'a> {
             let first = match interrupts.wait(news).await? {
                 Waited::Done(StepNews::Decided(passed)) => {
                     let next = self.take_passed(passed).await?;
+                    self.begin_more(&mut under_way, &next).await?;
+                    continue;
+                }
+                // Not left to the interrupts: outcomes may come more often than these look.
+                Waited::Done(StepNews::Look) => {
+                    if let Some(request) = self.cancel_request().await? {
+                        drop(under_way);
+                        return self.take(request).await.map(Some);
+                    }
+                    let next = self.look_beside().await?;
                     self.begin_more(&mut under_way, &next).await?;
                     continue;
                 }

@@ -78,6 +78,11 @@ impl Resume {
         Self { raised: Some(LimitsRaised { limits, by: None }), ..Self::default() }
     }
 
+    /// Whether nobody decided anything: a driver takes the run up.
+    pub(super) fn is_plain(&self) -> bool {
+        self.decided.is_none() && !self.reopens() && !self.new_document
+    }
+
     /// Whether a run that has ended is to continue.
     pub(super) fn reopens(&self) -> bool {
         self.retried.is_some() || self.raised.is_some()

@@ -19,7 +19,14 @@ pub fn due_at_ms(state: &State) -> Option<i64> {
     own.into_iter().chain(below).min()
 }
 
-/// The same, by the run in which they expire.
+/// When the earliest approval or form expires of a workflow of which other steps are under way, in milliseconds since 1970.
+pub fn due_beside(state: &State) -> Option<i64> {
+    let flow = state.flow.as_ref().filter(|flow| flow.stopping.is_none() && matches!(state.phase, Phase::Stepping))?;
+    let DueTimes { own, below } = flow::due_at_ms(flow);
+    own.into_iter().chain(below).min()
+}
+
+/// When what a paused run waits for expires, by the run in which it does.
 pub fn due_times(state: &State) -> DueTimes {
     let Phase::Paused { pause, turn } = &state.phase else { return DueTimes::default() };
     if let Some(of_flow) = &state.flow {

@@ -1,6 +1,7 @@
 //! The journal in memory: for runs that need not outlive the process.
 
 mod administered;
+mod decisions;
 mod queue;
 mod stored_run;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::stored_run::is_wanted;
 use super::answer_token::{AnswerToken, AnswerTokens};
 use super::log::Log;
 use super::now::Clock;
@@ -17,8 +19,8 @@ use super::open::StoreKind;
 use super::words::out_of_order;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StatusRecord,
-    StoreFault, Ticket, Worker, failpoint,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead,
+    RunSummary, SettledDecision, StatusRecord, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
@@ -98,6 +100,8 @@ struct RunData {
     callback_at_ms: Option<i64>,
     posted_pause: u32,
     answer_tokens: AnswerTokens,
+    /// By their subjects.
+    decisions: BTreeMap<String, QueuedDecision>,
 }
 
 impl RunData {
@@ -144,6 +148,7 @@ impl MemoryJournal {
             callback_at_ms: is_to_be_posted.then(|| self.after(CALLBACK_LEASE)),
             posted_pause: 0,
             answer_tokens: AnswerTokens::default(),
+            decisions: BTreeMap::new(),
         };
         let id: Arc<str> = new.run_id.into();
         let run = Arc::new(StoredRun {
@@ -180,6 +185,9 @@ impl MemoryJournal {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.entry(session.clone()).or_default().extend(entry.remember);
         }
+        if let Some(id) = &entry.decision {
+            data.take_decision(id);
+        }
         data.events.push(&entry.event);
         data.texts.extend(entry.texts);
         if let Some(status_record) = entry.status_record {
@@ -210,20 +218,6 @@ impl MemoryJournal {
         let summaries = runs.iter().filter(|run| is_due(run)).map(|run| run.summary());
         Ok(summaries.filter(|run| is_wanted(filter, run)).take(limit).collect())
     }
-}
-
-/// Whether the filter matches a run, apart from its place in the list.
-fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
-    filter.status.is_none_or(|status| run.status == status)
-        && (filter.called || run.parent_run_id.is_none())
-        && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
-        && filter.id_prefix.as_ref().is_none_or(|prefix| run.run_id.starts_with(prefix.as_str()))
-        && filter.loop_name.as_ref().is_none_or(|name| run.loop_name == *name)
-        && (filter.session.is_none() || filter.session == run.session)
-        && filter.since_ms.is_none_or(|since| run.started_at_ms >= since)
-        && filter.until_ms.is_none_or(|until| run.started_at_ms < until)
-        && (!filter.callback_pending
-            || run.callback.as_ref().is_some_and(|callback| callback.progress.state == CallbackState::Pending))
 }
 
 impl Journal for MemoryJournal {
@@ -360,6 +354,18 @@ impl Journal for MemoryJournal {
             Err(StoreFault::NoSuchRun(_)) => Ok(None),
             Err(fault) => Err(fault),
         })
+    }
+
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        Ticket::ready(self.run(run_id).map(|run| run.queue_decision(decision)))
+    }
+
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {
+        Ticket::ready(self.run(run_id).map(|run| run.data().decisions.values().cloned().collect()))
+    }
+
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).map(|run| run.settle_decision(id, settled)))
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -5,6 +5,7 @@ pub mod admin;
 pub mod answer_token;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod decision_queue;
 pub mod failpoint;
 pub mod fault;
 mod log;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use answer_token::AnswerToken;
+pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreFault;
 pub use open::{file, open, outlives_process, shown};
 pub use prune::{PruneQuery, RunExtras};
@@ -134,6 +136,15 @@ pub trait Journal: Send + Sync {
     /// The token of a run with this hash; `None` when there is none, or no such run.
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>>;
 
+    /// Queues a decision for the driver of a run. A run that pauses before it takes the decision is due at once.
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing>;
+
+    /// The queued decisions about a run, with those that were refused. Cheap for the driver of the run.
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>>;
+
+    /// Records what became of a queued decision that no event takes. Ignored when there is none of this id.
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()>;
+
     /// What a copy of a run needs besides its events, its texts and its summary.
     fn extras(&self, run_id: &str) -> Ticket<RunExtras>;
 
@@ -215,6 +226,8 @@ pub struct Append {
     /// The hash of the answer token that the event uses up: the event is refused when the run has no such token, or it
     /// was used.
     pub answer_token: Option<String>,
+    /// The id of the queued decision that the event takes.
+    pub decision: Option<String>,
     /// Whether the lease is released together with the event.
     pub release: bool,
 }

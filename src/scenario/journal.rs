@@ -10,7 +10,8 @@ use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
+    SettledDecision, StoreFault, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -251,6 +252,18 @@ impl Journal for StoppableJournal {
 
     fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()> {
         self.alive(|store| store.put_answer_tokens(run_id, tokens))
+    }
+
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        self.alive(|store| store.queue_decision(run_id, decision))
+    }
+
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {
+        self.alive(|store| store.queued_decisions(run_id))
+    }
+
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
+        self.alive(|store| store.settle_decision(run_id, id, settled))
     }
 
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {

@@ -47,6 +47,11 @@ pub struct ProblemDetails {
 }
 
 impl ProblemDetails {
+    /// Whether another driver than the asked one has the run.
+    pub fn is_driven_elsewhere(&self) -> bool {
+        self.code == StoreFault::Driven(String::new()).code()
+    }
+
     /// A problem of this status and code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or_default();

@@ -81,6 +81,7 @@ fn append(journal: &dyn Journal, fence: u64, seq: u64) -> Result<(), StoreFault>
         remember: Vec::new(),
         reopens: false,
         answer_token: None,
+        decision: None,
         release: false,
     }))
 }

@@ -14,7 +14,8 @@ use loopctl::engine::blob::Blob;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
+    SettledDecision, StoreFault, Ticket, Worker,
 };
 use loopctl::serve::feed::{Feed, WantedEvents};
 use loopctl::serve::folder::Folder;
@@ -135,6 +136,21 @@ impl Journal for Counting {
     fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
         self.note("request_cancel");
         self.inner.request_cancel(run_id, reason)
+    }
+
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        self.note("queue_decision");
+        self.inner.queue_decision(run_id, decision)
+    }
+
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {
+        self.note("queued_decisions");
+        self.inner.queued_decisions(run_id)
+    }
+
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
+        self.note("settle_decision");
+        self.inner.settle_decision(run_id, id, settled)
     }
 
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {

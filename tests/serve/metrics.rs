@@ -118,6 +118,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         remember: Vec::new(),
         reopens: false,
         answer_token: None,
+        decision: None,
         release: false,
     }));
     wait(journal.release(id, lease.fence));

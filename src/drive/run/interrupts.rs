@@ -9,7 +9,7 @@ use super::super::world::World;
 use crate::engine::event::{Cancelled, EventKind};
 
 /// The interval of the checks for a request to end the run.
-pub(super) const LOOK: Duration = Duration::from_millis(250);
+pub(in crate::drive) const LOOK: Duration = Duration::from_millis(250);
 
 /// The event that interrupted an effect.
 #[expect(clippy::large_enum_variant, reason = "moved once or twice a step; a box would be an allocation each time")]

@@ -18,7 +18,6 @@ use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
 use crate::engine::subrun;
 use crate::engine::validate;
-use crate::language::approval::OnExpiry;
 use crate::program::Program;
 use crate::program::flow::{APPROVAL_KEYS, Flow, StepAction};
 
@@ -296,55 +295,4 @@ fn approval_output(approved: bool, comment: Option<String>, payload: &Value) -> 
     let keys = APPROVAL_KEYS.into_iter().map(str::to_owned).zip(values).collect();
     let value = serde_json::json!({ "approved": approved, "comment": comment, "data": payload });
     StepOutput { value, keys }
-}
-
-/// Nobody decided in time: about a call, or a form.
-///
-/// # Errors
-/// When nothing has expired.
-pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Result<Effects, Refused> {
-    let now_ms = state.now.wall_ms;
-    let is_due = |open: &&OpenStep| match &open.progress {
-        StepProgress::AwaitsApproval(awaited) => awaited.is_expired(now_ms),
-        StepProgress::AsksForm { expires_at_ms } => expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms),
-        _ => false,
-    };
-    let open = state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default();
-    let due: Vec<String> = open.into_iter().filter(is_due).map(|open| open.at.clone()).collect();
-    if due.is_empty() {
-        return Err(Refused::new("no approval and no form of the run has expired"));
-    }
-    let pause = match &state.phase {
-        Phase::Paused { pause, .. } => pause.number,
-        _ => 0,
-    };
-    state.interrupted = false;
-    let mut records = Vec::new();
-    let effects = advanced(program, flow, state, |advance, flow_state| {
-        for at in &due {
-            at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
-                let Current::Open(open) = &mut frame.current else { return };
-                let on_expiry = match &mut open.progress {
-                    StepProgress::AwaitsApproval(awaited) => awaited.on_expiry.unwrap_or_default(),
-                    _ => OnExpiry::Fail,
-                };
-                let record = DecisionRecord::of_expiry(now_ms, pause, on_expiry);
-                records.push(DecisionRecord { step: Some(at.clone()), ..record });
-                if let (StepProgress::AwaitsApproval(awaited), OnExpiry::Escalate) = (&mut open.progress, on_expiry) {
-                    return awaited.escalate();
-                }
-                let is_form = matches!(open.progress, StepProgress::AsksForm { .. });
-                let (code, message) = if is_form {
-                    ("form_expired", "nobody filled in the form in time")
-                } else {
-                    ("rejected", "nobody approved it in time")
-                };
-                let fault = StepFault { code: code.to_owned(), message: message.to_owned(), step: open.at.clone() };
-                let end = StepEnd::of(open, Err(fault));
-                advance.ended(list, step, frame, end);
-            });
-        }
-    });
-    state.decisions.append(&mut records);
-    Ok(effects)
 }

@@ -4,6 +4,7 @@
 mod advance;
 mod decide;
 mod end;
+mod expire;
 mod given;
 mod items;
 mod opened;
@@ -112,7 +113,7 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
         (Phase::Paused { .. } | Phase::Stepping, EventKind::Human(decided)) => {
             decide::decided(program, flow, state, &decided)
         }
-        (Phase::Paused { .. }, EventKind::ApprovalExpired) => decide::expired(program, flow, state),
+        (Phase::Paused { .. } | Phase::Stepping, EventKind::ApprovalExpired) => expire::expired(program, flow, state),
         (_, EventKind::Human(_) | EventKind::ApprovalExpired) => refused("the run waits for no human"),
         (Phase::Paused { .. }, _) => refused("the run waits for a human"),
 

@@ -19,6 +19,7 @@
 mod administered;
 mod answer_tokens;
 mod basics;
+mod decisions;
 mod lists;
 mod queue;
 mod reads;
@@ -68,6 +69,12 @@ pub const CASES: &[(&str, Case)] = &[
     (
         "tokens_that_are_issued_again_leave_the_earlier_ones_valid_up_to_a_number",
         answer_tokens::tokens_that_are_issued_again_leave_the_earlier_ones_valid_up_to_a_number,
+    ),
+    ("a_decision_waits_for_the_driver_one_for_each_step", decisions::a_decision_waits_for_the_driver_one_for_each_step),
+    ("a_decision_is_taken_with_its_event_or_not_at_all", decisions::a_decision_is_taken_with_its_event_or_not_at_all),
+    (
+        "a_run_that_pauses_before_its_decision_is_taken_is_claimed",
+        decisions::a_run_that_pauses_before_its_decision_is_taken_is_claimed,
     ),
     ("the_last_posted_pause_only_grows", answer_tokens::the_last_posted_pause_only_grows),
     ("a_list_holds_what_it_is_asked_for", lists::a_list_holds_what_it_is_asked_for),
@@ -143,6 +150,7 @@ pub fn event(id: &str, fence: u64, seq: u64) -> Append {
         remember: Vec::new(),
         reopens: false,
         answer_token: None,
+        decision: None,
         release: false,
     }
 }

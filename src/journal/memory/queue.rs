@@ -90,7 +90,7 @@ impl StoredRun {
         let data = self.data();
         let is_wanted = match data.status_record.status {
             Status::Running => true,
-            Status::Paused => data.status_record.due_at_ms.is_some_and(|due_at_ms| due_at_ms <= now_ms),
+            Status::Paused => data.is_due(now_ms),
             _ => false,
         };
         is_wanted && !data.driven && self.parent_run_id.is_none()

@@ -3,7 +3,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use super::{RunData, StoredRun};
-use crate::journal::{Callback, Lease, RunSummary, StoreFault};
+use crate::journal::{Callback, CallbackState, Lease, RunFilter, RunSummary, StoreFault};
 
 impl StoredRun {
     pub(super) fn data(&self) -> MutexGuard<'_, RunData> {
@@ -27,7 +27,7 @@ impl StoredRun {
     }
 
     pub(super) fn is_due(&self, now_ms: i64) -> bool {
-        self.data().status_record.due_at_ms.is_some_and(|due_at_ms| due_at_ms <= now_ms)
+        self.data().is_due(now_ms)
     }
 
     pub(super) fn release(&self, fence: u64) {
@@ -61,4 +61,18 @@ impl StoredRun {
             }),
         }
     }
+}
+
+/// Whether the filter matches a run, apart from its place in the list.
+pub(super) fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
+    filter.status.is_none_or(|status| run.status == status)
+        && (filter.called || run.parent_run_id.is_none())
+        && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
+        && filter.id_prefix.as_ref().is_none_or(|prefix| run.run_id.starts_with(prefix.as_str()))
+        && filter.loop_name.as_ref().is_none_or(|name| run.loop_name == *name)
+        && (filter.session.is_none() || filter.session == run.session)
+        && filter.since_ms.is_none_or(|since| run.started_at_ms >= since)
+        && filter.until_ms.is_none_or(|until| run.started_at_ms < until)
+        && (!filter.callback_pending
+            || run.callback.as_ref().is_some_and(|callback| callback.progress.state == CallbackState::Pending))
 }

@@ -25,8 +25,8 @@ const MOST_BYTES: usize = 8 << 20;
 /// with each other.
 pub(super) const APPEND: &str = "
 WITH a AS MATERIALIZED (
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[], $7::text[])
-    AS a(run, fence, seq, before, sum, event, token)
+  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[], $7::text[],
+    $28::text[]) AS a(run, fence, seq, before, sum, event, token, decision)
 ), ok AS MATERIALIZED (
   SELECT a.* FROM a CROSS JOIN LATERAL (
     SELECT 1 FROM @.runs r WHERE r.id = a.run AND r.fence = a.fence AND r.driver = $8 FOR SHARE) r
@@ -39,6 +39,8 @@ WITH a AS MATERIALIZED (
 ), tokens AS (
   UPDATE @.answer_tokens SET used = true
   WHERE hash IN (SELECT a.token FROM a JOIN ins USING (run, seq) WHERE a.token IS NOT NULL)
+), decided AS (
+  DELETE FROM @.decisions d USING a JOIN ins USING (run, seq) WHERE d.run = a.run AND d.id = a.decision
 ), kept AS (
   INSERT INTO @.texts (sha256, text)
   SELECT sha256, text FROM unnest($9::bytea[], $10::bytea[]) AS t(sha256, text) ORDER BY 1 ON CONFLICT DO NOTHING
@@ -57,7 +59,10 @@ WITH a AS MATERIALIZED (
     termination = CASE WHEN s.status IS NULL THEN r.termination ELSE s.termination END,
     iterations = coalesce(s.iterations, r.iterations),
     updated_at_ms = coalesce(s.at_ms, r.updated_at_ms),
-    due_at_ms = CASE WHEN s.status IS NULL THEN r.due_at_ms ELSE s.due_at_ms END,
+    due_at_ms = CASE WHEN s.status IS NULL THEN r.due_at_ms
+      WHEN s.status = 'paused' AND EXISTS (SELECT 1 FROM @.decisions d
+        WHERE d.run = r.id AND d.refused IS NULL AND (d.id = ANY ($28::text[])) IS NOT TRUE) THEN 0
+      ELSE s.due_at_ms END,
     callback_at = CASE WHEN s.status IS NULL THEN r.callback_at
       WHEN s.posts THEN clock_timestamp() + $26 * interval '1 ms' END,
     callback_by = $8,

@@ -30,6 +30,7 @@ struct EventColumns {
     sum: Vec<i64>,
     event: Vec<Vec<u8>>,
     token: Vec<Option<String>>,
+    decision: Vec<Option<String>>,
 }
 
 #[derive(Default)]
@@ -72,6 +73,7 @@ impl AppendParameters {
             all.events.sum.push(sum(&entry.run_id, i64::from(number), &entry.event));
             all.events.event.push(entry.event.clone().into_bytes());
             all.events.token.push(entry.answer_token.clone());
+            all.events.decision.push(entry.decision.clone());
             for text in &entry.texts {
                 let sha256 = sha256(text);
                 all.run_texts.0.push(*row);
@@ -136,6 +138,7 @@ impl AppendParameters {
                     (&standing.releases, Type::BOOL_ARRAY),
                     (&lease_ms, Type::FLOAT8),
                     (&standing.events, Type::INT8_ARRAY),
+                    (&events.decision, Type::TEXT_ARRAY),
                 ],
             )
             .await?;

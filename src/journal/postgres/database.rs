@@ -1,6 +1,6 @@
 //! What all statements share: the connections, the leases, and the beat that renews them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::journal::{CancelRequest, StoreFault, Worker};
 /// The interval of the beat: requests to end runs are looked up each time, leases each fourth time.
 const BEAT: Duration = Duration::from_millis(250);
 /// For so long the last look-up of requests is the answer.
-pub(super) const CANCELS_LAST_MS: u64 = 750;
+pub(super) const REQUESTS_LAST_MS: u64 = 750;
 /// How long a driver that leaves waits for the database.
 const FAREWELL: Duration = Duration::from_secs(3);
 
@@ -41,6 +41,9 @@ WHERE d.until > clock_timestamp() OR h.driven > 0 ORDER BY d.since, d.driver";
 const BURY: &str = "DELETE FROM @.drivers WHERE until < clock_timestamp() - interval '1 day'";
 const MINE: &str = "SELECT run_id, id, fence FROM @.runs WHERE driver = $1";
 const CANCELS: &str = "SELECT run_id, cancel_reason FROM @.runs WHERE driver = $1 AND cancel_requested";
+/// The runs of a driver about which decisions wait.
+const DECIDED: &str = "
+SELECT DISTINCT r.run_id FROM @.decisions d JOIN @.runs r ON r.id = d.run WHERE r.driver = $1 AND d.refused IS NULL";
 const LET_GO: &str = "UPDATE @.runs SET driver = NULL WHERE id = $1 AND fence = $2 AND driver = $3";
 const LEAVE: &str = "DELETE FROM @.drivers WHERE driver = $1";
 
@@ -227,7 +230,11 @@ impl Database {
                 let reason = reason.map(|reason| String::from_utf8_lossy(&reason).into_owned());
                 cancels.insert(row.try_get(0)?, CancelRequest { reason });
             }
-            self.held.set_cancels(at_ms, cancels);
+            let mut decided = HashSet::new();
+            for row in self.heart.query(DECIDED, &[(&self.me, Type::UUID)]).await? {
+                decided.insert(row.try_get(0)?);
+            }
+            self.held.set_requests(at_ms, cancels, decided);
         }
         if compares {
             self.compare(strays).await?;

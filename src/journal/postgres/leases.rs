@@ -2,7 +2,7 @@
 //! when its runs must be left alone. Only the database's clock is compared; this driver stops before its time by both
 //! of its own clocks, of which the monotonic one stands still in a suspended machine.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -38,7 +38,18 @@ struct KnownLeases {
     until: (i64, u64),
     /// The requests to end runs, and when they were asked for by the monotonic clock.
     cancels: HashMap<String, CancelRequest>,
-    cancels_at_ms: Option<u64>,
+    requests_at_ms: Option<u64>,
+    /// The runs about which decisions wait, as of the same moment.
+    decided: HashSet<String>,
+}
+
+impl KnownLeases {
+    /// Whether the requests about a run were asked for since it was leased, and not too long ago.
+    fn is_recent(&self, run_id: &str, now_and_most: (u64, u64)) -> bool {
+        let (now_ms, most_ms) = now_and_most;
+        let at_ms = self.requests_at_ms.filter(|at_ms| now_ms.saturating_sub(*at_ms) <= most_ms);
+        self.runs.get(run_id).zip(at_ms).is_some_and(|(held, at_ms)| held.since_ms < at_ms)
+    }
 }
 
 impl HeldRows {
@@ -122,10 +133,11 @@ impl HeldRows {
         }
     }
 
-    /// The requests to end runs of this driver, as they were asked for at this moment.
-    pub(super) fn set_cancels(&self, at_ms: u64, cancels: HashMap<String, CancelRequest>) {
+    /// The requests to end runs of this driver, and those about which decisions wait, as they were asked for at this
+    /// moment.
+    pub(super) fn set_requests(&self, at_ms: u64, cancels: HashMap<String, CancelRequest>, decided: HashSet<String>) {
         let mut known = self.change();
-        (known.cancels, known.cancels_at_ms) = (cancels, Some(at_ms));
+        (known.cancels, known.decided, known.requests_at_ms) = (cancels, decided, Some(at_ms));
     }
 
     /// A request that this process made itself.
@@ -138,9 +150,13 @@ impl HeldRows {
 
     /// Whether the end of a run was requested; none when only the database knows.
     pub(super) fn cancel(&self, run_id: &str, at_most_ms: u64) -> Option<Option<CancelRequest>> {
-        let (known, now_ms) = (self.known(), self.clock.monotonic_ms());
-        let at_ms = known.cancels_at_ms.filter(|at_ms| now_ms.saturating_sub(*at_ms) <= at_most_ms)?;
-        known.runs.get(run_id).filter(|held| held.since_ms < at_ms)?;
-        Some(known.cancels.get(run_id).cloned())
+        let known = self.known();
+        known.is_recent(run_id, (self.clock.monotonic_ms(), at_most_ms)).then(|| known.cancels.get(run_id).cloned())
+    }
+
+    /// Whether decisions about a run may wait; also when only the database knows.
+    pub(super) fn may_be_decided(&self, run_id: &str, at_most_ms: u64) -> bool {
+        let known = self.known();
+        known.decided.contains(run_id) || !known.is_recent(run_id, (self.clock.monotonic_ms(), at_most_ms))
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod address;
 mod append;
 mod append_parameters;
 mod database;
+mod decisions;
 mod examine;
 mod leases;
 mod link;
@@ -34,7 +35,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 
-use self::database::{CANCELS_LAST_MS, Database};
+use self::database::{Database, REQUESTS_LAST_MS};
 use self::link::Link;
 use self::target::PostgresTarget;
 use super::admin::{StoreAdmin, StoreReport};
@@ -42,8 +43,8 @@ use super::now::Clock;
 use super::open::StoreKind;
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
-    failpoint,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
+    SettledDecision, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -312,7 +313,7 @@ impl Journal for PostgresJournal {
 
     /// Answered from memory for runs that this driver has: one query for all of them, at each beat.
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
-        if let Some(known) = self.database.held.cancel(run_id, CANCELS_LAST_MS) {
+        if let Some(known) = self.database.held.cancel(run_id, REQUESTS_LAST_MS) {
             return Ticket::ready(failpoint::store_call().map(|()| known));
         }
         let run_id = run_id.to_owned();
@@ -341,6 +342,25 @@ impl Journal for PostgresJournal {
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
         let (run_id, hash) = (run_id.to_owned(), hash.to_owned());
         self.ask(move |database| async move { database.answer_token(run_id, hash).await })
+    }
+
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.queue_decision(run_id, decision).await })
+    }
+
+    /// Answered from memory for runs that this driver has, as long as no decision about one of them waits.
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {
+        if !self.database.held.may_be_decided(run_id, REQUESTS_LAST_MS) {
+            return Ticket::ready(failpoint::store_call().map(|()| Vec::new()));
+        }
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.queued_decisions(run_id).await })
+    }
+
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
+        let (run_id, id) = (run_id.to_owned(), id.to_owned());
+        self.ask(move |database| async move { database.settle_decision(run_id, id, settled).await })
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -37,6 +37,7 @@ const PRUNE: &str = concat!(
     AND b.run_id > old.run_id || '.' AND b.run_id < old.run_id || '/'
 ), events AS (DELETE FROM @.events WHERE run IN (SELECT id FROM gone)
 ), named AS (DELETE FROM @.run_texts WHERE run IN (SELECT id FROM gone)
+), decisions AS (DELETE FROM @.decisions WHERE run IN (SELECT id FROM gone)
 ), tokens AS (DELETE FROM @.answer_tokens WHERE run IN (SELECT id FROM gone)
 ), rows AS (DELETE FROM @.runs WHERE id IN (SELECT id FROM gone))
 SELECT count(*) FROM old"

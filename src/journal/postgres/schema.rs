@@ -9,7 +9,7 @@ use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.
-pub const VERSION: i32 = 2;
+pub const VERSION: i32 = 3;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 1;
 /// The lease of a store whose name says nothing of it.
@@ -18,8 +18,8 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 const LOCK: i64 = 0x4C4F_4F50;
 
 /// All tables: a role needs its rights on each.
-pub(super) const NAMES: [&str; 8] =
-    ["loopctl", "drivers", "runs", "events", "texts", "run_texts", "session_memory", "answer_tokens"];
+pub(super) const NAMES: [&str; 9] =
+    ["loopctl", "drivers", "runs", "events", "texts", "run_texts", "session_memory", "answer_tokens", "decisions"];
 
 /// The tables. `@` is the schema. What models and clients write is `bytea`: `text` refuses a NUL. The row of a run is
 /// written some times in its life, never by a step.
@@ -106,10 +106,18 @@ CREATE TABLE @.answer_tokens (
   used boolean NOT NULL DEFAULT false
 );
 CREATE INDEX answer_tokens_by_run ON @.answer_tokens (run, pause);
+CREATE TABLE @.decisions (
+  run bigint NOT NULL,
+  subject text NOT NULL,
+  id text NOT NULL,
+  decision bytea NOT NULL,
+  refused bytea,
+  PRIMARY KEY (run, subject)
+);
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1)];
+const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2)];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -117,6 +125,18 @@ ALTER TABLE @.runs ADD COLUMN folder bytea;
 CREATE INDEX runs_by_end ON @.runs (updated_at_ms)
   WHERE called_by IS NULL AND status IN ('completed', 'failed', 'cancelled');
 CREATE INDEX run_texts_by_text ON @.run_texts (sha256);
+";
+
+/// Version 3 holds decisions for the drivers of their runs.
+const FROM_2: &str = "
+CREATE TABLE @.decisions (
+  run bigint NOT NULL,
+  subject text NOT NULL,
+  id text NOT NULL,
+  decision bytea NOT NULL,
+  refused bytea,
+  PRIMARY KEY (run, subject)
+);
 ";
 
 /// What a role that makes nothing needs.

@@ -7,6 +7,7 @@
 
 mod answer_tokens;
 mod callbacks;
+mod decisions;
 mod drivers;
 mod examine;
 mod lease;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::callbacks::{ClaimCallbacks, NoteCallback};
+use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::lease::Leases;
 use self::posted::{NotePostedPause, PutAnswerTokens};
@@ -45,8 +47,8 @@ use super::now::Clock;
 use super::open::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedRuns, RunExtras, RunFilter, RunHead, RunSummary, StoreFault, Ticket, Worker,
-    failpoint,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
+    SettledDecision, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -305,6 +307,22 @@ impl Journal for SqliteJournal {
         }
         let (run, hash) = (run_id.to_owned(), hash.to_owned());
         self.quick.ask(Some(run_id), move |connection| answer_tokens::find(connection, &run, &hash))
+    }
+
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        self.write(QueueDecision { run_id: run_id.to_owned(), decision })
+    }
+
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let run = run_id.to_owned();
+        self.quick.ask(Some(run_id), move |connection| decisions::of_run(connection, &run))
+    }
+
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
+        self.write(SettleDecision { run_id: run_id.to_owned(), id: id.to_owned(), settled })
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -66,7 +66,9 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
     {
         connection.prepare_cached(statement)?.execute([row])?;
     }
-    connection.prepare_cached("DELETE FROM answer_tokens WHERE run_id = ?1")?.execute([run_id])?;
+    for statement in ["DELETE FROM answer_tokens WHERE run_id = ?1", "DELETE FROM decisions WHERE run_id = ?1"] {
+        connection.prepare_cached(statement)?.execute([run_id])?;
+    }
     for text in texts {
         connection
             .prepare_cached("DELETE FROM texts WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run_texts WHERE text = ?1)")?

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::answer_tokens;
+use super::decisions;
 use super::lease::{HeldLease, Leases};
 use super::take_ups::{self, TakeUps};
 use super::texts;
@@ -144,6 +145,9 @@ impl WriteRequest for Append {
         if let Some(hash) = &self.answer_token {
             answer_tokens::use_up(connection, hash)?;
         }
+        if let Some(id) = &self.decision {
+            decisions::remove(connection, &self.run_id, id)?;
+        }
         held.next = Some(next + 1);
         let row = held.row;
         texts::keep(connection, row, &self.texts)?;
@@ -152,7 +156,10 @@ impl WriteRequest for Append {
             connection
                 .prepare_cached(
                     "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6,
-                       due_at_ms = ?7, callback_at_ms = ?8, callback_by = ?9 WHERE id = ?1",
+                       callback_at_ms = ?8, callback_by = ?9,
+                       due_at_ms = CASE WHEN ?2 = 'paused' AND EXISTS (
+                         SELECT 1 FROM decisions WHERE run_id = runs.run_id AND refused IS NULL) THEN 0 ELSE ?7 END
+                     WHERE id = ?1",
                 )?
                 .execute(params![
                     row,

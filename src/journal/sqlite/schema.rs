@@ -14,7 +14,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 7;
+pub(super) const VERSION: i64 = 8;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -63,6 +63,14 @@ CREATE TABLE answer_tokens (
   expires_at_ms INTEGER NOT NULL,
   used INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE decisions (
+  run_id TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  id TEXT NOT NULL,
+  decision TEXT NOT NULL,
+  refused TEXT,
+  PRIMARY KEY (run_id, subject)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX runs_by_end ON runs (updated_at_ms)
   WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled');
 CREATE INDEX answer_tokens_by_run ON answer_tokens (run_id);
@@ -107,7 +115,7 @@ CREATE TABLE drivers (
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6)];
+const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7)];
 
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
@@ -156,6 +164,18 @@ ALTER TABLE drivers ADD COLUMN folder TEXT;
 CREATE INDEX IF NOT EXISTS runs_by_end ON runs (updated_at_ms)
   WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled');
 CREATE INDEX IF NOT EXISTS run_texts_by_text ON run_texts (text);
+";
+
+/// Version 8 holds decisions for the drivers of their runs.
+const FROM_7: &str = "
+CREATE TABLE IF NOT EXISTS decisions (
+  run_id TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  id TEXT NOT NULL,
+  decision TEXT NOT NULL,
+  refused TEXT,
+  PRIMARY KEY (run_id, subject)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What a file turned out to be.

@@ -232,7 +232,7 @@ async fn decide_step(
             Err(problem) => problem,
         };
         let now = app.runs.folded(run_id).await?;
-        let is_driven = refused.code == StoreFault::Driven(String::new()).code();
+        let is_driven = refused.is_driven_elsewhere();
         if pause_of(&now.state) == pause && !is_driven {
             break;
         }

@@ -156,10 +156,11 @@ pub async fn resume(
     };
     let resume = Resume { decided, raised, ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
-    let active = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
-    if let Some(reader) = reader {
+    let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
+    let (waiting, active) = (taker.bounds(waiting), taker.active());
+    if let Some((reader, active)) = reader.zip(active.as_ref()) {
         active.expect_reader(reader);
     }
     tracing::info!(run_id, decision, by = caller.name.as_deref(), "decided");
-    answer(&app, &run_id, Some(active), &waiting).await
+    answer(&app, &run_id, active, &waiting).await
 }

@@ -43,10 +43,11 @@ pub async fn retry(
     app.scheduler.accepts_runs()?;
     let resume = Resume { retried: Some(Retried { by: caller.name.clone() }), ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
-    let active = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
-    if let Some(reader) = reader {
+    let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
+    let (waiting, active) = (taker.bounds(waiting), taker.active());
+    if let Some((reader, active)) = reader.zip(active.as_ref()) {
         active.expect_reader(reader);
     }
     tracing::info!(run_id, by = caller.name.as_deref(), "retried");
-    answer(&app, &run_id, Some(active), &waiting).await
+    answer(&app, &run_id, active, &waiting).await
 }

@@ -105,7 +105,7 @@ impl DecidedStep {
         app: &Arc<App>,
         caller: &Caller,
         decision: ResumeRequest,
-        waiting: &WaitQuery,
+        waiting: WaitQuery,
     ) -> Result<Response, ProblemDetails> {
         let Self { run, rights, at } = self;
         let run_id = run.run_id.as_str();
@@ -114,12 +114,13 @@ impl DecidedStep {
         let word = decided.as_ref().map_or("resume", |decided| decided.decision.kind().word());
         let resume = Resume { decided, ..Resume::default() };
         let reader = waiting.deltas.then(|| app.scheduler.readers.join(run_id));
-        let active = app.scheduler.decide(&run, resume, None, &Owner::from(caller)).await?;
-        if let Some(reader) = reader {
+        let taker = app.scheduler.decide(&run, resume, None, &Owner::from(caller)).await?;
+        let (waiting, active) = (taker.bounds(waiting), taker.active());
+        if let Some((reader, active)) = reader.zip(active.as_ref()) {
             active.expect_reader(reader);
         }
         tracing::info!(run_id, at, decision = word, by = caller.name.as_deref(), "decided");
-        workflow::answer(app, run_id, Some(active), waiting).await
+        workflow::answer(app, run_id, active, &waiting).await
     }
 }
 
@@ -142,7 +143,7 @@ pub async fn approval(
         );
         return Err(ProblemDetails::bad_request(detail));
     }
-    step.decide(&app, &caller, decision, &waiting).await
+    step.decide(&app, &caller, decision, waiting).await
 }
 
 /// Fills in a form.
@@ -158,7 +159,7 @@ pub async fn form(
     let values: Map<String, Value> = request::body(&body)?;
     let keys = step.question(&app).await?.map(|question| question.expected_keys).unwrap_or_default();
     let decision = ResumeRequest { answer: Some(filled_in(values, &keys).to_string()), ..ResumeRequest::default() };
-    step.decide(&app, &caller, decision, &waiting).await
+    step.decide(&app, &caller, decision, waiting).await
 }
 
 /// What was filled in: the body itself, or its only member `data`, unless that is the one key of the form.

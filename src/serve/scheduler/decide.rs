@@ -8,17 +8,46 @@ use tokio::sync::oneshot;
 use super::driving::{DrivenRun, DriverTask};
 use super::{ActiveRun, Scheduler};
 use crate::drive::engine::{Engine, Resume};
+use crate::drive::queued::DecidedElsewhere;
 use crate::journal::{RunSummary, StoreFault};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, later};
+use crate::serve::request::WaitQuery;
+use crate::serve::run_store::ProgramOfRun;
 
 /// How long a decision waits for a run that is driven here. Then it is refused.
 const BETWEEN_DECISIONS: Duration = Duration::from_secs(2);
 
+/// Who takes a decision.
+pub enum DecisionTaker {
+    /// This server, which drives the run.
+    Here(Arc<ActiveRun>),
+    /// The process that drives the run has taken it.
+    Elsewhere,
+    /// It is stored for the driver of the run.
+    Queued,
+}
+
+impl DecisionTaker {
+    /// The run, if it is driven here.
+    pub fn active(self) -> Option<Arc<ActiveRun>> {
+        match self {
+            Self::Here(active) => Some(active),
+            Self::Elsewhere | Self::Queued => None,
+        }
+    }
+
+    /// How long the response may wait for the run: not at all while the decision is not known to be taken.
+    pub fn bounds(&self, waiting: WaitQuery) -> WaitQuery {
+        WaitQuery { is_async: waiting.is_async || matches!(self, Self::Queued), ..waiting }
+    }
+}
+
 impl Scheduler {
     /// Resumes a run as a human wants: with a decision, a retry or raised limits, or a quarantined run. It needs no free
     /// slot, because the caller must learn whether the decision was accepted. The driver of a workflow here takes the
-    /// decision about a step that waits while other steps are under way.
+    /// decision about a step that waits while other steps are under way; if another process drives it, the decision is
+    /// passed on to that one.
     ///
     /// # Errors
     /// When the decision does not fit, another driver has the run, the owner drives too many runs after
@@ -26,17 +55,42 @@ impl Scheduler {
     pub async fn decide(
         self: &Arc<Self>,
         run: &RunSummary,
-        mut resume: Resume,
+        resume: Resume,
         new_document: Option<bool>,
         owner: &Owner,
-    ) -> Result<Arc<ActiveRun>, ProblemDetails> {
+    ) -> Result<DecisionTaker, ProblemDetails> {
         let run_id = run.run_id.as_str();
         Engine::may_resume(run, &resume)?;
         self.quotas.check_time(owner)?;
+        loop {
+            match self.decide_here(run_id, &resume, new_document, owner).await {
+                Err(problem) if problem.is_driven_elsewhere() && new_document != Some(true) => {
+                    // As the run is now: its document is not exchanged.
+                    let events = self.runs.events(run_id).await?;
+                    let ProgramOfRun { program, engine } = self.runs.program(run_id, &events).await?;
+                    match engine.decide_elsewhere(&program, run_id, &resume).await? {
+                        DecidedElsewhere::Taken => return Ok(DecisionTaker::Elsewhere),
+                        DecidedElsewhere::Queued => return Ok(DecisionTaker::Queued),
+                        DecidedElsewhere::NotDriven => {}
+                    }
+                }
+                taken => return taken.map(DecisionTaker::Here),
+            }
+        }
+    }
+
+    /// Takes a decision about a run that is driven here, or by nobody.
+    async fn decide_here(
+        self: &Arc<Self>,
+        run_id: &str,
+        resume: &Resume,
+        new_document: Option<bool>,
+        owner: &Owner,
+    ) -> Result<Arc<ActiveRun>, ProblemDetails> {
         if let Some(driven) = self.active(run_id) {
             // Other steps of a workflow may be under way.
             if let Some(engine) = driven.engine().filter(|_| new_document != Some(true))
-                && engine.decide_beside(run_id, &resume).await?
+                && engine.decide_beside(run_id, resume).await?
             {
                 return Ok(driven);
             }
@@ -59,7 +113,7 @@ impl Scheduler {
         };
         let driven = DrivenRun::new(self, run_id.to_owned(), Arc::clone(&active), slot);
         let (leased, program) = self.lease(run_id, new_document).await?;
-        resume.new_document = new_document == Some(true);
+        let resume = Resume { new_document: new_document == Some(true), ..resume.clone() };
         let (sender, taken) = oneshot::channel();
         let driving = self.spawn(
             program,

@@ -158,7 +158,7 @@ fn a_request_to_end_a_run_of_another_driver_is_seen_without_a_query_for_each_run
     }
     wait(other.request_cancel("a", Some("enough".to_owned()))).unwrap();
     let request = loop {
-        if let Some(Some(request)) = driver.database.held.cancel("a", CANCELS_LAST_MS) {
+        if let Some(Some(request)) = driver.database.held.cancel("a", REQUESTS_LAST_MS) {
             break request;
         }
         std::thread::yield_now();

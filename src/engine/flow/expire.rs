@@ -1,0 +1,78 @@
+//! Nobody decided in time about steps that wait: also while other steps are under way.
+
+use super::advanced;
+use super::end::StepEnd;
+use super::outcome::{StepTarget, at_step};
+use super::state::{Current, OpenStep, StepFault, StepProgress};
+use crate::engine::decision_record::DecisionRecord;
+use crate::engine::effect::{Effect, Effects, Refused};
+use crate::engine::state::{Phase, State};
+use crate::language::approval::OnExpiry;
+use crate::program::Program;
+use crate::program::flow::Flow;
+
+/// Nobody decided in time: about a call, a form, or what the run of a step asks. Such a run is resumed, and what it asks
+/// expires there.
+///
+/// # Errors
+/// When nothing has expired.
+pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Result<Effects, Refused> {
+    let now_ms = state.now.wall_ms;
+    let is_paused = matches!(state.phase, Phase::Paused { .. });
+    let is_due = |open: &&OpenStep| match &open.progress {
+        StepProgress::AwaitsApproval(awaited) => awaited.is_expired(now_ms),
+        StepProgress::AsksForm { expires_at_ms } => expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms),
+        _ => false,
+    };
+    let open = state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default();
+    // While the run is paused, its driver resumes it for the runs below.
+    let is_due_below = |open: &&OpenStep| match &open.progress {
+        StepProgress::Waits(waits) if !is_paused && open.progress.waits_for_human() => {
+            waits.asks.due_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
+        }
+        _ => false,
+    };
+    let below: Vec<String> = open.iter().copied().filter(is_due_below).map(|open| open.at.clone()).collect();
+    let due: Vec<String> = open.into_iter().filter(is_due).map(|open| open.at.clone()).collect();
+    if due.is_empty() && below.is_empty() {
+        return Err(Refused::new("no approval and no form of the run has expired"));
+    }
+    let pause = state.watch.pauses;
+    state.interrupted = false;
+    let mut records = Vec::new();
+    let effects = advanced(program, flow, state, |advance, flow_state| {
+        flow_state.each_open(&mut |open| {
+            if let StepProgress::Waits(waits) = &mut open.progress
+                && below.contains(&open.at)
+            {
+                waits.again = true;
+            }
+        });
+        advance.effects.extend(below.iter().cloned().map(Effect::RunStep));
+        for at in &due {
+            at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
+                let Current::Open(open) = &mut frame.current else { return };
+                let on_expiry = match &mut open.progress {
+                    StepProgress::AwaitsApproval(awaited) => awaited.on_expiry.unwrap_or_default(),
+                    _ => OnExpiry::Fail,
+                };
+                let record = DecisionRecord::of_expiry(now_ms, pause, on_expiry);
+                records.push(DecisionRecord { step: Some(at.clone()), ..record });
+                if let (StepProgress::AwaitsApproval(awaited), OnExpiry::Escalate) = (&mut open.progress, on_expiry) {
+                    return awaited.escalate();
+                }
+                let is_form = matches!(open.progress, StepProgress::AsksForm { .. });
+                let (code, message) = if is_form {
+                    ("form_expired", "nobody filled in the form in time")
+                } else {
+                    ("rejected", "nobody approved it in time")
+                };
+                let fault = StepFault { code: code.to_owned(), message: message.to_owned(), step: open.at.clone() };
+                let end = StepEnd::of(open, Err(fault));
+                advance.ended(list, step, frame, end);
+            });
+        }
+    });
+    state.decisions.append(&mut records);
+    Ok(effects)
+}
