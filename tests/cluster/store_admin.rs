@@ -48,7 +48,7 @@ fn an_administrator_makes_the_tables_and_a_role_without_other_rights_uses_them()
     server.psql(&printed.stdout.replace("-- GRANT", "GRANT").replace("loopctl_user", &role));
     let checked = place.call(&["store", "check", "--store", &plain]);
     assert_eq!(checked.code, 0, "{checked:?}");
-    for fact in ["PostgreSQL ", "synchronous_commit", "another role migrates them", "version 2; this loopctl knows 2"] {
+    for fact in ["PostgreSQL ", "synchronous_commit", "another role migrates them", "version 3; this loopctl knows 3"] {
         assert!(checked.stdout.contains(fact), "{fact}: {checked:?}");
     }
     let ran = place.call(&["run", "loop.json", "--store", &plain]);
@@ -74,7 +74,7 @@ fn tables_of_an_older_version_are_migrated_by_who_may_and_their_runs_stay() {
     assert_eq!(place.call(&["run", "loop.json", "--run-id", "old", "--store", &url]).code, 0);
     let tables = schema(&url);
     server.psql(&format!(
-        "DROP INDEX {tables}.run_texts_by_text, {tables}.runs_by_end; ALTER TABLE {tables}.runs DROP COLUMN folder; UPDATE {tables}.loopctl SET version = 1"
+        "DROP INDEX {tables}.run_texts_by_text, {tables}.runs_by_end; ALTER TABLE {tables}.runs DROP COLUMN folder; DROP TABLE {tables}.decisions; UPDATE {tables}.loopctl SET version = 1"
     ));
     let role = format!("plain_{tables}");
     server.psql(&format!(
@@ -88,7 +88,9 @@ fn tables_of_an_older_version_are_migrated_by_who_may_and_their_runs_stay() {
         assert!(ran.stderr.contains("`loopctl store migrate` with a role that may"), "{ran:?}");
     }
     let migrated = place.call(&["store", "migrate", "--store", &url]);
-    assert_eq!((migrated.code, migrated.stdout.contains("version 2; this loopctl knows 2")), (0, true), "{migrated:?}");
+    assert_eq!((migrated.code, migrated.stdout.contains("version 3; this loopctl knows 3")), (0, true), "{migrated:?}");
+    // The tables that are new.
+    server.psql(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {tables} TO {role}"));
     assert_eq!(place.call(&["run", "loop.json", "--store", &plain]).code, 0);
     let listed = place.call(&["runs", "--store", &plain, "--ids"]).stdout;
     assert!(listed.lines().count() == 2 && listed.contains("old"), "{listed}");

@@ -80,16 +80,17 @@ fn the_append_of_many_runs_looks_each_of_them_up() {
          SELECT 'r' || n, 1, gen_random_uuid(), gen_random_uuid(), 1, 'running', 0, 0, 0, 'l', ''
          FROM generate_series(1, 20000) n;
          INSERT INTO @.events (run, seq, fence, sum, event) SELECT id, 0, 1, 0, 'first' FROM @.runs;
-         INSERT INTO @.answer_tokens SELECT 'h' || id, id, 1, NULL, 0, false FROM @.runs; ANALYZE",
+         INSERT INTO @.answer_tokens SELECT 'h' || id, id, 1, NULL, 0, false FROM @.runs;
+         INSERT INTO @.decisions SELECT id, 's', 'd' || id, '' FROM @.runs; ANALYZE",
     );
     // As it is planned without knowing how many rows come.
     let types = "bigint[], bigint[], int[], int[], bigint[], bytea[], text[], uuid, bytea[], bytea[], bigint[], bytea[],
                  bigint[], text[], bytea[], bytea[], bigint[], text[], text[], int[], bigint[], bigint[], bool[], bool[],
-                 bool[], float8, bigint[]";
+                 bool[], float8, bigint[], text[]";
     store.sql(&format!("SET plan_cache_mode = force_generic_plan; PREPARE append ({types}) AS {}", append::APPEND));
-    let nulls = vec!["NULL"; 27].join(", ");
+    let nulls = vec!["NULL"; 28].join(", ");
     let plan = store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n");
     let scans = |table: &str| plan.contains(&format!("Seq Scan on {table}"));
-    assert!(!scans("runs") && !scans("events") && !scans("answer_tokens"), "{plan}");
+    assert!(!scans("runs") && !scans("events") && !scans("answer_tokens") && !scans("decisions"), "{plan}");
     assert!(plan.contains("LockRows") && !plan.contains("Join Filter"), "rows are compared with each other: {plan}");
 }
