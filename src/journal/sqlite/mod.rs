@@ -7,6 +7,7 @@
 
 mod answer_tokens;
 mod callbacks;
+mod decision_requests;
 mod decisions;
 mod drivers;
 mod examine;
@@ -33,7 +34,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::callbacks::{ClaimCallbacks, NoteCallback};
-use self::decisions::{QueueDecision, SettleDecision};
+use self::decision_requests::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::lease::Leases;
 use self::posted::{NotePostedPause, PutAnswerTokens};
