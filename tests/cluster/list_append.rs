@@ -62,6 +62,7 @@ fn drive(journal: &dyn Journal, seed: u64, history: &History, next: &AtomicU64, 
                 remember: Vec::new(),
                 reopens: false,
                 answer_token: None,
+                decision: None,
                 release: false,
             }));
             let answered = appended.is_ok().then(now);
