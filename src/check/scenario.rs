@@ -7,7 +7,7 @@ mod sense;
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::{Diagnostic, few_of_many};
+use crate::diagnostic::{Diagnostic, few_of_many, sort_by_place};
 use crate::language::scenario::Expectations;
 use crate::language::{Recording, ScenarioFile, Script};
 use crate::program::Program;
@@ -67,5 +67,5 @@ pub fn judge(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) {
         rule(subject, found);
         few_of_many(found);
     }
-    found.sort_by_key(|fault| fault.place.start);
+    sort_by_place(found);
 }

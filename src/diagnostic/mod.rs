@@ -126,6 +126,11 @@ impl Diagnostic {
 /// The most errors that are reported for one document, and the most warnings.
 pub const MAX_REPORTED: usize = 1_000;
 
+/// Sorts what was found in one text by where it begins there.
+pub fn sort_by_place(faults: &mut [Diagnostic]) {
+    faults.sort_by_key(|fault| fault.place.start);
+}
+
 /// Keeps the first errors and the first warnings, [`MAX_REPORTED`] of each. The fault that a limit was reached
 /// always stays, as the last one.
 pub fn few(faults: &mut Vec<Diagnostic>) {

@@ -7,6 +7,13 @@ const LONGEST: usize = 200;
 /// differ (one letter in short names), and a name that is not ASCII is never matched to an ASCII one, which may
 /// only look alike.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_of(name, &mut candidates.into_iter())
+}
+
+/// The names that candidates come as. Comparing them is compiled once, and not for each place that they come from.
+type Names<'i, 'a> = &'i mut (dyn Iterator<Item = &'a str> + 'i);
+
+fn nearest_of<'a>(name: &str, candidates: Names<'_, 'a>) -> Option<&'a str> {
     if name.len() > LONGEST {
         return None;
     }
@@ -14,7 +21,6 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let length = name.chars().count();
     let bound = (length / 3).max(1);
     candidates
-        .into_iter()
         .filter(|candidate| candidate.is_ascii() == name_ascii && may_be_near(name, candidate))
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= bound && *distance < candidate.chars().count())
@@ -29,10 +35,14 @@ pub fn is_slip(name: &str, other: &str) -> bool {
 
 /// Whether no two candidates are equally near to `name`: only then is it clear which one was meant.
 pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> bool {
+    is_lone_of(name, &mut candidates.into_iter())
+}
+
+fn is_lone_of(name: &str, candidates: Names<'_, '_>) -> bool {
     if name.len() > LONGEST {
         return true;
     }
-    let near = candidates.into_iter().filter(|candidate| nearest(name, [*candidate]).is_some());
+    let near = candidates.filter(|candidate| nearest(name, [*candidate]).is_some());
     let mut distances: Vec<(usize, &str)> = near.map(|candidate| (distance(name, candidate), candidate)).collect();
     distances.sort_unstable();
     distances.dedup();
@@ -45,14 +55,15 @@ pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// The nearest field. Fields consist of words: if no candidate is near, this is the one whose words include all
 /// words of the name, or the reverse, like `timeout` and `timeout_ms`.
 pub fn nearest_field<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    nearest(name, candidates.clone()).or_else(|| {
-        candidates
-            .into_iter()
-            .filter(|candidate| candidate.is_ascii() == name.is_ascii())
-            .filter_map(|candidate| words_apart(name, candidate).map(|apart| (apart, candidate)))
-            .min_by_key(|(apart, _)| *apart)
-            .map(|(_, candidate)| candidate)
-    })
+    nearest(name, candidates.clone()).or_else(|| nearest_by_words(name, &mut candidates.into_iter()))
+}
+
+fn nearest_by_words<'a>(name: &str, candidates: Names<'_, 'a>) -> Option<&'a str> {
+    candidates
+        .filter(|candidate| candidate.is_ascii() == name.is_ascii())
+        .filter_map(|candidate| words_apart(name, candidate).map(|apart| (apart, candidate)))
+        .min_by_key(|(apart, _)| *apart)
+        .map(|(_, candidate)| candidate)
 }
 
 /// Whether a candidate can be near enough at all: not if the lengths differ by more than the limit, ignoring
@@ -103,7 +114,7 @@ pub struct Nearest {
 impl Nearest {
     /// As [`nearest`], among the candidates that may still be compared.
     pub fn of<'a>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-        nearest(name, self.affordable(name, candidates))
+        nearest_of(name, &mut self.affordable(name, &mut candidates.into_iter()))
     }
 
     /// As [`nearest_field`], among the candidates that may still be compared; and whether it is clear which one
@@ -113,20 +124,16 @@ impl Nearest {
         name: &str,
         candidates: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Option<(&'a str, bool)> {
-        let affordable: Vec<&str> = self.affordable(name, candidates).collect();
+        let affordable: Vec<&str> = self.affordable(name, &mut candidates.into_iter()).collect();
         let near = nearest_field(name, affordable.iter().copied())?;
         let near_ones = affordable.into_iter().filter(|candidate| may_be_near(name, candidate));
         Some((near, is_lone(name, near_ones)))
     }
 
-    fn affordable<'a>(
-        &mut self,
-        name: &str,
-        candidates: impl IntoIterator<Item = &'a str>,
-    ) -> impl Iterator<Item = &'a str> {
+    fn affordable<'i, 'a>(&'i mut self, name: &'i str, candidates: Names<'i, 'a>) -> impl Iterator<Item = &'a str> {
         let spent = &mut self.spent;
         let long = name.len() > LONGEST;
-        candidates.into_iter().take_while(move |candidate| {
+        candidates.take_while(move |candidate| {
             let cells = name.len().saturating_mul(candidate.len());
             let measured = !long && may_be_near(name, candidate);
             let read = GLANCE.saturating_add(name.len()).saturating_add(candidate.len().min(LONGEST));

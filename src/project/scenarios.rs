@@ -11,7 +11,7 @@ use super::{folder_of, guarded, within};
 use crate::check;
 use crate::check::scenario::ScenarioSubject;
 use crate::compile::Texts;
-use crate::diagnostic::{Diagnostic, codes, few};
+use crate::diagnostic::{Diagnostic, codes, few, sort_by_place};
 use crate::language::{Recording, ScenarioFile, Script};
 use crate::syntax::MAX_BYTES;
 use crate::syntax::document::Document;
@@ -55,7 +55,7 @@ pub fn scenario_file(document: Document, path: &Path) -> ScenarioDocument {
     let mut examined = scenarios(&compiled.document, path);
     // That it is no loop is no fault of it.
     examined.faults.extend(compiled.diagnostics.into_iter().filter(|fault| fault.code != codes::NO_LOOP));
-    examined.faults.sort_by_key(|fault| fault.place.start);
+    sort_by_place(&mut examined.faults);
     if examined.faults.iter().any(Diagnostic::is_error) {
         examined.set = None;
     }

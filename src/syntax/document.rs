@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::foreign::{self, ForeignEntry};
 use super::shape::Unknown;
 use super::{pasted, shape};
-use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest};
+use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest, sort_by_place};
 use crate::language::Action;
 use crate::syntax;
 use crate::syntax::{Member, Node, Tree};
@@ -167,7 +167,7 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
         }
         None => document.value = document.tree.value(),
     }
-    document.faults.sort_by_key(|fault| fault.place.start);
+    sort_by_place(&mut document.faults);
     document
 }
 

@@ -1,7 +1,7 @@
 //! The reader: its position in the text, what is between values, and which value comes next.
 
 use super::{MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, NodeKind, Span, text};
-use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::diagnostic::{Diagnostic, Source, codes, sort_by_place};
 
 /// An array or object that is being read.
 pub(super) struct OpenContainer {
@@ -39,7 +39,7 @@ impl<'a> JsonReader<'a> {
             stopped: false,
         };
         let (root, mut faults) = (reader.document(), reader.faults);
-        faults.sort_by_key(|fault| fault.place.start);
+        sort_by_place(&mut faults);
         (root, faults)
     }
 

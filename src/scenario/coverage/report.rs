@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::map::CoverageMap;
 use super::point::{CoverageKind, CoveragePoint};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, sort_by_place};
 
 /// The code of the reports of coverage.
 const CODE: &str = "coverage";
@@ -63,7 +63,7 @@ impl CoverageReport {
             }
         }
         for document in report.documents.values_mut() {
-            document.missing.sort_by_key(|fault| fault.place.start);
+            sort_by_place(&mut document.missing);
         }
         report
     }

@@ -13,7 +13,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::diagnostic::{Diagnostic, Nearest, Place};
+use crate::diagnostic::{Diagnostic, Nearest, Place, sort_by_place};
 use crate::syntax::{Node, NodeKind, Span, Tree, token, unescaped};
 
 use form::SchemaForm;
@@ -60,7 +60,7 @@ pub(crate) fn shape(tree: &Tree, known: &DocumentSchema, whole: bool) -> Shaped 
     };
     let value = walker.walk(&known.form, &tree.root, None).unwrap_or_else(|| tree.value());
     let Walker { mut faults, unknown, renamed, .. } = walker;
-    faults.sort_by_key(|fault| fault.place.start);
+    sort_by_place(&mut faults);
     Shaped { value, unknown, renamed, faults }
 }
 
