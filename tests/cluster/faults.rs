@@ -8,14 +8,15 @@ use crate::harness::{Cluster, LEASE, Play};
 use crate::test_server;
 
 /// A play of a commit.
-const SHORT: Play = Play { workers: 3, slots: 16, runs: 24, calls: 12, model_ms: 80, tool_ms: 40 };
+const SHORT: Play = Play { workers: 3, slots: 16, runs: 24, calls: 12, model_ms: 80, tool_ms: 40, has_once: true };
 /// A play of the night.
-const LONG: Play = Play { workers: 5, slots: 32, runs: 2000, calls: 16, model_ms: 60, tool_ms: 30 };
+const LONG: Play = Play { workers: 5, slots: 32, runs: 2000, calls: 16, model_ms: 60, tool_ms: 30, has_once: true };
 
 /// The cluster of a play, with all its runs under way.
 fn loaded(play: Play, store: &Store, address: &str, seed: u64) -> Cluster {
-    let cluster = Cluster::start(play, store.clone(), address, seed);
+    let mut cluster = Cluster::start(play, store.clone(), address, seed);
     cluster.load();
+    cluster.watch();
     cluster
 }
 
@@ -118,6 +119,35 @@ fn a_synchronous_standby_that_takes_over_has_every_run() {
 #[ignore = "nightly: 50 failovers to a synchronous standby"]
 fn fifty_failovers_to_a_synchronous_standby() {
     promotions("fifty_failovers_to_a_synchronous_standby", SHORT, 4, 50);
+}
+
+/// D3: a standby takes the place of the primary, and lacks what was acknowledged since it last received something. Calls
+/// whose events are gone are made again; no run stands still, and none has a gap.
+fn lags(name: &str, play: Play, seed: u64, times: u64) {
+    for seed in seed..seed + times {
+        let Some(mut server) = FailingServer::start(name, Standby::Lagging) else { return };
+        let store = server.store.clone();
+        let mut cluster = Cluster::start(play, store.clone(), &store.url, seed);
+        cluster.load();
+        let calls = cluster.pick(play.runs * play.calls / 4);
+        assert!(cluster.goes_on(calls));
+        server.does("lag");
+        let calls = cluster.pick(play.runs * play.calls / 4) + 1;
+        assert!(cluster.goes_on(calls));
+        server.does("promote");
+        cluster.judge_what_is_left(name).sound(0);
+    }
+}
+
+#[test]
+fn no_run_stands_still_when_a_standby_that_lags_takes_over() {
+    lags("no_run_stands_still_when_a_standby_that_lags_takes_over", SHORT, 5, 1);
+}
+
+#[test]
+#[ignore = "nightly: 50 failovers to a standby that lags"]
+fn fifty_failovers_to_a_standby_that_lags() {
+    lags("fifty_failovers_to_a_standby_that_lags", SHORT, 5, 50);
 }
 
 /// D4: the network between the workers and the database fails in each way.

@@ -16,8 +16,10 @@ mod faults;
 mod harness;
 mod list_append;
 mod pgbouncer;
+mod rolling;
 mod store_admin;
 mod tls;
+mod watched;
 mod workers;
 
 #[path = "../../src/journal/postgres/test_server.rs"]

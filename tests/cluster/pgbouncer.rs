@@ -76,7 +76,7 @@ fn workers_behind_a_pooler_share_few_connections_and_lose_nothing() {
     let test = "workers_behind_a_pooler_share_few_connections";
     let Some(pooler) = Pooler::start(test, 3) else { return };
     let store = Store::shared(test).unwrap();
-    let play = Play { workers: 3, slots: 16, runs: 24, calls: 8, model_ms: 60, tool_ms: 20 };
+    let play = Play { workers: 3, slots: 16, runs: 24, calls: 8, model_ms: 60, tool_ms: 20, has_once: true };
     let mut cluster = Cluster::start(play, store.clone(), &pooler.address(&store, "&prepare=off"), 7);
     cluster.load();
     assert!(cluster.goes_on(40));

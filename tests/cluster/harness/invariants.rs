@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Cluster;
+use super::history::History;
 use super::world::CallName;
 
 /// What came of a play.
@@ -21,6 +22,8 @@ pub struct Report {
     /// Calls that were made again.
     pub again: usize,
     violations: Vec<String>,
+    /// How often a run was read during the play.
+    reads: usize,
 }
 
 /// A run, as its row and its events are.
@@ -40,11 +43,17 @@ impl Report {
         }
     }
 
+    /// What was read must be explained by one order of appends and reads.
+    pub fn explained(&mut self, history: &History) {
+        self.reads = history.counts().1;
+        self.violations.extend(history.violations());
+    }
+
     /// Fails the test when something does not hold; a play whose fault makes takeovers must have made some.
     pub fn sound(mut self, least_takeovers: usize) -> Self {
-        let Self { runs, completed, uncertain, takeovers, calls, again, .. } = self;
+        let Self { runs, completed, uncertain, takeovers, calls, again, reads, .. } = self;
         let line = format!(
-            "{}: {runs} runs, {completed} completed, {uncertain} uncertain, {takeovers} takeovers, {calls} calls, {again} of them again, {}",
+            "{}: {runs} runs, {completed} completed, {uncertain} uncertain, {takeovers} takeovers, {calls} calls, {again} of them again, {reads} reads, {}",
             self.name, self.seeded
         );
         eprintln!("{line}");
@@ -61,9 +70,20 @@ pub fn judge(cluster: &Cluster, name: &str) -> Report {
     stored(cluster, &mut report);
     calls(cluster, &runs, &mut report);
     folds(cluster, &runs, &mut report);
+    let started = cluster.runs().len();
+    report.holds(runs.len() == started, || format!("{} runs of {started} are there", runs.len()));
     let progressed = runs.values().filter(|run| run.iterations > 1 || run.status == "completed").count();
     let all = report.runs;
     report.holds(progressed * 10 >= all * 9, || format!("{progressed} of {all} runs made progress"));
+    report
+}
+
+/// Holds a settled cluster against what holds although acknowledged events are gone.
+pub fn judge_what_is_left(cluster: &Cluster, name: &str) -> Report {
+    let mut report = Report { name: name.to_owned(), seeded: cluster.seeded(), ..Report::default() };
+    let runs = runs(cluster, &mut report);
+    stored(cluster, &mut report);
+    folds(cluster, &runs, &mut report);
     report
 }
 
@@ -98,7 +118,6 @@ fn runs(cluster: &Cluster, report: &mut Report) -> BTreeMap<String, JudgedRun> {
         report.holds(has_cause, || format!("run {id} ({number}) is {status}, {termination}"));
         runs.insert(id.to_owned(), run);
     }
-    report.holds(runs.len() == numbers.len(), || format!("{} runs of {} are there", runs.len(), numbers.len()));
     runs
 }
 
@@ -136,7 +155,7 @@ fn calls(cluster: &Cluster, runs: &BTreeMap<String, JudgedRun>, report: &mut Rep
         report.calls += keys.len();
         report.again += keys.len() - 1;
         let takeovers = by_number.get(&call.run).map_or(0, |run| run.takeovers);
-        let most = if call.is_idempotent() { 1 + takeovers } else { 1 };
+        let most = if cluster.play.is_idempotent(call.at) { 1 + takeovers } else { 1 };
         report.holds(keys.len() <= most, || {
             format!("{call:?} was made {} times, and its run was taken over {takeovers} times", keys.len())
         });

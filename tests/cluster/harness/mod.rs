@@ -5,17 +5,20 @@ pub mod database;
 pub mod history;
 pub mod invariants;
 pub mod proxy;
+pub mod watch;
 pub mod worker;
 pub mod world;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use self::database::Store;
 use self::invariants::Report;
+use self::watch::Watch;
 use self::worker::{Signals, Worker};
 use self::world::World;
 
@@ -37,6 +40,15 @@ pub struct Play {
     pub model_ms: u64,
     /// How long a call takes.
     pub tool_ms: u64,
+    /// Whether every second call must not be repeated.
+    pub has_once: bool,
+}
+
+impl Play {
+    /// Whether the call of this number may be repeated.
+    pub fn is_idempotent(&self, at: usize) -> bool {
+        !self.has_once || at.is_multiple_of(2)
+    }
 }
 
 /// How long the runs of a worker that is silent are left alone: the shortest that a store takes.
@@ -53,7 +65,11 @@ pub struct Cluster {
     /// The address by which workers reach the store.
     address: String,
     /// The ids of the runs, by their number.
-    runs: Mutex<BTreeMap<usize, String>>,
+    runs: Arc<Mutex<BTreeMap<usize, String>>>,
+    /// Where the workers listen.
+    addresses: Arc<Mutex<Vec<SocketAddr>>>,
+    /// Who reads the runs meanwhile.
+    watch: Option<Watch>,
     /// How many calls there were when there were more than before, and when that was.
     progress: Mutex<(usize, Instant)>,
 }
@@ -78,10 +94,13 @@ impl Cluster {
             chance: fastrand::Rng::with_seed(seed),
             seed,
             address: address.to_owned(),
-            runs: Mutex::default(),
+            runs: Arc::default(),
+            addresses: Arc::default(),
+            watch: None,
             progress: Mutex::new((0, Instant::now())),
         };
         cluster.workers = (0..play.workers).map(|_| cluster.new_worker()).collect();
+        *cluster.addresses.lock().unwrap() = cluster.workers.iter().map(|worker| worker.address).collect();
         cluster
     }
 
@@ -179,13 +198,31 @@ impl Cluster {
     /// Kills a worker, and starts another in its place.
     pub fn replace(&mut self, worker: usize) {
         let new = self.new_worker();
+        self.addresses.lock().unwrap()[worker] = new.address;
         std::mem::replace(&mut self.workers[worker], new).signal(Signals::Kill);
     }
 
+    /// Reads runs at all workers from now on, and holds what they show against the calls that arrive.
+    pub fn watch(&mut self) {
+        self.watch = Some(Watch::start(Arc::clone(&self.addresses), Arc::clone(&self.runs), self.seed));
+    }
+
     /// Settles, and holds what is there against the invariants.
-    pub fn judge(self, name: &str) -> Report {
+    pub fn judge(mut self, name: &str) -> Report {
         self.settle();
-        invariants::judge(&self, name)
+        let mut report = invariants::judge(&self, name);
+        if let Some(watch) = self.watch.take() {
+            let history = watch.end();
+            self.world.append_to(&history);
+            report.explained(&history);
+        }
+        report
+    }
+
+    /// The same when the database lost what it had acknowledged: calls whose events are gone are made again.
+    pub fn judge_what_is_left(self, name: &str) -> Report {
+        self.settle();
+        invariants::judge_what_is_left(&self, name)
     }
 }
 

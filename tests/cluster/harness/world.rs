@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::Play;
+use super::history::{Action, History, Operation};
 use crate::client;
 use crate::common::server::{Answer, Server};
 use crate::common::{Place, complete, think};
@@ -18,17 +19,10 @@ pub struct CallName {
     pub at: usize,
 }
 
-impl CallName {
-    /// Every second call may be repeated.
-    pub fn is_idempotent(self) -> bool {
-        self.at.is_multiple_of(2)
-    }
-}
-
 #[derive(Default)]
 struct CallLog {
-    /// The keys of each call, in the order of arrival.
-    keys: Mutex<BTreeMap<CallName, Vec<String>>>,
+    /// The key of each call, each time that it arrived, and when that was.
+    keys: Mutex<BTreeMap<CallName, Vec<(String, Instant)>>>,
     arrived: Condvar,
 }
 
@@ -41,13 +35,14 @@ pub struct World {
 
 impl World {
     pub fn new(play: &Play) -> Self {
+        #![allow(clippy::disallowed_methods, reason = "a history has moments")]
         let log = Arc::new(CallLog::default());
         let (noted, pause) = (Arc::clone(&log), Duration::from_millis(play.tool_ms));
         let tools = Server::with(move |_, request| {
             let mut numbers = request.path.rsplit('/').map(|number| number.parse::<usize>().unwrap());
             let (at, run) = (numbers.next().unwrap(), numbers.next().unwrap());
             let key = request.header("idempotency-key").unwrap_or("none").to_owned();
-            noted.keys.lock().unwrap().entry(CallName { run, at }).or_default().push(key);
+            noted.keys.lock().unwrap().entry(CallName { run, at }).or_default().push((key, Instant::now()));
             noted.arrived.notify_all();
             Answer::json(&json!({ "done": at })).slow(pause)
         });
@@ -56,7 +51,20 @@ impl World {
 
     /// The calls that arrived, with their keys.
     pub fn log(&self) -> BTreeMap<CallName, Vec<String>> {
-        self.log.keys.lock().unwrap().clone()
+        let keys = |arrived: &Vec<(String, Instant)>| arrived.iter().map(|(key, _)| key.clone()).collect();
+        self.log.keys.lock().unwrap().iter().map(|(call, arrived)| (*call, keys(arrived))).collect()
+    }
+
+    /// Notes the outcome of each call as an append to its run: it was called when the call arrived first, and was answered
+    /// when the next one did, which follows it.
+    pub fn append_to(&self, history: &History) {
+        let log = self.log.keys.lock().unwrap();
+        let first = |call: &CallName| log.get(call).map(|arrived| arrived[0].1);
+        for call in log.keys() {
+            let next = CallName { at: call.at + 1, ..*call };
+            let (action, called) = (Action::Append(u64::try_from(call.at).unwrap()), first(call).unwrap());
+            history.note(Operation { list: call.run, action, called, answered: first(&next) });
+        }
     }
 
     /// How many calls arrived.
@@ -67,7 +75,8 @@ impl World {
     /// Waits until so many calls arrived; `false` when they do not in this time.
     pub fn wait_for(&self, calls: usize, time: Duration) -> bool {
         let keys = self.log.keys.lock().unwrap();
-        let few = |keys: &mut BTreeMap<CallName, Vec<String>>| keys.values().map(Vec::len).sum::<usize>() < calls;
+        let few =
+            |keys: &mut BTreeMap<CallName, Vec<(String, Instant)>>| keys.values().map(Vec::len).sum::<usize>() < calls;
         !self.log.arrived.wait_timeout_while(keys, time, few).unwrap().1.timed_out()
     }
 }
@@ -89,7 +98,7 @@ fn folder(play: &Play, tools: &str) -> Place {
                 "tools": [{ "type": "action", "name": "again" }, { "type": "action", "name": "once" }] } }),
     );
     let said = |reply: Value| json!({ "delay_ms": play.model_ms, "text": reply.to_string() });
-    let name = |at: usize| if (CallName { run: 0, at }).is_idempotent() { "again" } else { "once" };
+    let name = |at: usize| if play.is_idempotent(at) { "again" } else { "once" };
     let mut replies: Vec<Value> = (0..play.calls).map(|at| said(think(name(at), json!({ "at": at })))).collect();
     replies.push(said(complete(json!("ok"))));
     client::scripted(&place, &replies, json!({}));
