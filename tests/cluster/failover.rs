@@ -2,11 +2,11 @@
 //! before anything follows.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
-use loopctl::journal::{Append, Created, Journal, NewRun, StoreFault, Ticket};
+use loopctl::journal::{Journal, StoreFault};
 
+use crate::stored::{self, wait};
 use crate::test_server;
 
 /// Starts a primary and a standby, and does what it is asked for: `lag` stops the standby when it has all, `fail` kills
@@ -66,24 +66,8 @@ impl Drop for ServerPair {
     }
 }
 
-fn wait<T: Unpin>(ticket: Ticket<T>) -> Result<T, StoreFault> {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(ticket)
-}
-
 fn append(journal: &dyn Journal, fence: u64, seq: u64) -> Result<(), StoreFault> {
-    wait(journal.append(Append {
-        run_id: "r".to_owned(),
-        fence,
-        seq,
-        event: format!("event {seq}"),
-        texts: Vec::new(),
-        status_record: None,
-        remember: Vec::new(),
-        reopens: false,
-        answer_token: None,
-        decision: None,
-        release: false,
-    }))
+    wait(stored::append(journal, "r", fence, seq, format!("event {seq}")))
 }
 
 #[test]
@@ -100,22 +84,8 @@ fn a_standby_that_lagged_is_found_by_the_next_event_and_the_run_goes_on_from_wha
     let folder = servers.line();
     assert!(!folder.is_empty(), "the servers do not start");
     let url = format!("postgres://loopctl@/postgres?host={folder}/p,{folder}/s");
-    let journal = loopctl::journal::open(&url, Path::new(".")).unwrap();
-    let made = wait(journal.create(NewRun {
-        run_id: "r".to_owned(),
-        loop_name: "test".to_owned(),
-        session: None,
-        org: None,
-        token: None,
-        callback_url: None,
-        parent_run_id: None,
-        identity: "r".to_owned(),
-        at_ms: 1,
-        event: "event 0".to_owned(),
-        texts: Vec::new(),
-        status_record: None,
-    }));
-    let Created::New(lease) = made.unwrap() else { panic!("it is new") };
+    let journal = stored::open(&url);
+    let lease = stored::create(&*journal, "r");
     append(&*journal, lease.fence, 1).unwrap();
     servers.tell("lags");
     for seq in [2, 3] {

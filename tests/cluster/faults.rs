@@ -10,7 +10,7 @@ use crate::test_server;
 /// A play of a commit.
 const SHORT: Play = Play { workers: 3, slots: 16, runs: 24, calls: 12, model_ms: 80, tool_ms: 40, has_once: true };
 /// A play of the night.
-const LONG: Play = Play { workers: 5, slots: 32, runs: 2000, calls: 16, model_ms: 60, tool_ms: 30, has_once: true };
+const LONG: Play = Play { workers: 5, slots: 32, runs: 2500, calls: 16, model_ms: 60, tool_ms: 30, has_once: true };
 
 /// The cluster of a play, with all its runs under way.
 fn loaded(play: Play, store: &Store, address: &str, seed: u64) -> Cluster {

@@ -1,24 +1,19 @@
 //! Events are appended to runs and read by several drivers at once, while the network or the database fails. The history
 //! of all operations is held against what Elle checks of lists.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use loopctl::journal::{Append, Created, Journal, NewRun, StoreFault, Ticket};
+use loopctl::journal::Journal;
 
 use crate::harness::database::{FailingServer, Standby, Store};
 use crate::harness::history::{Action, History, Operation};
 use crate::harness::proxy::Proxy;
+use crate::stored::{append, create, open, wait};
 use crate::test_server;
 
 const DRIVERS: usize = 3;
 const LISTS: usize = 4;
-
-fn wait<T: Unpin>(ticket: Ticket<T>) -> Result<T, StoreFault> {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(ticket)
-}
 
 #[allow(clippy::disallowed_methods, reason = "a history has moments")]
 fn now() -> Instant {
@@ -52,19 +47,7 @@ fn drive(journal: &dyn Journal, seed: u64, history: &History, next: &AtomicU64, 
         for seq in lease.events..lease.events + chance.u64(1..6) {
             let value = next.fetch_add(1, Ordering::SeqCst);
             let called = now();
-            let appended = wait(journal.append(Append {
-                run_id: name(list),
-                fence: lease.fence,
-                seq,
-                event: value.to_string(),
-                texts: Vec::new(),
-                status_record: None,
-                remember: Vec::new(),
-                reopens: false,
-                answer_token: None,
-                decision: None,
-                release: false,
-            }));
+            let appended = wait(append(journal, &name(list), lease.fence, seq, value.to_string()));
             let answered = appended.is_ok().then(now);
             history.note(Operation { list, action: Action::Append(value), called, answered });
             if answered.is_none() {
@@ -78,24 +61,9 @@ fn drive(journal: &dyn Journal, seed: u64, history: &History, next: &AtomicU64, 
 /// Plays drivers with the store at this address, while `fail` makes faults; `store` is beside all faults.
 fn play(test: &str, store: &Store, address: &str, mut fail: impl FnMut(&mut fastrand::Rng)) {
     let (history, next, over) = (History::default(), AtomicU64::new(0), AtomicBool::new(false));
-    let open = |url: &str| -> Arc<dyn Journal> { loopctl::journal::open(url, Path::new(".")).unwrap() };
     let beside = open(&store.url);
     for list in 0..LISTS {
-        let made = wait(beside.create(NewRun {
-            run_id: name(list),
-            loop_name: "test".to_owned(),
-            session: None,
-            org: None,
-            token: None,
-            callback_url: None,
-            parent_run_id: None,
-            identity: "list".to_owned(),
-            at_ms: 1,
-            event: "made".to_owned(),
-            texts: Vec::new(),
-            status_record: None,
-        }));
-        let Created::New(lease) = made.unwrap() else { panic!("it is new") };
+        let lease = create(&*beside, &name(list));
         wait(beside.release(&name(list), lease.fence)).unwrap();
     }
     let mut chance = fastrand::Rng::with_seed(9);

@@ -11,6 +11,7 @@ mod at_once;
 #[path = "../serve/client.rs"]
 mod client;
 mod copied;
+mod dead_connections;
 mod failover;
 mod faults;
 mod harness;
@@ -18,6 +19,7 @@ mod list_append;
 mod pgbouncer;
 mod rolling;
 mod store_admin;
+mod stored;
 mod tls;
 mod watched;
 mod workers;
