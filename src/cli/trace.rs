@@ -15,7 +15,10 @@ use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::engine::event::{Event, EventKind, Reasoning};
 use crate::engine::flow::view::ItemWindow;
+use crate::program::Program;
+use crate::replay::asked::asked;
 use crate::trace::html::{html, steps_at};
+use crate::trace::iteration::{self, IterationView};
 use crate::trace::result::RunResult;
 use crate::trace::steps::shown_view;
 use crate::trace::{About, Look, Redaction, Shown, result, step_text, text};
@@ -26,12 +29,14 @@ use crate::trace::{About, Look, Redaction, Shown, result, step_text, text};
   loopctl trace triage-7k2m9q4x
   loopctl trace triage-7k2m9q4x --format html -o trace.html
   loopctl trace triage-7k2m9q4x --format json | jq '.trace[] | .action'
+  loopctl trace triage-7k2m9q4x --at 3              # what the model was sent for its third reply
   loopctl trace payments-1b9x4k2m --at review.57")]
 pub struct TraceCommand {
     /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
-    /// Only the steps of a workflow at this address: a step, an item of a loop (`review.57`), a step of it (`review.57.1`)
-    #[arg(long, value_name = "ADDRESS")]
+    /// Only this iteration of a loop (`3`): what the model was sent, the memory at that time, and what came of it. Or only the
+    /// steps of a workflow at this address: a step, an item of a loop (`review.57`), a step of it (`review.57.1`)
+    #[arg(long, value_name = "ITERATION or ADDRESS")]
     pub at: Option<String>,
     /// The format of the trace
     #[arg(long, value_enum, default_value_t)]
@@ -90,6 +95,10 @@ impl TraceCommand {
         };
         if let Some(at) = &self.at {
             let events = engine.events(&run).await.map_err(CommandError::from)?;
+            if program.flow.is_none() {
+                let page = self.iteration(at, &Asked { program: &program, events: &events, result: &result }, look)?;
+                return self.write(surface, &page);
+            }
             let (state, log) = host::step_log(&program, &run, events, at)?;
             let window = ItemWindow { from: 0, most: usize::MAX, status: None };
             let view =
@@ -119,6 +128,26 @@ impl TraceCommand {
         Ok(exit)
     }
 
+    /// One iteration of a loop.
+    fn iteration(&self, at: &str, run: &Asked<'_>, look: Look) -> Result<String, CommandError> {
+        let number: u32 = at.parse().map_err(|_| {
+            CommandError::usage_help(
+                format!("{at:?} is no iteration, and the run is no workflow, whose steps have addresses"),
+                "name an iteration by its number, from 1: --at 3",
+            )
+        })?;
+        let state = asked(run.program, run.events, number).map_err(CommandError::usage)?;
+        let view = IterationView::new(number, &state, run.result, &Redaction::new(&run.program.project.redact));
+        match self.format {
+            TraceFormat::Text => Ok(iteration::text(look, &view, run.result)),
+            TraceFormat::Json => Ok(json_line(&view)?),
+            TraceFormat::Html => Err(CommandError::usage_help(
+                "an iteration has no HTML page",
+                "leave --at out: the page of the run has all iterations; or take --format json",
+            )),
+        }
+    }
+
     fn write(&self, surface: &Surface, page: &str) -> Result<Exit, CommandError> {
         match &self.output {
             None => surface.print(page)?,
@@ -126,6 +155,13 @@ impl TraceCommand {
         }
         Ok(Exit::Completed)
     }
+}
+
+/// A run whose iteration is shown.
+struct Asked<'a> {
+    program: &'a Program,
+    events: &'a [Event],
+    result: &'a RunResult,
 }
 
 /// A result with what is sent back of its replies' reasoning.

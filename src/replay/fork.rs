@@ -112,7 +112,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
 }
 
 /// The events of a run, those that it copied in their place. Hashes are of calls of the run that is forked.
-fn flat(events: &[Event]) -> Result<Vec<Event>, String> {
+pub(super) fn flat(events: &[Event]) -> Result<Vec<Event>, String> {
     let mut all = Vec::with_capacity(events.len());
     for event in events {
         match &event.kind {
@@ -135,7 +135,7 @@ fn flat(events: &[Event]) -> Result<Vec<Event>, String> {
 }
 
 /// The first events, up to where the model is asked for the reply of the iteration; with results, up to its reply.
-fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Result<(Vec<Event>, State), String> {
+pub(super) fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Result<(Vec<Event>, State), String> {
     let mut state = State::default();
     let wanted = edit.iteration;
     for (at, event) in events.iter().enumerate() {

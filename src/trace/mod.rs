@@ -9,6 +9,7 @@ pub mod entries;
 pub mod escape;
 pub mod events;
 pub mod html;
+pub mod iteration;
 pub mod json;
 pub mod live;
 pub mod look;

@@ -261,28 +261,9 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
     shown.extend(result.fork_of.iter().map(|fork| pieces.remark(&fork.sentence())));
     shown.push('\n');
-    let mut iteration = 0;
     let trace = result.trace.as_deref().unwrap_or_default();
-    let mut refusals = ShownRefusals::default();
-    for entry in trace {
-        if entry.iteration != iteration {
-            if iteration != 0 {
-                shown.push('\n');
-            }
-            let before = iteration;
-            iteration = entry.iteration;
-            let continued = remarks(&pieces, continuations_after(result, before..iteration));
-            if !continued.is_empty() {
-                let _ = writeln!(shown, "{continued}");
-            }
-            shown.push_str(&attempts(&pieces, result, |attempt| attempt == iteration));
-            let cost = entry.usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
-            shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
-        }
-        let decisions = decisions_about(result, entry).map(decision_sentence);
-        let observation = refusals.shown(entry, &entry.observation);
-        shown.push_str(&call_and_observation(&pieces, entry, &observation, decisions));
-    }
+    shown.push_str(&iterations(&pieces, result, trace));
+    let iteration = trace.last().map_or(0, |entry| entry.iteration);
     for record in &result.steps {
         shown.push_str(&step_line(&pieces, record));
     }
@@ -302,6 +283,33 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     if let Some(answer) = &result.result {
         let text = text_of_pretty(&answer.answer);
         let _ = write!(shown, "\n{}\n", escape::terminal(text.trim_end()));
+    }
+    shown
+}
+
+/// Entries of a trace, each iteration with its thought, its calls and what was decided about them.
+pub fn iterations(pieces: &Pieces, result: &RunResult, trace: &[TraceEntry]) -> String {
+    let mut shown = String::new();
+    let mut iteration = 0;
+    let mut refusals = ShownRefusals::default();
+    for entry in trace {
+        if entry.iteration != iteration {
+            if iteration != 0 {
+                shown.push('\n');
+            }
+            let before = iteration;
+            iteration = entry.iteration;
+            let continued = remarks(pieces, continuations_after(result, before..iteration));
+            if !continued.is_empty() {
+                let _ = writeln!(shown, "{continued}");
+            }
+            shown.push_str(&attempts(pieces, result, |attempt| attempt == iteration));
+            let cost = entry.usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
+            shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
+        }
+        let decisions = decisions_about(result, entry).map(decision_sentence);
+        let observation = refusals.shown(entry, &entry.observation);
+        shown.push_str(&call_and_observation(pieces, entry, &observation, decisions));
     }
     shown
 }

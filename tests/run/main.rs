@@ -87,6 +87,7 @@ mod termination;
 #[cfg(all(unix, debug_assertions))]
 mod tool_retry;
 mod trace_at;
+mod trace_iteration;
 mod window;
 mod workflow_documents;
 mod workflow_faults;

@@ -177,12 +177,3 @@ fn what_waits_is_shown_with_its_question_and_what_a_cancelled_run_asked_is_cance
     assert_eq!((&item["waiting"], &item["questions"]), (&json!(0), &Value::Null));
     assert_eq!(steps(&at(&place, "")), ["each cancelled", "last pending"]);
 }
-
-#[test]
-fn the_run_of_a_loop_has_no_address() {
-    let place = Place::new();
-    place.looped(&json!({})).script(&[complete(json!("fine"))]);
-    let (ran, _) = place.run(&["--run-id", "r"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(refused(&place, "0").contains("an address is for a run of a workflow"));
-}
