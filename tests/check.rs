@@ -9,6 +9,8 @@
 mod case;
 #[path = "check/page.rs"]
 mod page;
+#[path = "check/pairs.rs"]
+mod pairs;
 
 use std::collections::BTreeMap;
 

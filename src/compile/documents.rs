@@ -113,27 +113,77 @@ pub(super) fn misplaced(text: &str, project: &Project) -> Option<MisplacedName> 
     None
 }
 
-/// The schema of the value of a document, as far as it is known: a CSV file has the columns of its first row.
+/// The schema of the value of a document, as far as it is known.
 pub(super) fn schema(name: &str, project: &Project, outside: &OutsideFiles) -> Option<Value> {
     let file = project.documents.get(name)?.to_ascii_lowercase();
-    if !file.ends_with(".csv") {
-        return (!file.ends_with(".json")).then(|| json!({ "type": "string" }));
+    if !file.ends_with(".csv") && !file.ends_with(".json") {
+        return Some(json!({ "type": "string" }));
     }
-    let row = match outside.documents.get(name) {
-        Some(Ok(columns)) if !columns.is_empty() => {
-            // A cell is a text that may read as a number or as JSON.
-            let cell = json!({ "type": "string", "format": "number or JSON" });
-            let columns: BTreeMap<&str, &Value> = columns.iter().map(|column| (column.as_str(), &cell)).collect();
-            json!({ "type": "object", "properties": columns, "additionalProperties": false })
-        }
-        _ => json!({ "type": "object" }),
-    };
-    Some(json!({ "type": "array", "items": row }))
+    match outside.documents.get(name) {
+        Some(Ok(schema)) => Some(schema.clone()).filter(|schema| *schema != Value::Bool(true)),
+        _ => file.ends_with(".csv").then(|| json!({ "type": "array", "items": { "type": "object" } })),
+    }
 }
 
-/// What is known of a document before a run: the columns of a CSV file, or why it has no value.
-pub fn known(file: &str, text: &str) -> Result<Vec<String>, String> {
+/// The most entries of a list whose members are looked at, the most members of an object, and how deep.
+const MAX_ENTRIES: usize = 1_000;
+const MAX_MEMBERS: usize = 200;
+const MAX_DEPTH: usize = 6;
+
+/// What is known of a document before a run: the schema of its value, or why it has none.
+pub fn known(file: &str, text: &str) -> Result<Value, String> {
     let value = file_value::read(file, text).map_err(|fault| fault.to_string())?;
+    if !file.to_ascii_lowercase().ends_with(".csv") {
+        return Ok(shape(&[&value], MAX_DEPTH));
+    }
     let first = value.as_array().and_then(|rows| rows.first()).and_then(Value::as_object);
-    Ok(first.map(|row| row.keys().cloned().collect()).unwrap_or_default())
+    let Some(first) = first else { return Ok(json!({ "type": "array", "items": { "type": "object" } })) };
+    // A cell is a text that may read as a number or as JSON.
+    let cell = json!({ "type": "string", "format": "number or JSON" });
+    let columns: BTreeMap<&String, &Value> = first.keys().map(|column| (column, &cell)).collect();
+    let row = json!({ "type": "object", "properties": columns, "additionalProperties": false });
+    Ok(json!({ "type": "array", "items": row }))
+}
+
+/// The schema of all members that these values have; `true` where they are of several kinds, or are too many.
+fn shape(values: &[&Value], depth: usize) -> Value {
+    let open = Value::Bool(true);
+    let Some(depth) = depth.checked_sub(1) else { return open };
+    if !values.is_empty() && values.iter().all(|value| value.is_object()) {
+        let mut members: BTreeMap<&String, Vec<&Value>> = BTreeMap::new();
+        for (name, value) in values.iter().filter_map(|value| value.as_object()).flatten() {
+            members.entry(name).or_default().push(value);
+        }
+        if members.len() > MAX_MEMBERS {
+            return open;
+        }
+        let members: BTreeMap<&String, Value> =
+            members.into_iter().map(|(name, values)| (name, shape(&values, depth))).collect();
+        return json!({ "type": "object", "properties": members });
+    }
+    if !values.is_empty() && values.iter().all(|value| value.is_array()) {
+        let entries: Vec<&Value> = values.iter().filter_map(|value| value.as_array()).flatten().collect();
+        let is_known = (1..=MAX_ENTRIES).contains(&entries.len());
+        let items = if is_known { shape(&entries, depth) } else { open.clone() };
+        return if items == open { json!({ "type": "array" }) } else { json!({ "type": "array", "items": items }) };
+    }
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::known;
+
+    #[test]
+    fn a_json_document_has_the_members_that_any_of_its_entries_has() {
+        let text =
+            r#"{"lot": 7, "stores": [{"id": 1, "tags": []}, {"id": "2", "at": {"city": "Bern"}}], "mixed": [1, {}]}"#;
+        let store = json!({"type": "object", "properties": {"id": true, "tags": {"type": "array"},
+            "at": {"type": "object", "properties": {"city": true}}}});
+        let schema = json!({"type": "object", "properties": {"lot": true, "mixed": {"type": "array"},
+            "stores": {"type": "array", "items": store}}});
+        assert_eq!(known("recall.json", text), Ok(schema));
+    }
 }

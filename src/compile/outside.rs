@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 /// What is known of these files.
 #[derive(Debug, Clone, Default)]
 pub struct OutsideFiles {
     /// Those that are not there, as the project file writes them.
     pub absent: BTreeSet<String>,
-    /// The project's `documents` that were looked at, by name: the columns of a CSV file, or why it has no value.
-    pub documents: BTreeMap<String, Result<Vec<String>, String>>,
+    /// The project's `documents` that were looked at, by name: the schema of the value, or why it has none.
+    pub documents: BTreeMap<String, Result<Value, String>>,
     /// The databases of the project's datasources, where queries may be prepared against them.
     pub databases: Option<Arc<dyn DatabaseProbe>>,
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::files;
 use crate::compile::{OutsideFiles, documents};
@@ -28,7 +29,7 @@ pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
 }
 
 /// What the project's `documents` are, up to so many bytes of them; of the others nothing is known.
-fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Vec<String>, String>> {
+fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Value, String>> {
     const MOST: usize = 64 << 20;
     let (mut known, mut total) = (BTreeMap::new(), 0_usize);
     for (name, file) in &project.documents {

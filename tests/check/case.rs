@@ -69,6 +69,11 @@ impl Case {
         format!("{}/{}", self.code, name(&self.folder))
     }
 
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Whether its code is reported; else the case is a clean one.
     pub fn fires(&self) -> bool {
         let name = name(&self.folder);

@@ -4,16 +4,20 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::react::Dialect;
+use crate::program::builtin;
+use crate::program::tool_names::ToolNames;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::NATIVE_NAME, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(program) = subject.program() else { return };
-    if !matches!(program.properties.dialect, Dialect::ToolCalls | Dialect::FinalAnswer) {
+    let dialect = subject.react(&["dialect", "builtins"]).map(|react| react.dialect);
+    if !matches!(dialect, Some(Dialect::ToolCalls | Dialect::FinalAnswer)) {
         return;
     }
-    for (tool, called) in program.called.changed() {
+    let declared = subject.declarations().iter().filter_map(|(_, declaration)| name(declaration));
+    let names = ToolNames::of(declared.filter(|name| !builtin::NAMES.contains(name)).chain(builtin::NAMES));
+    for (tool, called) in names.changed() {
         let declared = subject.declarations().iter().find(|(_, declaration)| name(declaration) == Some(tool));
         let Some((pointer, declaration)) = declared else { continue };
         let cursor = match declaration {

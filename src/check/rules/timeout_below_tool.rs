@@ -11,7 +11,7 @@ use crate::language::tool::TypedTool;
 pub const RULE: Rule = Rule { code: codes::TIMEOUT_BELOW_TOOL, check };
 
 fn check<'a>(subject: &Subject<'a>, found: &mut Vec<Diagnostic>) {
-    let Some(react) = subject.react(&["timeout_ms", "tool_timeout_ms", "tools"]) else { return };
+    let Some(react) = subject.react(&["timeout_ms", "tool_timeout_ms"]) else { return };
     let run = react.timeout_ms;
     let mut judge = |cursor: &dyn Fn() -> Option<Cursor<'a>>, call: Option<u64>| {
         let Some(call) = call.filter(|call| *call > run) else { return };
@@ -30,6 +30,10 @@ fn check<'a>(subject: &Subject<'a>, found: &mut Vec<Diagnostic>) {
             judge(&|| Some(subject.at(&format!("{pointer}/timeout_ms"))), tool.timeout_ms);
             overridden.extend(tool.timeout_ms.map(|_| tool.name.as_str()));
         }
+    }
+    // A declaration that can't be read may give its action less.
+    if subject.react(&["tools"]).is_none() {
+        return;
     }
     for used in subject.actions().iter().filter(|used| !overridden.contains(used.name())) {
         judge(&|| Some(used.at("/timeout_ms")), used.action.head().timeout_ms);
