@@ -26,7 +26,7 @@ spans:
 
 # Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, mutations of the examples, the services of packaging/compose, and faults of clusters up to their floors
 nightly:
-    cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check_hostile --test run --test scenario --test packaging --test cluster --test check -- --ignored --nocapture --test-threads 1
+    cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check_hostile --test run --test scenario --test packaging --test cluster -- --ignored --nocapture --test-threads 1
 
 # The tests of tests/run, with each process killed after each event and resumed
 in-pieces:
