@@ -38,7 +38,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RunId {
 }
 
 /// How long a request waits for its run.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WaitQuery {
     /// Do not wait: 202 with the run's id at once.
