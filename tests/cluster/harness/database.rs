@@ -60,7 +60,7 @@ const SCRIPT: &str = r#"
 set -eu
 folder=$(mktemp -d)
 chmod 755 "$folder"
-trap 'for data in primary standby; do [ -e "$folder/$data" ] && "$1/pg_ctl" -D "$folder/$data" -m immediate stop; done; rm -rf "$folder"' EXIT
+trap 'set +e; for data in primary standby; do [ -e "$folder/$data" ] && "$1/pg_ctl" -D "$folder/$data" -m immediate stop; done; rm -rf "$folder"' EXIT
 cd "$folder"
 mkdir p s
 exec 3>&1 >log 2>&1
