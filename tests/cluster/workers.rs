@@ -129,3 +129,59 @@ fn a_server_deletes_what_is_older_than_the_project_keeps() {
     }
     assert_eq!(server.get("/agents/new/status").json()["status"], "completed");
 }
+
+/// A workflow of which item 0 acts, and items 1 and 2 ask before they do.
+fn asking(tools: &Server) -> crate::common::Place {
+    let place = crate::common::Place::new();
+    let more = json!({ "http_method": "POST", "idempotent": true,
+        "parameters": { "type": "object", "properties": { "id": {} } } });
+    place.json("actions/act.json", &json!([crate::common::web("act", &format!("{}/act", tools.url()), more)]));
+    let ask = json!({ "id": "ask", "type": "PbotApproval", "properties": { "comment": "Pay?", "on_rejected": "stop" },
+        "filter": { "condition": { "greaterThan": ["@__index", 0] } } });
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.items",
+        "item_variable_name": "one", "max_concurrency": 3,
+        "actions_to_execute": [ask, { "type": "act", "properties": { "id": "@one" } }] } });
+    place.json("workflows/pay.json", &json!({ "name": "pay", "definition": { "actions": [each] } }));
+    client::scripted(&place, &[], json!({}));
+    place
+}
+
+#[test]
+fn any_worker_takes_a_decision_about_a_waiting_step_and_the_next_driver_takes_what_its_driver_left() {
+    let Some(store) = store("any_worker_takes_a_decision_about_a_waiting_step") else { return };
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |number, _| {
+        let answer = Answer::json(&json!({}));
+        if number == 0 { answer.behind(&held) } else { answer }
+    });
+    let place = asking(&tools);
+    let (driver, other) = (Serving::start(&place, &["--store", &store]), Serving::start(&place, &["--store", &store]));
+    let started =
+        driver.post("/workflows/pay/execute?async=true", &json!({ "input": { "items": ["slow", "a", "b"] } }));
+    let run = started.json()["run_id"].as_str().unwrap().to_owned();
+    tools.wait_for(1);
+    let approve = |server: &Serving, at: &str| {
+        server.post(&format!("/approvals/{run}/{at}?async=true"), &json!({ "approved": true }))
+    };
+    let reply = approve(&other, "each.1.ask");
+    assert_eq!(reply.status, 202, "{reply:?}");
+    // The item goes on at its driver, while its first call is held.
+    tools.wait_for(2);
+    assert_eq!(approve(&other, "each.1.ask").code(), "refused", "it is decided");
+    // The driver takes nothing any more: the decision waits for the next one.
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(driver.pid()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
+    assert_eq!(approve(&other, "each.2.ask").status, 202);
+    drop(driver);
+    gate.open();
+    let ended = other.settled(&run);
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    let calls = tools.requests();
+    let made = |id: &str| calls.iter().filter(|call| call.json()["id"] == id).count();
+    assert!((1..=2).contains(&made("slow")) && (1..=2).contains(&made("a")), "{calls:?}");
+    assert_eq!(made("b"), 1, "{calls:?}");
+    let decided: Vec<&Value> =
+        ended["result"]["decisions"].as_array().unwrap().iter().map(|decision| &decision["step"]).collect();
+    assert_eq!(decided, [&json!("each.1.ask"), &json!("each.2.ask")]);
+}
