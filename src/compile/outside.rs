@@ -51,7 +51,7 @@ pub trait DatabaseProbe: Debug + Send + Sync {
         None
     }
 
-    /// Whether a datasource was looked for at a server.
+    /// Whether a datasource is at a server.
     fn is_server(&self, _datasource: &str) -> bool {
         false
     }

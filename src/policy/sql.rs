@@ -63,6 +63,31 @@ pub fn is_several(query: &str) -> bool {
     false
 }
 
+/// Statements that a call of a server's database may not be: they read or write files or the connection, or end the transaction that keeps
+/// a reading call from writing.
+const REFUSED_BY_SERVERS: [&str; 14] = [
+    "ABORT",
+    "BEGIN",
+    "COMMIT",
+    "COPY",
+    "DEALLOCATE",
+    "DISCARD",
+    "END",
+    "LISTEN",
+    "LOAD",
+    "PREPARE",
+    "RELEASE",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "START",
+];
+
+/// The word of a statement that no call of a server's database may be; none for the others.
+pub fn refused_by_servers(query: &str) -> Option<&'static str> {
+    let word = first_word(query);
+    REFUSED_BY_SERVERS.into_iter().find(|refused| refused.eq_ignore_ascii_case(word))
+}
+
 /// The first word of a query as PostgreSQL reads it: what it does. Empty when it begins with none.
 pub fn first_word(query: &str) -> &str {
     let mut rest = query.trim_start();

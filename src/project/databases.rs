@@ -18,6 +18,7 @@ use rusqlite::{Batch, Connection, ErrorCode, OpenFlags};
 use super::guarded;
 use crate::compile::{DatabaseProbe, DatabaseState, InitFault, QueryFault, QueryFaultKind};
 use crate::language::project::Datasource;
+use crate::policy::sql;
 use crate::policy::statement::sql_words;
 
 /// The largest script that is run to see what it makes, in bytes.
@@ -85,6 +86,19 @@ impl Databases {
         ProbedDatabase { state, schema, kept: HashMap::new() }
     }
 
+    /// Why a query for a server is never sent, if it is not.
+    fn refused_by_server(&self, datasource: &str, query: &str) -> Option<QueryFault> {
+        if !self.is_server(datasource) {
+            return None;
+        }
+        let message = match sql::refused_by_servers(query) {
+            _ if sql::is_several(query) => "a query is one statement, and this is more than one".to_owned(),
+            Some(word) => format!("a call may not be `{word}`"),
+            None => return None,
+        };
+        Some(QueryFault { kind: QueryFaultKind::Invalid, message, offset: None })
+    }
+
     fn look(&self, datasource: &Datasource) -> Result<(SchemaProbe, bool), DatabaseState> {
         let path = datasource.sqlite_path().filter(|path| !path.is_empty() && !path.starts_with(":memory:"));
         let file = self.root.join(path.ok_or(DatabaseState::Unknown)?);
@@ -107,12 +121,19 @@ impl DatabaseProbe for Databases {
         self.with(datasource, |database| database.state.clone()).unwrap_or(DatabaseState::Unknown)
     }
 
+    fn is_server(&self, datasource: &str) -> bool {
+        self.datasources.get(datasource).is_some_and(Datasource::is_server)
+    }
+
     fn prepare(&self, datasource: &str, query: &str) -> Option<QueryFault> {
         self.with(datasource, |database| {
             if let Some(kept) = database.kept.get(query) {
                 return kept.clone();
             }
-            let fault = database.schema.as_ref().and_then(|schema| schema.prepare(query));
+            let fault = match &database.schema {
+                Some(schema) => schema.prepare(query),
+                None => self.refused_by_server(datasource, query),
+            };
             if database.kept.len() < MAX_KEPT {
                 database.kept.insert(query.to_owned(), fault.clone());
             }

@@ -76,6 +76,9 @@ fn word_at(query: &str, at: usize) -> usize {
 
 /// How a query is fixed that a server refuses with a message.
 fn help_of_server(message: &str) -> String {
+    if message.contains("more than one") {
+        return "give each statement an action of its own: a call of this one would fail".to_owned();
+    }
     let needs_own_action = message.contains("action of its own");
     if needs_own_action || message.contains("no form in JSON") || message.contains("may not be") {
         return "each call of the action would fail".to_owned();

@@ -4,9 +4,10 @@
 use serde_json::{Map, Value};
 
 use crate::check::condition::{ConditionFacts, conditions};
-use crate::check::{Cursor, DescribedValue, Rule, Subject, ValueSchemas};
+use crate::check::{Cursor, DescribedValue, Rule, SentText, Subject, ValueSchemas};
 use crate::compile::steps::TypedText;
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
+use crate::language::Action;
 use crate::language::action::TextKind;
 use crate::program::reference::{Field, PathStep, each_text};
 use crate::program::schema::{AbsentStep, StepOwner, short};
@@ -60,6 +61,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let of_actions: Vec<ValueSchemas<'_>> =
         subject.actions().iter().map(|used| schemas.inside(subject, used)).collect();
     for sent in subject.sent_texts() {
+        if is_given_list(subject, sent) {
+            continue;
+        }
         let schemas = match (sent.action, sent.kind) {
             (Some(action), _) => of_actions.get(action).copied().unwrap_or(schemas),
             (None, TextKind::Prompt) if !subject.is_step() => schemas,
@@ -79,6 +83,17 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             few_of_many(found);
         }
     }
+}
+
+/// Whether a text is the path of a list of a matcher that a call may give, by the last name of the path.
+fn is_given_list(subject: &Subject<'_>, sent: &SentText<'_>) -> bool {
+    let Some(used) = sent.action.and_then(|at| subject.actions().get(at)) else { return false };
+    let is_list = ["/left", "/right"].iter().any(|list| used.at(list).path() == sent.cursor.path());
+    if !is_list || !matches!(&*used.action, Action::Matcher(_)) {
+        return false;
+    }
+    let name = sent.text.rsplit(['.', '@']).next().unwrap_or_default();
+    used.written().get("parameters").is_none() || subject.is_argument(sent, name)
 }
 
 fn names_value(text: &str) -> bool {

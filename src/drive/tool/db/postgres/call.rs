@@ -26,25 +26,6 @@ use crate::policy::sql;
 /// The most bytes that a call reads from the server, what its rows are wrapped in included.
 const MAX_READ: usize = 4 * MAX_BYTES;
 
-/// Statements that a call may not be: they read or write files or the connection, or end the transaction that keeps
-/// a reading call from writing.
-const REFUSED: [&str; 14] = [
-    "ABORT",
-    "BEGIN",
-    "COMMIT",
-    "COPY",
-    "DEALLOCATE",
-    "DISCARD",
-    "END",
-    "LISTEN",
-    "LOAD",
-    "PREPARE",
-    "RELEASE",
-    "ROLLBACK",
-    "SAVEPOINT",
-    "START",
-];
-
 /// How a call ended that has no result.
 pub(super) enum CallFailure {
     /// The connection was lost, and the statement had not been sent.
@@ -95,9 +76,8 @@ pub(super) async fn run(pool: Arc<Pool>, query: Query) -> Result<Value, RawFault
 /// # Errors
 /// For a statement that a call may not be.
 pub(super) fn translate(query: &str) -> Result<ServerQuery, ToolFault> {
-    let word = sql::first_word(query);
-    if REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(word)) {
-        return Err(fault("database: not allowed", format!("a call may not be `{}`", word.to_ascii_uppercase())));
+    if let Some(word) = sql::refused_by_servers(query) {
+        return Err(fault("database: not allowed", format!("a call may not be `{word}`")));
     }
     ServerQuery::new(query)
 }
