@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::postgres_tool::{place, query};
+use super::postgres_tool::{hidden_place, query};
 use crate::common::Place;
 
 /// The faults that a check of the folder reports of codes of databases.
@@ -32,7 +32,7 @@ fn queries_are_prepared_at_their_server_and_none_is_run() {
         query("counted", "SELECT count(*) AS n FROM orders", json!({})),
     ];
     let setup = "CREATE TABLE orders (id int, total numeric, price money); INSERT INTO orders VALUES (1, 2, 3)";
-    let Some(place) = place("check --connect", setup, &actions) else { return };
+    let Some(place) = hidden_place("check --connect", setup, &actions) else { return };
     assert_eq!(faults(&place, &[]), Vec::<Value>::new(), "without --connect no server is asked");
     let found = faults(&place, &["--connect"]);
     let expected = [
