@@ -18,7 +18,7 @@ pub struct LiveArgs {
     /// Play each scenario N times. Each must hold every time
     #[arg(long, value_name = "N", requires = "live", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// Begin no more plays once they cost this much together
+    /// Start no more plays once they cost this much together
     #[arg(long, value_name = "USD", requires = "live", value_parser = dollars)]
     pub max_cost: Option<f64>,
 }

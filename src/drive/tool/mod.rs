@@ -147,7 +147,7 @@ impl Toolbox {
         })
     }
 
-    /// The runner of an action whose compiled form is its templates; the other kinds are told apart in [`Self::runner`].
+    /// The runner of an action whose compiled form is its templates; [`Self::runner`] has those of the other kinds.
     fn action_runner(&self, action: &Action) -> Option<&dyn ToolRunner> {
         Some(match action {
             Action::Llm(_) => &self.llm,

@@ -20,9 +20,8 @@ pub struct InputList {
 impl InputList {
     /// Lists that are stored.
     pub fn of(lists: LongLists) -> Vec<Self> {
-        let stored =
-            |(name, list): (String, LongList)| Self { name, pieces: list.pieces().cloned().map(Blob::new).collect() };
-        lists.into_iter().map(stored).collect()
+        let stored = |name, list: &LongList| Self { name, pieces: list.pieces().cloned().map(Blob::new).collect() };
+        lists.into_iter().map(|(name, list)| stored(name, &list)).collect()
     }
 
     /// Restores its texts.

@@ -101,7 +101,7 @@ async fn a_failure_says_what_was_printed_when_there_is_no_error_output() {
 #[tokio::test]
 async fn a_named_program_gets_one_argument_and_its_input_and_ends_in_time() {
     let folder = tempfile::tempdir().unwrap();
-    let (file, told) = (folder.path().join("tell"), folder.path().join("told"));
+    let (file, output) = (folder.path().join("program"), folder.path().join("output"));
     let write = |script: &str| {
         fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
@@ -111,9 +111,9 @@ async fn a_named_program_gets_one_argument_and_its_input_and_ends_in_time() {
         async move { NamedProgram { program: &program, argument: "r 1", stdin: "in".to_owned(), at_most }.run().await }
     };
     let long = Duration::from_secs(60);
-    write(&format!("echo \"$# $1 $(cat) $LANG\" > {}", told.display()));
+    write(&format!("echo \"$# $1 $(cat) $LANG\" > {}", output.display()));
     run("", long).await.unwrap();
-    assert_eq!(fs::read_to_string(&told).unwrap(), "1 r 1 in C.UTF-8\n");
+    assert_eq!(fs::read_to_string(&output).unwrap(), "1 r 1 in C.UTF-8\n");
     write("exit 4");
     assert_eq!(run("", long).await.unwrap_err().class, "program ended with status 4");
     write("sleep 1000");
