@@ -129,14 +129,18 @@ pub(super) fn rest(looks: u32) {
     }
 }
 
-/// All processes; none while there is no descriptor to list them.
+/// All processes but this one; none while there is no descriptor to list them. What is hidden from other processes
+/// (`cli::memory`) is hidden from a read of our own environment, too: it would look like a program that is just being
+/// started, and be waited for.
 #[cfg(target_os = "linux")]
 fn pids() -> Option<impl Iterator<Item = i32>> {
     let entries = match std::fs::read_dir("/proc") {
         Err(error) if descriptors::says_so(&error) => return None,
         entries => entries.into_iter().flatten().flatten(),
     };
-    Some(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
+    let own = i32::try_from(std::process::id()).ok();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Some(pids.filter(move |pid| Some(*pid) != own))
 }
 
 /// What a process shows of its environment.
@@ -229,4 +233,16 @@ fn kill(pid: i32, entry: &[u8]) -> bool {
     // the handle refers to the checked process, or to one that has ended.
     let marked = || look(pid, entry) == ProcessSeen::Marked;
     handle.is_some_and(|handle| marked() && pidfd_send_signal(handle, Signal::KILL).is_ok())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_does_not_wait_for_itself_when_it_looks_for_what_was_left() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let seen: Vec<i32> = pids().unwrap().collect();
+        assert!(seen.contains(&1) && !seen.contains(&own), "{seen:?}");
+    }
 }
