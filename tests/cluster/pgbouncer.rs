@@ -85,6 +85,35 @@ fn workers_behind_a_pooler_share_few_connections_and_lose_nothing() {
     cluster.judge(test).sound(1);
 }
 
+/// Whether the pooler is of a version that keeps prepared statements.
+fn keeps_statements() -> bool {
+    let program = PROGRAMS.into_iter().find(|program| Path::new(program).exists()).unwrap();
+    let said = std::process::Command::new(program).arg("--version").output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let version = said.split_whitespace().nth(1).unwrap().to_owned();
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap());
+    (numbers.next(), numbers.next()) >= (Some(1), Some(21))
+}
+
+#[test]
+fn a_pooler_that_keeps_no_prepared_statements_is_refused_before_anything_is_written() {
+    let test = "a_pooler_that_keeps_no_prepared_statements_is_refused";
+    let Some(pooler) = Pooler::start(test, 3) else { return };
+    let store = Store::shared(test).unwrap();
+    let place = client::place(json!({}), &[complete(json!("ok"))]);
+    let run = |more: &str| place.call(&["run", "loop.json", "--store", &pooler.address(&store, more)]);
+    let ran = run("");
+    if keeps_statements() {
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        return;
+    }
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("keeps no prepared statements. Add `prepare=off` to the address"), "{ran:#?}");
+    let listed = place.call(&["runs", "--store", &pooler.address(&store, "&prepare=off"), "--output", "json"]);
+    assert!(!listed.stdout.contains("run_id"), "{listed:#?}");
+    assert_eq!(run("&prepare=off").code, 0);
+}
+
 #[test]
 fn a_pooler_that_keeps_no_prepared_statements_is_named_with_what_to_do() {
     let test = "a_pooler_that_keeps_no_prepared_statements_is_named";

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::leases::HeldRows;
 use super::link::{Link, Parameter, persist};
+use super::pooler;
 use super::schema;
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
@@ -79,9 +80,11 @@ impl Database {
         // There is time for a second attempt while the lease lasts, and patience with the statement.
         let answered_in = ttl / 2;
         heart.set_time(answered_in);
+        let quick = Link::new(Arc::clone(&target), answered_in);
+        pooler::refuse_mixed(&heart, &quick, &target).await?;
         Ok(Self {
             writer: Link::new(Arc::clone(&target), answered_in),
-            quick: Link::new(Arc::clone(&target), answered_in),
+            quick,
             slow: Link::new(Arc::clone(&target), answered_in),
             heart,
             held: HeldRows::new(clock.clone(), ttl),

@@ -13,6 +13,7 @@ mod decisions;
 mod examine;
 mod leases;
 mod link;
+mod pooler;
 mod prune;
 mod queue;
 mod reads;

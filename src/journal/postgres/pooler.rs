@@ -1,0 +1,37 @@
+//! A pooler before the database that shares connections among its clients and does not know prepared statements. A
+//! client could then execute the statement of another one, which has the same name: it is refused before it is used.
+
+use tokio_postgres::types::Type;
+
+use super::link::Link;
+use super::target::PostgresTarget;
+use super::trouble::StatementFailure;
+use crate::journal::StoreFault;
+
+/// A statement that one connection prepares.
+const PREPARED: &str = "SELECT 1 AS prepared_by_loopctl";
+/// How often another connection finds it in its own session, by a name that clients give. A pooler that knows prepared
+/// statements gives them names of its own.
+const SHARED: &str = "SELECT count(*) FROM pg_prepared_statements WHERE statement = $1 AND name ~ '^s[0-9]+$'";
+
+/// Refuses a database whose pooler mixes the prepared statements of these two connections. A pooler that was busy at
+/// that moment, and gave them different connections of the database, is not found.
+pub(super) async fn refuse_mixed(one: &Link, other: &Link, target: &PostgresTarget) -> Result<(), StoreFault> {
+    if !target.prepares {
+        return Ok(());
+    }
+    if is_mixed(one, other).await.map_err(|trouble| trouble.while_opening(target))? {
+        return Err(target.refuse(
+            "a pooler before the database shares its connections and keeps no prepared statements. Add `prepare=off` to \
+             the address of the store",
+        ));
+    }
+    Ok(())
+}
+
+async fn is_mixed(one: &Link, other: &Link) -> Result<bool, StatementFailure> {
+    one.query(PREPARED, &[]).await?;
+    let rows = other.query_once(SHARED, &[(&PREPARED, Type::TEXT)]).await?;
+    let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    Ok(found > 0)
+}
