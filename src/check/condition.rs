@@ -6,7 +6,7 @@ use super::{Cursor, Subject, Used};
 use crate::compile::steps::{JsonTypes, KnownValue, Steps};
 use crate::language::ToolDeclaration;
 use crate::language::approval::RequiresApproval;
-use crate::program::reference::as_path;
+use crate::program::reference::{as_path, spelled_path};
 use crate::program::template::is_template;
 use crate::syntax::shape::Unknown;
 
@@ -99,8 +99,13 @@ impl<'a> WrittenCondition<'a> {
         match self.facts {
             ConditionFacts::Steps(steps) => steps.bare_paths.get(at).cloned(),
             ConditionFacts::Call(_) => {
-                let path = format!("@{}", text.trim_start_matches(['$', '.', ' ']).trim_end());
-                let parts = as_path(&path).filter(|_| !text.starts_with('@'))?;
+                let bracketed = text.strip_prefix('@').filter(|path| path.contains('[')).and_then(spelled_path);
+                let path = match bracketed {
+                    Some(path) => format!("@{path}"),
+                    None if text.starts_with('@') => return None,
+                    None => format!("@{}", text.trim_start_matches(['$', '{', '.', ' ']).trim_end_matches(['}', ' '])),
+                };
+                let parts = as_path(&path)?;
                 (parts.len() > 1 && parts.first().is_some_and(|first| first == "input")).then_some(path)
             }
         }

@@ -1,8 +1,9 @@
 //! The calls in a script, held against the tools of the loops around it.
 
+mod inputs;
 mod replies;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -10,9 +11,11 @@ use serde_json::{Map, Value};
 use self::replies::replies;
 use super::Cursor;
 use super::scenario::endings::programs;
+use crate::compile::Compiled;
 use crate::diagnostic::{Diagnostic, Place, codes, nearest};
 use crate::program::builtin::RUN_WORKFLOW;
 use crate::program::flow::Flow;
+use crate::program::schema::Schema;
 use crate::program::{Program, Tool};
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::{quoted, token};
@@ -37,32 +40,44 @@ pub struct ScriptedLoops {
     pub loops: Vec<Arc<Program>>,
     /// Whether none of them has an error.
     pub is_sound: bool,
+    /// What the actions and workflows take, by name, of documents with an error: where they are not left out, too.
+    pub inputs: BTreeMap<String, Vec<Arc<Schema>>>,
 }
 
 impl Default for ScriptedLoops {
     fn default() -> Self {
-        Self { loops: Vec::new(), is_sound: true }
+        Self { loops: Vec::new(), is_sound: true, inputs: BTreeMap::new() }
     }
 }
 
 impl ScriptedLoops {
+    /// Those of a document; `is_sound`: whether it has no error.
+    pub fn of(compiled: &Compiled, is_sound: bool) -> Self {
+        let inputs = if is_sound { BTreeMap::new() } else { inputs::of_document(compiled) };
+        Self { loops: compiled.loops().cloned().collect(), is_sound, inputs }
+    }
+
     /// Adds those of a document.
     pub fn add(&mut self, others: &Self) {
         self.loops.extend(others.loops.iter().cloned());
         self.is_sound &= others.is_sound;
+        for (name, schemas) in &others.inputs {
+            self.inputs.entry(name.clone()).or_default().extend(schemas.iter().cloned());
+        }
     }
 }
 
 /// What loops have against the replies of a script beside them. Where several loops may be meant, each of them must
 /// refuse a reply.
-pub fn script_calls(document: &Document, ScriptedLoops { loops, is_sound }: &ScriptedLoops) -> Vec<Diagnostic> {
+pub fn script_calls(document: &Document, ScriptedLoops { loops, is_sound, inputs }: &ScriptedLoops) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    if document.kind != Some(DocumentKind::Script) || document.is_broken() {
+    let is_unread = document.faults.iter().any(|fault| fault.is_error() && fault.code < codes::UNKNOWN_FIELD);
+    if document.kind != Some(DocumentKind::Script) || is_unread {
         return found;
     }
     let mut all: Vec<&Program> = loops.iter().flat_map(|program| programs(program)).collect();
     all.dedup_by_key(|program| std::ptr::from_ref(*program));
-    for call in calls(&document.value) {
+    for call in calls(document) {
         if found.len() >= MAX_FAULTS {
             break;
         }
@@ -72,7 +87,9 @@ pub fn script_calls(document: &Document, ScriptedLoops { loops, is_sound }: &Scr
             // A workflow with an error is left out of the loop that has it.
             found.extend(is_sound.then(|| unknown_workflow(document, &call, &own)).flatten());
         } else {
-            refused(document, &call, &own, &mut found);
+            let tools = own.iter().filter_map(|program| program.tool(call.tool)).map(|tool: &Tool| &tool.parameters);
+            let others = inputs.get(call.tool).into_iter().flatten().map(|schema| &**schema);
+            refused(document, &call, tools.chain(others), &mut found);
         }
     }
     found.extend(replies(document, &all, MAX_FAULTS.saturating_sub(found.len())));
@@ -87,8 +104,9 @@ struct ReplyList<'s> {
     replies: &'s [Value],
 }
 
-/// All lists of replies in a script.
-fn lists(script: &Value) -> Vec<ReplyList<'_>> {
+/// All lists of replies in a script that can be read.
+fn lists(document: &Document) -> Vec<ReplyList<'_>> {
+    let script = &document.value;
     let loops = script.get("loops").and_then(Value::as_object).into_iter().flatten();
     let loops = loops.map(|(name, replies)| ReplyList {
         pointer: format!("/loops/{}", token(name)),
@@ -96,7 +114,7 @@ fn lists(script: &Value) -> Vec<ReplyList<'_>> {
         replies: items(Some(replies)),
     });
     let first = ReplyList { pointer: "/replies".to_owned(), of: None, replies: items(script.get("replies")) };
-    std::iter::once(first).chain(loops).collect()
+    std::iter::once(first).chain(loops).filter(|list| !document.unknown.holds(&list.pointer)).collect()
 }
 
 fn items(list: Option<&Value>) -> &[Value] {
@@ -104,9 +122,9 @@ fn items(list: Option<&Value>) -> &[Value] {
 }
 
 /// All calls of a script.
-fn calls(script: &Value) -> Vec<ScriptedCall<'_>> {
+fn calls(document: &Document) -> Vec<ScriptedCall<'_>> {
     let mut found = Vec::new();
-    for ReplyList { pointer, of, replies } in lists(script) {
+    for ReplyList { pointer, of, replies } in lists(document) {
         of_replies(replies, &pointer, of, &mut found);
     }
     found
@@ -139,31 +157,32 @@ pub(super) fn unknown_workflows(
 }
 
 /// The faults of an input that every tool of the name refuses.
-fn refused(document: &Document, call: &ScriptedCall<'_>, loops: &[&Program], found: &mut Vec<Diagnostic>) {
+fn refused<'s>(
+    document: &Document,
+    call: &ScriptedCall<'_>,
+    schemas: impl Iterator<Item = &'s Schema>,
+    found: &mut Vec<Diagnostic>,
+) {
     let none = Value::Object(Map::new());
     let input = call.input.unwrap_or(&none);
     // An input that is no object is no call.
     if !input.is_object() {
         return;
     }
-    let mut faults =
-        loops.iter().filter_map(|program| program.tool(call.tool)).map(|tool: &Tool| tool.parameters.faults(input));
+    let mut faults = schemas.map(|schema| schema.faults(input));
     let Some(first) = faults.next().filter(|first| !first.is_empty()) else { return };
     if faults.any(|others| others.is_empty()) {
         return;
     }
     // One fault of an object is the other end of the next one: a name that it lacks, and one that it does not know.
-    let (near, others): (Vec<_>, Vec<_>) = first.into_iter().partition(|fault| fault.message.contains("did you mean"));
+    let (near, others): (Vec<_>, Vec<_>) = first.into_iter().partition(|fault| fault.near.is_some());
     let mut reported = BTreeSet::new();
     for fault in near.into_iter().chain(others).take(MAX_OF_CALL) {
         let (pointer, place) = place(document, call, &fault.path);
         if !reported.insert(pointer.clone()) {
             continue;
         }
-        let why = match fault.message.strip_prefix("the value ") {
-            Some(rest) if fault.path.is_empty() => format!("its input {rest}"),
-            _ => fault.message,
-        };
+        let why = fault.about_whole("its input");
         let message = format!("the call of `{}` is refused: {why}", call.tool);
         let fault = Diagnostic::warning(codes::SCRIPT_INPUT, message, pointer, place);
         found.push(fault.help("the model reads that, and the tool is not called: write what its schema allows"));

@@ -263,6 +263,20 @@ impl<'a> Subject<'a> {
         !errors.any(hides) && !document.unknown.holds(part) && document.unknown.below(part).is_empty()
     }
 
+    /// The names of the project's models, those with errors too; nothing when they are not known.
+    pub fn models(&self) -> Option<Vec<&str>> {
+        let Some(document) = self.project_document() else {
+            return self.project().map(|project| project.models.keys().map(String::as_str).collect());
+        };
+        match document.value.get("models") {
+            Some(models) if !document.unknown.holds("/models") => {
+                Some(models.as_object()?.keys().map(String::as_str).collect())
+            }
+            Some(_) => None,
+            None => self.knows_project("/models").then(Vec::new),
+        }
+    }
+
     /// A place in the project file, at a JSON pointer; nothing when there is no such file.
     pub fn in_project(&self, pointer: &str) -> Option<Cursor<'a>> {
         Some(Cursor::new(&self.project_document()?.tree, pointer))

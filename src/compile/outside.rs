@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,6 +15,8 @@ pub struct OutsideFiles {
     pub absent: BTreeSet<String>,
     /// The project's `documents` that were looked at, by name: the schema of the value, or why it has none.
     pub documents: BTreeMap<String, Result<Value, String>>,
+    /// The project's folder, as it is named and as links resolve; empty when it is not known.
+    pub roots: Vec<PathBuf>,
     /// The databases of the project's datasources, where queries may be prepared against them.
     pub databases: Option<Arc<dyn DatabaseProbe>>,
 }

@@ -156,6 +156,7 @@ codes! {
     ABSENT_SECRET = "L133" Error "absent-secret" "Secret or key that can't be read here",
     IDLE_APPROVAL = "L134" Warning "idle-approval" "Setting of an approval without effect",
     SHELL_SYNTAX = "L135" Warning "shell-syntax" "Shell syntax that no shell reads",
+    IDLE_ON_UNCERTAIN = "L136" Warning "idle-on-uncertain" "Setting for uncertain calls without effect",
     BAD_POINTER = "L138" Error "bad-pointer" "Invalid JSON pointer or key in `remember`",
     BAD_TOKEN = "L139" Error "bad-token" "Invalid bearer token of the server",
     CONSTANT_CONDITION = "L140" Error "constant-condition" "Condition that always or never holds",

@@ -5,7 +5,7 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::{pattern_help, pattern_of_ending};
+pub use pattern::{pattern_help, pattern_of_ending, slashed};
 
 use std::cmp::Ordering;
 

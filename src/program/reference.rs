@@ -14,8 +14,8 @@ use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
 use crate::program::fault::LocalFault;
 pub use scope::{Scope, Unresolved};
 pub(crate) use scope::{absent, descend};
-pub use written_path::as_path;
 use written_path::written_range;
+pub use written_path::{as_path, spelled_path};
 
 /// The names that the engine defines; an argument with such a name is hidden.
 pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];

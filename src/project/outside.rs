@@ -25,7 +25,9 @@ pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
     #[cfg(not(feature = "sqlite"))]
     let databases = None;
     let documents = documents(&project, root);
-    OutsideFiles { absent: absent(project, root), documents, databases }
+    let named = std::path::absolute(root).ok();
+    let roots = named.into_iter().chain(root.canonicalize()).collect();
+    OutsideFiles { absent: absent(project, root), documents, roots, databases }
 }
 
 /// What the project's `documents` are, up to so many bytes of them; of the others nothing is known.

@@ -180,7 +180,7 @@ impl CaseReport {
         for source in &texts.loops {
             let compiled = compile(&Texts { main: source.clone(), ..texts.clone() });
             let is_sound = !compiled.has_errors();
-            loops.add(&ScriptedLoops { loops: compiled.loops().cloned().collect(), is_sound });
+            loops.add(&ScriptedLoops::of(&compiled, is_sound));
         }
         diagnostics.extend(script_calls(&script, &loops));
         let unsound = load_texts(texts, PathBuf::new()).expect_err("a script is no loop");

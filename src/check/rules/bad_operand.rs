@@ -6,7 +6,7 @@ use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOpe
 use crate::check::{Rule, Subject};
 use crate::compile::steps::{DeclaredText, JsonTypes};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
-use crate::program::condition::{pattern_help, pattern_of_ending};
+use crate::program::condition::{pattern_help, pattern_of_ending, slashed};
 use crate::program::reference::as_path;
 use crate::program::schema::Schema;
 use crate::syntax::quoted;
@@ -66,7 +66,8 @@ fn bare_path(whole: &WrittenCondition<'_>, operand: &Operand<'_>, lone: bool) ->
         _ => format!("{} is a text here, and not the value that it names", quoted(text)),
     };
     let fault = whole.cursor(&at).report(&RULE, message);
-    Some(fault.help(format!("a path begins with `@`: `{meant}`")).suggest(quoted(&meant)))
+    let how = if text.starts_with('@') { "an index stands between dots" } else { "a path begins with `@`" };
+    Some(fault.help(format!("{how}: `{meant}`")).suggest(quoted(&meant)))
 }
 
 /// A length that is misspelt, or of what has none.
@@ -100,7 +101,8 @@ fn wrong_types(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, fo
         "greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual" => [&NUMBERS, &NUMBERS],
         "matches" => [&TEXT, &PATTERN],
         "in" => {
-            found.extend(condition.operands.get(1).and_then(|operand| wrong_type(whole, condition, operand, &LIST)));
+            let of_type = condition.operands.get(1).and_then(|operand| wrong_type(whole, condition, operand, &LIST));
+            found.extend(of_type.or_else(|| swapped(whole, condition)));
             return;
         }
         _ => return,
@@ -112,6 +114,19 @@ fn wrong_types(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, fo
     if let (Some(operand), "matches") = (pattern, condition.operator) {
         found.extend(bad_pattern(whole, operand));
     }
+}
+
+/// A list that is written out before `in`, and a value of which nothing is known behind it.
+fn swapped(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>) -> Option<Diagnostic> {
+    let [one, other] = condition.operands.as_slice() else { return None };
+    let is_list = one.form == OperandForm::Literal && one.written.as_array().is_some_and(|list| !list.is_empty());
+    if !is_list || other.form != OperandForm::Path || other.known.types == JsonTypes::LIST {
+        return None;
+    }
+    let message = format!("`in` looks for the list {} among the entries of {}", one.written, other.called());
+    let fault = Diagnostic { severity: Severity::Warning, ..whole.cursor(&one.at).report(&RULE, message) };
+    let meant = json!([other.written, one.written]);
+    Some(fault.help(format!("the value comes first, then the list: {meant}")))
 }
 
 fn wrong_type(
@@ -145,9 +160,10 @@ fn wrong_type(
         return Some(fault.help(format!("a path begins with `@`: `{path}`")).suggest(quoted(&path)));
     }
     let others = condition.operands.iter().filter(|other| other.at != operand.at);
-    let list = others.map(|other| other.written).find(|other| need.types == JsonTypes::LIST && other.is_array());
+    let list = others.into_iter().find(|other| need.types == JsonTypes::LIST && other.known.types == JsonTypes::LIST);
     if let Some(list) = list {
-        return Some(fault.help(format!("the value comes first, then the list: {}", json!([operand.written, list]))));
+        let meant = json!([operand.written, list.written]);
+        return Some(fault.help(format!("the value comes first, then the list: {meant}")));
     }
     let otherwise =
         if whole.is_of_call() { "each call would ask for approval" } else { "the step would fail each time" };
@@ -228,14 +244,7 @@ fn bad_pattern(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Di
             None => fault,
         });
     }
-    let inner = text.strip_prefix('/')?;
-    let (inner, flags) = inner.rsplit_once('/')?;
-    let is_flags = flags.chars().all(|c| matches!(c, 'g' | 'i' | 'm' | 's' | 'u'));
-    let is_anchored = inner.starts_with('^') || inner.ends_with('$');
-    if !is_flags || inner.is_empty() || inner.contains('/') || (flags.is_empty() && !is_anchored) {
-        return None;
-    }
-    let meant = if flags.contains('i') { format!("(?i){inner}") } else { inner.to_owned() };
+    let meant = slashed(text)?.meant();
     let message = format!("the pattern {} looks for the slashes too", quoted(text));
     let fault = Diagnostic { severity: Severity::Warning, ..whole.cursor(&operand.at).report(&RULE, message) };
     Some(

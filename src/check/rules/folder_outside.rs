@@ -1,7 +1,9 @@
 //! A working folder outside of the project's.
 
+use std::path::Path;
+
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 
 /// The rule.
@@ -10,13 +12,18 @@ pub const RULE: Rule = Rule { code: codes::FOLDER_OUTSIDE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Command(command) = &*used.action else { continue };
-        // A whole path may lead into the project's folder, which is not known here.
-        let Some(cwd) = command.cwd.as_deref().filter(|cwd| !cwd.starts_with('/') && !cwd.contains("{{")) else {
-            continue;
-        };
-        if leaves(cwd) {
+        let Some(cwd) = command.cwd.as_deref().filter(|cwd| !cwd.contains("{{")) else { continue };
+        let help = "`cwd` is relative to the project file; name a folder beside it or below";
+        if cwd.starts_with('/') {
+            // The project may be in another place where it runs.
+            let roots = &subject.texts.outside.roots;
+            if !roots.is_empty() && !roots.iter().any(|root| Path::new(cwd).starts_with(root)) {
+                let message = format!("the folder `{cwd}` is not in the project's here: then each call is refused");
+                let fault = used.at("/cwd").report(&RULE, message).help(help);
+                found.push(Diagnostic { severity: Severity::Warning, ..fault });
+            }
+        } else if leaves(cwd) {
             let message = format!("the folder `{cwd}` lies outside of the project's: each call is refused");
-            let help = "`cwd` is relative to the project file; name a folder beside it or below";
             found.push(used.at("/cwd").report(&RULE, message).help(help));
         }
     }

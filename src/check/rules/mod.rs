@@ -30,6 +30,7 @@ mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
 mod idle_approval;
+mod idle_on_uncertain;
 mod item_key;
 mod key_in_the_clear;
 mod limits_at_odds;
@@ -135,6 +136,7 @@ pub const RULES: &[Rule] = &[
     misspelt_secret::RULE,
     idle_approval::RULE,
     shell_syntax::RULE,
+    idle_on_uncertain::RULE,
     bad_pointer::RULE,
     bad_token::RULE,
     constant_condition::RULE,

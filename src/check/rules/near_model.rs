@@ -1,29 +1,32 @@
 //! A model's name that is nearly one of the project's.
 
 use crate::check::{Cursor, Rule, Subject};
-use crate::diagnostic::{Diagnostic, Nearest, codes};
+use crate::diagnostic::{Diagnostic, Nearest, codes, is_slip};
 use crate::language::Action;
+use crate::policy::secret_names::fold;
 use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::NEAR_MODEL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(project) = subject.project().filter(|_| subject.knows_project("/models")) else { return };
+    let (Some(project), Some(models)) = (subject.project(), subject.models()) else { return };
     let mut nearest = Nearest::default();
     let mut judge = |cursor: Option<Cursor<'_>>, name: Option<&str>| {
         let (Some(cursor), Some(name)) = (cursor, name) else { return };
-        let near = nearest.of(name, project.models.keys().map(String::as_str)).filter(|near| *near != name);
-        if project.models.contains_key(name) {
+        if models.contains(&name) {
             return;
         }
+        let near = nearest.of(name, models.iter().copied());
+        // Without its marks, `gpt4` is `gpt-4o` but for a letter.
+        let near = near.or_else(|| models.iter().copied().find(|known| is_slip(&fold(name), &fold(known))));
         if let Some(near) = near {
             let message = format!("`{name}` is no model of the project, and nearly `{near}`, which is one");
             let help = format!("write `{near}`; what the project does not have is asked for as a provider's own id");
             found.push(cursor.report(&RULE, message).help(help).suggest(quoted(near)));
-        } else if !project.models.is_empty() && name.chars().all(|c| c.is_alphabetic() || c == '_') {
+        } else if !models.is_empty() && name.chars().all(|c| c.is_alphabetic() || c == '_') {
             // The ids of providers have versions and sizes in them.
-            let names: Vec<String> = project.models.keys().take(8).map(|name| format!("`{name}`")).collect();
+            let names: Vec<String> = models.iter().take(8).map(|name| format!("`{name}`")).collect();
             let message = format!("`{name}` is no model of the project, and does not look like a provider's own id");
             found.push(cursor.report(&RULE, message).help(format!("`models` has {}", names.join(", "))));
         }

@@ -1,5 +1,7 @@
 //! A variable in the syntax of another language: it is sent as it stands.
 
+mod paths;
+
 use std::collections::BTreeSet;
 
 use crate::check::{Rule, SentText, Subject, TextScope};
@@ -33,11 +35,15 @@ fn in_text<'a>(subject: &Subject<'a>, sent: &SentText<'a>, found: &mut Vec<Diagn
         found.extend(in_hint(sent));
     }
     let written = sent.placeholders();
-    let bare = bare_path(subject, sent);
-    if written.is_empty() && bare.is_none() {
+    let misspelt = paths::of(subject, sent);
+    if written.is_empty() && misspelt.is_none() {
         return;
     }
     let scope = TextScope::of(subject, sent);
+    // What is meant as a path as a whole has no placeholders.
+    if let Some(fault) = misspelt.and_then(|path| path.fault(subject, sent, &scope)) {
+        return found.push(fault);
+    }
     let secrets = sent.spelled_secrets(subject);
     let is_secret = |placeholder: &&Placeholder<'_>| {
         let range = &placeholder.range;
@@ -55,7 +61,6 @@ fn in_text<'a>(subject: &Subject<'a>, sent: &SentText<'a>, found: &mut Vec<Diagn
         }
         found.extend(report(sent, placeholder, verdict, subject));
     }
-    found.extend(bare.and_then(|path| bare_name(sent, path, &scope)));
 }
 
 /// What is said of a placeholder.
@@ -335,40 +340,4 @@ fn unread_argument(sent: &SentText<'_>) -> Option<Diagnostic> {
         let fault = sent.cursor.report(&RULE, message).help("an argument that a value fills is written {{name}}");
         Diagnostic { severity: Severity::Warning, ..fault }
     })
-}
-
-/// The path that a whole text is but for its `@`: `input.order_id`.
-fn bare_path<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<&'a str> {
-    let text = sent.text;
-    let of_step = || sent.kind == TextKind::Step && names_key(subject, sent);
-    let named =
-        text.strip_prefix("input.").or_else(|| (sent.kind == TextKind::SqlValue || of_step()).then_some(text))?;
-    let plain = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
-    // An operand of a condition may name a path without its `@`.
-    let operand = sent.kind == TextKind::Step && sent.cursor.path().contains("/condition");
-    // A list of a matcher is judged as one.
-    let of_matcher = || {
-        let step = sent.cursor.path().strip_suffix(&format!("/properties/{}", sent.field));
-        let kind = step.and_then(|step| subject.document().value.pointer(step)?.get("type")?.as_str());
-        sent.action.is_some() || kind == Some("matcher")
-    };
-    let list = sent.kind == TextKind::Step && ["left", "right"].contains(&sent.field.as_str()) && of_matcher();
-    (plain && sent.kind.takes_path() && !operand && !list).then_some(text)
-}
-
-/// Whether a text of a step is the path to a key of a step but for its `@`: `claim.id`, or in `output` the key alone.
-fn names_key(subject: &Subject<'_>, sent: &SentText<'_>) -> bool {
-    let (first, rest) = sent.text.split_once('.').unwrap_or((sent.text, ""));
-    let is_output = sent.cursor.path().starts_with("/definition/output");
-    subject.compiled.steps.names.contains(first) && (is_output || !rest.is_empty())
-}
-
-/// A path without its `@`, or the bare name of a parameter that nothing takes.
-fn bare_name(sent: &SentText<'_>, path: &str, scope: &TextScope<'_, '_>) -> Option<Diagnostic> {
-    let meant = scope
-        .meant(path)
-        .filter(|meant| !scope.takes_elsewhere(meant) || sent.kind == TextKind::Step || path.starts_with("input."))?;
-    let message = format!("`{path}` is a text here, and no variable");
-    let fault = Diagnostic { severity: Severity::Warning, ..sent.cursor.report(&RULE, message) };
-    Some(fault.help(format!("a path begins with `@`: `@{meant}`")).suggest(crate::syntax::quoted(&format!("@{meant}"))))
 }

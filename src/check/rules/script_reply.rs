@@ -96,6 +96,13 @@ fn no_form(cursor: &Cursor<'_>, node: &Node, members: &[Member]) -> Diagnostic {
         let message = format!("`{}` is no field of a reply: the model would say the entry as a text", member.key);
         return key.report(&RULE, message).help(format!("the nearest name is `{near}`")).suggest(quoted(near));
     }
+    if let Some(status) = said.is_none().then(|| status(members)).flatten() {
+        let key = cursor.below(&format!("/{}", token(&status.key))).key();
+        let message = format!("`{}` is no field of a reply: the model would say the entry as a text", status.key);
+        let fault = key.report(&RULE, message).help("a server's refusal is written {\"http\": 503}");
+        let is_all = members.iter().all(|member| member.key == status.key || REFUSAL.allows(&member.key));
+        return if is_all { fault.suggest(quoted(REFUSAL.field)) } else { fault };
+    }
     if let Some(foreign) = members.iter().find(|member| FOREIGN.contains(&&*member.key)).filter(|_| said.is_none()) {
         let message = format!("{TEXT}: `{}` is how another product writes a call", foreign.key);
         return cursor.report(&RULE, message).help(A_CALL);
@@ -116,6 +123,12 @@ fn no_form(cursor: &Cursor<'_>, node: &Node, members: &[Member]) -> Diagnostic {
         }
         None => cursor.report(&RULE, TEXT).help(format!("{A_CALL}; a text that is meant, as a string")),
     }
+}
+
+/// The status of a server's refusal, under the name that other products give it.
+fn status(members: &[Member]) -> Option<&Member> {
+    let names = ["status", "status_code", "statusCode", "http_status", "http_code", "code"];
+    members.iter().find(|member| names.contains(&&*member.key) && is_status(&member.value))
 }
 
 /// Several calls in one reply.

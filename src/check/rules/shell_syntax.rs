@@ -11,6 +11,10 @@ pub const RULE: Rule = Rule { code: codes::SHELL_SYNTAX, check };
 /// Arguments that only a shell gives a meaning to.
 const OPERATORS: [&str; 9] = ["|", ">", ">>", "<", "&&", "||", "2>&1", "2>", "&>"];
 
+/// Programs that a pipe leads to.
+const FILTERS: [&str; 14] =
+    ["head", "tail", "grep", "egrep", "awk", "sed", "sort", "uniq", "wc", "cut", "jq", "xargs", "tee", "less"];
+
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Command(command) = &*used.action else { continue };
@@ -45,8 +49,11 @@ pub(super) fn is_line(program: &str) -> bool {
 fn is_shell_syntax(command: &CommandAction, at: usize) -> bool {
     let Some(arg) = command.args.get(at) else { return false };
     let before = at.checked_sub(1).and_then(|at| command.args.get(at));
-    // `cut -d |` and `tr | ,` take it as a value.
-    let is_value = command.program == "tr" || before.is_some_and(|flag| flag.starts_with('-'));
+    let after = command.args.get(at + 1);
+    // `cut -d |` and `tr | ,` take it as a value; behind `--sort=x`, or before a program that pipes end in, it is none.
+    let is_pipe = arg == "|" && after.is_some_and(|after| FILTERS.contains(&after.as_str()));
+    let may_take = before.is_some_and(|flag| flag.starts_with('-') && !flag.contains('=') && !is_pipe);
+    let is_value = command.program == "tr" || may_take;
     let is_substitution = arg.starts_with("$(") || (arg.len() > 2 && arg.starts_with('`') && arg.ends_with('`'));
     (OPERATORS.contains(&arg.as_str()) && !is_value) || is_substitution || arg.starts_with("~/")
 }

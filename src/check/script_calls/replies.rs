@@ -18,7 +18,7 @@ const MAX_OF_ANSWER: usize = 5;
 pub(super) fn replies(document: &Document, loops: &[&Program], most: usize) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let react: Vec<&Program> = loops.iter().copied().filter(|program| program.flow.is_none()).collect();
-    for list in lists(&document.value) {
+    for list in lists(document) {
         let own: Vec<&Program> =
             react.iter().copied().filter(|program| list.of.is_none_or(|name| program.name == name)).collect();
         if own.is_empty() {

@@ -53,6 +53,8 @@ pub const PLACES: &[&str] = &[
     "L134 loop.json:17:56 /properties/tools/0/approval: {\"on_expiry\": \"fail\"}",
     "L134 loop.json:17:70 /properties/tools/0/approval/on_expiry: \"fail\"",
     "L135 loop.json:9:34 /actions/0/args/2: \"|\"",
+    "L136 loop.json:11:23 /actions/0/on_uncertain: \"pause\"",
+    "L136 loop.json:19:23 /actions/1/on_uncertain: \"fail\"",
     "L138 loop.json:19:34 /properties/tools/0/remember/carrier: \"shipping.carrier\"",
     "L139 loopctl.json:4:32 /serve/tokens/0/hash: \"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\"",
     "L140 loop.json:8:59 /definition/actions/1/filter/condition/equal/1: \"yes\"",

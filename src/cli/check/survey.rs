@@ -287,15 +287,16 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
     if let (true, Some(root), Some(program)) = (survey.environment, root, &examined.program) {
         faults.extend(missing(program, &root, &texts));
     }
-    let loops = examined.loops().cloned().collect();
+    let loops = ScriptedLoops::of(&examined, !examined.has_errors());
     // A document that is no loop is a fault for `run`, but not here.
     faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
     let mentioned: HashSet<&str> = faults.iter().map(|fault| &*fault.place.file).collect();
     let sources = load::sources(&texts).into_iter().filter(|source| mentioned.contains(&*source.name)).collect();
     let is_sound = !faults.iter().any(Diagnostic::is_error);
+    let loops = ScriptedLoops { is_sound, ..loops };
     let is_script = examined.document.kind == Some(DocumentKind::Script);
     let script = is_script.then(|| Box::new(examined.document));
-    JudgedFile { faults, sources, loops: ScriptedLoops { loops, is_sound }, script }
+    JudgedFile { faults, sources, loops, script }
 }
 
 /// What a loop needs of the environment and can't be read, at its place in the project file.

@@ -5,8 +5,10 @@ use serde_json::{Map, Value};
 
 use super::{Part, short};
 use crate::diagnostic::codes;
+use crate::program::condition::slashed;
 use crate::program::fault::LocalFault;
 use crate::program::schema::Schema;
+use crate::syntax::quoted;
 
 /// The most values of a list that are looked at.
 const LOOKED_AT: usize = 200;
@@ -46,7 +48,7 @@ const BOUNDS: [Bounds; 8] = [
 
 /// Reports what contradicts itself in a part.
 pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
-    let mut faults: Vec<LocalFault> = bounds(part).into_iter().collect();
+    let mut faults: Vec<LocalFault> = bounds(part).into_iter().chain(slashed_pattern(part)).collect();
     let values = || ["const", "enum", "default", "examples"].iter().any(|name| part.members.contains_key(*name));
     if !values() {
         return faults;
@@ -77,6 +79,15 @@ pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
 }
 
 const CORRECT: &str = "correct the value, or the `type` and the bounds beside it";
+
+/// A pattern between slashes, as JavaScript writes one: they are part of it.
+fn slashed_pattern(part: &Part<'_>) -> Option<LocalFault> {
+    let slashed = slashed(part.members.get("pattern")?.as_str()?).filter(|slashed| slashed.matches_nothing)?;
+    let meant = quoted(&slashed.meant());
+    let message = "no text matches this: the slashes are part of the pattern, and none is beyond the ends of a text";
+    let fault = LocalFault::error(codes::IMPOSSIBLE_SCHEMA, part.below("pattern"), message);
+    Some(fault.help(format!("a pattern is written without slashes and flags: {meant}")).replace_with(meant))
+}
 
 /// The values of `enum`: none of them matches, or some never do.
 fn choices(part: &Part<'_>, values: &[Value], why: &dyn Fn(&Value) -> Option<String>, faults: &mut Vec<LocalFault>) {

@@ -14,6 +14,32 @@ pub fn pattern_of_ending(text: &str) -> Option<String> {
     Some(quoted(&format!("{}$", text.strip_prefix('*')?.replace('.', "\\."))))
 }
 
+/// A pattern between slashes, as other languages write one: `/^a$/i`.
+pub struct SlashedPattern<'t> {
+    /// What is between them.
+    pub inner: &'t str,
+    /// The letters behind them.
+    pub flags: &'t str,
+    /// Whether nothing matches it: a text has no slash before its beginning, or behind its end.
+    pub matches_nothing: bool,
+}
+
+/// Reads a pattern that seems to be written between slashes.
+pub fn slashed(text: &str) -> Option<SlashedPattern<'_>> {
+    let (inner, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
+    let is_flags = flags.chars().all(|c| matches!(c, 'g' | 'i' | 'm' | 's' | 'u'));
+    let is_anchored = inner.starts_with('^') || inner.ends_with('$');
+    let is_pattern = is_flags && !inner.is_empty() && !inner.contains('/') && !(flags.is_empty() && !is_anchored);
+    is_pattern.then_some(SlashedPattern { inner, flags, matches_nothing: is_anchored && !inner.contains('|') })
+}
+
+impl SlashedPattern<'_> {
+    /// How it is written here.
+    pub fn meant(&self) -> String {
+        if self.flags.contains('i') { format!("(?i){}", self.inner) } else { self.inner.to_owned() }
+    }
+}
+
 /// The operands of `matches`, as JSON, where they stand the wrong way round: the pattern first, then the value.
 pub(super) fn swapped_pattern(value: &Value, pattern: &Value) -> Option<Value> {
     let is_path = |operand: &Value| operand.as_str().is_some_and(|text| as_path(text).is_some());

@@ -16,6 +16,12 @@ pub fn as_path(text: &str) -> Option<Vec<String>> {
     (begins && path.split('.').all(named)).then(|| path.split('.').map(str::to_owned).collect())
 }
 
+/// A path without its `@` in the syntax of other languages, as it is written here: `items[0].id` is `items.0.id`.
+pub fn spelled_path(text: &str) -> Option<String> {
+    let plain = text.replace(['"', '\'', ']'], "").replace('[', ".");
+    as_path(&format!("@{plain}")).map(|_| plain)
+}
+
 /// The bytes of a path in its string: without the `@` in front of it, which the name of a document does not have.
 pub(super) fn written_range(path: &[String]) -> std::ops::Range<usize> {
     let begin = usize::from(path.first().is_none_or(|first| file_value::named(first).is_none()));

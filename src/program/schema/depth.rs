@@ -47,10 +47,9 @@ fn below(plan: &Plan, part: Id) -> Vec<Id> {
 }
 
 fn too_deep(plan: &Plan, id: Id) -> SchemaFault {
-    SchemaFault {
-        path: plan.part(id).and_then(|part| part.at.as_deref()).unwrap_or_default().to_owned(),
-        message: format!(
-            "more than {MAX_CHAIN} parts of it are compared with the same value inside each other; write what they ask for together in fewer parts"
-        ),
-    }
+    let path = plan.part(id).and_then(|part| part.at.as_deref()).unwrap_or_default();
+    let message = format!(
+        "more than {MAX_CHAIN} parts of it are compared with the same value inside each other; write what they ask for together in fewer parts"
+    );
+    SchemaFault::new(path, message)
 }

@@ -174,12 +174,10 @@ impl<'r> Lowering<'r> {
         }
         let id = self.plan.parts.len();
         if id >= MAX_PARTS || key.1.len() > MAX_SCOPE_BYTES {
-            return Err(SchemaFault {
-                path: at.unwrap_or_default(),
-                message: format!(
-                    "its references unfold it into more than {MAX_PARTS} parts; use `$ref` to parts under `$defs`, and fewer `$dynamicRef`"
-                ),
-            });
+            let message = format!(
+                "its references unfold it into more than {MAX_PARTS} parts; use `$ref` to parts under `$defs`, and fewer `$dynamicRef`"
+            );
+            return Err(SchemaFault::new(at.unwrap_or_default(), message));
         }
         let foreign = at.is_none().then(|| Box::new(contents.clone()));
         let place = at.as_deref().map(Box::from);

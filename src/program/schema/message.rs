@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::SchemaFault;
 use super::gather::Gather;
 use super::judge::Judge;
 use super::plan::Id;
@@ -12,6 +13,9 @@ use crate::diagnostic::nearest;
 
 /// The most characters of a given value that a message shows.
 const SHOWN_CHARS: usize = 60;
+
+/// The most names that a message lists.
+const SHOWN_NAMES: usize = 5;
 
 /// How many forms inside of forms a message goes into.
 const MAX_FORMS: usize = 3;
@@ -27,9 +31,25 @@ pub(super) struct FormExplainer<'j, 'p> {
     pub source: &'j Value,
 }
 
-/// The sentence for a fault of a value.
-pub(super) fn of(problem: &ValueProblem<'_>, words: &mut FormExplainer<'_, '_>) -> String {
-    sentence(problem, Some(words), MAX_FORMS)
+/// A fault of a value.
+pub(super) fn fault(problem: ValueProblem<'_>, words: &mut FormExplainer<'_, '_>) -> SchemaFault {
+    let message = sentence(&problem, Some(words), MAX_FORMS);
+    let named = subject(&problem.path);
+    let subject = if message.starts_with(&named) { named.len() } else { 0 };
+    SchemaFault { message, near: near(&problem), subject, path: problem.path }
+}
+
+/// What was most likely meant by a name that is not described, or by a value that is none of the choices.
+fn near(problem: &ValueProblem<'_>) -> Option<String> {
+    let found = match (&problem.kind, &*problem.given) {
+        (ProblemKind::Unknown(unexpected), _) => {
+            let known = || problem.beside.iter().map(String::as_str);
+            unexpected.iter().take(SHOWN_NAMES).find_map(|name| nearest(name, known()))
+        }
+        (ProblemKind::Enum(options), Value::String(given)) => nearest_option(options, given),
+        _ => None,
+    };
+    found.map(str::to_owned)
 }
 
 /// The sentence for a fault of a schema.
@@ -143,13 +163,13 @@ fn subject(pointer: &str) -> String {
 
 fn unknown(subject: &str, unexpected: &[String], known: &[&str]) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for name in unexpected.iter().take(5) {
+    for name in unexpected.iter().take(SHOWN_NAMES) {
         let near = nearest(name, known.iter().copied());
         let hint = near.map(|near| format!(" (did you mean `{}`?)", shorten(near))).unwrap_or_default();
         parts.push(format!("`{}`{hint}", shorten(name)));
     }
-    if unexpected.len() > 5 {
-        parts.push(format!("{} more", unexpected.len() - 5));
+    if unexpected.len() > SHOWN_NAMES {
+        parts.push(format!("{} more", unexpected.len() - SHOWN_NAMES));
     }
     let noun = if unexpected.len() == 1 { "an unknown property" } else { "unknown properties" };
     let list = match known {
@@ -221,9 +241,11 @@ fn choices(options: &Value) -> String {
 /// The allowed value that was most likely meant.
 fn nearest_choice(kind: &ProblemKind, given: &Value) -> String {
     let (ProblemKind::Enum(options), Value::String(given)) = (kind, given) else { return String::new() };
+    nearest_option(options, given).map(|near| format!("; did you mean \"{}\"?", shorten(near))).unwrap_or_default()
+}
+
+fn nearest_option<'v>(options: &'v Value, given: &str) -> Option<&'v str> {
     nearest(given, options.as_array().into_iter().flatten().take(LOOKED_AT).filter_map(Value::as_str))
-        .map(|near| format!("; did you mean \"{}\"?", shorten(near)))
-        .unwrap_or_default()
 }
 
 fn count(limit: u64, noun: &str) -> String {

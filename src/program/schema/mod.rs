@@ -76,6 +76,24 @@ pub struct SchemaFault {
     pub path: String,
     /// What is wrong, in a sentence without a final stop.
     pub message: String,
+    /// The name or the value that was most likely meant by the one that is given.
+    pub near: Option<String>,
+    /// How many bytes of the message name the part, at its beginning.
+    subject: usize,
+}
+
+impl SchemaFault {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), near: None, subject: 0 }
+    }
+
+    /// The message with another name for the whole value.
+    pub fn about_whole(&self, name: &str) -> String {
+        match self.message.get(self.subject..) {
+            Some(rest) if self.path.is_empty() && self.subject > 0 => format!("{name}{rest}"),
+            _ => self.message.clone(),
+        }
+    }
 }
 
 impl Schema {
@@ -143,7 +161,7 @@ impl Schema {
         {
             Ok(plan) => plan,
             // What is plain compiles; were it ever not so, nothing would match, and this says why.
-            Err(fault) => return vec![SchemaFault { path: String::new(), message: fault.message.clone() }],
+            Err(fault) => return vec![SchemaFault::new("", fault.message.clone())],
         };
         let mut judge = Judge::new(plan, instance);
         match judge.matches(0, instance) {
@@ -163,10 +181,7 @@ impl Schema {
             return vec![stopped(stop.unwrap_or(TooMuch::Steps), instance)];
         }
         let mut words = message::FormExplainer { judge: &mut judge, source: self.source() };
-        problems
-            .into_iter()
-            .map(|problem| SchemaFault { message: message::of(&problem, &mut words), path: problem.path })
-            .collect()
+        problems.into_iter().map(|problem| message::fault(problem, &mut words)).collect()
     }
 
     /// The names of the properties that it describes for an object, in their order: its own, those
@@ -254,10 +269,10 @@ fn stopped(stop: TooMuch, instance: &Value) -> SchemaFault {
     let message =
         "the value takes more work to compare with its schema than a comparison may; give less, or less deeply";
     match stop {
-        TooMuch::Steps => SchemaFault { path: String::new(), message: message.to_owned() },
+        TooMuch::Steps => SchemaFault::new("", message),
         TooMuch::Pattern(address) => {
             let path = path_of(instance, address, "").unwrap_or_default();
-            SchemaFault { message: message::undecided(&path), path }
+            SchemaFault::new(path.as_str(), message::undecided(&path))
         }
     }
 }
@@ -322,7 +337,7 @@ fn too_many_patterns(path: String) -> SchemaFault {
         "the patterns of the document compile to more than {} MiB; use fewer or simpler ones: `\\p{{L}}` and large counts take the most",
         MAX_PATTERN_PROGRAMS >> 20
     );
-    SchemaFault { path, message }
+    SchemaFault::new(path, message)
 }
 
 /// Checks a schema and makes it ready for comparing. Its patterns may compile to `room` bytes.
@@ -344,7 +359,7 @@ fn plan(source: &Value, room: usize) -> Result<Plan, Vec<SchemaFault>> {
 
 /// The first of several faults.
 fn first(faults: Vec<SchemaFault>) -> SchemaFault {
-    let unfit = || SchemaFault { path: String::new(), message: "this is no JSON Schema".to_owned() };
+    let unfit = || SchemaFault::new("", "this is no JSON Schema");
     faults.into_iter().next().unwrap_or_else(unfit)
 }
 

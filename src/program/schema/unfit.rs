@@ -53,22 +53,20 @@ fn by_draft(source: &Value, error: &ValidationError<'_>) -> SchemaFault {
     }
     let problem = ValueProblem::of(error);
     let message = message::of_schema(&problem);
-    SchemaFault { path: problem.path, message: format!("this is no JSON Schema: {message}") }
+    SchemaFault::new(problem.path, format!("this is no JSON Schema: {message}"))
 }
 
 /// A keyword holds what it can't.
 pub(super) fn keyword(path: String, value: &Value) -> SchemaFault {
     let keyword = path.rsplit('/').next().unwrap_or_default().to_owned();
-    SchemaFault {
-        message: format!("this is no JSON Schema: `{}` can't be {}", message::shorten(&keyword), message::show(value)),
-        path,
-    }
+    let message = format!("this is no JSON Schema: `{}` can't be {}", message::shorten(&keyword), message::show(value));
+    SchemaFault::new(path, message)
 }
 
 /// A pattern that the engine does not take.
 pub(super) fn pattern(path: String, pattern: &str) -> SchemaFault {
     let pattern = message::shorten(pattern);
-    SchemaFault { path, message: format!("the pattern `{pattern}` can't be compiled: it is wrong, or too big") }
+    SchemaFault::new(path, format!("the pattern `{pattern}` can't be compiled: it is wrong, or too big"))
 }
 
 /// A reference that can't be followed.
@@ -91,7 +89,7 @@ pub(super) fn reference(source: &Value, fault: &ReferencingError, path: &str) ->
     } else {
         format!("the schema refers to `{reference}`, and there is no such part in it")
     };
-    SchemaFault { path, message }
+    SchemaFault::new(path, message)
 }
 
 /// Finds the reference that a fault is about: its place, and how it is written.
@@ -123,7 +121,7 @@ pub(super) fn check_patterns(part: &Value, path: &str) -> Result<(), SchemaFault
             return Ok(());
         }
         let message = format!("the pattern is longer than {} bytes", pattern::MAX_BYTES);
-        Err(SchemaFault { path: path.to_owned(), message })
+        Err(SchemaFault::new(path, message))
     };
     match part {
         Value::Array(items) => {
@@ -153,7 +151,7 @@ pub(super) fn immense_numbers(part: &Value, path: &str) -> Vec<SchemaFault> {
     match part {
         Value::Number(number) => {
             let message = format!("{} has an exponent too big to be worked with", message::shorten(number.as_str()));
-            vec![SchemaFault { path: path.to_owned(), message }]
+            vec![SchemaFault::new(path, message)]
         }
         Value::Array(items) => {
             items.iter().enumerate().flat_map(|(at, item)| immense_numbers(item, &format!("{path}/{at}"))).collect()

@@ -145,7 +145,12 @@ impl<'t> Lower<'t> {
         let place = self.places.word(name);
         if name != "lookup" {
             let fault = TemplateFault::new(codes::TEMPLATE_HELPER, format!("there is no helper `{name}`"), place);
+            let index = call.params.first().and_then(Parameter::as_name).map(|word| word.trim_matches(['[', ']']));
+            let index = index.filter(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()));
             return Err(fault.help(match nearest(name, HELPERS) {
+                None if index.is_some() => {
+                    format!("an index stands between dots: {{{{{name}.{}}}}}", index.unwrap_or_default())
+                }
                 _ if matches!(name, "elif" | "elsif" | "elseif" | "else_if") => {
                     let condition = call.params.first().and_then(Parameter::as_name).unwrap_or("name");
                     format!("a second condition is written {{{{else if {condition}}}}}")

@@ -22,7 +22,7 @@ use std::ops::Range;
 
 pub use conditions::JudgedCondition;
 
-use super::reference::{PathStep, Scope, Unresolved};
+use super::reference::{PathStep, Scope, Unresolved, spelled_path};
 use crate::diagnostic::codes;
 use node::TemplateNode;
 
@@ -216,12 +216,28 @@ fn other_language(tag: &str) -> Option<(&'static str, String)> {
         let help = format!("write {instead}, and say in words, or let the caller send, what it shall be");
         return Some(("a template has no filters", help));
     }
+    if let Some(instead) = bracketed(inner) {
+        return Some(("an index in brackets can't be read here", format!("an index stands between dots: {instead}")));
+    }
+    if inner.starts_with("$(") || inner.starts_with("$node[") || inner.starts_with("$item(") {
+        let help =
+            "this is n8n's: the output of an earlier step is written {{its_key.name}}, the run's input {{input.name}}";
+        return Some(("a name in a template can't begin so", help.to_owned()));
+    }
     if inner.starts_with('$') || inner.starts_with('.') {
         let help = format!("a name begins with a letter: {instead}; the run's input is {{{{input.name}}}}");
         return Some(("a name in a template can't begin so", help));
     }
     let compares = ["==", "!=", ">", "<", "?", "&&", "+"].iter().any(|sign| inner.contains(sign));
     compares.then(|| ("a template has no comparisons and no expressions", tag::NO_COMPARISONS.to_owned()))
+}
+
+/// How a path is written here whose indexes stand in brackets: `a[0].b`.
+fn bracketed(inner: &str) -> Option<String> {
+    let name = inner.split('[').next()?;
+    let begins = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) && !name.ends_with('.');
+    let path = spelled_path(inner).filter(|_| begins && !name.is_empty() && inner.contains('['))?;
+    Some(format!("{{{{{path}}}}}"))
 }
 
 /// A fault that the parser found and the scan before it did not.

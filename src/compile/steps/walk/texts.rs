@@ -13,7 +13,7 @@ use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::Program;
 use crate::program::file_value::PREFIX;
-use crate::program::reference::{Field, PathStep, RESERVED, as_path, each_text};
+use crate::program::reference::{Field, PathStep, RESERVED, as_path, each_text, spelled_path};
 use crate::program::template::{Template, ValueEscape, ValueUse};
 use crate::syntax::document::DocumentKind;
 
@@ -23,8 +23,15 @@ impl<'a> Walk<'_, 'a, '_> {
         self.steps.conditions.push(at.to_owned());
         let mut bare = Vec::new();
         each_text(value, &mut at.to_owned(), &mut |at, text| {
-            let path = format!("@{}", text.trim_start_matches(['$', '{', '.', ' ']).trim_end_matches(['}', ' ']));
-            let Some(parts) = as_path(&path).filter(|_| !text.starts_with('@')) else { return };
+            let path = match text.strip_prefix('@').filter(|path| path.contains('[')).and_then(spelled_path) {
+                Some(path) => format!("@{path}"),
+                None => format!("@{}", text.trim_start_matches(['$', '{', '.', ' ']).trim_end_matches(['}', ' '])),
+            };
+            let Some(parts) =
+                as_path(&path).filter(|path| path.join(".") != text.trim_start_matches('@') || !text.starts_with('@'))
+            else {
+                return;
+            };
             let first = parts.first().map(String::as_str).unwrap_or_default();
             // A word alone is more likely a word, unless a step writes it.
             let named = context.has(first) || (parts.len() > 1 && GIVEN.contains(&first));
@@ -85,6 +92,7 @@ impl<'a> Walk<'_, 'a, '_> {
         {
             self.steps.known.insert(at.to_owned(), known);
         }
+        self.printed(at, text, context);
         self.typed(at, &field, context);
         let known = KnownNames { given: &GIVEN, written: context, more: &[], is_path };
         for found in field.variables() {
@@ -102,6 +110,19 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
+    /// Notes what is known of the value that a template in `output` is alone, when it is no text.
+    fn printed(&mut self, at: &str, text: &str, context: &Context) {
+        let inner = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+        let path = inner
+            .filter(|_| at.starts_with("/definition/output"))
+            .and_then(|path| as_path(&format!("@{}", path.trim())));
+        if let Some(known) = path.and_then(|path| self.known(&path, context))
+            && !known.types.meets(JsonTypes::TEXT)
+        {
+            self.steps.known.insert(at.to_owned(), known);
+        }
+    }
+
     /// Notes which values a text takes whose schemas are known.
     fn typed(&mut self, at: &str, field: &Field, context: &Context) {
         // `hasKey` asks whether the value is there.
@@ -116,6 +137,7 @@ impl<'a> Walk<'_, 'a, '_> {
     pub(super) fn typed_prompts(&mut self, layout: &LoopLayout, program: Option<&Program>, context: &Context) {
         let compiled = program.map(|program| [Some(&program.objective), program.system_prompt.as_ref()]);
         for (name, compiled) in ["objective", "system_prompt"].into_iter().zip(compiled.unwrap_or_default()) {
+            self.document_in_prompt(&layout.pointer(name), layout.get(self.main, name));
             let mut text = TypedText::new(&layout.pointer(name));
             let lone = match (program, layout.get(self.main, name).and_then(Value::as_str)) {
                 // The loop has a fault elsewhere.
@@ -129,6 +151,17 @@ impl<'a> Walk<'_, 'a, '_> {
                 }
             }
             self.keep(text);
+        }
+    }
+
+    /// A document that the prompt of a step names and does not take.
+    fn document_in_prompt(&mut self, at: &str, text: Option<&Value>) {
+        let Some(text) = text.and_then(Value::as_str).filter(|text| text.contains(PREFIX)) else { return };
+        let Some(MisplacedName { range, message, help }) = documents::misplaced(text, self.project()) else { return };
+        let is_taken = text.get(range.clone()).is_some_and(|name| text.contains(&format!("{{{{{name}")));
+        if !is_taken {
+            let place = self.main.tree.place_inside(at, &range);
+            self.faults.push(Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, place).help(help));
         }
     }
 

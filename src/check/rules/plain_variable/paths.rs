@@ -1,0 +1,121 @@
+//! A whole text that is meant as a path and is none: without its `@`, or in the syntax of another language; and a
+//! template where the value itself is meant.
+
+use super::RULE;
+use crate::check::{SentText, Subject, TextScope};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::language::action::TextKind;
+use crate::program::reference::{as_path, spelled_path};
+use crate::syntax::quoted;
+
+const OUTPUT: &str = "/definition/output";
+
+/// What a whole text is most likely meant as.
+pub(super) enum MisspeltPath<'a> {
+    /// A path but for its `@`: `input.order_id`.
+    Bare(&'a str),
+    /// A path with an index or a name in brackets: `@items[0].id`.
+    Bracketed(String),
+    /// A path of jq: `.items[0].id`.
+    Jq(String),
+    /// An expression of n8n: `={{id}}`.
+    N8n,
+    /// A template in `output` of what is no text.
+    Printed(&'a str),
+}
+
+/// The path that a whole text seems to be.
+pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<MisspeltPath<'a>> {
+    let text = sent.text;
+    // An operand of a condition may name a path without its `@`; a list of a matcher is judged as one.
+    let is_other = is_operand(sent) || is_list_of_matcher(subject, sent);
+    if text.starts_with("={{") && text.ends_with("}}") && !sent.kind.is_prose() {
+        return (text.matches("{{").count() == 1).then_some(MisspeltPath::N8n);
+    }
+    if !sent.kind.takes_path() || is_other {
+        return None;
+    }
+    if let Some(inner) = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) {
+        return sent.cursor.path().starts_with(OUTPUT).then_some(MisspeltPath::Printed(inner.trim()));
+    }
+    if let Some(path) = text.strip_prefix('.') {
+        return spelled_path(path).map(MisspeltPath::Jq);
+    }
+    if let Some(path) = text.strip_prefix('@') {
+        return spelled_path(path).filter(|_| path.contains('[')).map(MisspeltPath::Bracketed);
+    }
+    let of_step = || sent.kind == TextKind::Step && names_key(subject, sent, text);
+    let named =
+        text.strip_prefix("input.").or_else(|| (sent.kind == TextKind::SqlValue || of_step()).then_some(text))?;
+    let plain = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+    plain.then_some(MisspeltPath::Bare(text))
+}
+
+impl MisspeltPath<'_> {
+    /// What is reported of it, when somebody has the name.
+    pub fn fault(self, subject: &Subject<'_>, sent: &SentText<'_>, scope: &TextScope<'_, '_>) -> Option<Diagnostic> {
+        let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };
+        match self {
+            Self::Bare(path) => bare_name(sent, path, scope),
+            Self::Bracketed(path) => {
+                let meant = format!("@{path}");
+                scope.meant(&path)?;
+                let fault = sent.cursor.report(&RULE, format!("{} is a text here, and no path", quoted(sent.text)));
+                Some(fault.help(format!("an index stands between dots: `{meant}`")).suggest(quoted(&meant)))
+            }
+            Self::Jq(path) => {
+                let is_possible = match sent.kind {
+                    TextKind::Step => path.starts_with("input.") || names_key(subject, sent, &path),
+                    _ => scope.meant(&path).is_some_and(|meant| !scope.takes_elsewhere(&meant)),
+                };
+                let meant = format!("@{path}");
+                let fault = warn(sent.cursor.report(&RULE, format!("`{}` is a text here, and no path", sent.text)));
+                let fault = fault.help(format!("a path begins with `@`: `{meant}`")).suggest(quoted(&meant));
+                is_possible.then_some(fault)
+            }
+            Self::N8n => {
+                let meant = sent.text.strip_prefix('=').unwrap_or_default();
+                let fault = warn(sent.cursor.report(&RULE, "the `=` before the braces is sent, too"));
+                Some(fault.help("n8n marks an expression so: take it out").suggest(quoted(meant)))
+            }
+            Self::Printed(path) => {
+                let meant = format!("@{path}");
+                let known =
+                    subject.compiled.steps.known.get(sent.cursor.path()).filter(|_| as_path(&meant).is_some())?;
+                let message = format!("`{}` is a text: the value itself is {}", sent.text, known.types.called());
+                let fault = warn(sent.cursor.report(&RULE, message));
+                Some(fault.help(format!("the value is written `{meant}`")).suggest(quoted(&meant)))
+            }
+        }
+    }
+}
+
+fn is_operand(sent: &SentText<'_>) -> bool {
+    sent.kind == TextKind::Step && sent.cursor.path().contains("/condition")
+}
+
+fn is_list_of_matcher(subject: &Subject<'_>, sent: &SentText<'_>) -> bool {
+    let of_matcher = || {
+        let step = sent.cursor.path().strip_suffix(&format!("/properties/{}", sent.field));
+        let kind = step.and_then(|step| subject.document().value.pointer(step)?.get("type")?.as_str());
+        sent.action.is_some() || kind == Some("matcher")
+    };
+    sent.kind == TextKind::Step && ["left", "right"].contains(&sent.field.as_str()) && of_matcher()
+}
+
+/// Whether a text of a step is the path to a key of a step but for its `@`: `claim.id`, or in `output` the key alone.
+fn names_key(subject: &Subject<'_>, sent: &SentText<'_>, path: &str) -> bool {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let is_output = sent.cursor.path().starts_with(OUTPUT);
+    subject.compiled.steps.names.contains(first) && (is_output || !rest.is_empty())
+}
+
+/// A path without its `@`, or the bare name of a parameter that nothing takes.
+fn bare_name(sent: &SentText<'_>, path: &str, scope: &TextScope<'_, '_>) -> Option<Diagnostic> {
+    let meant = scope
+        .meant(path)
+        .filter(|meant| !scope.takes_elsewhere(meant) || sent.kind == TextKind::Step || path.starts_with("input."))?;
+    let message = format!("`{path}` is a text here, and no variable");
+    let fault = Diagnostic { severity: Severity::Warning, ..sent.cursor.report(&RULE, message) };
+    Some(fault.help(format!("a path begins with `@`: `@{meant}`")).suggest(quoted(&format!("@{meant}"))))
+}
