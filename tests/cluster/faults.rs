@@ -220,3 +220,23 @@ fn clocks(name: &str, play: Play, seed: u64, jumps: usize) {
 fn clocks_that_jump_cost_no_event_and_those_of_workers_no_takeover() {
     clocks("clocks_that_jump", SHORT, 6, 4);
 }
+
+/// D5: the clock of the database's machine jumps by a lease and back. Nothing else fails, so takeovers show that it moved.
+#[test]
+#[ignore = "nightly: 20 jumps of the database's clock, by libfaketime"]
+fn a_clock_of_the_database_that_jumps_by_a_lease_costs_no_event() {
+    const JUMPS: usize = 20;
+    let name = "a_clock_of_the_database_that_jumps";
+    let play = Play { runs: 96, ..SHORT };
+    let Some(mut server) = FailingServer::with_clock(name) else { return };
+    let store = server.store.clone();
+    let cluster = loaded(play, &store, &store.url, 7);
+    let mut done = 0;
+    while done < JUMPS && cluster.goes_on(play.runs * play.calls / (2 * JUMPS)) {
+        // A little more than a lease: all of them are over at once.
+        server.does(if done % 2 == 0 { "clock +1.2" } else { "clock +0" });
+        done += 1;
+    }
+    assert_eq!(done, JUMPS, "the runs ended before");
+    cluster.judge(name).sound(1);
+}

@@ -55,7 +55,8 @@ impl Store {
 }
 
 /// A server of a play's own, and a standby if one is asked for. Commands and their answers are lines; `$1` is the folder
-/// of the programs, `$2` says which standby: `none`, `synchronous` or `lagging`.
+/// of the programs, `$2` says which standby: `none`, `synchronous` or `lagging`, and `$3` is the library that moves the
+/// server's clock, or nothing.
 const SCRIPT: &str = r#"
 set -eu
 folder=$(mktemp -d)
@@ -67,7 +68,16 @@ exec 3>&1 >log 2>&1
 "$1/initdb" -D primary -U loopctl -A trust --no-sync -E UTF8 --locale=C
 printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$folder/p'" "max_connections = 200" >>primary/postgresql.conf
 ask() { "$1/psql" -XAt -h "$folder/$2" -U loopctl -d postgres -c "$3"; }
-start() { "$1/pg_ctl" -D "$2" -w -l "$2.log" start; }
+library=$3
+echo +0 >clock
+start() {
+  if [ -n "$library" ]; then
+    LD_PRELOAD=$library FAKETIME_TIMESTAMP_FILE=$folder/clock FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 \
+      "$1/pg_ctl" -D "$2" -w -l "$2.log" start
+  else
+    "$1/pg_ctl" -D "$2" -w -l "$2.log" start
+  fi
+}
 start "$1" primary
 if [ "$2" != none ]; then
   "$1/pg_basebackup" -D standby -h "$folder/p" -U loopctl -R -X stream -c fast --no-sync
@@ -84,6 +94,7 @@ while read -r line; do
   case $line in
     stop) "$1/pg_ctl" -D primary -w -m immediate stop ;;
     start) start "$1" primary ;;
+    clock*) echo "${line#clock }" >clock.new && mv clock.new clock ;;
     lag) "$1/pg_ctl" -D standby -w -m fast stop ;;
     promote)
       "$1/pg_ctl" -D primary -w -m immediate stop
@@ -112,6 +123,21 @@ pub struct FailingServer {
 impl FailingServer {
     /// None without PostgreSQL.
     pub fn start(test: &str, standby: Standby) -> Option<Self> {
+        Self::start_with(test, standby, "")
+    }
+
+    /// A server whose clock can be moved; none without PostgreSQL or the library libfaketime.
+    pub fn with_clock(test: &str) -> Option<Self> {
+        let Some(library) = faketime() else {
+            // Not captured, as `eprintln!` is: the run says what it skipped.
+            #[allow(clippy::explicit_write, reason = "the line is to be seen when the test passes, too")]
+            writeln!(std::io::stderr(), "skipped: {test}: there is no libfaketime on this machine").unwrap();
+            return None;
+        };
+        Self::start_with(test, Standby::None, &library)
+    }
+
+    fn start_with(test: &str, standby: Standby, library: &str) -> Option<Self> {
         test_server::server(test)?;
         let mut command = test_server::as_server_user("sh");
         let standby = match standby {
@@ -119,7 +145,7 @@ impl FailingServer {
             Standby::Synchronous => "synchronous",
             Standby::Lagging => "lagging",
         };
-        command.args(["-c", SCRIPT, "sh", &test_server::programs().unwrap(), standby]);
+        command.args(["-c", SCRIPT, "sh", &test_server::programs().unwrap(), standby, library]);
         let mut child = command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let folder = line(&mut output);
@@ -131,11 +157,18 @@ impl FailingServer {
     }
 
     /// Does what a word says: `stop` (at once, as after a crash), `start`, `lag` (the standby receives no more),
-    /// `promote` (the primary is gone, and the standby takes its place).
+    /// `promote` (the primary is gone, and the standby takes its place), `clock SECONDS` (its clock is so much ahead).
     pub fn does(&mut self, word: &str) {
         self.child.stdin.as_mut().unwrap().write_all(format!("{word}\n").as_bytes()).unwrap();
         assert_eq!(line(&mut self.output), word);
     }
+}
+
+/// The library of Debian's package `libfaketime`, by which a process sees another time.
+fn faketime() -> Option<String> {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut libraries = folders.map(|folder| folder.join("faketime/libfaketime.so.1"));
+    libraries.find(|library| library.exists()).map(|library| library.display().to_string())
 }
 
 fn line(output: &mut BufReader<ChildStdout>) -> String {
