@@ -29,7 +29,7 @@ pub fn slashed(text: &str) -> Option<SlashedPattern<'_>> {
     let (inner, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
     let is_flags = flags.chars().all(|c| matches!(c, 'g' | 'i' | 'm' | 's' | 'u'));
     let is_anchored = inner.starts_with('^') || inner.ends_with('$');
-    let is_pattern = is_flags && !inner.is_empty() && !inner.contains('/') && !(flags.is_empty() && !is_anchored);
+    let is_pattern = is_flags && !inner.is_empty() && !inner.contains('/') && (!flags.is_empty() || is_anchored);
     is_pattern.then_some(SlashedPattern { inner, flags, matches_nothing: is_anchored && !inner.contains('|') })
 }
 
