@@ -81,7 +81,7 @@ impl Database {
         let answered_in = ttl / 2;
         heart.set_time(answered_in);
         let quick = Link::new(Arc::clone(&target), answered_in);
-        pooler::refuse_mixed(&heart, &quick, &target).await?;
+        pooler::refuse_mixed(&heart, &quick, &target, ttl).await?;
         Ok(Self {
             writer: Link::new(Arc::clone(&target), answered_in),
             quick,

@@ -1,9 +1,11 @@
 //! A pooler before the database that shares connections among its clients and does not know prepared statements. A
 //! client could then execute the statement of another one, which has the same name: it is refused before it is used.
 
+use std::time::Duration;
+
 use tokio_postgres::types::Type;
 
-use super::link::Link;
+use super::link::{Link, persist};
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
@@ -15,12 +17,18 @@ const PREPARED: &str = "SELECT 1 AS prepared_by_loopctl";
 const SHARED: &str = "SELECT count(*) FROM pg_prepared_statements WHERE statement = $1 AND name ~ '^s[0-9]+$'";
 
 /// Refuses a database whose pooler mixes the prepared statements of these two connections. A pooler that was busy at
-/// that moment, and gave them different connections of the database, is not found.
-pub(super) async fn refuse_mixed(one: &Link, other: &Link, target: &PostgresTarget) -> Result<(), StoreFault> {
+/// that moment, and gave them different connections of the database, is not found. A statement that fails on the way is
+/// sent again for as long as `patience`.
+pub(super) async fn refuse_mixed(
+    one: &Link,
+    other: &Link,
+    target: &PostgresTarget,
+    patience: Duration,
+) -> Result<(), StoreFault> {
     if !target.prepares {
         return Ok(());
     }
-    if is_mixed(one, other).await.map_err(|trouble| trouble.while_opening(target))? {
+    if persist(patience, || is_mixed(one, other)).await? {
         return Err(target.refuse(
             "a pooler before the database shares its connections and keeps no prepared statements. Add `prepare=off` to \
              the address of the store",
