@@ -16,6 +16,7 @@ fuzz_target!(|text: &str| {
         run_id: "r",
         context: &[],
         extra: &[],
+        lists: None,
         secrets: None,
     };
     for escape in [ValueEscape::Plain, ValueEscape::Url, ValueEscape::Json] {
