@@ -1,5 +1,6 @@
 //! `loopctl trace`.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,12 +14,13 @@ use super::output::{json_line, shown};
 use super::run_ref;
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::engine::asked::{asked, each_asked};
 use crate::engine::event::{Event, EventKind, Reasoning};
 use crate::engine::flow::view::ItemWindow;
 use crate::program::Program;
-use crate::replay::asked::asked;
 use crate::trace::html::{html, steps_at};
 use crate::trace::iteration::{self, IterationView};
+use crate::trace::prompts::SentPrompts;
 use crate::trace::result::RunResult;
 use crate::trace::steps::shown_view;
 use crate::trace::{About, Look, Redaction, Shown, result, step_text, text};
@@ -118,7 +120,10 @@ impl TraceCommand {
                 json_line(&WithReasoning { result: &result, reasoning: sealed(&events) })?
             }
             TraceFormat::Json => json_line(&result)?,
-            TraceFormat::Html => html(&about, &result),
+            TraceFormat::Html => {
+                let events = engine.events(&run).await.map_err(CommandError::from)?;
+                html(&about, &result, &prompts(&program, &events, &redact))
+            }
         };
         let exit = self.write(surface, &page)?;
         // The status of a run that has not ended is no part of its trace.
@@ -142,8 +147,9 @@ impl TraceCommand {
             TraceFormat::Text => Ok(iteration::text(look, &view, run.result)),
             TraceFormat::Json => Ok(json_line(&view)?),
             TraceFormat::Html => Err(CommandError::usage_help(
-                "an iteration has no HTML page",
-                "leave --at out: the page of the run has all iterations; or take --format json",
+                "an iteration has no HTML page of its own",
+                "leave --at out: the page of the run goes through its iterations one by one, with what the model was sent for \
+                 each; or take --format json",
             )),
         }
     }
@@ -155,6 +161,19 @@ impl TraceCommand {
         }
         Ok(Exit::Completed)
     }
+}
+
+/// What the model of a loop was sent for each reply; nothing for a workflow.
+fn prompts(program: &Program, events: &[Event], redact: &Redaction) -> SentPrompts {
+    let mut prompts = SentPrompts::default();
+    if program.flow.is_none() {
+        let folded = each_asked(program, events, |iteration, state| {
+            prompts.add(iteration, state, redact);
+            ControlFlow::Continue(())
+        });
+        prompts.missing = folded.err();
+    }
+    prompts
 }
 
 /// A run whose iteration is shown.

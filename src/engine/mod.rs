@@ -2,6 +2,7 @@
 //! events always give the same state, byte for byte.
 
 pub mod approval;
+pub mod asked;
 pub mod awaited_approval;
 mod begin;
 pub mod blob;

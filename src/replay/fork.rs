@@ -1,9 +1,8 @@
 //! What a fork begins with: the first steps of a run, under its document or another one.
 
+use crate::engine::asked::{asks, flat, no_such_iteration};
 use crate::engine::blob::Blob;
-use crate::engine::event::{
-    CallId, Decided, Event, EventKind, Fork, Reply, RunDocument, Started, ToolResult, ToolReturned,
-};
+use crate::engine::event::{CallId, Event, EventKind, Fork, Reply, RunDocument, Started, ToolResult, ToolReturned};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::program::Program;
@@ -111,39 +110,14 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
     Ok(started)
 }
 
-/// The events of a run, those that it copied in their place. Hashes are of calls of the run that is forked.
-pub(super) fn flat(events: &[Event]) -> Result<Vec<Event>, String> {
-    let mut all = Vec::with_capacity(events.len());
-    for event in events {
-        match &event.kind {
-            EventKind::Started(started) => {
-                let copied = started.fork.as_ref().map(Fork::copied).transpose()?.unwrap_or_default();
-                let started = Started { fork: None, ..Started::clone(started) };
-                all.push(Event { at: event.at, kind: EventKind::Started(Box::new(started)) });
-                all.extend(copied);
-            }
-            EventKind::Human(decided) => {
-                let decided = Decided { hash: None, ..decided.clone() };
-                all.push(Event { at: event.at, kind: EventKind::Human(decided) });
-            }
-            // All events are folded by the last document.
-            EventKind::NewDocument(_) => {}
-            _ => all.push(event.clone()),
-        }
-    }
-    Ok(all)
-}
-
 /// The first events, up to where the model is asked for the reply of the iteration; with results, up to its reply.
 pub(super) fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Result<(Vec<Event>, State), String> {
     let mut state = State::default();
     let wanted = edit.iteration;
     for (at, event) in events.iter().enumerate() {
         step(program, &mut state, event.clone()).map_err(|why| format!("event {at} does not fit: {why}"))?;
-        let asks =
-            matches!(state.phase, Phase::Thinking { .. }) && state.counters.iterations.saturating_add(1) == wanted;
         let replied = state.counters.iterations == wanted;
-        if asks && edit.results.is_empty() {
+        if asks(&state) == Some(wanted) && edit.results.is_empty() {
             return Ok((events.get(..=at).unwrap_or_default().to_vec(), state));
         }
         if replied && !edit.results.is_empty() {
@@ -161,10 +135,8 @@ pub(super) fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Re
     }
     let had = state.counters.iterations;
     Err(match edit.results.is_empty() {
-        true if wanted == had.saturating_add(1) => {
-            format!("it has {had} iterations, and does not ask for another one: choose one of them")
-        }
-        _ => format!("it has {had} iterations, and none of the number {wanted}"),
+        true => no_such_iteration(had, wanted),
+        false => format!("it has {had} iterations, and none of the number {wanted}"),
     })
 }
 

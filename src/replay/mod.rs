@@ -1,6 +1,5 @@
 //! Old runs: the events of a run under another document, decision by decision. Pure: nothing is asked and nothing called.
 
-pub mod asked;
 pub mod fork;
 pub mod moves;
 pub mod patterns;

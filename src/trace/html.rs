@@ -1,6 +1,7 @@
 //! The trace as one HTML file: no scripts, no external resources, everything escaped.
 
 mod beside;
+mod prompt;
 mod steps;
 mod tuning;
 mod value;
@@ -14,6 +15,7 @@ use super::continuation::continuations_after;
 use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
 use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
+use super::prompts::SentPrompts;
 use super::reason::reason;
 use super::refused::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
@@ -36,8 +38,8 @@ pub use beside::{beside, words as difference_words};
 pub use steps::view as steps_at;
 pub use tuning::tuning;
 
-/// The page of a run. `result` must hold the trace.
-pub fn html(about: &About<'_>, result: &RunResult) -> String {
+/// The page of a run. `result` must hold the trace; `prompts` let the reader step through it.
+pub fn html(about: &About<'_>, result: &RunResult, prompts: &SentPrompts) -> String {
     let mut page = head(&format!("{} · {}", about.loop_name, result.run_id), result.status);
     header(&mut page, about, result);
     page.push_str("<main>\n");
@@ -62,7 +64,7 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
     if !result.steps.is_empty() {
         page.push_str(&steps::steps(&result.steps, &result.decisions));
     }
-    iterations(&mut page, result);
+    iterations(&mut page, result, prompts);
     page.push_str("</main>\n");
     page.push_str(END);
     page
@@ -210,12 +212,18 @@ fn pause(page: &mut String, waiting: &PauseView) {
     page.push_str("</section>\n");
 }
 
-fn iterations(page: &mut String, result: &RunResult) {
+fn iterations(page: &mut String, result: &RunResult, prompts: &SentPrompts) {
     let trace = result.trace.as_deref().unwrap_or_default();
-    if trace.is_empty() && result.continuations.is_empty() {
+    if trace.is_empty() && result.continuations.is_empty() && prompts.all.is_empty() {
         return;
     }
     page.push_str("<h2 class=\"title\">Iterations</h2>\n<div class=\"timeline\">\n");
+    let steps = !prompts.all.is_empty();
+    let last = trace.last().map_or(0, |entry| entry.iteration);
+    let of = prompts.all.last().map_or(0, |prompt| prompt.iteration).max(last);
+    if steps {
+        page.push_str(prompt::ALL);
+    }
     let mut before = 0;
     let mut refusals = ShownRefusals::default();
     for turn in trace.chunk_by(|one, next| one.iteration == next.iteration) {
@@ -223,6 +231,9 @@ fn iterations(page: &mut String, result: &RunResult) {
         page.extend(continuations_after(result, before..first.iteration).map(|sentence| folded("meta", &sentence)));
         before = first.iteration;
         let failed = if turn.iter().any(|entry| !entry.success) { " failed" } else { "" };
+        if steps {
+            page.push_str(&prompt::button(first.iteration));
+        }
         let _ = write!(
             page,
             "<article class=\"iteration{failed}\" id=\"i{0}\">\n<a class=\"number\" href=\"#i{0}\">{0}</a>\n\
@@ -234,6 +245,7 @@ fn iterations(page: &mut String, result: &RunResult) {
             let _ = write!(page, " · {} in, {} out", plural(usage.input_tokens, "token"), count(usage.output_tokens));
         }
         page.push_str("</p>\n");
+        page.extend(prompts.at(first.iteration).map(|view| prompt::prompt(view, of)));
         for attempt in result.attempts.iter().filter(|attempt| attempt.iteration == first.iteration) {
             page.push_str(&folded("meta", &attempt_sentence(attempt)));
         }
@@ -247,6 +259,8 @@ fn iterations(page: &mut String, result: &RunResult) {
         page.push_str(&folded("meta", &decision_sentence(record)));
     }
     page.extend(continuations_after(result, before..u32::MAX).map(|sentence| folded("meta", &sentence)));
+    page.extend(prompts.all.iter().filter(|view| view.iteration > last).map(|view| prompt::without_reply(view, of)));
+    page.extend(prompts.missing.as_deref().map(prompt::missing));
     page.push_str("</div>\n");
 }
 

@@ -85,7 +85,8 @@ impl<'a> IterationView<'a> {
 }
 
 impl MessageView {
-    fn new(message: &Message, redact: &Redaction) -> Self {
+    /// The message with its secrets hidden.
+    pub fn new(message: &Message, redact: &Redaction) -> Self {
         let (mut calls, mut call_id) = (Vec::new(), None);
         match message.native.as_deref() {
             Some(Native::Reply { calls: said, .. }) => calls.extend(said.iter().map(|call| MessageCall {

@@ -14,6 +14,7 @@ pub mod json;
 pub mod live;
 pub mod look;
 pub mod paused;
+pub mod prompts;
 pub mod reason;
 pub mod redact;
 pub mod refused;

@@ -88,6 +88,7 @@ mod termination;
 mod tool_retry;
 mod trace_at;
 mod trace_iteration;
+mod trace_page;
 mod window;
 mod workflow_documents;
 mod workflow_faults;

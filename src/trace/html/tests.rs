@@ -1,7 +1,8 @@
 //! The page contains no element, address or script that we did not write.
 
 use super::*;
-use crate::engine::event::ToolFault;
+use crate::engine::conversation::Role;
+use crate::engine::event::{SaidCall, ToolFault};
 use crate::trace::tests_state::{entry, state};
 use crate::trace::{Redaction, Shown, result};
 use serde_json::json;
@@ -21,7 +22,26 @@ fn page(hostile: &str) -> String {
         Some(Box::new(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned(), ..ToolFault::default() }));
     state.entries = vec![bad, entry(2)];
     let result = result(Shown { result_key: None, trace: true, driven: false }, &state, &Redaction::default());
-    html(&About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 }, &result)
+    html(
+        &About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 },
+        &result,
+        &prompts(hostile),
+    )
+}
+
+/// What the model was sent for two iterations: text, native calls, the observation of one, and memory.
+fn prompts(hostile: &str) -> SentPrompts {
+    let (mut prompts, mut asked) = (SentPrompts::default(), state());
+    asked.conversation.push(Role::System, hostile);
+    asked.memory.insert(hostile.to_owned(), json!(hostile));
+    prompts.add(1, &asked, &Redaction::default());
+    let said =
+        SaidCall { id: hostile.to_owned(), name: hostile.to_owned(), arguments: json!({ hostile: 1 }).to_string() };
+    asked.conversation.push_reply(hostile.to_owned(), vec![said], None);
+    asked.conversation.push_answer(hostile.to_owned(), false, format!("{hostile} {hostile}"));
+    prompts.add(2, &asked, &Redaction::default());
+    prompts.missing = Some(hostile.to_owned());
+    prompts
 }
 
 fn elements(page: &str) -> Vec<&str> {
