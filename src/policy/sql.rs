@@ -46,6 +46,25 @@ pub fn placeholders(query: &str) -> Vec<SqlPlaceholder> {
     found
 }
 
+/// The placeholders of a query, each with the number of the value that it takes, from 1. They are counted as SQLite does: `?` and a
+/// new name take the number after the highest one before them.
+pub fn numbered(query: &str) -> Vec<(SqlPlaceholder, usize)> {
+    let mut found: Vec<(SqlPlaceholder, usize)> = Vec::new();
+    let mut highest = 0_usize;
+    for placeholder in placeholders(query) {
+        let seen = found
+            .iter()
+            .find(|(seen, _)| matches!(seen.takes, PlaceholderValue::Named(_)) && seen.takes == placeholder.takes);
+        let number = match (seen, &placeholder.takes) {
+            (Some((_, number)), _) | (None, PlaceholderValue::Numbered(number)) => *number,
+            (None, _) => highest.saturating_add(1),
+        };
+        highest = highest.max(number);
+        found.push((placeholder, number));
+    }
+    found
+}
+
 /// Whether a query is several statements: something stands behind a semicolon.
 pub fn is_several(query: &str) -> bool {
     let (mut before, mut at, mut is_ended) = (' ', 0, false);
@@ -181,6 +200,13 @@ mod tests {
 
     fn names(query: &str) -> Vec<String> {
         placeholders(query).into_iter().map(|found| query[found.range].to_owned()).collect()
+    }
+
+    #[test]
+    fn a_bare_mark_takes_the_number_after_the_highest_before_it() {
+        let numbers = |query: &str| numbered(query).into_iter().map(|(_, number)| number).collect::<Vec<_>>();
+        assert_eq!(numbers("? ? ?2 ?"), [1, 2, 2, 3]);
+        assert_eq!(numbers(":a ? :a $5 :b"), [1, 2, 1, 5, 6]);
     }
 
     #[test]

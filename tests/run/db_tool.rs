@@ -148,6 +148,18 @@ fn what_is_bound_is_data() {
 }
 
 #[test]
+fn a_number_in_a_query_takes_a_value_that_a_bare_mark_takes_too() {
+    let sql = "SELECT id FROM t WHERE id > ? AND (? IS NULL OR name LIKE '%' || ?2 || '%')";
+    let place = place(&[query("both", sql, json!({ "params": ["@least", "@part"] }))]);
+    let trace = place.calls(&[
+        think("both", json!({ "least": 0, "part": "one" })),
+        think("both", json!({ "least": 1, "part": null })),
+    ]);
+    assert_eq!(trace[0]["observation"]["rows"], json!([{ "id": 1 }]));
+    assert_eq!(trace[1]["observation"]["rows"], json!([{ "id": 2 }, { "id": 3 }]));
+}
+
+#[test]
 fn a_number_comes_back_as_it_was_given_or_is_refused() {
     let echo = query("echo", "SELECT $1 AS n", json!({ "params": ["@n"] }));
     let place = place(&[echo]);

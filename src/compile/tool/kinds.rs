@@ -51,7 +51,7 @@ fn templated(action: &Action, work: &mut ActionDraft<'_>) -> Option<TemplatedAct
 }
 
 fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
-    let Placeholders { named, positional, anonymous } = sql::placeholders(&action.query);
+    let Placeholders { named, positional, anonymous, values: wanted } = sql::placeholders(&action.query);
     let is_other = other_placeholders(action, positional, work);
     if action.params.is_empty() {
         if positional + anonymous > 0 && !work.unknown.holds("/params") {
@@ -68,10 +68,6 @@ fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
         }
         return Some(DbTool { action: action.clone(), params: Vec::new() });
     }
-    let mut names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let wanted = positional + anonymous + names.len();
     if wanted != action.params.len() && !is_other && !work.unknown.holds("/query") {
         let message = format!("the query takes {wanted} values, and `params` has {}", action.params.len());
         let help = "each placeholder takes one entry of `params`, in their order";

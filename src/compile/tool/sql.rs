@@ -15,6 +15,8 @@ pub(super) struct Placeholders {
     pub positional: usize,
     /// How many bare `?`.
     pub anonymous: usize,
+    /// How many values the query takes: the highest number of a placeholder.
+    pub values: usize,
 }
 
 /// The names of a query's named parameters, each once, in the order of their first places.
@@ -26,7 +28,8 @@ pub fn named_parameters(query: &str) -> Vec<String> {
 
 pub(super) fn placeholders(query: &str) -> Placeholders {
     let mut found = Placeholders::default();
-    for SqlPlaceholder { takes, range } in sql::placeholders(query) {
+    for (SqlPlaceholder { takes, range }, number) in sql::numbered(query) {
+        found.values = found.values.max(number);
         match takes {
             PlaceholderValue::Named(name) => found.named.push((name, range)),
             PlaceholderValue::Numbered(number) => found.positional = found.positional.max(number),
