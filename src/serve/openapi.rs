@@ -16,7 +16,8 @@ use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
 use crate::engine::flow::view::StepView;
 use crate::language::AgentRequest;
-use crate::trace::{PausedRun, WaitingSteps};
+use crate::trace::PausedRun;
+use crate::trace::iteration::IterationView;
 
 /// The description of all routes.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
@@ -28,18 +29,43 @@ pub fn under(prefix: &str) -> Value {
     document
 }
 
+/// Requests may leave out what has a default, answers what is empty: one type can be described in both ways.
 struct OpenApiWriter {
-    schemas: SchemaGenerator,
+    requests: SchemaGenerator,
+    answers: SchemaGenerator,
 }
 
 impl OpenApiWriter {
+    fn new() -> Self {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+        Self { requests: settings.clone().into_generator(), answers: settings.for_serialize().into_generator() }
+    }
+
+    /// All types that were described, by their names.
+    fn definitions(mut self) -> Map<String, Value> {
+        let mut all = self.requests.take_definitions(true);
+        for (name, schema) in self.answers.take_definitions(true) {
+            let known = all.insert(name.clone(), schema);
+            debug_assert!(known.is_none_or(|known| all.get(&name) == Some(&known)), "{name} is described in two ways");
+        }
+        all
+    }
+
+    /// What is sent to the server.
+    fn request<T: JsonSchema>(&mut self) -> Value {
+        self.requests.subschema_for::<T>().to_value()
+    }
+
+    /// What the server sends.
     fn schema<T: JsonSchema>(&mut self) -> Value {
-        self.schemas.subschema_for::<T>().to_value()
+        self.answers.subschema_for::<T>().to_value()
     }
 
     /// A query's parameters from its type.
     fn query<T: JsonSchema>(&mut self) -> Vec<Value> {
-        let schema = T::json_schema(&mut self.schemas).to_value();
+        let schema = T::json_schema(&mut self.requests).to_value();
         let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let parameter = |(name, mut schema): (String, Value)| {
             let description = schema.as_object_mut().and_then(|schema| schema.shift_remove("description"));
@@ -96,17 +122,14 @@ fn in_path(name: &str, description: &str) -> Value {
 }
 
 fn document() -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = "/components/schemas".into();
-    settings.meta_schema = None;
-    let mut writer = OpenApiWriter { schemas: settings.into_generator() };
+    let mut writer = OpenApiWriter::new();
     let mut paths = Map::new();
     runs(&mut writer, &mut paths);
     one_run(&mut writer, &mut paths);
     workflows(&mut writer, &mut paths);
     rest(&mut writer, &mut paths);
     let webhooks = webhooks(&mut writer);
-    let schemas = writer.schemas.take_definitions(true);
+    let schemas = writer.definitions();
     let bearer = json!({ "type": "http", "scheme": "bearer" });
     json!({
         "openapi": "3.1.0",
@@ -129,7 +152,7 @@ fn idempotency_key() -> Value {
 }
 
 fn runs(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
-    let body = json!({ "oneOf": [writer.schema::<LoopRequest>(), writer.schema::<AgentRequest>()] });
+    let body = json!({ "oneOf": [writer.request::<LoopRequest>(), writer.request::<AgentRequest>()] });
     let mut parameters = writer.query::<WaitQuery>();
     parameters.push(idempotency_key());
     let answers = writer.waited();
@@ -153,11 +176,11 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let status = writer.operation("The status of a run", &parameters, None, answers);
     paths.insert("/agents/{id}/status".to_owned(), json!({ "get": status }));
     let result = json!({ "type": "object", "description": "The result with its trace" });
-    let schema = json!({ "anyOf": [writer.schema::<StepView>(), result] });
-    let result = json!({ "description": "The result with its trace, or the steps at `at`",
+    let schema = json!({ "anyOf": [writer.schema::<StepView>(), writer.schema::<IterationView<'_>>(), result] });
+    let result = json!({ "description": "The result with its trace, or what is at `at`",
         "content": { "application/json": { "schema": schema } } });
     let parameters = with_id(writer.query::<StepsQuery>());
-    let summary = "The trace of a run; with `at`, the steps of a workflow at an address";
+    let summary = "The trace of a run; with `at`, an iteration of a loop or the steps of a workflow at an address";
     let trace = writer.operation(summary, &parameters, None, json!({ "200": result }));
     paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
     // The schema of each event of the stream, not of its whole text, which need not end.
@@ -173,12 +196,12 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let events = writer.operation("The events of a run, live", &with_id(parameters), None, stream);
     paths.insert("/agents/{id}/events".to_owned(), json!({ "get": events }));
     let parameters = with_id(writer.query::<WaitQuery>());
-    let (body, answers) = (writer.schema::<ResumeRequest>(), writer.waited());
+    let (body, answers) = (writer.request::<ResumeRequest>(), writer.waited());
     let resume = writer.operation("Send a decision to a run that waits", &parameters, Some(body), answers);
     paths.insert("/agents/{id}/resume".to_owned(), json!({ "post": resume }));
     answer(writer, paths);
     let parameters = with_id(writer.query::<WaitQuery>());
-    let (body, answers) = (writer.schema::<RetryRequest>(), writer.waited());
+    let (body, answers) = (writer.request::<RetryRequest>(), writer.waited());
     let retry = writer.operation(
         "Retry a run that failed because its model could not be reached",
         &parameters,
@@ -187,7 +210,7 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     );
     paths.insert("/agents/{id}/retry".to_owned(), json!({ "post": retry }));
     let parameters = with_id([writer.query::<WaitQuery>(), vec![idempotency_key()]].concat());
-    let (body, answers) = (writer.schema::<RerunRequest>(), writer.waited());
+    let (body, answers) = (writer.request::<RerunRequest>(), writer.waited());
     let rerun = writer.operation("Start a new run with the input of a run", &parameters, Some(body), answers);
     paths.insert("/agents/{id}/rerun".to_owned(), json!({ "post": rerun }));
     let parameters = with_id(writer.query::<CancelQuery>());
@@ -197,7 +220,7 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
 }
 
 fn answer(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
-    let body = writer.schema::<AnswerRequest>();
+    let body = writer.request::<AnswerRequest>();
     let answers = json!({ "202": writer.json::<Accepted>("The decision was taken") });
     let summary = "Send the one decision that a token of a posted pause is for; the token is the only credential";
     let mut answer = writer.operation(summary, &[id()], Some(body), answers);
@@ -215,7 +238,7 @@ fn workflows(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let mut parameters = vec![in_path("name", "The workflow's name")];
     parameters.extend(writer.query::<WaitQuery>());
     parameters.push(idempotency_key());
-    let (body, answers) = (writer.schema::<WorkflowRequest>(), waited(writer));
+    let (body, answers) = (writer.request::<WorkflowRequest>(), waited(writer));
     let execute = writer.operation("Start a workflow of the folder", &parameters, Some(body), answers);
     paths.insert("/workflows/{name}/execute".to_owned(), json!({ "post": execute }));
     let run = || in_path("run", "The run's id");
@@ -225,7 +248,7 @@ fn workflows(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     paths.insert("/runs/{run}/status".to_owned(), json!({ "get": status }));
     let at = in_path("at", "The address of the step, like `review.57.1`");
     let parameters = [vec![run(), at], writer.query::<WaitQuery>()].concat();
-    let (body, answers) = (writer.schema::<ApprovalRequest>(), waited(writer));
+    let (body, answers) = (writer.request::<ApprovalRequest>(), waited(writer));
     let approval = writer.operation("Decide about an approval of a workflow", &parameters, Some(body), answers);
     paths.insert("/approvals/{run}/{at}".to_owned(), json!({ "post": approval }));
     let body = json!({ "type": "object", "description": "The keys of the form, or `data` with them" });
@@ -242,11 +265,9 @@ fn webhooks(writer: &mut OpenApiWriter) -> Value {
         let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         json!({ "post": { "requestBody": body, "responses": { "2XX": { "description": "The post is accepted" } } } })
     };
-    let (paused, waiting) = (writer.schema::<PausedRun>(), writer.schema::<WaitingSteps>());
     json!({
-        "agent_run_paused": post(&["agent_run_paused"], paused.clone()),
-        "agent_run_waiting": post(&["agent_run_waiting"], waiting.clone()),
-        "agent_run_reminded": post(&["agent_run_reminded"], json!({ "anyOf": [paused, waiting] })),
+        "agent_run_paused": post(&["agent_run_paused"], writer.schema::<PausedRun>()),
+        "agent_run_reminded": post(&["agent_run_reminded"], writer.schema::<PausedRun>()),
         "agent_run_ended": post(
             &["agent_run_completed", "agent_run_failed", "agent_run_cancelled"],
             writer.schema::<AgentStatus>(),

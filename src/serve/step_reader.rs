@@ -26,7 +26,8 @@ const BETWEEN: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StepsQuery {
-    /// The address of a step or of an item, like `review.57.1`; empty for the steps of the workflow.
+    /// Of a workflow: the address of a step or of an item, like `review.57.1`; empty for its steps. Of a loop: an iteration, from 1,
+    /// which streams of events ignore.
     pub at: Option<String>,
     /// At the address of a loop: the first item, from 0.
     pub from: u32,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use crate::engine::record::TraceEntry;
 use crate::engine::state::State;
 
 /// One iteration of a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct IterationView<'a> {
     /// The run.
     pub run_id: &'a str,
@@ -40,7 +41,7 @@ pub struct IterationView<'a> {
 }
 
 /// A message that a model was sent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MessageView {
     /// `system`, `user`, `assistant` or `tool`.
     pub role: &'static str,
@@ -55,7 +56,7 @@ pub struct MessageView {
 }
 
 /// A native call of a reply.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MessageCall {
     /// The provider's id of the call.
     pub id: String,

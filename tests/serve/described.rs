@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::client::{Serving, place};
+use crate::common::server::{Answer, Server};
 use crate::common::{complete, think};
+use crate::workflows;
 
 /// Every `$ref` below a value.
 fn references(value: &Value, found: &mut Vec<String>) {
@@ -50,6 +52,8 @@ fn the_description_holds_together_and_answers_are_as_it_says() {
         ("GET", "/agents/{id}/status", format!("/agents/{id}/status?include_trace=true"), ""),
         ("GET", "/agents/{id}/status", "/agents/none/status".to_owned(), ""),
         ("GET", "/agents/{id}/trace", format!("/agents/{id}/trace"), ""),
+        ("GET", "/agents/{id}/trace", format!("/agents/{id}/trace?at=1"), ""),
+        ("GET", "/agents/{id}/trace", format!("/agents/{id}/trace?at=9"), ""),
         ("POST", "/agents/{id}/resume", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#),
         ("POST", "/agents/{id}/resume", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#),
         ("POST", "/agents/{id}/retry", format!("/agents/{id}/retry"), "{}"),
@@ -74,6 +78,21 @@ fn the_description_holds_together_and_answers_are_as_it_says() {
             }
         }
     }
+}
+
+#[test]
+fn what_an_answer_leaves_out_is_not_required() {
+    let tools = Server::with(|_, _| Answer::json(&json!({ "done": true })));
+    let place = workflows::place(
+        &tools,
+        json!({ "output": "@input.items", "actions": [workflows::act("@input.items", None)] }),
+    );
+    let server = Serving::start(&place, &[]);
+    let run = server.post("/workflows/pay/execute", &json!({ "input": { "items": [1] } })).json();
+    let view = server.get(&format!("/agents/{}/trace?at=", run["run_id"].as_str().unwrap())).json();
+    assert!(view["questions"].is_null() && view["steps"][0]["status"] == "completed", "{view:#}");
+    let described = server.get("/openapi.json").json();
+    fits(&described, &json!({ "$ref": "#/components/schemas/StepView" }), &view).unwrap();
 }
 
 #[test]

@@ -10,7 +10,6 @@ mod answers;
 mod answers_beside;
 mod answers_steps;
 mod approvals;
-mod asked_beside;
 mod browser;
 mod callbacks;
 #[cfg(unix)]
@@ -43,6 +42,7 @@ mod page_decided;
 mod page_flow;
 mod page_live;
 mod page_markup;
+mod page_time;
 mod previous;
 #[cfg(unix)]
 mod quarantine;

@@ -55,6 +55,7 @@ fn another_organisation_s_run_and_none_are_answered_alike_and_cost_the_store_ali
         let routes = [
             ("GET", format!("/agents/{id}/status"), String::new()),
             ("GET", format!("/agents/{id}/trace"), String::new()),
+            ("GET", format!("/agents/{id}/trace?at=1"), String::new()),
             ("GET", format!("/agents/{id}/events"), String::new()),
             ("POST", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#.to_owned()),
             ("POST", format!("/agents/{id}/retry"), "{}".to_owned()),

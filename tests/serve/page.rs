@@ -168,6 +168,7 @@ fn the_page_asks_nobody_else_and_holds_no_markup_of_its_own_in_scripts() {
         ("/page.js", "text/javascript"),
         ("/decide.js", "text/javascript"),
         ("/flow.js", "text/javascript"),
+        ("/time.js", "text/javascript"),
         ("/server.js", "text/javascript"),
         ("/text.js", "text/javascript"),
     ] {

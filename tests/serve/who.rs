@@ -33,6 +33,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, &'static str, &'static str, u1
         ("GET", "/agents".to_owned(), "", "read", 200),
         ("GET", format!("/agents/{id}/status"), "", "read", 200),
         ("GET", format!("/agents/{id}/trace"), "", "read", 200),
+        ("GET", format!("/agents/{id}/trace?at=1"), "", "read", 200),
         ("POST", format!("/agents/{id}/resume"), r#"{"approve":true}"#, "decide", 409),
         ("POST", format!("/agents/{id}/retry"), "{}", "decide", 409),
         ("POST", format!("/agents/{id}/rerun"), "{}", "run", 200),

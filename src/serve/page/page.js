@@ -4,6 +4,7 @@ import { answer, button, forms, questions, titles } from "./decide.js";
 import { PAGE, board, href, nowhere } from "./flow.js";
 import { Refused, ask, because, get, hasToken, keepToken, of, stream, whenWanted } from "./server.js";
 import { box, called, continuation, count, decision, el, ending, fill, head, lay, plain, stopped, took } from "./text.js";
+import { pick, turn } from "./time.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 2000;
@@ -83,14 +84,14 @@ function where() {
   try { return location.hash.slice(1).split("/").map(decodeURIComponent); } catch { return [""]; }
 }
 
-/** Shows other steps of the run that is shown, or another run. */
+/** Shows other steps or another iteration of the run that is shown, or another run. */
 function move() {
   const [id, at = ""] = where();
-  if (id !== open.id || !open.flow) return enter();
+  if (id !== open.id || open.flow === undefined) return enter();
   if (at === open.at) return undefined;
   Object.assign(open, { at, from: 0, only: "" });
   $("run").focus({ preventScroll: true });
-  return reread(open);
+  return open.flow ? reread(open) : pick(open, $("time"), $("trace"));
 }
 
 /** Asks for the steps at the present address: once of a run that has ended, else from now on. */
@@ -118,9 +119,9 @@ function enter() {
   mark();
   if (!id || !$("token").hidden) return;
   open = { id, at: at || "", from: 0, only: "", last: "", stop: new AbortController(), cards: new Map(), steps: new Map(), panel: "", desk: {}, timer: 0 };
-  for (const part of ["about", "trace", "pause", "end", "steps"]) $(part).replaceChildren();
+  for (const part of ["about", "trace", "pause", "end", "steps", "time"]) $(part).replaceChildren();
   $("steps").shown = "";
-  $("steps").hidden = $("pause").hidden = $("end").hidden = $("busy").hidden = $("hint").hidden = true;
+  $("steps").hidden = $("time").hidden = $("pause").hidden = $("end").hidden = $("busy").hidden = $("hint").hidden = true;
   $("run").hidden = false;
   document.body.classList.add("one");
   mark();
@@ -151,15 +152,7 @@ async function follow(run) {
 }
 
 /** The place of an iteration in the trace. */
-function step(run, iteration) {
-  if (!run.steps.has(iteration)) {
-    const item = el("li", { class: "step" }, el("span", { class: "number" }, plain(iteration)),
-      el("p", { class: "thought" }), el("p", { class: "meta" }));
-    run.steps.set(iteration, item);
-    $("trace").append(item);
-  }
-  return run.steps.get(iteration);
-}
+const step = (run, iteration) => turn(run, $("trace"), iteration);
 
 /** Shows a reply while it arrives. Each connection, attempt and driver begins it again; the recorded reply replaces it. */
 function arriving(run, part) {
@@ -209,6 +202,7 @@ const show = {
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
       el("p", { class: "objective" }, event.objective), event.max_iterations ? el("p", { class: "meta" }, `model ${event.model}`) : [],
       event.fork_of ? el("p", { class: "meta" }, `fork of ${event.fork_of.run_id} at iteration ${plain(event.fork_of.iteration)}`) : []);
+    if (!run.flow) pick(run, $("time"), $("trace"));
   },
   run_resumed(run) {
     arriving(run, null);

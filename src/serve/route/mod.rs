@@ -83,6 +83,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/text.js", get(page::text))
         .route("/decide.js", get(page::decide))
         .route("/flow.js", get(page::flow))
+        .route("/time.js", get(page::time))
         .route("/server.js", get(page::server))
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)

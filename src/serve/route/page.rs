@@ -38,6 +38,11 @@ pub async fn flow() -> Response {
     file("text/javascript; charset=utf-8", include_str!("../page/flow.js"))
 }
 
+/// One iteration of a loop.
+pub async fn time() -> Response {
+    file("text/javascript; charset=utf-8", include_str!("../page/time.js"))
+}
+
 /// Requests to the server.
 pub async fn server() -> Response {
     file("text/javascript; charset=utf-8", include_str!("../page/server.js"))

@@ -1,4 +1,5 @@
-//! `GET /agents/{id}/trace`: the result of a run with its trace, or the steps of a workflow at an address.
+//! `GET /agents/{id}/trace`: the result of a run with its trace, one iteration of a loop, or the steps of a workflow at an
+//! address.
 
 use std::sync::Arc;
 
@@ -8,14 +9,18 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 
 use crate::drive::fold;
+use crate::engine::asked::asked;
+use crate::engine::event::Event;
 use crate::engine::flow::view::StepLog;
 use crate::journal::RunSummary;
+use crate::program::Program;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{RunId, json, query};
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
 use crate::serve::step_reader::StepsQuery;
+use crate::trace::iteration::IterationView;
 use crate::trace::steps::shown_view;
 use crate::trace::{Redaction, Shown, result};
 
@@ -32,20 +37,41 @@ pub async fn trace(
         return at(&app, &summary, &steps).await;
     }
     let FoldedRun { program, state } = app.runs.folded(&run_id).await?;
-    let result_key = program.properties.result_key.as_deref();
-    let shown = Shown { result_key, trace: true, driven: summary.driven };
-    Ok(json(StatusCode::OK, &result(shown, &state, &Redaction::new(&program.project.redact))))
+    let redact = Redaction::new(&program.project.redact);
+    Ok(json(StatusCode::OK, &result(whole(&program, summary.driven), &state, &redact)))
 }
 
-/// The steps at an address, as `loopctl trace --at ADDRESS --format json` prints them.
+/// A result with its trace.
+fn whole(program: &Program, driven: bool) -> Shown<'_> {
+    Shown { result_key: program.properties.result_key.as_deref(), trace: true, driven }
+}
+
+/// One iteration, or the steps at an address, as `loopctl trace --at --format json` prints them.
 async fn at(app: &App, run: &RunSummary, steps: &StepsQuery) -> Result<Response, ProblemDetails> {
     let window = steps.window()?;
     let events = app.runs.events(&run.run_id).await?;
     let ProgramOfRun { program, .. } = app.runs.program(&run.run_id, &events).await?;
+    if program.flow.is_none() {
+        return iteration(&program, run, events, steps.at.as_deref().unwrap_or_default());
+    }
     let mut log = StepLog::new(steps.address());
     let state = fold::logged(&program, &run.run_id, events, &mut log)?;
     let view = log
         .view(&program, &state, run.driven, window)
         .map_err(|why| ProblemDetails::new(StatusCode::NOT_FOUND, "no_such_step", why.to_string()))?;
     Ok(json(StatusCode::OK, &shown_view(view, &Redaction::new(&program.project.redact))))
+}
+
+/// One iteration of a loop.
+fn iteration(program: &Program, run: &RunSummary, events: Vec<Event>, at: &str) -> Result<Response, ProblemDetails> {
+    let missing = |why: String| ProblemDetails::new(StatusCode::NOT_FOUND, "no_such_iteration", why);
+    let number: u32 = at.parse().map_err(|_| {
+        missing(format!("{at:?} is no iteration, and the run is no workflow, whose steps have addresses: name an iteration by its number, from 1"))
+    })?;
+    let asked = asked(program, &events, number)
+        .map_err(|why| missing(format!("iteration {number} of the run can't be shown: {why}")))?;
+    let state = fold::fold(program, &run.run_id, events)?;
+    let redact = Redaction::new(&program.project.redact);
+    let result = result(whole(program, run.driven), &state, &redact);
+    Ok(json(StatusCode::OK, &IterationView::new(number, &asked, &result, &redact)))
 }
