@@ -99,6 +99,7 @@ impl<'a> Driver<'a> {
                     }
                     let next = self.look_beside().await?;
                     self.begin_more(&mut under_way, &next).await?;
+                    self.report_questions();
                     continue;
                 }
                 Waited::Done(StepNews::Outcome(Some(outcome))) => outcome,
@@ -153,6 +154,13 @@ impl<'a> Driver<'a> {
             under_way.extend(self.begin_steps(steps));
         }
         Ok(())
+    }
+
+    /// Reports what waits for a human beside the steps that are under way, at looks only: there may be a thousand of them.
+    fn report_questions(&self) {
+        if let Some(listener) = self.watch.listener.filter(|listener| listener.wants_questions()) {
+            listener.on_questions(self.program, &self.state);
+        }
     }
 
     fn is_asked_to_stop(&self) -> bool {

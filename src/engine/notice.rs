@@ -17,6 +17,8 @@ use super::flow::question::StepQuestion;
 use super::flow::record::StepRecord;
 use super::outcome::{Status, Termination};
 use super::record::{Question, TokenUsage, TraceEntry, WaitingCall};
+use super::state::State;
+use crate::program::Program;
 
 pub use baseline::{Baseline, notices};
 
@@ -243,4 +245,13 @@ pub trait Listener: Send + Sync {
     fn wants_deltas(&self) -> bool {
         false
     }
+
+    /// Whether it wants the state of a workflow as long as steps of it are under way.
+    fn wants_questions(&self) -> bool {
+        false
+    }
+
+    /// Receives the state of a workflow of which steps are under way and others may wait for a human. All events of it
+    /// are durable.
+    fn on_questions(&self, _program: &Program, _state: &State) {}
 }

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 /// So many times tokens are issued for one pause: at the next time, the earlier ones become void. A server issues
-/// them once, and again after each restart before the pause was posted.
+/// them once, and again after each restart before the pause was posted. Tokens of no pause stay: they are issued once
+/// for each question.
 pub const MOST_ISSUES: usize = 8;
+
+/// Stands for a pause in tokens that are issued while the run is under way.
+pub const NO_PAUSE: u32 = 0;
 
 /// A token that answers a pause of a run: once, and one call of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerToken {
     /// The hash of the token.
     pub hash: String,
-    /// The pause, from 1.
+    /// The pause, from 1, or [`NO_PAUSE`].
     pub pause: u32,
     /// The call, in the words of the one who issued it; none for a question.
     pub call: Option<String>,
@@ -32,7 +36,7 @@ impl AnswerTokens {
     pub(super) fn put(&mut self, tokens: Vec<AnswerToken>) {
         let Some(pause) = tokens.first().map(|token| token.pause) else { return };
         let there = self.by_hash.values().filter(|token| token.pause == pause).count();
-        if are_too_many(there, tokens.len()) {
+        if are_too_many(pause, there, tokens.len()) {
             self.by_hash.retain(|_, token| token.pause != pause);
         }
         self.by_hash.extend(tokens.into_iter().map(|token| (token.hash.clone(), token)));
@@ -62,6 +66,6 @@ impl AnswerTokens {
 }
 
 /// Whether a pause that has so many tokens gets too many with so many new ones.
-pub(super) fn are_too_many(there: usize, new: usize) -> bool {
-    there > new.saturating_mul(MOST_ISSUES - 1)
+pub(super) fn are_too_many(pause: u32, there: usize, new: usize) -> bool {
+    pause != NO_PAUSE && there > new.saturating_mul(MOST_ISSUES - 1)
 }

@@ -1,6 +1,7 @@
 //! Callbacks: posts each pause of a run and its result to the URL that its caller gave, signed as Hyphen's webhooks
 //! are. A post is retried until it is accepted; the store has its progress.
 
+mod beside;
 mod pause;
 mod reminder;
 
@@ -14,6 +15,7 @@ use ring::hmac;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
+pub use self::beside::QuestionPoster;
 use self::pause::PausesInPost;
 pub use self::pause::pause_of;
 use super::problem::ProblemDetails;

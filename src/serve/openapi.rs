@@ -16,8 +16,8 @@ use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
 use crate::engine::flow::view::StepView;
 use crate::language::AgentRequest;
-use crate::trace::PausedRun;
 use crate::trace::iteration::IterationView;
+use crate::trace::{PausedRun, WaitingSteps};
 
 /// The description of all routes.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
@@ -265,9 +265,11 @@ fn webhooks(writer: &mut OpenApiWriter) -> Value {
         let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         json!({ "post": { "requestBody": body, "responses": { "2XX": { "description": "The post is accepted" } } } })
     };
+    let (paused, waiting) = (writer.schema::<PausedRun>(), writer.schema::<WaitingSteps>());
     json!({
-        "agent_run_paused": post(&["agent_run_paused"], writer.schema::<PausedRun>()),
-        "agent_run_reminded": post(&["agent_run_reminded"], writer.schema::<PausedRun>()),
+        "agent_run_paused": post(&["agent_run_paused"], paused.clone()),
+        "agent_run_waiting": post(&["agent_run_waiting"], waiting.clone()),
+        "agent_run_reminded": post(&["agent_run_reminded"], json!({ "anyOf": [paused, waiting] })),
         "agent_run_ended": post(
             &["agent_run_completed", "agent_run_failed", "agent_run_cancelled"],
             writer.schema::<AgentStatus>(),

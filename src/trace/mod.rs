@@ -29,7 +29,7 @@ pub mod units;
 
 pub use crate::engine::record::TraceEntry;
 pub use look::{Look, Tone};
-pub use paused::PausedRun;
+pub use paused::{PausedRun, WaitingSteps};
 pub use redact::Redaction;
 pub use result::{RunResult, Shown, result};
 

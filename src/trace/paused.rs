@@ -1,6 +1,7 @@
 //! A run that waits for a human, as its deciders see it: the receiver of its callbacks, and the program of
 //! `--on-pause`.
 
+use std::collections::BTreeSet;
 use std::{fmt, mem};
 
 use schemars::JsonSchema;
@@ -9,12 +10,13 @@ use serde::Serialize;
 use super::approval::concerns;
 use super::redact::Redaction;
 use super::result::{PauseView, pause};
-use super::steps::as_call;
+use super::steps::{as_call, shown_question};
 use super::units::rfc3339;
 use crate::engine::flow::question::StepQuestion;
+use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::{Question, WaitingCall};
-use crate::engine::state::State;
+use crate::engine::state::{Phase, State};
 
 #[cfg(test)]
 mod tests;
@@ -61,10 +63,11 @@ pub struct OpenPause {
     /// The calls that wait, each to be decided on its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<OpenCall>,
-    /// The steps of a workflow that wait, each to be decided on its own: the first fifty.
+    /// The steps of a workflow that wait, each to be decided on its own: the first fifty, without those that were posted
+    /// while other steps were under way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<OpenStepQuestion>,
-    /// How many steps wait, if they are more. The others are posted when those before them are decided.
+    /// How many steps wait, if they are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_waiting: Option<usize>,
 }
@@ -91,8 +94,8 @@ pub struct OpenStepQuestion {
     pub open_calls: Vec<OpenCall>,
 }
 
-/// So many steps are listed at most: each post has all that wait, and a decision about one of them is followed by a post.
-const MOST_STEPS: usize = 50;
+/// So many steps are listed at most. The others are posted when the run goes on, or with its next pause.
+pub const MOST_STEPS: usize = 50;
 
 /// A call that waits, with the decisions that are possible.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -128,9 +131,56 @@ impl fmt::Debug for AnswerLink {
     }
 }
 
+/// A workflow of which steps wait for a human while others are under way. What does not apply is left out, and secrets are
+/// hidden.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WaitingSteps {
+    /// The run's id.
+    pub agent_run_id: String,
+    /// Always `running`.
+    pub status: Status,
+    /// The workflow's name.
+    #[serde(rename = "loop")]
+    pub loop_name: String,
+    /// Its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// When it began, RFC 3339.
+    pub created_at: String,
+    /// The steps that the post is about, each to be decided on its own.
+    pub steps: Vec<OpenStepQuestion>,
+    /// How many steps wait.
+    pub steps_waiting: usize,
+}
+
+impl WaitingSteps {
+    /// A workflow in this state, with all its steps that wait; none when it is not under way.
+    pub fn of(state: &State, redact: &Redaction) -> Option<Self> {
+        if !matches!(state.phase, Phase::Stepping) {
+            return None;
+        }
+        let questions = waiting_steps(state).into_iter().map(|question| shown_question(question, redact));
+        let steps: Vec<OpenStepQuestion> = questions.map(OpenStepQuestion::from).collect();
+        Some(Self {
+            agent_run_id: state.header.run_id.clone(),
+            status: state.status(),
+            loop_name: state.header.loop_name.clone(),
+            session: state.header.session.clone(),
+            created_at: rfc3339(state.header.at_ms),
+            steps_waiting: steps.len(),
+            steps,
+        })
+    }
+}
+
 impl PausedRun {
     /// A run in this state; none when it does not wait.
     pub fn of(state: &State, redact: &Redaction) -> Option<Self> {
+        Self::without(state, redact, &BTreeSet::new())
+    }
+
+    /// A run in this state, without what the steps at these addresses ask; none when it does not wait.
+    pub fn without(state: &State, redact: &Redaction, known: &BTreeSet<String>) -> Option<Self> {
         let PauseView { number, question, call, mut calls, steps } = pause(state, redact)?;
         if !steps.is_empty() {
             // They are listed with their steps.
@@ -138,8 +188,10 @@ impl PausedRun {
         } else if calls.is_empty() {
             calls.extend(call);
         }
-        let steps_waiting = Some(steps.len()).filter(|count| *count > MOST_STEPS);
-        let steps: Vec<OpenStepQuestion> = steps.into_iter().take(MOST_STEPS).map(OpenStepQuestion::from).collect();
+        let waiting = steps.len();
+        let steps = steps.into_iter().filter(|question| !known.contains(&question.at));
+        let steps: Vec<OpenStepQuestion> = steps.take(MOST_STEPS).map(OpenStepQuestion::from).collect();
+        let steps_waiting = Some(waiting).filter(|count| *count > steps.len());
         let choices = choices(question.kind);
         let calls: Vec<OpenCall> = calls.into_iter().map(|call| open(call, choices)).collect();
         let header = &state.header;

@@ -10,6 +10,7 @@ mod answers;
 mod answers_beside;
 mod answers_steps;
 mod approvals;
+mod asked_beside;
 mod browser;
 mod callbacks;
 #[cfg(unix)]

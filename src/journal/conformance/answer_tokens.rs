@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::journal::AnswerToken;
-use crate::journal::answer_token::MOST_ISSUES;
+use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
 
 fn token(hash: &str, pause: u32, call: Option<&str>) -> AnswerToken {
     let call = call.map(str::to_owned);
@@ -56,6 +56,11 @@ pub(super) fn tokens_that_are_issued_again_leave_the_earlier_ones_valid_up_to_a_
     begin(journal, "r");
     wait(journal.put_answer_tokens("r", vec![token("of another pause", 1, None)])).unwrap();
     let there = |hash: &str| wait(journal.answer_token("r", hash)).unwrap().is_some();
+    let while_running = |number: usize| token(&format!("while running {number}"), NO_PAUSE, None);
+    for number in 0..=MOST_ISSUES {
+        wait(journal.put_answer_tokens("r", vec![while_running(number)])).unwrap();
+    }
+    assert!((0..=MOST_ISSUES).all(|number| there(&while_running(number).hash)), "each is of a question of its own");
     for issue in 0..MOST_ISSUES {
         let of_call = |call: u32| token(&format!("{issue}.{call}"), 2, Some("1.0"));
         wait(journal.put_answer_tokens("r", vec![of_call(0), of_call(1)])).unwrap();

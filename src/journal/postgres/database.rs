@@ -1,7 +1,7 @@
 //! What all statements share: the connections, the leases, and the beat that renews them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,10 +25,13 @@ pub(super) const REQUESTS_LAST_MS: u64 = 750;
 /// How long a driver that leaves waits for the database.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// Returns whether the lease was over by the database's clock; null for a new driver.
 const RENEW: &str = "
+WITH old AS (SELECT until <= clock_timestamp() AS is_over FROM @.drivers WHERE driver = $1)
 INSERT INTO @.drivers (driver, until, host, version, folder)
 VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5)
-ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder";
+ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder
+RETURNING (SELECT is_over FROM old)";
 const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2 WHERE driver = $1";
 /// Those that died without runs are left out.
 const WORKERS: &str = "
@@ -67,8 +70,11 @@ pub(super) struct Database {
     /// The digest of the folder that this process serves.
     folder: Mutex<Option<String>>,
     renewing: tokio::sync::Mutex<()>,
-    /// When the connection was lost last: nothing is claimed for one lease from then on.
-    lost_at_ms: std::sync::atomic::AtomicU64,
+    /// When the connection was lost last, or the lease was over before it was renewed: nothing is claimed for one lease
+    /// from then on.
+    interrupted_at_ms: AtomicU64,
+    /// How many connections were lost when that was looked up last.
+    lost_connections: AtomicU64,
 }
 
 impl Database {
@@ -94,7 +100,8 @@ impl Database {
             is_registered: AtomicBool::new(false),
             folder: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
-            lost_at_ms: std::sync::atomic::AtomicU64::new(0),
+            interrupted_at_ms: AtomicU64::new(0),
+            lost_connections: AtomicU64::new(0),
         })
     }
 
@@ -123,7 +130,8 @@ impl Database {
         let (sent, was_fresh) = (self.held.now(), self.held.is_fresh());
         let ttl_ms = f64::from(u32::try_from(self.held.ttl().as_millis()).unwrap_or(u32::MAX));
         let (host, version, folder) = (host(), env!("CARGO_PKG_VERSION"), self.folder());
-        self.heart
+        let renewed = self
+            .heart
             .query(
                 RENEW,
                 &[
@@ -135,6 +143,10 @@ impl Database {
                 ],
             )
             .await?;
+        let was_over: Option<bool> = renewed.first().map_or(Ok(None), |row| row.try_get(0))?;
+        if was_over == Some(true) {
+            self.interrupted();
+        }
         if !self.is_registered.swap(true, Ordering::SeqCst) {
             self.heart.query(BURY, &[]).await?;
         } else if !was_fresh {
@@ -204,7 +216,7 @@ impl Database {
     /// database says are its, for as long as the store is open.
     pub(super) async fn beat(self: Arc<Self>) {
         let mut strays: HashMap<String, (i64, u64)> = HashMap::new();
-        let (mut beats, mut made) = (0_u32, self.heart.made());
+        let mut beats = 0_u32;
         loop {
             tokio::time::sleep(BEAT).await;
             if !self.is_registered.load(Ordering::SeqCst) {
@@ -214,10 +226,7 @@ impl Database {
             if let Err(trouble) = self.one_beat(beats.is_multiple_of(4), &mut strays).await {
                 tracing::warn!(store = self.target.shown(), "the database can't be reached: {}", trouble.into_fault());
             }
-            let now_made = self.heart.made();
-            if std::mem::replace(&mut made, now_made) != now_made {
-                self.lost_at_ms.store(self.clock.monotonic_ms().max(1), Ordering::SeqCst);
-            }
+            self.notice_lost_connections();
         }
     }
 
@@ -265,12 +274,25 @@ impl Database {
         Ok(())
     }
 
-    /// Whether runs may be claimed: not for one lease after the connection was lost, because when the database was
-    /// away, the leases of all drivers are over.
+    fn interrupted(&self) {
+        self.interrupted_at_ms.store(self.clock.monotonic_ms().max(1), Ordering::SeqCst);
+    }
+
+    /// Takes a connection that was lost since the last time for an interruption.
+    pub(super) fn notice_lost_connections(&self) {
+        let lost = self.heart.reconnects().saturating_add(self.quick.reconnects());
+        if self.lost_connections.swap(lost, Ordering::SeqCst) != lost {
+            self.interrupted();
+        }
+    }
+
+    /// Whether runs may be claimed: not for one lease after the connection was lost or this driver's lease was over.
+    /// When the database was away, or its clock jumped, the leases of all drivers are over, and each needs the time to
+    /// renew its own.
     pub(super) fn may_claim(&self) -> bool {
-        let lost_at_ms = self.lost_at_ms.load(Ordering::SeqCst);
+        let at_ms = self.interrupted_at_ms.load(Ordering::SeqCst);
         let ttl_ms = u64::try_from(self.held.ttl().as_millis()).unwrap_or(u64::MAX);
-        lost_at_ms == 0 || self.clock.monotonic_ms().saturating_sub(lost_at_ms) >= ttl_ms
+        at_ms == 0 || self.clock.monotonic_ms().saturating_sub(at_ms) >= ttl_ms
     }
 
     /// Stops being a driver: all its runs are free.

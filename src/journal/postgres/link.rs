@@ -76,9 +76,9 @@ impl Link {
         Ok(answer?)
     }
 
-    /// How often a connection was made: differs from an earlier value when one was lost in between.
-    pub(super) fn made(&self) -> u64 {
-        self.made.load(Ordering::SeqCst)
+    /// How often a connection was made in place of one that was lost.
+    pub(super) fn reconnects(&self) -> u64 {
+        self.made.load(Ordering::SeqCst).saturating_sub(1)
     }
 
     async fn connected(&self) -> Result<Arc<Connected>, StatementFailure> {

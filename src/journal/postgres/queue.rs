@@ -40,9 +40,13 @@ const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
 const QUEUE: &str =
     concat!("SELECT r.org, r.token, count(*) FROM @.runs r WHERE ", waiting!(), " GROUP BY 1, 2 ORDER BY min(r.id)");
+/// A driver whose own lease is over claims nothing: when the clock of the database jumps, the leases of all are over at
+/// once, and runs would go from one to the other until each is renewed.
 const CLAIM: &str = concat!(
     "WITH old AS MATERIALIZED (SELECT r.id, r.driver FROM @.runs r WHERE ",
     waiting!(),
+    " AND ",
+    lives!("$3"),
     " AND r.org IS NOT DISTINCT FROM $5 AND r.token IS NOT DISTINCT FROM $6
       ORDER BY r.id LIMIT $7 FOR UPDATE SKIP LOCKED)
     UPDATE @.runs r SET fence = r.fence + 1, driver = $3, claim = $4 FROM old WHERE r.id = old.id
@@ -229,7 +233,9 @@ impl Database {
         let (nonce, most) = (Uuid::now_v7(), i64::try_from(share.runs).unwrap_or(i64::MAX));
         let taken = self.persist(|| async {
             let mut rows = self.quick.query(CLAIMED, &[(&self.me, Type::UUID), (&nonce, Type::UUID)]).await?;
-            if rows.is_empty() {
+            // This statement may have found that its connection was lost.
+            self.notice_lost_connections();
+            if rows.is_empty() && self.may_claim() {
                 rows = self
                     .quick
                     .query(

@@ -35,6 +35,15 @@ impl PostgresJournal {
         received.recv().unwrap().unwrap();
     }
 
+    /// Renews the lease, which is old by this driver's clock.
+    fn renew(&self) {
+        self.database.held.renewed((0, 0));
+        let database = Arc::clone(&self.database);
+        let (done, received) = std::sync::mpsc::channel();
+        self.runtime.spawn(async move { drop(done.send(database.ensure().await)) });
+        received.recv().unwrap().unwrap();
+    }
+
     /// The first column of the rows of a statement, as text.
     fn rows(&self, sql: &str) -> Vec<String> {
         let (database, sql) = (Arc::clone(&self.database), sql.to_owned());

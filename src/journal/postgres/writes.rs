@@ -11,7 +11,7 @@ use super::link::Parameter;
 use super::trouble::StatementFailure;
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
-use crate::journal::answer_token::MOST_ISSUES;
+use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
 use crate::journal::words::{sum, word};
 use crate::journal::{
     AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord,
@@ -221,7 +221,8 @@ impl Database {
         let expire: Vec<i64> = tokens.iter().map(|token| token.expires_at_ms).collect();
         let used: Vec<bool> = tokens.iter().map(|token| token.used).collect();
         // Without tokens nothing is too many.
-        let most = if tokens.is_empty() { usize::MAX } else { tokens.len().saturating_mul(MOST_ISSUES - 1) };
+        let stays = tokens.first().is_none_or(|token| token.pause == NO_PAUSE);
+        let most = if stays { usize::MAX } else { tokens.len().saturating_mul(MOST_ISSUES - 1) };
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.one(
             PUT_TOKENS,

@@ -12,7 +12,7 @@ pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken])
     let there: i64 = connection
         .prepare_cached("SELECT count(*) FROM answer_tokens WHERE run_id = ?1 AND pause = ?2")?
         .query_row(params![run_id, pause], |row| row.get(0))?;
-    if are_too_many(usize::try_from(there).unwrap_or(usize::MAX), tokens.len()) {
+    if are_too_many(pause, usize::try_from(there).unwrap_or(usize::MAX), tokens.len()) {
         connection
             .prepare_cached("DELETE FROM answer_tokens WHERE run_id = ?1 AND pause = ?2")?
             .execute(params![run_id, pause])?;

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reqwest::Url;
 
+use super::beside::{BESIDE_LOOK, in_pause, question_keys, while_running};
 use super::reminder::ReminderTimes;
 use super::{Callbacks, Post, TRIES, body, noted, wait_after};
 use crate::drive::clock;
@@ -15,6 +16,7 @@ use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
 use crate::engine::record::WaitingCall;
 use crate::engine::state::{Phase, State};
+use crate::journal::answer_token::NO_PAUSE;
 use crate::journal::{AnswerToken, Callback, RunSummary, StoreFault};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::authorizer::{hash_text, new_answer_token};
@@ -41,10 +43,27 @@ impl PausesInPost {
         let key = (run_id.to_owned(), pause);
         self.set().insert(key.clone()).then(|| PauseInPost { all: self, key })
     }
+
+    /// Takes what a run asks while it is under way; none when it, or a pause of the run, is being posted.
+    pub(super) fn take_beside(&self, run_id: &str) -> Option<PauseInPost<'_>> {
+        let key = (run_id.to_owned(), NO_PAUSE);
+        let mut set = self.set();
+        let of_run = key.clone()..=(run_id.to_owned(), u32::MAX);
+        if set.range(of_run).next().is_some() {
+            return None;
+        }
+        set.insert(key.clone());
+        Some(PauseInPost { all: self, key })
+    }
+
+    /// Whether something that a run asked while it was under way is being posted.
+    fn has_beside(&self, run_id: &str) -> bool {
+        self.set().contains(&(run_id.to_owned(), NO_PAUSE))
+    }
 }
 
 /// A pause that is being posted; dropping this lets another task post it.
-struct PauseInPost<'a> {
+pub(super) struct PauseInPost<'a> {
     all: &'a PausesInPost,
     key: (String, u32),
 }
@@ -66,8 +85,18 @@ impl Callbacks {
         if callback.posted_pause >= number {
             return self.remind(folded, &run, callback).await;
         }
+        while self.pauses.has_beside(run_id) {
+            tokio::time::sleep(BESIDE_LOOK).await;
+        }
+        let asked = question_keys(&folded.state);
+        let known = self.posted_beside(run_id, &asked).await?;
+        if !asked.is_empty() && known.len() == asked.len() {
+            noted(run_id, || self.runs.journal.note_posted_pause(run_id, number)).await?;
+            return self.remind(folded, &run, callback).await;
+        }
         let reminders = ReminderTimes::of(&folded);
-        let Some((paused, tokens)) = self.with_tokens(&folded, &run)? else { return Ok(()) };
+        let Some((paused, tokens)) = self.with_tokens(&folded, &run, &known)? else { return Ok(()) };
+        let listed: Vec<String> = paused.pause.steps.iter().map(|step| step.question.at.clone()).collect();
         if !tokens.is_empty() {
             self.runs.journal.put_answer_tokens(run_id, tokens).await.map_err(Fault::Store)?;
         }
@@ -76,9 +105,22 @@ impl Callbacks {
         drop(folded);
         let post = Post::signed(key, callback.url.clone(), format!("{run_id}-pause-{number}"), body);
         if self.post_while_paused(run_id, number, (&post, &callback)).await? {
+            let listed = asked.into_iter().filter(|(at, _)| listed.contains(at)).map(|(_, key)| in_pause(run_id, &key));
+            self.mark_posted(run_id, listed.collect()).await?;
             self.pause_posted(run_id, number, reminders).await?;
         }
         Ok(())
+    }
+
+    /// The addresses of those of these steps whose question was posted while other steps were under way.
+    async fn posted_beside(&self, run_id: &str, asked: &[(String, String)]) -> Result<BTreeSet<String>, Fault> {
+        let mut known = BTreeSet::new();
+        for (at, key) in asked {
+            if self.is_marked(run_id, &while_running(run_id, key)).await? {
+                known.insert(at.clone());
+            }
+        }
+        Ok(known)
     }
 
     /// Posts until it is accepted, or given up. Returns whether the run was in this pause all the time.
@@ -115,23 +157,20 @@ impl Callbacks {
         Ok(true)
     }
 
-    /// What is posted of a pause, with new tokens, and what the store keeps of them.
+    /// What is posted of a pause, with new tokens, and what the store keeps of them. `known`: the addresses of steps that
+    /// are left out.
     pub(super) fn with_tokens(
         &self,
         folded: &FoldedRun,
         run: &RunSummary,
+        known: &BTreeSet<String>,
     ) -> Result<Option<(PausedRun, Vec<AnswerToken>)>, Fault> {
         let FoldedRun { program, state } = folded;
         let redact = Redaction::new(&program.project.redact);
-        let Some(mut paused) = PausedRun::of(state, &redact) else { return Ok(None) };
+        let Some(mut paused) = PausedRun::without(state, &redact, known) else { return Ok(None) };
         paused.session = session_of(run.org.as_deref(), paused.session.as_deref());
         let Some(rights) = state.header.callback_rights else { return Ok(Some((paused, Vec::new()))) };
-        let mut issue = Issue {
-            url: answer_url(self.public_url.as_deref(), &run.run_id),
-            now_ms: clock::wall_ms(),
-            pause: paused.pause.number,
-            tokens: Vec::new(),
-        };
+        let mut issue = Issue::new(self.public_url.as_deref(), &run.run_id, paused.pause.number);
         let OpenPause { answer, calls, steps, .. } = &mut paused.pause;
         if calls.is_empty() && steps.is_empty() {
             // Only who may decide about everything else, too, answers a question.
@@ -184,16 +223,21 @@ fn answer_url(public_url: Option<&str>, run_id: &str) -> String {
 }
 
 /// The tokens of a pause that are being issued.
-struct Issue {
+pub(super) struct Issue {
     url: String,
     now_ms: i64,
     pause: u32,
-    tokens: Vec<AnswerToken>,
+    pub tokens: Vec<AnswerToken>,
 }
 
 impl Issue {
+    /// No tokens yet.
+    pub fn new(public_url: Option<&str>, run_id: &str, pause: u32) -> Self {
+        Self { url: answer_url(public_url, run_id), now_ms: clock::wall_ms(), pause, tokens: Vec::new() }
+    }
+
     /// New tokens for a step that waits, or for each of the calls of its run.
-    fn link_step(&mut self, step: &mut OpenStepQuestion, rights: DecisionRights) -> Result<(), Fault> {
+    pub fn link_step(&mut self, step: &mut OpenStepQuestion, rights: DecisionRights) -> Result<(), Fault> {
         let OpenStepQuestion { question, answer, open_calls, .. } = step;
         if open_calls.is_empty() && may_decide(rights, question.approval.as_ref()) {
             let subject = AnswerSubject::Step(StepSubject::of(question, None));
@@ -241,7 +285,10 @@ mod tests {
         let first = pauses.take("r", 1);
         assert!(first.is_some() && pauses.take("r", 1).is_none());
         assert!(pauses.take("r", 2).is_some() && pauses.take("s", 1).is_some());
+        let beside = pauses.take_beside("s");
+        assert!(beside.is_some() && pauses.take_beside("s").is_none() && pauses.has_beside("s"));
+        assert!(pauses.take_beside("r").is_none(), "its pause is being posted");
         drop(first);
-        assert!(pauses.take("r", 1).is_some());
+        assert!(pauses.take("r", 1).is_some() && pauses.take_beside("r").is_some());
     }
 }

@@ -1,6 +1,7 @@
 //! Reminders of steps that have waited for some time: their pause is posted again. Nothing of the run changes, and no
 //! driver takes it up: the store gives a callback back when its next reminder is due.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::pause::pause_of;
@@ -8,13 +9,11 @@ use super::{Callbacks, Post, body, noted};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::flow::reminders;
+use crate::journal::answer_token::NO_PAUSE;
 use crate::journal::{AnswerToken, CALLBACK_LEASE, Callback, RunSummary};
 use crate::serve::authorizer::hash_text;
 use crate::serve::run_store::FoldedRun;
 use crate::trace::units::rfc3339;
-
-/// What a reminder that was posted has in the place of a pause's number, which counts from 1.
-const NO_PAUSE: u32 = 0;
 
 /// The reminders of a run around a moment, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +46,7 @@ impl Callbacks {
         if self.was_reminded(run_id, at_ms).await? {
             return self.await_next(run_id, pause, times).await;
         }
-        let Some((paused, tokens)) = self.with_tokens(&folded, run)? else { return Ok(()) };
+        let Some((paused, tokens)) = self.with_tokens(&folded, run, &BTreeSet::new())? else { return Ok(()) };
         if !tokens.is_empty() {
             self.runs.journal.put_answer_tokens(run_id, tokens).await.map_err(Fault::Store)?;
         }
@@ -86,20 +85,30 @@ impl Callbacks {
         noted(run_id, || self.runs.journal.note_callback(run_id, callback.progress, Some(again_in))).await
     }
 
-    /// The store knows a reminder as a token that was used: another server does not post it again.
-    async fn mark_reminded(&self, run_id: &str, at_ms: i64) -> Result<(), Fault> {
-        let hash = mark(run_id, at_ms);
-        let token = AnswerToken { hash, pause: NO_PAUSE, call: None, expires_at_ms: at_ms, used: true };
-        self.runs.journal.put_answer_tokens(run_id, vec![token]).await.map_err(Fault::Store)
+    pub(super) async fn mark_reminded(&self, run_id: &str, at_ms: i64) -> Result<(), Fault> {
+        self.mark_posted(run_id, vec![mark(run_id, at_ms)]).await
     }
 
-    async fn was_reminded(&self, run_id: &str, at_ms: i64) -> Result<bool, Fault> {
-        let token = self.runs.journal.answer_token(run_id, &mark(run_id, at_ms)).await.map_err(Fault::Store)?;
-        Ok(token.is_some())
+    pub(super) async fn was_reminded(&self, run_id: &str, at_ms: i64) -> Result<bool, Fault> {
+        self.is_marked(run_id, &mark(run_id, at_ms)).await
+    }
+
+    /// The store knows what was posted as tokens that were used: another server does not post it again.
+    pub(super) async fn mark_posted(&self, run_id: &str, marks: Vec<String>) -> Result<(), Fault> {
+        let token = |hash| AnswerToken { hash, pause: NO_PAUSE, call: None, expires_at_ms: 0, used: true };
+        let tokens: Vec<AnswerToken> = marks.into_iter().map(token).collect();
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        self.runs.journal.put_answer_tokens(run_id, tokens).await.map_err(Fault::Store)
+    }
+
+    pub(super) async fn is_marked(&self, run_id: &str, mark: &str) -> Result<bool, Fault> {
+        Ok(self.runs.journal.answer_token(run_id, mark).await.map_err(Fault::Store)?.is_some())
     }
 }
 
 /// What stands for the reminder of a run at a moment, in the place of the hash of a token.
-fn mark(run_id: &str, at_ms: i64) -> String {
+pub(super) fn mark(run_id: &str, at_ms: i64) -> String {
     hash_text(&format!("reminder of {run_id} at {at_ms}"))
 }

@@ -8,6 +8,9 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::readers::{ReplyReader, ReplyReaders};
 use crate::drive::engine::Engine;
 use crate::engine::notice::{Listener, Notice};
+use crate::engine::state::State;
+use crate::program::Program;
+use crate::serve::callback::QuestionPoster;
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::FoldedRun;
 use crate::trace::Redaction;
@@ -133,6 +136,8 @@ pub(super) struct NoticeForwarder {
     pub meter: Meter,
     /// Gets a message when a decision was accepted.
     pub decision_taken: Mutex<Option<oneshot::Sender<()>>>,
+    /// Posts what a workflow asks while it is under way; none without a callback.
+    pub questions: Option<QuestionPoster>,
 }
 
 impl NoticeForwarder {
@@ -168,5 +173,15 @@ impl Listener for NoticeForwarder {
 
     fn wants_deltas(&self) -> bool {
         self.readers.has(&self.run_id)
+    }
+
+    fn wants_questions(&self) -> bool {
+        self.questions.is_some()
+    }
+
+    fn on_questions(&self, program: &Program, state: &State) {
+        if let Some(questions) = &self.questions {
+            questions.report(program, state);
+        }
     }
 }

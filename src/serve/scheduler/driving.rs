@@ -115,12 +115,17 @@ impl Scheduler {
         let ProgramOfRun { program, engine } = program;
         driven.active.drive_with(engine);
         driven.active.watch_replies(Redaction::new(&program.project.redact));
+        let questions = match &program.flow {
+            Some(_) => self.callbacks.follow(&driven.run_id).await,
+            None => None,
+        };
         let forwarder = NoticeForwarder {
             run_id: driven.run_id.clone(),
             run: Arc::clone(&driven.active),
             readers: Arc::clone(&self.readers),
             meter: Meter::new(Arc::clone(&self.metrics)),
             decision_taken: Mutex::default(),
+            questions,
         };
         let watch = Watch { listener: Some(&forwarder), stop: Some(self.stop.clone()) };
         let result = match task {

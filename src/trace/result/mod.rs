@@ -68,6 +68,9 @@ pub struct RunResult {
     /// What it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<PauseView>,
+    /// The steps of a workflow that wait for a human while others are under way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<StepQuestion>,
     /// Replies read so far.
     pub iterations: u32,
     /// Tokens and cost.
@@ -202,6 +205,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         result: ending.and_then(|ending| ending.answer.clone()),
         error: error(ending, state, redact),
         pause: pause.map(|pause| waiting(pause, state, redact)),
+        waiting: if matches!(state.phase, Phase::Stepping) { shown_questions(state, redact) } else { Vec::new() },
         iterations: state.counters.iterations,
         usage: usage(state),
         metadata: metadata(state),
@@ -265,9 +269,13 @@ fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> PauseView {
     if calls.len() < 2 {
         calls.clear();
     }
-    let steps = waiting_steps(state).into_iter().map(|question| shown_question(question, redact)).collect();
+    let steps = shown_questions(state, redact);
     let question = hidden_question(Question::from(pause), redact);
     PauseView { number: pause.number, question, call: first, calls, steps }
+}
+
+fn shown_questions(state: &State, redact: &Redaction) -> Vec<StepQuestion> {
+    waiting_steps(state).into_iter().map(|question| shown_question(question, redact)).collect()
 }
 
 fn hidden_question(question: Question, redact: &Redaction) -> Question {

@@ -149,6 +149,29 @@ fn a_run_that_three_drivers_died_of_is_set_aside() {
 }
 
 #[test]
+fn no_run_changes_hands_when_the_leases_of_all_drivers_end_at_once_and_they_live() {
+    let Some(server) = server("no_run_changes_hands_when_the_leases_of_all_drivers_end_at_once") else { return };
+    let url = server.store();
+    let (one, other) = (open(&url), open(&url));
+    begin(&one, "a");
+    begin(&other, "b");
+    let claimed = |store: &PostgresJournal| {
+        let share = QueueShare { org: None, token: None, runs: 9 };
+        wait(store.claim(QueueQuery::default(), vec![share])).unwrap().len()
+    };
+    // As if the clock of the database had jumped.
+    let over = || one.sql("UPDATE @.drivers SET until = clock_timestamp() - interval '1 s'");
+    over();
+    assert_eq!((claimed(&one), claimed(&other)), (0, 0), "their own leases are over");
+    one.renew();
+    assert_eq!(claimed(&one), 0, "the other one has the time to renew its lease");
+    other.renew();
+    assert_eq!((claimed(&one), claimed(&other)), (0, 0));
+    over();
+    assert_eq!(claimed(&open(&url)), 2, "a new driver was not interrupted");
+}
+
+#[test]
 fn a_request_to_end_a_run_of_another_driver_is_seen_without_a_query_for_each_run() {
     let Some(server) = server("a_request_to_end_a_run_of_another_driver_is_seen") else { return };
     let url = server.store();
