@@ -70,10 +70,10 @@ pub(super) struct Database {
     /// The digest of the folder that this process serves.
     folder: Mutex<Option<String>>,
     renewing: tokio::sync::Mutex<()>,
-    /// When the connection was lost last, or the lease was over before it was renewed: nothing is claimed for one lease
-    /// from then on.
+    /// When the connection was lost last, or the lease was over before it was renewed: no run of another driver is
+    /// claimed for one lease from then on.
     interrupted_at_ms: AtomicU64,
-    /// How many connections were lost when that was looked up last.
+    /// How often the connection of the lease was lost when that was looked up last.
     lost_connections: AtomicU64,
 }
 
@@ -279,17 +279,17 @@ impl Database {
     }
 
     /// Takes a connection that was lost since the last time for an interruption.
-    pub(super) fn notice_lost_connections(&self) {
-        let lost = self.heart.reconnects().saturating_add(self.quick.reconnects());
+    fn notice_lost_connections(&self) {
+        let lost = self.heart.reconnects();
         if self.lost_connections.swap(lost, Ordering::SeqCst) != lost {
             self.interrupted();
         }
     }
 
-    /// Whether runs may be claimed: not for one lease after the connection was lost or this driver's lease was over.
-    /// When the database was away, or its clock jumped, the leases of all drivers are over, and each needs the time to
-    /// renew its own.
-    pub(super) fn may_claim(&self) -> bool {
+    /// Whether runs of drivers whose leases are over may be claimed: not for one lease after the connection was lost or
+    /// this driver's own lease was over. When the database was away, or its clock jumped, the leases of all drivers are
+    /// over, and each needs the time to renew its own.
+    pub(super) fn may_take_over(&self) -> bool {
         let at_ms = self.interrupted_at_ms.load(Ordering::SeqCst);
         let ttl_ms = u64::try_from(self.held.ttl().as_millis()).unwrap_or(u64::MAX);
         at_ms == 0 || self.clock.monotonic_ms().saturating_sub(at_ms) >= ttl_ms

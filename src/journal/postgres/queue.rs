@@ -40,14 +40,15 @@ const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
 const QUEUE: &str =
     concat!("SELECT r.org, r.token, count(*) FROM @.runs r WHERE ", waiting!(), " GROUP BY 1, 2 ORDER BY min(r.id)");
-/// A driver whose own lease is over claims nothing: when the clock of the database jumps, the leases of all are over at
-/// once, and runs would go from one to the other until each is renewed.
+/// The runs of drivers whose leases are over only if `$8` says so, and never while the own lease is over: when the clock
+/// of the database jumps, the leases of all are over at once, and runs would go from one to the other until each is
+/// renewed.
 const CLAIM: &str = concat!(
     "WITH old AS MATERIALIZED (SELECT r.id, r.driver FROM @.runs r WHERE ",
     waiting!(),
-    " AND ",
+    " AND (r.driver IS NULL OR $8 AND ",
     lives!("$3"),
-    " AND r.org IS NOT DISTINCT FROM $5 AND r.token IS NOT DISTINCT FROM $6
+    ") AND r.org IS NOT DISTINCT FROM $5 AND r.token IS NOT DISTINCT FROM $6
       ORDER BY r.id LIMIT $7 FOR UPDATE SKIP LOCKED)
     UPDATE @.runs r SET fence = r.fence + 1, driver = $3, claim = $4 FROM old WHERE r.id = old.id
     RETURNING r.id, r.run_id, r.fence, old.driver IS NOT NULL, r.session"
@@ -208,9 +209,6 @@ impl Database {
         shares: Vec<QueueShare>,
     ) -> Result<Vec<ClaimedRun>, StoreFault> {
         self.ensure().await?;
-        if !self.may_claim() {
-            return Ok(Vec::new());
-        }
         let mut claimed = Vec::new();
         for share in shares {
             let taken = self.claim_share(&waiting, &share).await?;
@@ -233,9 +231,7 @@ impl Database {
         let (nonce, most) = (Uuid::now_v7(), i64::try_from(share.runs).unwrap_or(i64::MAX));
         let taken = self.persist(|| async {
             let mut rows = self.quick.query(CLAIMED, &[(&self.me, Type::UUID), (&nonce, Type::UUID)]).await?;
-            // This statement may have found that its connection was lost.
-            self.notice_lost_connections();
-            if rows.is_empty() && self.may_claim() {
+            if rows.is_empty() {
                 rows = self
                     .quick
                     .query(
@@ -248,6 +244,7 @@ impl Database {
                             (&share.org, Type::TEXT),
                             (&share.token, Type::TEXT),
                             (&most, Type::INT8),
+                            (&self.may_take_over(), Type::BOOL),
                         ],
                     )
                     .await?;

@@ -152,7 +152,7 @@ fn a_run_that_three_drivers_died_of_is_set_aside() {
 fn no_run_changes_hands_when_the_leases_of_all_drivers_end_at_once_and_they_live() {
     let Some(server) = server("no_run_changes_hands_when_the_leases_of_all_drivers_end_at_once") else { return };
     let url = server.store();
-    let (one, other) = (open(&url), open(&url));
+    let (one, other, new) = (open(&url), open(&url), open(&url));
     begin(&one, "a");
     begin(&other, "b");
     let claimed = |store: &PostgresJournal| {
@@ -165,10 +165,13 @@ fn no_run_changes_hands_when_the_leases_of_all_drivers_end_at_once_and_they_live
     assert_eq!((claimed(&one), claimed(&other)), (0, 0), "their own leases are over");
     one.renew();
     assert_eq!(claimed(&one), 0, "the other one has the time to renew its lease");
+    let waiting = begin(&new, "waits");
+    wait(new.release("waits", waiting)).unwrap();
+    assert_eq!(claimed(&one), 1, "what nobody drives is claimed all the same");
     other.renew();
     assert_eq!((claimed(&one), claimed(&other)), (0, 0));
     over();
-    assert_eq!(claimed(&open(&url)), 2, "a new driver was not interrupted");
+    assert_eq!(claimed(&open(&url)), 3, "a new driver was not interrupted");
 }
 
 #[test]
