@@ -22,9 +22,23 @@ fn loaded(play: Play, store: &Store, address: &str, seed: u64) -> Cluster {
     cluster
 }
 
+/// Plays until there were so many takeovers: again with the next seed if the runs of a play end before.
+fn until_taken_over(name: &str, seed: u64, least: usize, play: impl Fn(&str, u64) -> Option<Cluster>) {
+    let mut takeovers = 0;
+    for seed in seed.. {
+        let name = format!("{name}_{seed}");
+        let Some(cluster) = play(&name, seed) else { return };
+        takeovers += cluster.judge(&name).sound(1).takeovers;
+        if takeovers >= least {
+            eprintln!("{name}: {takeovers} takeovers");
+            return;
+        }
+    }
+}
+
 /// D1: random workers are killed, and others come in their place.
-fn kills(name: &str, play: Play, seed: u64, least: usize) {
-    let Some(store) = Store::shared(name) else { return };
+fn kills(name: &str, play: Play, seed: u64) -> Option<Cluster> {
+    let store = Store::shared(name)?;
     let mut cluster = loaded(play, &store, &store.url, seed);
     let at_once = play.workers.div_ceil(2);
     while cluster.goes_on(play.workers * play.slots) {
@@ -33,23 +47,23 @@ fn kills(name: &str, play: Play, seed: u64, least: usize) {
             cluster.replace(worker);
         }
     }
-    cluster.judge(name).sound(least);
+    Some(cluster)
 }
 
 #[test]
 fn workers_that_are_killed_cost_their_runs_a_lease_and_nothing_else() {
-    kills("workers_that_are_killed", SHORT, 1, 5);
+    until_taken_over("workers_that_are_killed", 1, 5, |name, seed| kills(name, SHORT, seed));
 }
 
 #[test]
 #[ignore = "nightly: 1,000 takeovers by kills"]
 fn a_thousand_takeovers_by_kills() {
-    kills("a_thousand_takeovers_by_kills", LONG, 1, 1_000);
+    until_taken_over("a_thousand_takeovers_by_kills", 1, 1_000, |name, seed| kills(name, LONG, seed));
 }
 
 /// D2: a random worker stands still, for half a lease to three, and wakes.
-fn stops(name: &str, play: Play, seed: u64, least: usize) {
-    let Some(store) = Store::shared(name) else { return };
+fn stops(name: &str, play: Play, seed: u64) -> Option<Cluster> {
+    let store = Store::shared(name)?;
     let mut cluster = loaded(play, &store, &store.url, seed);
     // The first one stands still for long: what it drives is taken over while the others still work.
     let mut shortest = 250;
@@ -60,18 +74,18 @@ fn stops(name: &str, play: Play, seed: u64, least: usize) {
         cluster.wait_leases(hundredths);
         cluster.workers[worker].signal(Signals::Continue);
     }
-    cluster.judge(name).sound(least);
+    Some(cluster)
 }
 
 #[test]
 fn workers_that_stand_still_for_longer_than_their_lease_do_nothing_more() {
-    stops("workers_that_stand_still", SHORT, 2, 5);
+    until_taken_over("workers_that_stand_still", 2, 5, |name, seed| stops(name, SHORT, seed));
 }
 
 #[test]
 #[ignore = "nightly: 500 takeovers by workers that stand still"]
 fn five_hundred_takeovers_by_workers_that_stand_still() {
-    stops("five_hundred_takeovers_by_workers_that_stand_still", LONG, 2, 500);
+    until_taken_over("five_hundred_takeovers", 2, 500, |name, seed| stops(name, LONG, seed));
 }
 
 /// D3: the database is stopped at once and comes back, so many times: in several plays, if the runs of one end before.
@@ -162,9 +176,9 @@ fn fifty_failovers_to_a_standby_that_lags() {
 }
 
 /// D4: the network between the workers and the database fails in each way.
-fn networks(name: &str, play: Play, seed: u64, least: usize) {
-    let Some(store) = Store::shared(name) else { return };
-    let proxy = Proxy::start(format!("{}/.s.PGSQL.5432", test_server::server(name).unwrap().folder));
+fn networks(name: &str, play: Play, seed: u64) -> Option<usize> {
+    let store = Store::shared(name)?;
+    let proxy = Proxy::start(format!("{}/.s.PGSQL.5432", test_server::server(name)?.folder));
     let mut cluster = loaded(play, &store, &store.behind(&proxy), seed);
     while cluster.goes_on(play.workers * play.slots / 4) {
         proxy.lose_commits(4);
@@ -181,21 +195,28 @@ fn networks(name: &str, play: Play, seed: u64, least: usize) {
         proxy.lose(false, false);
     }
     proxy.lose_commits(0);
-    let lost = proxy.lost();
     cluster.judge(name).sound(0);
-    eprintln!("{name}: {lost} answers to commits were lost");
-    assert!(lost >= least, "{lost} answers to commits were lost");
+    eprintln!("{name}: {} answers to commits were lost", proxy.lost());
+    Some(proxy.lost())
 }
 
 #[test]
 fn a_network_that_cuts_delays_and_loses_what_is_sent_costs_no_event() {
-    networks("a_network_that_cuts_delays_and_loses", SHORT, 5, 10);
+    let lost = networks("a_network_that_cuts_delays_and_loses", SHORT, 5);
+    assert!(lost.is_none_or(|lost| lost >= 10), "{lost:?}");
 }
 
 #[test]
 #[ignore = "nightly: 500 answers to commits that are lost and found again"]
 fn five_hundred_answers_that_are_lost_are_found_again() {
-    networks("five_hundred_answers_that_are_lost", LONG, 5, 500);
+    let mut all = 0;
+    for seed in 5.. {
+        let Some(lost) = networks(&format!("five_hundred_answers_that_are_lost_{seed}"), LONG, seed) else { return };
+        all += lost;
+        if all >= 500 {
+            return;
+        }
+    }
 }
 
 /// D5: the clocks of workers are an hour ahead or behind, and the database's jumps by a lease.

@@ -18,6 +18,8 @@ pub struct Report {
     /// Runs that ask a human whether a call was made.
     pub uncertain: usize,
     pub takeovers: usize,
+    /// How often a run was set aside and resumed.
+    set_aside: usize,
     pub calls: usize,
     /// Calls that were made again.
     pub again: usize,
@@ -51,9 +53,9 @@ impl Report {
 
     /// Fails the test when something does not hold; a play whose fault makes takeovers must have made some.
     pub fn sound(mut self, least_takeovers: usize) -> Self {
-        let Self { runs, completed, uncertain, takeovers, calls, again, reads, .. } = self;
+        let Self { runs, completed, uncertain, takeovers, set_aside, calls, again, reads, .. } = self;
         let line = format!(
-            "{}: {runs} runs, {completed} completed, {uncertain} uncertain, {takeovers} takeovers, {calls} calls, {again} of them again, {reads} reads, {}",
+            "{}: {runs} runs, {completed} completed, {uncertain} uncertain, {takeovers} takeovers, {set_aside} set aside, {calls} calls, {again} of them again, {reads} reads, {}",
             self.name, self.seeded
         );
         eprintln!("{line}");
@@ -65,7 +67,8 @@ impl Report {
 
 /// Holds a settled cluster against the invariants.
 pub fn judge(cluster: &Cluster, name: &str) -> Report {
-    let mut report = Report { name: name.to_owned(), seeded: cluster.seeded(), ..Report::default() };
+    let (seeded, set_aside) = (cluster.seeded(), cluster.set_aside());
+    let mut report = Report { name: name.to_owned(), seeded, set_aside, ..Report::default() };
     let runs = runs(cluster, &mut report);
     stored(cluster, &mut report);
     calls(cluster, &runs, &mut report);
@@ -80,7 +83,8 @@ pub fn judge(cluster: &Cluster, name: &str) -> Report {
 
 /// Holds a settled cluster against what holds although acknowledged events are gone.
 pub fn judge_what_is_left(cluster: &Cluster, name: &str) -> Report {
-    let mut report = Report { name: name.to_owned(), seeded: cluster.seeded(), ..Report::default() };
+    let (seeded, set_aside) = (cluster.seeded(), cluster.set_aside());
+    let mut report = Report { name: name.to_owned(), seeded, set_aside, ..Report::default() };
     let runs = runs(cluster, &mut report);
     stored(cluster, &mut report);
     folds(cluster, &runs, &mut report);

@@ -11,6 +11,7 @@ pub mod world;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,8 @@ pub struct Cluster {
     watch: Option<Watch>,
     /// How many calls there were when there were more than before, and when that was.
     progress: Mutex<(usize, Instant)>,
+    /// How often a run was set aside, because three drivers in a row died before anything happened in it.
+    set_aside: AtomicUsize,
 }
 
 /// The seed of a play: the one that is to be repeated, or that of the play.
@@ -98,6 +101,7 @@ impl Cluster {
             addresses: Arc::default(),
             watch: None,
             progress: Mutex::new((0, Instant::now())),
+            set_aside: AtomicUsize::new(0),
         };
         cluster.workers = (0..play.workers).map(|_| cluster.new_worker()).collect();
         *cluster.addresses.lock().unwrap() = cluster.workers.iter().map(|worker| worker.address).collect();
@@ -141,9 +145,26 @@ impl Cluster {
         self.runs.lock().unwrap().clone()
     }
 
-    /// Whether all runs ended or wait for a human.
+    /// Whether all runs ended or wait for a human. What is set aside is resumed, as an operator does.
     pub fn is_settled(&self) -> bool {
-        self.store.ask("SELECT count(*) FROM @.runs WHERE status = 'running'").as_deref() == Some("0")
+        let running = "SELECT count(*), string_agg(run_id, ' ') FILTER (WHERE failed_take_ups >= 3 AND driver IS NULL)
+             FROM @.runs WHERE status = 'running'";
+        let Some(answer) = self.store.ask(running) else { return false };
+        let (running, set_aside) = answer.split_once('|').unwrap();
+        for run in set_aside.split_whitespace() {
+            let (target, body) = (format!("/agents/{run}/resume?async=true"), br#"{"resume":true}"#);
+            let replies = self.workers.iter().filter_map(|worker| worker.ask("POST", &target, &[], body));
+            // The worker may just be killed, or somebody else has it.
+            if replies.take(1).any(|reply| reply.status < 300) {
+                self.set_aside.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        running == "0"
+    }
+
+    /// How often a run was set aside and resumed.
+    pub fn set_aside(&self) -> usize {
+        self.set_aside.load(Ordering::SeqCst)
     }
 
     /// Waits for some more calls; `false` when the runs settled before.
