@@ -2,9 +2,21 @@
 //! workflows; no secret is in the file; and a request that is not the recorded one is reported.
 //!
 //! `UPDATE_GOLDEN=1 cargo test --test record` writes the golden files again: read the difference.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails says why"
+)]
 #![allow(clippy::needless_pass_by_value, reason = "as `json!` gives them")]
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
+
+#[path = "common/mod.rs"]
+#[allow(dead_code, reason = "several test binaries share it")]
+mod common;
+#[path = "record/native.rs"]
+mod native;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -74,7 +86,20 @@ impl Project {
         let tested = self.call(&["test", "--filter", "as it was", "--crash"]);
         assert_eq!(tested.status.code(), Some(0), "{}\n{}", stderr(&tested), self.text("recordings/r.json"));
         assert!(stderr(&tested).contains("✓ as it was"), "{}", stderr(&tested));
+        fits_its_schema(&self.text("recordings/r.json"));
     }
+}
+
+/// The faults of a recording, by the published schema.
+fn schema_faults(recording: &Value) -> Vec<String> {
+    let schema = loopctl::language::schema::published("recording").unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    validator.iter_errors(recording).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+}
+
+fn fits_its_schema(text: &str) {
+    let recording: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(schema_faults(&recording), Vec::<String>::new(), "{text}");
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -221,6 +246,7 @@ fn the_workflow_of_the_examples_is_recorded_and_holds() {
     assert_eq!(recorded.status.code(), Some(0), "{}", stderr(&recorded));
     let tested = books.call(&["test", "--filter", "as it was"]);
     assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
+    fits_its_schema(&books.text("recordings/r.json"));
 }
 
 /// Secrets that no recording may have.
@@ -325,4 +351,38 @@ fn a_missing_recording_is_an_error_of_check() {
     );
     project.write("recordings/r.json", &json!({"recording": 2}));
     assert!(stderr(&project.call(&["check", "loop.test.json"])).contains("it has the format 2"));
+}
+
+#[test]
+fn an_entry_that_is_none_is_refused_by_the_schema_and_by_check_at_its_place() {
+    let project = kept();
+    let recording: Value = serde_json::from_str(&project.text("recordings/r.json")).unwrap();
+    let checked = project.call(&["check", "recordings/r.json"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
+    let wrong = [
+        (json!({"call": {"at": "1.0", "action": "lookup"}, "gvae": 1}), "gvae"),
+        (json!({"call": {"at": "1.0"}, "gave": 1}), "action"),
+        (json!({"call": {"at": 1, "action": "lookup"}}), "`at` must be a text"),
+        (json!({"aks": {"loop": "orders"}}), "aks"),
+        (json!({"ask": {"loop": "orders", "messages": "9664792014d565e6"}}), "messages"),
+        (json!({"ask": {"loop": "orders"}, "reply": {"usage": {"input": -1}}}), "input"),
+        (json!({"ask": {"loop": "orders"}, "call": {"at": "1.0", "action": "lookup"}}), "call"),
+        (json!({"decision": {"aprove": true}}), "aprove"),
+        (json!({"gave": 1}), "gave"),
+        (json!({}), "missing"),
+        (json!("ask"), "entries[1]"),
+    ];
+    for (entry, named) in wrong {
+        let mut recording = recording.clone();
+        *recording.pointer_mut("/entries/1").unwrap() = entry.clone();
+        let faults = schema_faults(&recording);
+        assert!(
+            !faults.is_empty() && faults.iter().all(|fault| fault.starts_with("/entries/1")),
+            "{entry}: {faults:?}"
+        );
+        project.write("recordings/r.json", &recording);
+        let checked = project.call(&["check", "recordings/r.json"]);
+        assert_eq!(checked.status.code(), Some(1), "{entry}: {}", stderr(&checked));
+        assert!(stderr(&checked).contains(named), "{entry}: {}", stderr(&checked));
+    }
 }

@@ -6,9 +6,13 @@
 //! for keywords of one type ignore values of another. What must be there is asked for once all names are known: a
 //! misspelt name is not reported a second time as one that is missing.
 
+mod json_schema;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+
+use self::json_schema::json_schema;
 
 /// What the fields of a name look like, beyond their type.
 const PATTERNS: [(&str, &str); 8] = [
@@ -151,7 +155,7 @@ impl Editor<'_> {
         if let Some(tag) = tag(branches) {
             return self.tagged(branches, tag);
         }
-        if let Some(keyed) = self.keyed(branches) {
+        if let Some(keyed) = self.keyed(branches).or_else(|| self.named(branches)) {
             return keyed;
         }
         let mut merged = TypedPart::default();
@@ -240,6 +244,32 @@ impl Editor<'_> {
         keywords.insert("additionalProperties".to_owned(), json!(false));
         keywords.insert("minProperties".to_owned(), json!(1));
         keywords.insert("maxProperties".to_owned(), json!(1));
+        Some(TypedPart { types: vec!["object".to_owned()], keywords })
+    }
+
+    /// References to closed objects, each with a required field that no other one has: it says what the object is.
+    fn named(&self, branches: &[Value]) -> Option<TypedPart> {
+        let (mut names, mut words, mut rules) = (Vec::new(), Vec::new(), Vec::new());
+        let all: Vec<&Value> =
+            branches.iter().map(|branch| self.definitions.get(reference(branch)?)).collect::<Option<_>>()?;
+        for (branch, definition) in branches.iter().zip(&all) {
+            let fields = definition.get("properties")?.as_object()?;
+            let is_own = |name: &&str| {
+                let has = |other: &&&Value| other.pointer(&format!("/properties/{name}")).is_some();
+                all.iter().filter(has).count() == 1
+            };
+            let word = definition.get("required")?.as_array()?.iter().filter_map(Value::as_str).find(is_own)?;
+            let new: Vec<&String> = fields.keys().filter(|name| !names.contains(name)).collect();
+            names.extend(new);
+            words.push(json!({ "required": [word] }));
+            rules.push(json!({ "if": { "required": [word] }, "then": self.part(branch).keywords }));
+        }
+        let mut keywords = Map::new();
+        keywords.insert("allOf".to_owned(), Value::Array(rules));
+        let known = json!({ "propertyNames": { "enum": names } });
+        let other = json!({ "propertyNames": { "enum": names }, "if": known, "then": { "anyOf": words } });
+        keywords.insert("if".to_owned(), json!({ "anyOf": words }));
+        keywords.insert("else".to_owned(), other);
         Some(TypedPart { types: vec!["object".to_owned()], keywords })
     }
 
@@ -335,64 +365,4 @@ fn tag(branches: &[Value]) -> Option<&str> {
                 .all(|branch| branch.get("properties").is_some_and(|fields| fields.get(name.as_str()).is_some()))
     })?;
     Some(found)
-}
-
-/// What a field holds that is a JSON Schema itself, of any draft.
-fn json_schema() -> Value {
-    let words = ["array", "boolean", "integer", "null", "number", "object", "string"];
-    let schema = json!({ "type": ["object", "boolean"], "$ref": "#/$defs/JsonSchema" });
-    let several = json!({ "type": "array", "items": schema });
-    let named = json!({ "type": "object", "additionalProperties": schema });
-    let either = json!({ "type": ["object", "boolean", "array"], "$ref": "#/$defs/JsonSchema", "items": schema });
-    let count = json!({ "type": "integer", "minimum": 0 });
-    let bound = json!({ "type": ["number", "boolean"] });
-    let text = json!({ "type": "string" });
-    let names = json!({ "type": "array", "items": { "type": "string" } });
-    let flag = json!({ "type": "boolean" });
-    let of_types = json!({ "type": ["string", "array"], "if": { "type": "string" }, "then": { "enum": words }, "items": { "enum": words } });
-    let fields = [
-        ("type", &of_types, "The type of the value, or several."),
-        ("description", &text, "What the value is: the model reads it."),
-        ("properties", &named, "The properties of an object, each with its schema."),
-        ("required", &names, "The properties that must be there."),
-        ("additionalProperties", &schema, "Which other properties an object may have."),
-        ("patternProperties", &named, "The properties whose names match a pattern."),
-        ("items", &either, "What a list holds."),
-        ("prefixItems", &several, "What a list holds at its first places."),
-        ("enum", &json!({ "type": "array" }), "The values that are allowed."),
-        ("title", &text, "A name for the value."),
-        ("examples", &json!({ "type": "array" }), "Examples of the value."),
-        ("format", &text, "What a text is, as in `date-time`, `email`, `uri`."),
-        ("pattern", &text, "A regular expression that a text matches."),
-        ("minLength", &count, "The fewest characters of a text."),
-        ("maxLength", &count, "The most characters of a text."),
-        ("minimum", &json!({ "type": "number" }), "The least number."),
-        ("maximum", &json!({ "type": "number" }), "The greatest number."),
-        ("exclusiveMinimum", &bound, "A number is greater than this."),
-        ("exclusiveMaximum", &bound, "A number is less than this."),
-        ("multipleOf", &json!({ "type": "number" }), "A number is a multiple of this."),
-        ("minItems", &count, "The fewest entries of a list."),
-        ("maxItems", &count, "The most entries of a list."),
-        ("uniqueItems", &flag, "Whether all entries of a list differ."),
-        ("minProperties", &count, "The fewest properties of an object."),
-        ("maxProperties", &count, "The most properties of an object."),
-        ("allOf", &several, "The value matches all of these."),
-        ("anyOf", &several, "The value matches one or more of these."),
-        ("oneOf", &several, "The value matches exactly one of these."),
-        ("not", &schema, "The value does not match this."),
-        ("$defs", &named, "Schemas that `$ref` names: `#/$defs/x`."),
-        ("$ref", &text, "A part of this schema: `#/$defs/x`."),
-    ];
-    let properties: Map<String, Value> = fields
-        .into_iter()
-        .map(|(name, field, about)| {
-            let mut field = field.clone();
-            if let Some(members) = field.as_object_mut() {
-                members.insert("description".to_owned(), json!(about));
-                members.insert("markdownDescription".to_owned(), json!(about));
-            }
-            (name.to_owned(), field)
-        })
-        .collect();
-    json!({ "description": "A JSON Schema.", "properties": properties })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::react::Dialect;
 use super::scenario::ScenarioDecision;
@@ -33,7 +33,7 @@ pub struct Recording {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub input: Value,
     /// What was asked and answered: in the order of each run, those of a sub-run before the call that it is.
-    #[schemars(with = "Vec<Map<String, Value>>", length(max = 1_000_000))]
+    #[schemars(length(max = 1_000_000))]
     pub entries: Vec<RecordingEntry>,
     /// The lines of the messages that models were sent, by their digest. Those of the model itself are its replies.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -41,7 +41,7 @@ pub struct Recording {
 }
 
 /// An entry of a recording.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RecordingEntry {
     /// A model was asked.
@@ -53,7 +53,7 @@ pub enum RecordingEntry {
 }
 
 /// A request to a model, and its reply or its failure. With neither, the model did not answer in the time of the run.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedAsk {
     /// What it was sent.
@@ -70,7 +70,7 @@ pub struct RecordedAsk {
 }
 
 /// The digests of what a model was sent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AskDigest {
     /// The sub-run that asked, by its calls and steps; none for the run itself.
@@ -93,7 +93,7 @@ pub struct AskDigest {
 }
 
 /// A reply of a model, as its provider gave it.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordedReply {
     /// Its text.
@@ -117,7 +117,7 @@ pub struct RecordedReply {
 }
 
 /// The reasoning of a reply as its provider wants it back.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RawReasoning {
     /// Who wrote it: the provider, the host and the model.
@@ -127,7 +127,7 @@ pub struct RawReasoning {
 }
 
 /// A native tool call, as the provider wrote it.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedSaidCall {
     /// The provider's id of the call.
@@ -140,7 +140,7 @@ pub struct RecordedSaidCall {
 }
 
 /// The tokens of a reply.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordedTokens {
     /// Those that were read.
@@ -164,7 +164,7 @@ pub struct RecordedTokens {
 }
 
 /// The failure of a request to a model.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordedFailure {
     /// Its kind, as in traces.
@@ -186,7 +186,7 @@ pub struct RecordedFailure {
 }
 
 /// A call of a tool, and what it gave or how it failed.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCall {
     /// The call.
@@ -206,13 +206,14 @@ pub struct RecordedCall {
 }
 
 /// A call of a tool.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalledTool {
     /// The sub-run that made it; none for the run itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The iteration and the place in the turn, like `2.0`, or the address of the step.
+    #[schemars(regex(pattern = r"^\S+$"))]
     pub at: String,
     /// The tool.
     pub action: String,
@@ -222,7 +223,7 @@ pub struct CalledTool {
 }
 
 /// Why a call failed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FailedCall {
     /// What the model reads, like `http 503`.
@@ -236,7 +237,7 @@ pub struct FailedCall {
 }
 
 /// A decision of a human, for the next pause.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedDecision {
     /// The decision.
