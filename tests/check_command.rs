@@ -40,6 +40,23 @@ fn a_sound_folder_is_sound_in_every_format() {
 }
 
 #[test]
+fn a_scripted_call_of_a_workflow_that_no_document_of_the_folder_is_has_the_nearest_id() {
+    let place = sound();
+    let call = |id: &str| json!({ "action": "__run_workflow__", "action_input": { "workflow_id": id } });
+    place.json("script.json", &json!({ "replies": [call("wf_refnd"), call("wf_refund"), { "answer": "done" }] }));
+    check(&place, &[], 0);
+    place.file("workflows/refund.json", r#"{"name": "refund", "id": "wf_refund", "definition": {"actions": []}}"#);
+    let faults = report(&place, &[], 1);
+    let errors: Vec<&Value> = faults.iter().filter(|fault| fault["severity"] == "error").collect();
+    assert_eq!(errors.len(), 1, "{faults:#?}");
+    assert_eq!(
+        (&errors[0]["code"], &errors[0]["path"]),
+        (&json!("L056"), &json!("/replies/0/action_input/workflow_id"))
+    );
+    assert_eq!(errors[0]["help"], "the nearest one is `wf_refund`");
+}
+
+#[test]
 fn a_script_that_the_project_names_is_checked_in_a_folder_whatever_is_in_it() {
     let place = sound();
     let model = json!({ "provider": "script", "script": "replies.json" });

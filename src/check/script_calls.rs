@@ -85,7 +85,7 @@ pub fn script_calls(document: &Document, ScriptedLoops { loops, is_sound, inputs
             all.iter().copied().filter(|program| call.of.is_none_or(|name| program.name == name)).collect();
         if call.tool == RUN_WORKFLOW {
             // A workflow with an error is left out of the loop that has it.
-            found.extend(is_sound.then(|| unknown_workflow(document, &call, &own)).flatten());
+            found.extend(is_sound.then(|| unknown_workflow(document, &call, &own, &all)).flatten());
         } else {
             let tools = own.iter().filter_map(|program| program.tool(call.tool)).map(|tool: &Tool| &tool.parameters);
             let others = inputs.get(call.tool).into_iter().flatten().map(|schema| &**schema);
@@ -153,7 +153,7 @@ pub(super) fn unknown_workflows(
     let mut calls = Vec::new();
     of_replies(replies, pointer, None, &mut calls);
     let old = calls.iter().filter(|call| call.tool == RUN_WORKFLOW);
-    old.filter_map(|call| unknown_workflow(document, call, &programs(tested))).take(MAX_FAULTS).collect()
+    old.filter_map(|call| unknown_workflow(document, call, &programs(tested), &[])).take(MAX_FAULTS).collect()
 }
 
 /// The faults of an input that every tool of the name refuses.
@@ -198,13 +198,24 @@ fn place(document: &Document, call: &ScriptedCall<'_>, path: &str) -> (String, P
     (pointer, place)
 }
 
-/// A workflow that is called in Hyphen's old way, and that no loop has as a tool.
-fn unknown_workflow(document: &Document, call: &ScriptedCall<'_>, loops: &[&Program]) -> Option<Diagnostic> {
-    let workflows: Vec<(&Tool, &Flow)> = loops.iter().flat_map(|program| workflows(program)).collect();
+/// A workflow that is called in Hyphen's old way, and that no loop has as a tool; or, where no loop has one, that no
+/// document of the folder is.
+fn unknown_workflow(
+    document: &Document,
+    call: &ScriptedCall<'_>,
+    loops: &[&Program],
+    folder: &[&Program],
+) -> Option<Diagnostic> {
+    let mut workflows: Vec<(&str, &Flow)> = loops.iter().flat_map(|program| workflows(program)).collect();
+    let are_tools = !workflows.is_empty();
+    if !are_tools {
+        let own = folder.iter().filter_map(|program| Some((program.name.as_str(), program.flow.as_ref()?)));
+        workflows.extend(own.filter(|(_, flow)| flow.is_workflow()));
+    }
     // Without any, the script belongs to others.
     let known = |key: &str| match key {
         "workflow_id" => workflows.iter().filter_map(|(_, flow)| flow.id.as_deref()).collect::<Vec<_>>(),
-        _ => workflows.iter().map(|(tool, _)| tool.name.as_str()).collect(),
+        _ => workflows.iter().map(|(name, _)| *name).collect(),
     };
     for key in ["workflow_id", "workflow_name"] {
         let Some(name) = call.input.and_then(|input| input.get(key)?.as_str()) else { continue };
@@ -214,7 +225,8 @@ fn unknown_workflow(document: &Document, call: &ScriptedCall<'_>, loops: &[&Prog
         }
         let (pointer, place) = place(document, call, &format!("/{key}"));
         let what = if key == "workflow_id" { "id" } else { "name" };
-        let message = format!("no loop has a workflow with the {what} `{name}`: the call would be refused");
+        let who = if are_tools { "loop has a workflow" } else { "document is a workflow" };
+        let message = format!("no {who} with the {what} `{name}`: the call would be refused");
         let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, pointer, place);
         return Some(match nearest(name, known.iter().copied()) {
             Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
@@ -225,10 +237,10 @@ fn unknown_workflow(document: &Document, call: &ScriptedCall<'_>, loops: &[&Prog
     None
 }
 
-/// The tools of a loop that are workflows.
-fn workflows(program: &Program) -> impl Iterator<Item = (&Tool, &Flow)> {
+/// The tools of a loop that are workflows, by name.
+fn workflows(program: &Program) -> impl Iterator<Item = (&str, &Flow)> {
     program.tools.iter().filter_map(|tool| {
         let flow = tool.called_loop().or(tool.launched())?.flow.as_ref()?;
-        flow.is_workflow().then_some((tool, flow))
+        flow.is_workflow().then_some((tool.name.as_str(), flow))
     })
 }
