@@ -10,6 +10,9 @@ use serde_json::json;
 
 use super::world::World;
 
+/// What the run of a step spends.
+pub(super) const RUN_TOKENS: u64 = 15;
+
 impl World<'_> {
     /// The driver is asked to stop: calls end, no step begins, and another driver goes on.
     pub(super) fn stops_and_goes_on(&mut self) {
@@ -72,7 +75,7 @@ impl World<'_> {
         let mut result = self.outside.call(&kind, &input);
         let mut tokens = None;
         if kind == "loop" {
-            tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
+            tokens = Some(Tokens { input: RUN_TOKENS - 5, output: 5, ..Tokens::default() });
             let run_id = format!("r.{at}.{round}");
             let answered = self.answered.entry(run_id.clone()).or_default();
             if let StepProgress::Waits(waits) = &progress

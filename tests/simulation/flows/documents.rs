@@ -56,6 +56,10 @@ fn actions() -> Value {
         }
         action
     };
+    let expiring = |name: &str, on_expiry: &str| {
+        let approval = json!({ "expires_after_ms": 1_000_000, "on_expiry": on_expiry });
+        action(name, "POST", json!({ "requires_approval": true, "approval": approval }))
+    };
     json!([
         action("look", "GET", json!({})),
         action("work", "POST", json!({})),
@@ -63,6 +67,8 @@ fn actions() -> Value {
         action("send", "POST", json!({ "on_uncertain": "retry" })),
         action("drop", "POST", json!({ "on_uncertain": "fail" })),
         action("pay", "POST", json!({ "requires_approval": true })),
+        expiring("claim", "deny"),
+        expiring("grant", "escalate"),
     ])
 }
 
@@ -87,7 +93,7 @@ impl Maker {
         };
         let mut definition = json!({ "actions": steps });
         if self.purpose == Purpose::All && self.chance.one_in(4) {
-            definition["budget"] = json!({ "tokens": 1_000_000 });
+            definition["budget"] = json!({ "tokens": self.chance.pick(&[20, 50, 1_000_000]) });
         }
         json!({ "name": "simulated", "definition": definition })
     }
@@ -105,7 +111,7 @@ impl Maker {
         let mut step = match kind {
             0 => self.approval(&id, names),
             1 if self.purpose != Purpose::Shuffled => self.form(&id, names),
-            2 => self.react(&id, names),
+            2 | 3 => self.react(&id, names),
             10.. if self.steps < 24 => self.foreach(&id, depth, names),
             _ => self.call(&id, names),
         };
@@ -149,7 +155,7 @@ impl Maker {
     }
 
     fn call(&mut self, id: &str, names: &mut Names) -> Value {
-        let kind = self.chance.pick(&["look", "work", "work", "work", "put", "send", "drop", "pay"]);
+        let kind = self.chance.pick(&["look", "work", "work", "work", "put", "send", "drop", "pay", "claim", "grant"]);
         let mut properties = json!({ "step": id, "of": self.value(names) });
         if self.purpose != Purpose::Shuffled {
             if self.chance.one_in(4) {
@@ -224,8 +230,13 @@ impl Maker {
                 properties["max_failures"] = json!(self.chance.below(3));
             }
         }
-        if self.chance.one_in(4) && depth == 0 {
-            properties["item_budget"] = json!({ "tokens": 200_000 });
+        if self.chance.one_in(3) {
+            // What failed, and runs again, has spent already.
+            let most = if self.purpose == Purpose::Stops { 200_000 } else { self.chance.pick(&[10, 10, 20, 200_000]) };
+            properties["item_budget"] = json!({ "tokens": most });
+        }
+        if self.chance.one_in(5) && self.purpose == Purpose::All {
+            properties["item_timeout_ms"] = json!(self.chance.pick(&[4, 12, 40]));
         }
         if !self.chance.one_in(4) || is_shuffled {
             properties["collect_results"] = json!(true);

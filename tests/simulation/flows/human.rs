@@ -16,14 +16,16 @@ impl World<'_> {
         let waiting = waiting_steps(&self.state);
         assert!(!waiting.is_empty(), "the run waits for nothing:\n{}", self.journal.join("\n"));
         let question = self.chance.pick(&waiting);
-        let is_answered =
-            |world: &mut Self, other: &StepQuestion| other.expires_at_ms.is_some() && world.decision(other).is_some();
+        let is_answered = |world: &mut Self, other: &StepQuestion| {
+            let approval = other.approval.as_ref().and_then(|approval| approval.expires_at_ms);
+            other.expires_at_ms.or(approval).is_some() && world.decision(other).is_some()
+        };
         let decision = match self.decision(&question) {
             Some(decision) => decision,
-            // All forms expire together: those that are answered in time come before.
+            // All that can expire does so together: what is decided in time comes before.
             None if waiting.iter().any(|other| is_answered(self, other)) => return,
             None => {
-                self.sees("forms expired");
+                self.sees(if question.expires_at_ms.is_some() { "forms expired" } else { "approvals expired" });
                 self.wall_ms += 1_000_000;
                 return self.take_durable(EventKind::ApprovalExpired);
             }
@@ -41,6 +43,12 @@ impl World<'_> {
         self.take_durable(EventKind::Human(Decided { pause, at, hash, by, ..Decided::from(decision) }));
     }
 
+    /// Whether a human may decide although steps are under way.
+    pub(super) fn may_decide_beside(&self) -> bool {
+        let is_stopping = self.state.flow.as_ref().is_some_and(|flow| flow.stopping.is_some());
+        matches!(self.state.phase, Phase::Stepping) && !is_stopping && !waiting_steps(&self.state).is_empty()
+    }
+
     /// What a human decides; none when nobody ever will.
     fn decision(&mut self, question: &StepQuestion) -> Option<Decision> {
         let open = self.open(&question.at).clone();
@@ -50,6 +58,11 @@ impl World<'_> {
                 let flow = self.program.flow.as_ref().unwrap();
                 let StepAction::Approval(approval) = &flow.step_at(&open.at).unwrap().action else { unreachable!() };
                 approved(self.outside.approves(&open.input, approval.stops))
+            }
+            StepProgress::AwaitsApproval(awaited)
+                if awaited.expires_at_ms.is_some() && self.outside.lets_expire(&open.input) =>
+            {
+                return None;
             }
             StepProgress::AwaitsApproval(_) => match self.outside.edits(&open.input) {
                 _ if !self.outside.approves(&open.input, true) => Decision::Deny(None),
@@ -62,7 +75,11 @@ impl World<'_> {
             }
             StepProgress::Waits(_) => Decision::Answer("go on".to_owned()),
             _ => {
-                assert!(["work", "pay"].contains(&open.kind.as_str()), "{} is never of unknown outcome", open.kind);
+                assert!(
+                    ["work", "pay", "claim", "grant"].contains(&open.kind.as_str()),
+                    "{} is never of unknown outcome",
+                    open.kind
+                );
                 self.sees("calls of unknown outcome");
                 match self.outside.call(&open.kind, &open.input) {
                     Some(result) if self.made.contains(&open.at) => Decision::Happened(result),

@@ -6,6 +6,7 @@ mod documents;
 mod human;
 mod model;
 mod outside;
+mod times;
 mod world;
 
 use std::collections::BTreeMap;
@@ -38,25 +39,27 @@ fn input(chance: &mut Chance) -> Value {
 
 /// What a workflow means.
 fn meaning<'m>(document: &Value, model: &mut Model<'m>) -> Listed {
-    model.list(document["definition"]["actions"].as_array().unwrap(), "", &[])
+    model.list(document["definition"]["actions"].as_array().unwrap(), "", &[], u64::MAX)
 }
 
-/// Holds what came of a workflow against what it means.
-fn compared(played: &Played, document: &Value, input: &Value, outside: Outside) {
-    let mut model = Model::new(outside, input, &played.lost);
+/// Holds what came of a workflow against what it means. Returns how many items spent all that they may.
+fn compared(played: &Played, document: &Value, input: &Value, outside: Outside) -> usize {
+    let mut model = Model::new(outside, input, played);
     let listed = meaning(document, &mut model);
     let said = || format!("{document:#}\n{input}\n{:?}", played.ending);
+    let over_budget = model.faults.values().filter(|code| *code == "budget").count();
     if !listed.failed {
         assert_eq!(played.ending.status, Status::Completed, "{}", said());
         let answer = &played.ending.answer.as_ref().unwrap().answer;
         assert_eq!(without_errors(answer), Value::Object(listed.keys), "{}", said());
-        return;
+        return over_budget;
     }
     assert_eq!(played.ending.status, Status::Failed, "{}", said());
     let error = played.ending.error.as_ref().unwrap();
     let at = error.step.as_ref().unwrap();
     assert!(model.faults.contains_key(at), "{at} does not fail: {:?}\n{}", model.faults, said());
     each_open_loop(&played.state.flow.as_ref().unwrap().root, &mut |items| holds_when_stopped(items, &model, at));
+    over_budget
 }
 
 /// What failed items said of the reason is not compared: where a loop inside stopped, it is one of several.
@@ -111,14 +114,17 @@ fn play(seed: u64) -> BTreeMap<&'static str, u64> {
         world = world.healing();
     }
     let played = world.play(&input);
-    compared(&played, &together.document, &input, Outside { healed: played.healed, ..outside });
+    let over_budget = compared(&played, &together.document, &input, Outside { healed: played.healed, ..outside });
     let quiet = World::new(&alone.program, outside, seed, 0).play(&input);
     compared(&quiet, &alone.document, &input, outside);
-    if played.lost.is_empty() && !played.healed {
+    if played.lost.is_empty() && played.late.is_empty() && quiet.late.is_empty() && !played.healed {
         let answer = |played: &Played| played.ending.answer.as_ref().map(|answer| without_errors(&answer.answer));
         assert_eq!(answer(&played), answer(&quiet));
     }
     let mut seen = played.seen;
+    for (what, count) in [("items over their time", played.late.len()), ("items over their budget", over_budget)] {
+        *seen.entry(what).or_default() += count as u64;
+    }
     *seen.entry(if played.ending.status == Status::Completed { "completed" } else { "failed" }).or_default() += 1;
     seen
 }
@@ -129,11 +135,16 @@ fn reaches_all(seen: &BTreeMap<String, u64>, worlds: u64) {
         ("completed", 3),
         ("failed", 20),
         ("deaths", 2),
-        ("stops", 10),
+        ("stops", 20),
         ("limits raised", 20),
         ("questions of runs", 5),
         ("calls of unknown outcome", 5),
         ("forms expired", 60),
+        ("approvals expired", 30),
+        ("decisions beside", 10),
+        ("items over their time", 30),
+        ("items over their budget", 150),
+        ("budgets raised", 150),
         ("failed steps again", 100),
     ] {
         let times = seen.get(what).copied().unwrap_or(0);

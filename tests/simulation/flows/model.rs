@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::calls::RUN_TOKENS;
 use super::outside::Outside;
+use super::world::Played;
 
 /// The meaning of a workflow.
 pub struct Model<'m> {
@@ -13,6 +15,10 @@ pub struct Model<'m> {
     pub input: &'m Value,
     /// The addresses of calls whose outcome was lost, where that fails the step.
     pub lost: &'m BTreeSet<String>,
+    /// The steps that did not begin because the time of their item was over.
+    pub late: &'m BTreeSet<String>,
+    /// The tokens of the runs so far.
+    pub spent: u64,
     /// All steps that fail, by their addresses, with the reason: one of them is the run's.
     pub faults: BTreeMap<String, String>,
     /// The entries of all items, by the address of the item.
@@ -34,11 +40,20 @@ type Names<'n> = [&'n Map<String, Value>];
 type Given = Option<(Value, Vec<(String, Value)>)>;
 
 impl<'m> Model<'m> {
-    pub fn new(outside: Outside, input: &'m Value, lost: &'m BTreeSet<String>) -> Self {
-        Self { outside, input, lost, faults: BTreeMap::new(), entries: BTreeMap::new() }
+    pub fn new(outside: Outside, input: &'m Value, played: &'m Played) -> Self {
+        Self {
+            outside,
+            input,
+            lost: &played.lost,
+            late: &played.late,
+            spent: 0,
+            faults: BTreeMap::new(),
+            entries: BTreeMap::new(),
+        }
     }
 
-    pub fn list(&mut self, steps: &[Value], prefix: &str, around: &Names<'_>) -> Listed {
+    /// `most`: once so many tokens are spent in all, no further run begins.
+    pub fn list(&mut self, steps: &[Value], prefix: &str, around: &Names<'_>, most: u64) -> Listed {
         let mut listed = Listed::default();
         for (number, first) in steps.iter().enumerate() {
             let own = Map::from_iter([("__step".to_owned(), json!(number))]);
@@ -52,7 +67,10 @@ impl<'m> Model<'m> {
                     (Some(false), None) => break,
                     (holds, _) => {
                         listed.ran = true;
+                        let is_spent = step["properties"]["mode"] == "react" && self.spent >= most;
                         let given = match holds {
+                            Some(_) if self.late.contains(&at) => self.fails(&at, "timeout"),
+                            Some(_) if is_spent => self.fails(&at, "budget"),
                             Some(_) => self.perform(step, &at, &names),
                             None => self.fails(&at, "bad_condition"),
                         };
@@ -90,6 +108,7 @@ impl<'m> Model<'m> {
                     (Some(_), Some(value)) => json!({ name: value }),
                     _ => return self.fails(at, "missing_value"),
                 };
+                self.spent += RUN_TOKENS;
                 let Some(answer) = self.outside.call(kind, &input) else { return self.fails(at, "run_failed") };
                 let output = json!({ "answer": answer, "confidence": 1 });
                 Some((output.clone(), vec![(properties["result_key"].as_str().unwrap().to_owned(), output)]))
@@ -122,10 +141,14 @@ impl<'m> Model<'m> {
             }
             _ => {
                 let Some(mut input) = self.resolve(properties, names) else { return self.fails(at, "missing_value") };
-                if kind == "pay" && !self.outside.approves(&input, true) {
+                if kind == "claim" && self.outside.lets_expire(&input) {
                     return self.fails(at, "rejected");
                 }
-                if let Some(edited) = self.outside.edits(&input).filter(|_| kind == "pay") {
+                let is_approved = ["pay", "claim", "grant"].contains(&kind);
+                if is_approved && !self.outside.approves(&input, true) {
+                    return self.fails(at, "rejected");
+                }
+                if let Some(edited) = self.outside.edits(&input).filter(|_| is_approved) {
                     input = edited;
                 }
                 if self.lost.contains(at) {
@@ -153,7 +176,8 @@ impl<'m> Model<'m> {
             let given = given.as_object().unwrap();
             let around: Vec<_> = std::iter::once(given).chain(names.iter().copied()).collect();
             let steps = properties["actions_to_execute"].as_array().unwrap();
-            let listed = self.list(steps, &format!("{at}.{index}."), &around);
+            let most = properties["item_budget"]["tokens"].as_u64().map_or(u64::MAX, |most| self.spent + most);
+            let listed = self.list(steps, &format!("{at}.{index}."), &around, most);
             let (status, count) = match (listed.failed, listed.ran) {
                 (true, _) => ("failed", 1),
                 (false, true) => ("completed", 0),

@@ -52,6 +52,11 @@ impl Outside {
         self.healed && stops || !self.goes_wrong("approves", shown)
     }
 
+    /// Whether nobody decides about a call in time.
+    pub fn lets_expire(&self, input: &Value) -> bool {
+        !self.healed && self.fails > 0 && self.number("nobody decides", input).is_multiple_of(4)
+    }
+
     /// The input in the place of that of a call which needs approval.
     pub fn edits(&self, input: &Value) -> Option<Value> {
         let edited = json!({ "step": input["step"], "of": "edited" });

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loopctl::engine::effect::steps_of;
-use loopctl::engine::event::{Decided, Decision, Event, EventKind, LimitsRaised, Moment, RaisedLimits, Retried};
-use loopctl::engine::flow::state::{Current, ItemsState, OpenStep, StepFrame, StepProgress};
+use loopctl::engine::event::{
+    Allowance, Decided, Decision, Event, EventKind, LimitsRaised, Moment, RaisedLimits, Retried,
+};
+use loopctl::engine::flow::state::{Current, ItemsState, OpenStep, StepFrame, StepProgress, Stopping};
 use loopctl::engine::outcome::Ending;
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
@@ -15,6 +17,7 @@ use loopctl::{Program, Termination};
 use serde_json::Value;
 
 use super::outside::Outside;
+use super::times::late_steps;
 use crate::chance::Chance;
 
 /// After so many turns nothing goes wrong any more.
@@ -28,6 +31,8 @@ pub struct Played {
     pub ending: Ending,
     /// The calls whose outcome was lost, and which fail then.
     pub lost: BTreeSet<String>,
+    /// The steps that did not begin because the time of their item was over.
+    pub late: BTreeSet<String>,
     /// How often something happened, by its name.
     pub seen: BTreeMap<&'static str, u64>,
     /// Whether failed steps ran again.
@@ -60,6 +65,7 @@ pub struct World<'w> {
     pub(super) answered: BTreeMap<String, u64>,
     pub(super) lost: BTreeSet<String>,
     pub(super) seen: BTreeMap<&'static str, u64>,
+    has_decided_beside: bool,
 }
 
 impl<'w> World<'w> {
@@ -83,6 +89,7 @@ impl<'w> World<'w> {
             answered: BTreeMap::new(),
             lost: BTreeSet::new(),
             seen: BTreeMap::new(),
+            has_decided_beside: false,
         }
     }
 
@@ -117,6 +124,10 @@ impl<'w> World<'w> {
                 self.stops_and_goes_on();
             } else if matches!(self.state.phase, Phase::Paused { .. }) {
                 self.decide();
+            } else if self.may_decide_beside() && self.goes_wrong(8) {
+                self.sees("decisions beside");
+                self.has_decided_beside = true;
+                self.decide();
             } else if self.goes_wrong(80) {
                 self.active_ms = self.state.timeout_ms().max(self.active_ms);
                 self.take_durable(EventKind::DeadlinePassed);
@@ -129,15 +140,20 @@ impl<'w> World<'w> {
 
     fn ended(self, ending: Ending) -> Played {
         let healed = self.outside.healed;
-        Played { state: self.state, ending, lost: self.lost, seen: self.seen, healed }
+        let late = late_steps(self.program, &self.journal);
+        Played { state: self.state, ending, lost: self.lost, late, seen: self.seen, healed }
     }
 
     /// Whether a human has a run go on that has ended.
     fn goes_on(&mut self, ending: &Ending) -> bool {
         let again = match ending.termination {
-            Termination::Timeout => {
-                self.sees("limits raised");
-                let limits = RaisedLimits { timeout_ms: Some(self.active_ms + 100_000_000), ..RaisedLimits::default() };
+            Termination::Timeout | Termination::Budget => {
+                self.sees(if ending.termination == Termination::Budget { "budgets raised" } else { "limits raised" });
+                // Both: the other limit may be reached too.
+                let tokens = self.program.properties.budget.is_some().then_some(1_000_000 + self.active_ms);
+                let budget = Allowance { tokens, cost_usd: None };
+                let timeout_ms = Some(self.active_ms + 100_000_000);
+                let limits = RaisedLimits { timeout_ms, budget, ..RaisedLimits::default() };
                 EventKind::LimitsRaised(LimitsRaised { limits, by: None })
             }
             Termination::StepFailed | Termination::Rejected | Termination::FormExpired
@@ -164,10 +180,17 @@ impl<'w> World<'w> {
         // What was under way before the stop goes on: another attempt, or after a death.
         let goes_on: Vec<String> = match &event.kind {
             EventKind::StepRetried(retried) => vec![retried.at.clone()],
-            EventKind::Resumed => self.inputs.keys().cloned().collect(),
+            // The event that asked for a step may be the one that let the run stop.
+            EventKind::Resumed => {
+                let open = self.state.flow.iter().flat_map(|flow| flow.open());
+                open.filter(|open| open.progress.is_under_way()).map(|open| open.at.clone()).collect()
+            }
             _ => Vec::new(),
         };
         let stopping = self.state.flow.as_ref().and_then(|flow| flow.stopping);
+        // What an interrupt held back begins now, until the budget is found to be spent.
+        let stopping =
+            stopping.filter(|stopping| !(matches!(event.kind, EventKind::Resumed) && *stopping == Stopping::Interrupt));
         let effects = step(self.program, &mut self.state, event).unwrap_or_else(|refused| panic!("{refused}: {text}"));
         self.holds();
         let still = self.state.flow.as_ref().and_then(|flow| flow.stopping);
@@ -256,9 +279,14 @@ impl<'w> World<'w> {
         each_loop(&state.root, &mut |items| {
             let StepAction::Foreach(foreach) = &flow.step_at(&items.at).unwrap().action else { unreachable!() };
             let places = places(foreach, items);
-            // With a budget, an item whose human has answered waits for its turn to spend beside others.
-            let has_turns = foreach.on_pause == OnItemPause::GoOn && self.program.properties.budget.is_some();
-            assert!(has_turns || places <= foreach.max_concurrency as usize, "{}: {places} items at a time", items.at);
+            // An item whose human has answered goes on at once, or, with a budget, waits for its turn to spend.
+            let may_have_more = foreach.on_pause == OnItemPause::GoOn
+                && (self.program.properties.budget.is_some() || self.has_decided_beside);
+            assert!(
+                may_have_more || places <= foreach.max_concurrency as usize,
+                "{}: {places} items at a time",
+                items.at
+            );
         });
         let mut has_item_budget = false;
         flow.each(&mut |step| {
@@ -286,7 +314,7 @@ fn places(foreach: &Foreach, items: &ItemsState) -> usize {
     items.open.values().filter(|frame| !waits(frame)).count()
 }
 
-fn each_loop(frame: &StepFrame, visit: &mut dyn FnMut(&ItemsState)) {
+pub(super) fn each_loop(frame: &StepFrame, visit: &mut dyn FnMut(&ItemsState)) {
     if let Current::Items(items) = &frame.current {
         visit(items);
         items.open.values().for_each(|frame| each_loop(frame, visit));
