@@ -4,10 +4,10 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client;
-use crate::common::{Place, complete};
+use crate::common::{Place, complete, observed, think};
 use crate::test_server;
 
 /// Makes two authorities, and a certificate of the first for `localhost`; starts a server with it, prints its folder, and
@@ -102,6 +102,16 @@ fn refused(place: &Place, url: &str, what_to_do: &str) {
     assert!(ran.stderr.contains(what_to_do), "{ran:?}");
 }
 
+/// What a tool reads that asks the server at this address whether it speaks TLS.
+fn asked(url: &str) -> Value {
+    let sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let action =
+        json!({ "action_name": "q", "kind": "db", "description": "Asks.", "datasource": "shop", "query": sql });
+    let place = Place::new();
+    place.actions(&[action], &json!({ "datasources": { "shop": { "url": url } } }));
+    place.calls(&[think("q", json!({}))])[0].clone()
+}
+
 #[test]
 fn only_the_server_whose_certificate_the_authority_signed_for_this_name_is_used() {
     let Some(mut server) = TlsServer::start("only_the_server_whose_certificate_the_authority_signed") else { return };
@@ -114,6 +124,11 @@ fn only_the_server_whose_certificate_the_authority_signed_for_this_name_is_used(
     refused(&place, &server.url("localhost", "other"), not_trusted);
     refused(&place, &server.url("127.0.0.1", "ca"), not_trusted);
     refused(&place, &server.url("localhost", "none"), "can't be read");
+    assert_eq!(asked(&right)["observation"]["rows"], json!([{ "ssl": true }]));
+    for wrong in [server.url("localhost", "other"), server.url("127.0.0.1", "ca")] {
+        assert!(observed(&asked(&wrong)).contains("can't be opened"), "{wrong}: {:#}", asked(&wrong));
+    }
     server.become_plain();
+    assert!(observed(&asked(&right)).contains("can't be opened"), "{:#}", asked(&right));
     refused(&place, &right, "set `ssl = on` there");
 }
