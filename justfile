@@ -24,9 +24,15 @@ spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
+# Lints and tests of MySQL and MariaDB, which need the feature `mysql` (and the package mariadb-server)
+mysql:
+    cargo clippy --all-targets --features mysql --locked -- -D warnings
+    cargo test --features mysql --locked mysql
+
 # Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, mutations of the examples, the services of packaging/compose, and faults of clusters up to their floors
 nightly:
     cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check_hostile --test run --test scenario --test packaging --test cluster -- --ignored --nocapture --test-threads 1
+    just mysql
 
 # The tests of tests/run, with each process killed after each event and resumed
 in-pieces:

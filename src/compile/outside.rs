@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::policy::database_address::DatabaseServer;
+
 /// What is known of these files.
 #[derive(Debug, Clone, Default)]
 pub struct OutsideFiles {
@@ -54,9 +56,9 @@ pub trait DatabaseProbe: Debug + Send + Sync {
         None
     }
 
-    /// Whether a datasource is at a server.
-    fn is_server(&self, _datasource: &str) -> bool {
-        false
+    /// The kind of server that a datasource is at; none for a file.
+    fn server(&self, _datasource: &str) -> Option<DatabaseServer> {
+        None
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::serving::Serving;
+use crate::policy::database_address::DatabaseServer;
 pub use crate::policy::provider::Provider;
 pub use settings::{ReasoningEffort, SettingFault, Thinking, ThinkingKind};
 
@@ -169,9 +170,9 @@ impl Datasource {
         self.url.strip_prefix("sqlite:")
     }
 
-    /// Whether the address, as it is written, is that of a server.
-    pub fn is_server(&self) -> bool {
-        self.url.starts_with("postgres:") || self.url.starts_with("postgresql:")
+    /// The kind of server that the address, as it is written, names; none for another one.
+    pub fn server(&self) -> Option<DatabaseServer> {
+        DatabaseServer::of(self.url.split_once(':')?.0)
     }
 }
 
@@ -179,8 +180,8 @@ impl Datasource {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Datasource {
-    /// `sqlite:PATH`, relative to this file, or `postgres://USER@HOST/DATABASE`; or `orgconfig:KEY`, `env:VAR` or
-    /// `file:PATH`, which hold one of these.
+    /// `sqlite:PATH`, relative to this file, `postgres://USER@HOST/DATABASE` or `mysql://USER@HOST/DATABASE`; or
+    /// `orgconfig:KEY`, `env:VAR` or `file:PATH`, which hold one of these.
     pub url: String,
     /// Where the password of a server's user is: `orgconfig:KEY`, `env:VAR` or `file:PATH`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,44 @@
-//! Addresses of database servers, as a project file writes them: `postgres://USER@HOST:PORT/DATABASE?name=value`.
+//! Addresses of database servers, as a project file writes them: `postgres://USER@HOST:PORT/DATABASE?name=value`, or
+//! `mysql://...`.
 
 use url::form_urlencoded;
 
-/// The port of a PostgreSQL server whose address names none.
-const PORT: u16 = 5432;
+/// Whether this build can reach MySQL servers.
+pub const HAS_MYSQL: bool = cfg!(feature = "mysql");
+/// What is said of a MySQL server by a build that can't reach one.
+pub const NO_MYSQL: &str = "this loopctl was built without MySQL: build it with its cargo feature `mysql`";
+
+/// What kind of server a database is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatabaseServer {
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL or MariaDB.
+    Mysql,
+    /// Its address is not known.
+    Unknown,
+}
+
+impl DatabaseServer {
+    /// That of an address with this scheme; none for files, and for addresses that are written elsewhere.
+    pub fn of(scheme: &str) -> Option<Self> {
+        match scheme {
+            "postgres" | "postgresql" => Some(Self::Postgres),
+            "mysql" | "mariadb" => Some(Self::Mysql),
+            _ => None,
+        }
+    }
+
+    /// The port of a server whose address names none.
+    fn port(self) -> u16 {
+        if self == Self::Mysql { 3306 } else { 5432 }
+    }
+
+    /// How an address is written.
+    pub fn form(self) -> &'static str {
+        if self == Self::Mysql { "mysql://USER@HOST/DATABASE" } else { "postgres://USER@HOST/DATABASE" }
+    }
+}
 
 /// Whether an address holds a password. `address` is what follows the scheme and its colon.
 pub fn has_password(address: &str) -> bool {
@@ -13,7 +48,7 @@ pub fn has_password(address: &str) -> bool {
 }
 
 /// The hosts of an address that are reached over a network, with their ports.
-pub fn hosts(address: &str) -> Vec<(String, u16)> {
+pub fn hosts(server: DatabaseServer, address: &str) -> Vec<(String, u16)> {
     let (authority, query) = parts(address);
     let authority = authority.split_once('/').map_or(authority, |(authority, _)| authority);
     let authority = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
@@ -34,7 +69,7 @@ pub fn hosts(address: &str) -> Vec<(String, u16)> {
     }
     names.extend(parameter("host"));
     ports.extend(parameter("port").iter().map(|port| port.parse().ok()));
-    let port = |at: usize| ports.get(at).or_else(|| ports.first()).copied().flatten().unwrap_or(PORT);
+    let port = |at: usize| ports.get(at).or_else(|| ports.first()).copied().flatten().unwrap_or(server.port());
     let hosts = names.into_iter().enumerate().map(|(at, name)| (name, port(at)));
     // What begins with a slash is the folder of a socket.
     hosts.filter(|(name, _)| !name.starts_with('/') && !name.to_ascii_lowercase().starts_with("%2f")).collect()
@@ -71,7 +106,7 @@ mod tests {
             ("///d?host=a,b&port=7", vec![("a", 7), ("b", 7)]),
         ] {
             let hosts: Vec<(String, u16)> = hosts.into_iter().map(|(name, port)| (name.to_owned(), port)).collect();
-            assert_eq!(super::hosts(address), hosts, "{address}");
+            assert_eq!(super::hosts(DatabaseServer::Postgres, address), hosts, "{address}");
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod characters;
 pub mod database_address;
 pub mod durations;
 pub mod host;
+pub mod mysql;
 pub mod placeholder;
 pub mod provider;
 pub mod public_url;

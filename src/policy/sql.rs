@@ -175,7 +175,7 @@ fn escaped(rest: &str) -> usize {
 }
 
 /// The placeholder that begins here, and its length.
-fn placeholder(rest: &str, before: char) -> Option<(PlaceholderValue, usize)> {
+pub(super) fn placeholder(rest: &str, before: char) -> Option<(PlaceholderValue, usize)> {
     let mark = rest.chars().next().filter(|c| matches!(c, ':' | '$' | '@' | '?') && !is_name(before))?;
     let name = rest.get(1..)?.split(|c: char| !is_name(c)).next().unwrap_or_default();
     let takes = match (mark, name.parse::<usize>().ok()) {

@@ -18,8 +18,9 @@ use rusqlite::{Batch, Connection, ErrorCode, OpenFlags};
 use super::guarded;
 use crate::compile::{DatabaseProbe, DatabaseState, InitFault, QueryFault, QueryFaultKind};
 use crate::language::project::Datasource;
-use crate::policy::sql;
+use crate::policy::database_address::DatabaseServer;
 use crate::policy::statement::sql_words;
+use crate::policy::{mysql, sql};
 
 /// The largest script that is run to see what it makes, in bytes.
 const MAX_INIT: usize = 1 << 20;
@@ -88,13 +89,13 @@ impl Databases {
 
     /// Why a query for a server is never sent, if it is not.
     fn refused_by_server(&self, datasource: &str, query: &str) -> Option<QueryFault> {
-        if !self.is_server(datasource) {
-            return None;
-        }
-        let message = match sql::refused_by_servers(query) {
-            _ if sql::is_several(query) => "a query is one statement, and this is more than one".to_owned(),
-            Some(word) => format!("a call may not be `{word}`"),
-            None => return None,
+        let server = self.server(datasource)?;
+        let is_mysql = server == DatabaseServer::Mysql;
+        let is_several = if is_mysql { mysql::is_several(query) } else { sql::is_several(query) };
+        let message = match server {
+            _ if is_several => "a query is one statement, and this is more than one".to_owned(),
+            DatabaseServer::Mysql => mysql::refusal(query, false)?,
+            _ => format!("a call may not be `{}`", sql::refused_by_servers(query)?),
         };
         Some(QueryFault { kind: QueryFaultKind::Invalid, message, offset: None })
     }
@@ -121,8 +122,8 @@ impl DatabaseProbe for Databases {
         self.with(datasource, |database| database.state.clone()).unwrap_or(DatabaseState::Unknown)
     }
 
-    fn is_server(&self, datasource: &str) -> bool {
-        self.datasources.get(datasource).is_some_and(Datasource::is_server)
+    fn server(&self, datasource: &str) -> Option<DatabaseServer> {
+        self.datasources.get(datasource)?.server()
     }
 
     fn prepare(&self, datasource: &str, query: &str) -> Option<QueryFault> {

@@ -339,7 +339,7 @@ fn project_on_stage(program: &Program) -> std::io::Result<(Project, Option<TempD
     }
     let folder = TempDir::new()?;
     // A server is not called, and a file in its place would not read its SQL: the scenario answers for its tools.
-    project.datasources.retain(|_, datasource| !datasource.is_server());
+    project.datasources.retain(|_, datasource| datasource.server().is_none());
     for (index, datasource) in project.datasources.values_mut().enumerate() {
         let file = folder.path().join(format!("{index}.db"));
         datasource.url = format!("sqlite:{}", file.display());

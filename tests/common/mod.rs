@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 mod always;
 pub mod dialects;
 pub mod hostile;
+#[cfg(feature = "mysql")]
+#[allow(dead_code, reason = "not all test programs use it")]
+pub mod mariadb;
 pub mod server;
 pub mod streams;
 #[cfg(unix)]

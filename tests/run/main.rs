@@ -52,6 +52,12 @@ mod matcher_tool;
 mod mistakes;
 mod models;
 #[cfg(unix)]
+#[cfg(feature = "mysql")]
+mod mysql_check;
+#[cfg(feature = "mysql")]
+mod mysql_limits;
+#[cfg(feature = "mysql")]
+mod mysql_tool;
 mod on_pause;
 mod pauses;
 mod postgres_check;

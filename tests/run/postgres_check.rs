@@ -8,7 +8,7 @@ use super::postgres_tool::{hidden_place, query};
 use crate::common::Place;
 
 /// The faults that a check of the folder reports of codes of databases.
-fn faults(place: &Place, more: &[&str]) -> Vec<Value> {
+pub fn faults(place: &Place, more: &[&str]) -> Vec<Value> {
     let ran = place.call(&[&["check", ".", "--format", "json"], more].concat());
     let faults: Value = ran.json();
     let of_databases = |fault: &&Value| ["L180", "L181", "L182"].contains(&fault["code"].as_str().unwrap());

@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 format!("the database `{name}` is not there: `{}`", datasource.url),
                 "paths start in the folder of the project file; `\"init\": \"FILE.sql\"` makes a database that is not there",
             ),
-            DatabaseState::Unreadable(why) if databases.is_server(name) => (
+            DatabaseState::Unreadable(why) if databases.server(name).is_some() => (
                 format!("no query of the database `{name}` could be prepared: {why}"),
                 "the server must be reachable from here, with the user, password and TLS of the datasource",
             ),

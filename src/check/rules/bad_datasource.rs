@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::language::action::TABLES;
 use crate::language::project::Datasource;
-use crate::policy::database_address::has_password;
+use crate::policy::database_address::{DatabaseServer, HAS_MYSQL, NO_MYSQL, has_password};
 use crate::syntax::{quoted, token};
 
 /// The rule.
@@ -29,11 +29,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(cursor) = subject.in_project(&format!("/datasources/{}/url", token(name))) else { continue };
         // The address may hold a password: only its scheme is reported.
         let mut meant = None;
+        let server = datasource.server();
         let message = match url.split_once(':') {
-            Some(("postgres" | "postgresql", address)) if !address.starts_with("//") => {
-                "the address of a server is written `postgres://USER@HOST/DATABASE`".to_owned()
+            Some((_, address)) if server.is_some_and(|_| !address.starts_with("//")) => {
+                format!("the address of a server is written `{}`", server.map_or("", DatabaseServer::form))
             }
-            Some(("postgres" | "postgresql", address)) if has_password(address) => {
+            Some((_, address)) if server.is_some() && has_password(address) => {
                 let message = format!(
                     "the address of the datasource `{name}` holds a password, which everybody who reads the project file sees"
                 );
@@ -42,7 +43,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 found.push(cursor.report(&RULE, message).help(help));
                 continue;
             }
-            Some(("postgres" | "postgresql", _)) => {
+            Some(_) if server == Some(DatabaseServer::Mysql) && !HAS_MYSQL => NO_MYSQL.to_owned(),
+            Some(_) if server.is_some() => {
                 found.extend(misused(subject, name, datasource));
                 found.extend(unprotected(&cursor, url));
                 continue;
@@ -61,8 +63,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
         };
         let mut fault = cursor.report(&RULE, message).help(
-            "write `sqlite:PATH`, relative to the project file, or `postgres://USER@HOST/DATABASE`; or `orgconfig:KEY`, \
-             `env:VARIABLE` or `file:PATH`, which hold one of these",
+            "write `sqlite:PATH`, relative to the project file, `postgres://USER@HOST/DATABASE` or \
+             `mysql://USER@HOST/DATABASE`; or `orgconfig:KEY`, `env:VARIABLE` or `file:PATH`, which hold one of these",
         );
         if let Some(path) = meant {
             fault = fault.suggest(quoted(&format!("sqlite:{path}")));

@@ -4,6 +4,7 @@ use crate::check::{Rule, Subject};
 use crate::compile::{DatabaseState, QueryFaultKind};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
+use crate::policy::database_address::DatabaseServer;
 use crate::policy::statement::sql_words;
 use crate::syntax::token;
 
@@ -50,9 +51,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 _ => used.at("/query"),
             };
             let report = cursor.report(&RULE, format!("the database refuses the query: {}", fault.message));
-            found.push(report.help(match databases.is_server(&db.datasource) {
-                true => help_of_server(&fault.message),
-                false => help(&db.query, &fault.message),
+            found.push(report.help(match databases.server(&db.datasource) {
+                Some(server) => help_of_server(server, &fault.message),
+                None => help(&db.query, &fault.message),
             }));
         }
     }
@@ -75,13 +76,16 @@ fn word_at(query: &str, at: usize) -> usize {
 }
 
 /// How a query is fixed that a server refuses with a message.
-fn help_of_server(message: &str) -> String {
+fn help_of_server(server: DatabaseServer, message: &str) -> String {
     if message.contains("more than one") {
         return "give each statement an action of its own: a call of this one would fail".to_owned();
     }
     let needs_own_action = message.contains("action of its own");
     if needs_own_action || message.contains("no form in JSON") || message.contains("may not be") {
         return "each call of the action would fail".to_owned();
+    }
+    if server == DatabaseServer::Mysql {
+        return "the query is one of MySQL: <https://dev.mysql.com/doc/refman/en/sql-statements.html>".to_owned();
     }
     "the query is one of PostgreSQL: <https://www.postgresql.org/docs/current/sql.html>; write `:name::integer` where it can't infer \
      the type of a value"

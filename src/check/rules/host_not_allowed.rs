@@ -16,13 +16,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     // An entry that can't be read is reported separately, or is written in other letters: then nothing is certain.
     let Some(entries) = written.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>() else { return };
     let mut nearest = Nearest::default();
-    for (name, datasource) in project.datasources.iter().filter(|(_, datasource)| datasource.is_server()) {
+    for (name, datasource) in &project.datasources {
+        let Some(server) = datasource.server() else { continue };
         let address = datasource.url.split_once(':').map_or("", |(_, address)| address);
         let is_allowed = |host: &str, port| {
             let host = spelling(host).unwrap_or_else(|| host.to_owned());
             entries.iter().any(|entry| entry.allows(&host, Some(port)))
         };
-        let other = database_address::hosts(address).into_iter().find(|(host, port)| !is_allowed(host, *port));
+        let other = database_address::hosts(server, address).into_iter().find(|(host, port)| !is_allowed(host, *port));
         let cursor = subject.in_project(&format!("/datasources/{}/url", token(name)));
         if let (Some((host, _)), Some(cursor)) = (other, cursor.filter(|_| !database_address::has_password(address))) {
             let message = format!("the host `{host}` is not in the project's `allow.hosts`: each call is refused");

@@ -3,6 +3,9 @@
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
+use crate::language::action::DbAction;
+use crate::policy::database_address::DatabaseServer;
+use crate::policy::mysql;
 use crate::policy::statement::{self, Does};
 
 /// The rule.
@@ -11,7 +14,12 @@ pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
         let Action::Db(db) = &*used.action else { continue };
-        let Some((Does::Writes, range)) = statement::verb(&db.query).filter(|_| db.read_only) else { continue };
+        let Some((Does::Writes, range)) = statement::verb(&db.query).filter(|_| db.read_only) else {
+            if let Some(why) = refused_by_mysql(subject, db) {
+                found.push(used.at("/query").report(&RULE, why).help("if it shall write, say \"read_only\": false"));
+            }
+            continue;
+        };
         let word = db.query.get(range.clone()).unwrap_or_default().to_ascii_uppercase();
         let fault = used
             .at("/query")
@@ -24,4 +32,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             fault.help("the database will refuse it: `read_only` is true by default; if it shall write, say \"read_only\": false")
         });
     }
+}
+
+/// Why a call that only reads may not be this query for MySQL, if one that writes may be it.
+fn refused_by_mysql(subject: &Subject<'_>, db: &DbAction) -> Option<String> {
+    let datasource = subject.project()?.datasources.get(&db.datasource)?;
+    let is_refused = db.read_only && datasource.server() == Some(DatabaseServer::Mysql);
+    mysql::refusal(&db.query, true).filter(|_| is_refused && mysql::refusal(&db.query, false).is_none())
 }

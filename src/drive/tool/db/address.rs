@@ -10,19 +10,23 @@ use crate::drive::secret::Vault;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::language::Project;
+use crate::policy::database_address::{DatabaseServer, HAS_MYSQL, NO_MYSQL};
 use crate::program::reference::Secrets as _;
 
 /// Where a database is.
-#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(dead_code, reason = "read by databases only"))]
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres", feature = "mysql")),
+    expect(dead_code, reason = "read by databases only")
+)]
 pub(super) struct DatabaseAddress {
     pub(super) kind: &'static DatabaseKind,
     /// The name of its datasource.
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "read by servers only"))]
+    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
     pub(super) name: String,
     /// The address.
     pub(super) url: SecretString,
     /// The password, where it is not in the address.
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "read by servers only"))]
+    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
     pub(super) password: Option<SecretString>,
     /// The folder that relative paths start from.
     pub(super) root: PathBuf,
@@ -61,6 +65,12 @@ impl DatabaseAddress {
         Ok(Self { kind, name: name.to_owned(), url, password, root: root.to_owned(), init })
     }
 
+    /// What is before the colon.
+    #[cfg(feature = "cli")]
+    pub(super) fn scheme(&self) -> &str {
+        self.url.expose_secret().split_once(':').map_or("", |(scheme, _)| scheme)
+    }
+
     /// What follows the scheme and its colon.
     #[cfg(feature = "sqlite")]
     pub(super) fn rest(&self) -> &str {
@@ -91,8 +101,11 @@ fn keep_password(name: &str, url: &SecretString, vault: &Vault) {
 }
 
 fn not_supported(name: &str, scheme: &str) -> ToolFault {
+    if DatabaseServer::of(scheme) == Some(DatabaseServer::Mysql) && !HAS_MYSQL {
+        return fault("database: not supported", NO_MYSQL);
+    }
     if DATABASES.is_empty() {
-        let why = "loopctl was built without a database: enable its cargo feature `sqlite` or `postgres`";
+        let why = "loopctl was built without a database: enable its cargo feature `sqlite`, `postgres` or `mysql`";
         return fault("database: not supported", why);
     }
     let forms: Vec<String> = DATABASES.iter().map(|kind| format!("`{}`", kind.form)).collect();

@@ -1,21 +1,27 @@
 //! `db` actions: one statement on a database, with its values bound; and `custom-table` actions: a request to a table.
 
 mod address;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod number;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "cli")]
 pub mod probe;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod rows;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod server_call;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod server_pool;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 mod server_query;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(test)]
 mod tests;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod values;
 
 use std::collections::BTreeMap;
@@ -46,6 +52,8 @@ const DATABASES: &[DatabaseKind] = &[
     sqlite::KIND,
     #[cfg(feature = "postgres")]
     postgres::KIND,
+    #[cfg(feature = "mysql")]
+    mysql::KIND,
 ];
 
 /// A kind of database.
@@ -79,19 +87,25 @@ trait ToolDatabase: Send + Sync {
 
 /// A statement with its values.
 #[derive(Debug)]
-#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(dead_code, reason = "read by databases only"))]
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres", feature = "mysql")),
+    expect(dead_code, reason = "read by databases only")
+)]
 struct Query {
     sql: String,
     read_only: bool,
     values: QueryValues,
     /// How long the call may take.
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "read by servers only"))]
+    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
     deadline: Duration,
 }
 
 /// The values of the statement's parameters.
 #[derive(Debug)]
-#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), expect(dead_code, reason = "read by databases only"))]
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres", feature = "mysql")),
+    expect(dead_code, reason = "read by databases only")
+)]
 struct QueryValues {
     /// By position: `?`, `?1`, `$1`; if there are any, `:name` also takes the value at its position.
     params: Vec<Value>,

@@ -5,12 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
 
 use super::address::DatabaseAddress;
 use crate::compile::{DatabaseProbe, DatabaseState, QueryFault};
 use crate::drive::egress::Egress;
 use crate::drive::secret::Vault;
+use crate::drive::tool::output::fault;
+use crate::engine::event::ToolFault;
 use crate::language::Project;
+use crate::policy::database_address::DatabaseServer;
 
 /// The most queries whose outcome is kept for one database.
 const MAX_KEPT: usize = 10_000;
@@ -19,6 +26,38 @@ const MAX_KEPT: usize = 10_000;
 pub(super) trait ServerProbe: Send {
     /// What the server has against a query.
     fn prepare(&mut self, query: &str) -> Option<QueryFault>;
+}
+
+/// How long a connection, or one query, may take.
+pub(super) const PROBE_TIME: Duration = Duration::from_secs(10);
+
+/// A runtime that may be dropped in a task of another one.
+pub(super) struct ProbeRuntime(Option<Runtime>);
+
+impl ProbeRuntime {
+    /// A runtime of one thread.
+    ///
+    /// # Errors
+    /// When the system has no room for one.
+    pub(super) fn new() -> Result<Self, ToolFault> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| fault("database: can't be opened", error.to_string()))?;
+        Ok(Self(Some(runtime)))
+    }
+
+    /// Does work on a thread of its own, beside the runtime that may run on this one.
+    pub(super) fn run<T: Send>(&self, work: impl Future<Output = T> + Send) -> Option<T> {
+        let runtime = self.0.as_ref()?;
+        thread::scope(|scope| scope.spawn(|| runtime.block_on(work)).join().ok())
+    }
+}
+
+impl Drop for ProbeRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// The databases of a project: those on servers, and the files.
@@ -39,7 +78,7 @@ enum ProbedServer {
     /// It can't be used, and why.
     Unusable(String),
     /// Queries can be prepared there.
-    Connected { probe: Box<dyn ServerProbe>, kept: HashMap<String, Option<QueryFault>> },
+    Connected { server: DatabaseServer, probe: Box<dyn ServerProbe>, kept: HashMap<String, Option<QueryFault>> },
 }
 
 impl fmt::Debug for ConnectedDatabases {
@@ -67,13 +106,13 @@ impl ConnectedDatabases {
             return ProbedServer::Other;
         }
         let connected = DatabaseAddress::of(name, &self.project, &self.root, &self.vault).and_then(|address| {
-            match address.kind.probe {
-                Some(probe) => probe(&address, &self.egress).map(Some),
-                None => Ok(None),
+            match (address.kind.probe, DatabaseServer::of(address.scheme())) {
+                (Some(probe), Some(server)) => Ok(Some((server, probe(&address, &self.egress)?))),
+                _ => Ok(None),
             }
         });
         match connected {
-            Ok(Some(probe)) => ProbedServer::Connected { probe, kept: HashMap::new() },
+            Ok(Some((server, probe))) => ProbedServer::Connected { server, probe, kept: HashMap::new() },
             Ok(None) => ProbedServer::Other,
             Err(fault) => {
                 let detail = self.vault.scrub(fault.detail);
@@ -99,7 +138,7 @@ impl DatabaseProbe for ConnectedDatabases {
         let prepared = self.with(datasource, |server| match server {
             ProbedServer::Other => None,
             ProbedServer::Unusable(_) => Some(None),
-            ProbedServer::Connected { probe, kept } => Some(match kept.get(query) {
+            ProbedServer::Connected { probe, kept, .. } => Some(match kept.get(query) {
                 Some(known) => known.clone(),
                 None => {
                     let fault = probe.prepare(query);
@@ -129,7 +168,11 @@ impl DatabaseProbe for ConnectedDatabases {
         self.files.as_ref()?.required_columns(datasource, table)
     }
 
-    fn is_server(&self, datasource: &str) -> bool {
-        self.with(datasource, |server| !matches!(server, ProbedServer::Other))
+    fn server(&self, datasource: &str) -> Option<DatabaseServer> {
+        self.with(datasource, |server| match server {
+            ProbedServer::Other => None,
+            ProbedServer::Unusable(_) => Some(DatabaseServer::Unknown),
+            ProbedServer::Connected { server, .. } => Some(*server),
+        })
     }
 }

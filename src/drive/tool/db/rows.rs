@@ -47,7 +47,7 @@ impl ResultRows {
     }
 
     /// Whether there are as many rows as a result may have.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(super) fn is_full(&self) -> bool {
         self.rows.len() >= MAX_ROWS
     }

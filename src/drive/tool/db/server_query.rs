@@ -5,9 +5,20 @@ use std::ops::Range;
 use super::QueryValues;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
-use crate::policy::sql::{self, PlaceholderValue};
+use crate::policy::sql::{PlaceholderValue, SqlPlaceholder};
 
-/// A query with the placeholders `$1`, `$2`, ... in place of its own.
+/// How a server's parameters are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlaceholderForm {
+    /// `$1`, `$2`, ...: the same value has the same number.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "of PostgreSQL"))]
+    Numbered,
+    /// `?`, each with a value of its own.
+    #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "of MySQL"))]
+    Question,
+}
+
+/// A query with the placeholders of its server in place of its own.
 #[derive(Debug)]
 pub(super) struct ServerQuery {
     /// The text for the server.
@@ -28,18 +39,12 @@ pub(super) struct QuerySlot {
 }
 
 impl ServerQuery {
-    /// Translates a query.
-    ///
-    /// # Errors
-    /// For more than one statement, and for those that a call may not make.
-    pub(super) fn new(query: &str) -> Result<Self, ToolFault> {
-        if sql::is_several(query) {
-            return Err(fault("database: more than one statement", "each statement needs an action of its own"));
-        }
+    /// Translates a query with these placeholders.
+    pub(super) fn new(query: &str, placeholders: Vec<SqlPlaceholder>, form: PlaceholderForm) -> Self {
         let mut translated = Self { text: String::with_capacity(query.len()), slots: Vec::new(), places: Vec::new() };
         // The names and numbers that were seen, at the number that they have.
         let (mut numbers, mut highest, mut end) = (Vec::<(PlaceholderValue, usize)>::new(), 0_usize, 0);
-        for placeholder in sql::placeholders(query) {
+        for placeholder in placeholders {
             let seen =
                 numbers.iter().find(|(takes, _)| *takes == placeholder.takes && *takes != PlaceholderValue::Next);
             let number = match (seen, &placeholder.takes) {
@@ -49,18 +54,35 @@ impl ServerQuery {
             highest = highest.max(number);
             numbers.push((placeholder.takes, number));
             let written = query.get(placeholder.range.clone()).unwrap_or_default();
-            let slot = translated.slots.iter().position(|slot| slot.number == number).unwrap_or_else(|| {
+            let is_shared = |slot: &QuerySlot| form == PlaceholderForm::Numbered && slot.number == number;
+            let slot = translated.slots.iter().position(is_shared).unwrap_or_else(|| {
                 translated.slots.push(QuerySlot { written: written.to_owned(), number });
                 translated.slots.len() - 1
             });
             translated.text.push_str(query.get(end..placeholder.range.start).unwrap_or_default());
             let start = translated.text.len();
-            translated.text.push_str(&format!("${}", slot + 1));
+            match form {
+                PlaceholderForm::Numbered => translated.text.push_str(&format!("${}", slot + 1)),
+                PlaceholderForm::Question => translated.text.push('?'),
+            }
             translated.places.push((start..translated.text.len(), placeholder.range.clone()));
             end = placeholder.range.end;
         }
         translated.text.push_str(query.get(end..).unwrap_or_default());
-        Ok(translated)
+        translated
+    }
+
+    /// The text for the server with these expressions in place of its placeholders, one for each.
+    #[cfg(feature = "mysql")]
+    pub(super) fn with_expressions<'e>(&self, expressions: impl Iterator<Item = &'e str>) -> String {
+        let (mut text, mut end) = (String::with_capacity(self.text.len()), 0);
+        for ((place, _), expression) in self.places.iter().zip(expressions) {
+            text.push_str(self.text.get(end..place.start).unwrap_or_default());
+            text.push_str(expression);
+            end = place.end;
+        }
+        text.push_str(self.text.get(end..).unwrap_or_default());
+        text
     }
 
     /// The place in the query as it is written, of a place in the text for the server; both in bytes.
@@ -84,9 +106,15 @@ impl QuerySlot {
     }
 }
 
+/// The fault of a query that is more than one statement.
+pub(super) fn several() -> ToolFault {
+    fault("database: more than one statement", "each statement needs an action of its own")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::sql::placeholders;
 
     #[test]
     fn placeholders_become_those_of_the_server_and_nothing_else_changes() {
@@ -96,21 +124,31 @@ mod tests {
             ("SELECT ?, ?, ?1", "SELECT $1, $2, $1", vec!["?", "?"]),
             ("SELECT é, $q$ :a $q$, E'\\' :a', @b", "SELECT é, $q$ :a $q$, E'\\' :a', $1", vec!["@b"]),
         ] {
-            let translated = ServerQuery::new(query).unwrap();
+            let translated = ServerQuery::new(query, placeholders(query), PlaceholderForm::Numbered);
             let written: Vec<&str> = translated.slots.iter().map(|slot| slot.written.as_str()).collect();
             assert_eq!((translated.text.as_str(), written), (text, slots), "{query}");
         }
-        assert_eq!(ServerQuery::new("SELECT 1; DROP TABLE t").unwrap_err().class, "database: more than one statement");
     }
 
     #[test]
     fn a_place_that_the_server_names_is_found_in_the_query_as_it_is_written() {
         let query = "SELECT :long, nope, :other FROM t WHERE x = :long AND y";
-        let translated = ServerQuery::new(query).unwrap();
+        let translated = ServerQuery::new(query, placeholders(query), PlaceholderForm::Numbered);
         for word in ["SELECT", "nope", "FROM", "y"] {
             let at = translated.text.rfind(word).unwrap();
             assert_eq!(translated.written_at(at), query.rfind(word).unwrap(), "{word}");
         }
         assert_eq!(translated.written_at(translated.text.find("$2").unwrap()), query.find(":other").unwrap());
+    }
+
+    #[cfg(feature = "mysql")]
+    #[test]
+    fn a_question_mark_takes_a_value_of_its_own_and_may_become_an_expression() {
+        let query = "SELECT :a, ':a', :b, :a";
+        let translated = ServerQuery::new(query, placeholders(query), PlaceholderForm::Question);
+        assert_eq!(translated.text, "SELECT ?, ':a', ?, ?");
+        let written: Vec<&str> = translated.slots.iter().map(|slot| slot.written.as_str()).collect();
+        assert_eq!(written, [":a", ":b", ":a"]);
+        assert_eq!(translated.with_expressions(["?", "f(?)", "?"].into_iter()), "SELECT ?, ':a', f(?), ?");
     }
 }

@@ -11,13 +11,14 @@ use tokio_postgres::{Column, Error, Portal, Row, Statement, Transaction};
 
 use super::argument::Argument;
 use super::connect::ServerConnection;
-use super::failure::{LOST, is_lost, of_connect, of_error, of_statement, text, transient};
+use super::failure::{is_lost, of_error, of_statement, text};
 use super::forms::TypeForm;
-use super::pool::Pool;
 use super::read::{self, RawValue};
 use crate::drive::tool::db::Query;
 use crate::drive::tool::db::rows::{MAX_BYTES, MAX_ROWS, ResultRows};
-use crate::drive::tool::db::server_query::{QuerySlot, ServerQuery};
+use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, LOST, ServerCall, UNKNOWN, transient};
+use crate::drive::tool::db::server_pool::Pool;
+use crate::drive::tool::db::server_query::{self, PlaceholderForm, QuerySlot, ServerQuery};
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
 use crate::engine::event::ToolFault;
@@ -26,49 +27,25 @@ use crate::policy::sql;
 /// The most bytes that a call reads from the server, what its rows are wrapped in included.
 const MAX_READ: usize = 4 * MAX_BYTES;
 
-/// How a call ended that has no result.
-pub(super) enum CallFailure {
-    /// The connection was lost, and the statement had not been sent.
-    Unsent(String),
-    /// The server refused it and is ready for the next one; nothing was written.
-    Refused(RawFault),
-    /// What the connection does is not known.
-    Broken(RawFault),
+/// A call: a query with its translation.
+struct PostgresCall {
+    query: Query,
+    translated: ServerQuery,
 }
 
-/// The result of a call, and whether its connection is ready for the next one.
-struct CallResult {
-    value: Value,
-    is_ready: bool,
+impl ServerCall<ServerConnection> for PostgresCall {
+    async fn perform(&self, connection: &mut ServerConnection) -> Result<CallResult, CallFailure> {
+        perform(connection, &self.query, &self.translated).await
+    }
 }
 
-/// Makes a call. A connection that is lost before the statement was sent is replaced, once.
+/// Makes a call.
 ///
 /// # Errors
 /// The class of the server's error; a value without a form that is exact.
-pub(super) async fn run(pool: Arc<Pool>, query: Query) -> Result<Value, RawFault> {
+pub(super) async fn run(pool: Arc<Pool<ServerConnection>>, query: Query) -> Result<Value, RawFault> {
     let translated = translate(&query.sql)?;
-    for is_new in [false, true] {
-        let place = pool.place().await.ok_or_else(|| fault("database: failed", "the pool is closed"))?;
-        let mut lease = place.connect(is_new).await.map_err(|fault| of_connect(&fault))?;
-        let Some(connection) = lease.connection() else { continue };
-        match perform(connection, &query, &translated).await {
-            Ok(CallResult { value, is_ready }) => {
-                if is_ready {
-                    lease.give_back();
-                }
-                return Ok(value);
-            }
-            Err(CallFailure::Unsent(why)) if is_new => return Err(transient(LOST, why)),
-            Err(CallFailure::Unsent(_)) => {}
-            Err(CallFailure::Refused(fault)) => {
-                lease.give_back();
-                return Err(fault);
-            }
-            Err(CallFailure::Broken(fault)) => return Err(fault),
-        }
-    }
-    Err(transient(LOST, String::new()))
+    server_call::run(&pool, &PostgresCall { query, translated }).await
 }
 
 /// The query for the server.
@@ -79,7 +56,10 @@ pub(super) fn translate(query: &str) -> Result<ServerQuery, ToolFault> {
     if let Some(word) = sql::refused_by_servers(query) {
         return Err(fault("database: not allowed", format!("a call may not be `{word}`")));
     }
-    ServerQuery::new(query)
+    if sql::is_several(query) {
+        return Err(server_query::several());
+    }
+    Ok(ServerQuery::new(query, sql::placeholders(query), PlaceholderForm::Numbered))
 }
 
 async fn perform(
@@ -117,10 +97,7 @@ async fn perform(
         Err(error) if !is_lost(&error) => Err(CallFailure::Refused(of_error(&error))),
         // Nothing was to be written.
         Err(_) if query.read_only => Ok(CallResult { value, is_ready: false }),
-        Err(error) => {
-            let class = "database: connection lost, and it is not known whether the statement was done";
-            Err(CallFailure::Broken(transient(class, text(&error))))
-        }
+        Err(error) => Err(CallFailure::Broken(transient(UNKNOWN, text(&error)))),
     }
 }
 

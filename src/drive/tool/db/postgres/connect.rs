@@ -10,13 +10,21 @@ use tokio_postgres::config::Host;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{CancelToken, Client, Config};
 
+use super::failure::of_connect;
 use super::stream::{MeteredStream, ReadBudget, ServerSocket};
+use crate::drive::tool::db::server_pool::PooledConnection;
+use crate::drive::tool::runner::RawFault;
 use crate::journal::postgres::address::PostgresAddress;
 
 /// The port of a server whose address names none.
 const PORT: u16 = 5432;
 /// How many bytes a server may send until it is connected: what it says of itself.
 const GREETING: usize = 1 << 20;
+/// How many bytes its answer to a reset may have.
+const RESET_BYTES: usize = 1 << 20;
+/// What a statement can leave on its connection: cursors, a role, settings, channels, locks, temporary tables.
+const RESET: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+                     SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
 /// How long the request to stop a statement may take.
 const CANCEL: Duration = Duration::from_secs(5);
 
@@ -57,7 +65,7 @@ pub(super) fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
 ///
 /// # Errors
 /// That of the last one.
-pub(super) async fn connect(address: &PostgresAddress) -> Result<ServerConnection, ConnectFault> {
+async fn connect(address: &PostgresAddress) -> Result<ServerConnection, ConnectFault> {
     let mut last = ConnectFault::Unreachable("the address names no host".to_owned());
     for host in 0..address.config.get_hosts().len() {
         let limit = address.config.get_connect_timeout().copied().unwrap_or(Duration::MAX);
@@ -108,11 +116,27 @@ fn tls_for(address: &PostgresAddress, host: usize) -> io::Result<HostTls> {
     MakeTlsConnect::<MeteredStream>::make_tls_connect(&mut address.tls.clone(), name)
 }
 
-/// Asks the server to stop what runs on a connection, and closes it.
-pub(super) async fn stop(address: &PostgresAddress, connection: ServerConnection) {
-    let token = connection.client.cancel_token();
-    // If it can't be reached, the server's own time limit stops the statement.
-    drop(tokio::time::timeout(CANCEL, cancel(address, connection.host, token)).await);
+impl PooledConnection for ServerConnection {
+    type Address = PostgresAddress;
+
+    async fn connect(address: &PostgresAddress) -> Result<Self, RawFault> {
+        connect(address).await.map_err(|fault| of_connect(&fault))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    async fn reset(&mut self) -> bool {
+        self.budget.fill(RESET_BYTES);
+        self.client.batch_execute(RESET).await.is_ok()
+    }
+
+    async fn stop(self, address: &PostgresAddress) {
+        let token = self.client.cancel_token();
+        // If it can't be reached, the server's own time limit stops the statement.
+        drop(tokio::time::timeout(CANCEL, cancel(address, self.host, token)).await);
+    }
 }
 
 async fn cancel(address: &PostgresAddress, host: usize, token: CancelToken) -> io::Result<()> {

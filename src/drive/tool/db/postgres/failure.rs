@@ -6,13 +6,10 @@ use tokio_postgres::Error;
 use tokio_postgres::error::ErrorPosition;
 
 use super::connect::ConnectFault;
-use crate::drive::retry::Transient;
+use crate::drive::tool::db::server_call::{LOST, transient};
 use crate::drive::tool::db::server_query::ServerQuery;
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
-
-/// The class of a call whose connection was lost before it changed anything.
-pub(super) const LOST: &str = "database: connection lost";
 
 /// Whether an error means that the connection is gone.
 pub(super) fn is_lost(error: &Error) -> bool {
@@ -54,11 +51,6 @@ pub(super) fn of_statement(error: &Error, query: &ServerQuery) -> RawFault {
         raw.fault.detail.push_str(&format!("; at byte {at} of the query"));
     }
     raw
-}
-
-/// A failure after which the same call may succeed.
-pub(super) fn transient(class: &str, detail: String) -> RawFault {
-    RawFault { fault: fault(class, detail), answer: None, transient: Some(Transient::default()) }
 }
 
 /// The fault of an error of the server. Nothing was written: the transaction was rolled back.

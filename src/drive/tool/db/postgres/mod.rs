@@ -6,7 +6,6 @@ mod call;
 mod connect;
 mod failure;
 mod forms;
-mod pool;
 #[cfg(feature = "cli")]
 mod probe;
 mod read;
@@ -18,8 +17,9 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use tokio_postgres::config::Host;
 
-use self::pool::Pool;
+use self::connect::ServerConnection;
 use super::address::DatabaseAddress;
+use super::server_pool::Pool;
 use super::{DatabaseKind, Query, ToolDatabase};
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
@@ -42,7 +42,7 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
 
 /// A database on a server.
 struct PostgresDatabase {
-    pool: Arc<Pool>,
+    pool: Arc<Pool<ServerConnection>>,
 }
 
 impl ToolDatabase for PostgresDatabase {

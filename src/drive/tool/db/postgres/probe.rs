@@ -1,24 +1,19 @@
 //! Prepares queries at a server without running them: its syntax, its tables and columns, and the types of its values.
 
-use std::thread;
-use std::time::Duration;
-
-use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Error;
 
 use super::call::{forms, parameter_forms, translate};
-use super::connect::{self, ServerConnection};
-use super::failure::{self, is_lost, of_connect};
+use super::connect::ServerConnection;
+use super::failure::{self, is_lost};
 use crate::compile::{QueryFault, QueryFaultKind};
-use crate::drive::tool::db::probe::ServerProbe;
+use crate::drive::tool::db::probe::{PROBE_TIME, ProbeRuntime, ServerProbe};
+use crate::drive::tool::db::server_pool::PooledConnection as _;
 use crate::drive::tool::db::server_query::ServerQuery;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::journal::postgres::address::PostgresAddress;
 use crate::policy::sql;
 
-/// How long a connection, or one query, may take.
-const TIME: Duration = Duration::from_secs(10);
 /// How many bytes the server may send for one query.
 const MAX_READ: usize = 4 << 20;
 
@@ -36,37 +31,16 @@ pub(super) struct PostgresProbe {
     connection: ServerConnection,
 }
 
-/// A runtime that may be dropped in a task of another one.
-struct ProbeRuntime(Option<Runtime>);
-
-impl ProbeRuntime {
-    /// Does work on a thread of its own, beside the runtime that may run on this one.
-    fn run<T: Send>(&self, work: impl Future<Output = T> + Send) -> Option<T> {
-        let runtime = self.0.as_ref()?;
-        thread::scope(|scope| scope.spawn(|| runtime.block_on(work)).join().ok())
-    }
-}
-
-impl Drop for ProbeRuntime {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 impl PostgresProbe {
     /// Connects.
     ///
     /// # Errors
     /// When no host of the address answers in time.
     pub(super) fn new(address: &PostgresAddress) -> Result<Self, ToolFault> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| fault("database: can't be opened", error.to_string()))?;
-        let runtime = ProbeRuntime(Some(runtime));
-        match runtime.run(async { tokio::time::timeout(TIME, connect::connect(address)).await }) {
+        let runtime = ProbeRuntime::new()?;
+        match runtime.run(async { tokio::time::timeout(PROBE_TIME, ServerConnection::connect(address)).await }) {
             Some(Ok(Ok(connection))) => Ok(Self { runtime, connection }),
-            Some(Ok(Err(why))) => Err(of_connect(&why).fault),
+            Some(Ok(Err(why))) => Err(why.fault),
             _ => Err(fault("database: can't be opened", "it does not answer")),
         }
     }
@@ -76,7 +50,7 @@ impl ServerProbe for PostgresProbe {
     fn prepare(&mut self, query: &str) -> Option<QueryFault> {
         let Self { runtime, connection } = self;
         // A server that takes too long says nothing.
-        runtime.run(async { tokio::time::timeout(TIME, look(connection, query)).await.unwrap_or(None) })?
+        runtime.run(async { tokio::time::timeout(PROBE_TIME, look(connection, query)).await.unwrap_or(None) })?
     }
 }
 

@@ -57,7 +57,7 @@ async fn a_query_gives_its_rows() {
         folder.ask("SELECT id, name, price, x'0102' AS b FROM t WHERE id >= $1", true, json!([1])).await.unwrap();
     assert_eq!(
         value.to_string(),
-        r#"{"rows":[{"id":1,"name":"a","price":1.5,"b":{"blob_bytes":2}},{"id":2,"name":"b","price":null,"b":{"blob_bytes":2}}],"row_count":2}"#
+        r#"{"rows":[{"id":1,"name":"a","price":1.5,"b":"AQI="},{"id":2,"name":"b","price":null,"b":"AQI="}],"row_count":2}"#
     );
 }
 

@@ -1,5 +1,7 @@
 //! Converts values to SQLite and back. Nothing is rounded: a value that SQLite can't keep exactly is refused.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use rusqlite::types::{Value as Sql, ValueRef};
 use serde_json::{Number, Value, json};
 
@@ -33,14 +35,18 @@ fn number_to_sql(number: &Number) -> Result<Sql, String> {
     if real.is_finite() && digits(&format!("{real:e}")) == digits(&text) { Ok(Sql::Real(real)) } else { Err(refused()) }
 }
 
-/// A value from SQLite, and its approximate size in bytes. A blob is represented by its size; a number that
-/// JSON lacks is null.
+/// A value from SQLite, and its approximate size in bytes. A blob is base64, as in other databases; a number that JSON
+/// lacks is null.
 pub(super) fn from_sql(value: ValueRef<'_>) -> (Value, usize) {
     match value {
         ValueRef::Null => (Value::Null, 4),
         ValueRef::Integer(integer) => (json!(integer), 8),
         ValueRef::Real(real) => (Number::from_f64(real).map_or(Value::Null, Value::Number), 8),
         ValueRef::Text(text) => (Value::String(String::from_utf8_lossy(text).into_owned()), text.len()),
-        ValueRef::Blob(blob) => (json!({ "blob_bytes": blob.len() }), 24),
+        ValueRef::Blob(blob) => {
+            let encoded = BASE64_STANDARD.encode(blob);
+            let bytes = encoded.len();
+            (Value::String(encoded), bytes)
+        }
     }
 }

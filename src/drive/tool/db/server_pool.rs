@@ -1,4 +1,4 @@
-//! The connections to one database: at most so many, and those that nothing uses are kept for a while.
+//! The connections to one database on a server: at most so many, and those that nothing uses are kept for a while.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,7 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::connect::{self, ConnectFault, ServerConnection};
-use crate::journal::postgres::address::PostgresAddress;
+use crate::drive::tool::runner::RawFault;
 
 /// The most connections to one database.
 const MAX_CONNECTIONS: usize = 8;
@@ -19,31 +18,43 @@ const MAX_IDLE: Duration = Duration::from_secs(60);
 const RESET_TIME: Duration = Duration::from_secs(5);
 /// How long a call waits for a connection that is being reset.
 const RESET_WAIT: Duration = Duration::from_millis(100);
-/// How many bytes its answer to that may have.
-const RESET_BYTES: usize = 1 << 20;
 
-/// What a statement can leave on its connection: cursors, a role, settings, channels, locks, temporary tables.
-const RESET: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
-                     SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
+/// A connection to a server.
+pub(super) trait PooledConnection: Sized + Send + 'static {
+    /// Where the server is.
+    type Address: Send + Sync + 'static;
+
+    /// Connects.
+    fn connect(address: &Self::Address) -> impl Future<Output = Result<Self, RawFault>> + Send;
+
+    /// Whether the connection is gone.
+    fn is_closed(&self) -> bool;
+
+    /// Lets the server forget what a call set; whether it did.
+    fn reset(&mut self) -> impl Future<Output = bool> + Send;
+
+    /// Asks the server to stop what runs on the connection, and closes it.
+    fn stop(self, address: &Self::Address) -> impl Future<Output = ()> + Send;
+}
 
 /// The connections to one database.
-pub(super) struct Pool {
-    pub(super) address: PostgresAddress,
+pub(super) struct Pool<C: PooledConnection> {
+    address: C::Address,
     permits: Arc<Semaphore>,
-    idle: Mutex<Vec<IdleConnection>>,
+    idle: Mutex<Vec<IdleConnection<C>>>,
     /// How many connections are being reset.
     resets: AtomicUsize,
     /// Wakes who waits for one of them.
     was_reset: Notify,
 }
 
-struct IdleConnection {
-    connection: ServerConnection,
+struct IdleConnection<C> {
+    connection: C,
     since: tokio::time::Instant,
 }
 
-impl Pool {
-    pub(super) fn new(address: PostgresAddress) -> Self {
+impl<C: PooledConnection> Pool<C> {
+    pub(super) fn new(address: C::Address) -> Self {
         Self {
             address,
             permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
@@ -54,13 +65,13 @@ impl Pool {
     }
 
     /// A place for a connection; waits until there is one.
-    pub(super) async fn place(self: &Arc<Self>) -> Option<PoolPlace> {
+    pub(super) async fn place(self: &Arc<Self>) -> Option<PoolPlace<C>> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
         Some(PoolPlace { pool: Arc::clone(self), permit })
     }
 
     /// A kept connection; waits a moment for one that is being reset, which is faster than to make one.
-    async fn kept(&self) -> Option<ServerConnection> {
+    async fn kept(&self) -> Option<C> {
         let was_reset = self.was_reset.notified();
         if let Some(connection) = self.take_idle() {
             return Some(connection);
@@ -71,14 +82,14 @@ impl Pool {
         self.take_idle()
     }
 
-    fn take_idle(&self) -> Option<ServerConnection> {
+    fn take_idle(&self) -> Option<C> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_usable = |idle: &IdleConnection| !idle.connection.client.is_closed() && idle.since.elapsed() < MAX_IDLE;
+        let is_usable = |idle: &IdleConnection<C>| !idle.connection.is_closed() && idle.since.elapsed() < MAX_IDLE;
         idle.retain(is_usable);
         idle.pop().map(|idle| idle.connection)
     }
 
-    fn keep(self: &Arc<Self>, connection: ServerConnection) {
+    fn keep(self: &Arc<Self>, connection: C) {
         let since = tokio::time::Instant::now();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(IdleConnection { connection, since });
         let pool = Arc::downgrade(self);
@@ -96,48 +107,47 @@ impl Pool {
 }
 
 /// A place for one connection.
-pub(super) struct PoolPlace {
-    pool: Arc<Pool>,
+pub(super) struct PoolPlace<C: PooledConnection> {
+    pool: Arc<Pool<C>>,
     permit: OwnedSemaphorePermit,
 }
 
-impl PoolPlace {
+impl<C: PooledConnection> PoolPlace<C> {
     /// A connection: one that is kept, or a new one if `is_new`.
     ///
     /// # Errors
     /// When no host of the address answers.
-    pub(super) async fn connect(self, is_new: bool) -> Result<PoolLease, ConnectFault> {
+    pub(super) async fn connect(self, is_new: bool) -> Result<PoolLease<C>, RawFault> {
         let kept = if is_new { None } else { self.pool.kept().await };
         let connection = match kept {
             Some(connection) => connection,
-            None => connect::connect(&self.pool.address).await?,
+            None => C::connect(&self.pool.address).await?,
         };
         Ok(PoolLease { connection: Some(connection), place: Some(self) })
     }
 }
 
 /// A connection that one call uses. When it is dropped, what runs on it is stopped, and it is closed.
-pub(super) struct PoolLease {
-    connection: Option<ServerConnection>,
-    place: Option<PoolPlace>,
+pub(super) struct PoolLease<C: PooledConnection> {
+    connection: Option<C>,
+    place: Option<PoolPlace<C>>,
 }
 
-impl PoolLease {
+impl<C: PooledConnection> PoolLease<C> {
     /// The connection; none after it was given back.
-    pub(super) fn connection(&mut self) -> Option<&mut ServerConnection> {
+    pub(super) fn connection(&mut self) -> Option<&mut C> {
         self.connection.as_mut()
     }
 
     /// Gives the connection back: nothing runs on it any more. The server forgets what the call set; meanwhile the
     /// caller goes on.
     pub(super) fn give_back(mut self) {
-        let (Some(connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
-        connection.budget.fill(RESET_BYTES);
+        let (Some(mut connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
         place.pool.resets.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(
             async move {
-                let reset = tokio::time::timeout(RESET_TIME, connection.client.batch_execute(RESET)).await;
-                if matches!(reset, Ok(Ok(()))) {
+                let reset = tokio::time::timeout(RESET_TIME, connection.reset()).await;
+                if matches!(reset, Ok(true)) {
                     place.pool.keep(connection);
                 }
                 place.pool.resets.fetch_sub(1, Ordering::SeqCst);
@@ -149,14 +159,14 @@ impl PoolLease {
     }
 }
 
-impl Drop for PoolLease {
+impl<C: PooledConnection> Drop for PoolLease<C> {
     fn drop(&mut self) {
         let (Some(connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
         // Outside of a runtime nothing runs on the connection either.
-        if let (Ok(runtime), false) = (Handle::try_current(), connection.client.is_closed()) {
+        if let (Ok(runtime), false) = (Handle::try_current(), connection.is_closed()) {
             runtime.spawn(
                 async move {
-                    connect::stop(&place.pool.address, connection).await;
+                    connection.stop(&place.pool.address).await;
                     drop(place.permit);
                 }
                 .boxed(),

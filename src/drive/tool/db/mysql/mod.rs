@@ -1,0 +1,50 @@
+//! Databases of MySQL and MariaDB servers. Each call is one statement in a transaction of its own, which is read-only
+//! unless the action may write.
+
+mod address;
+mod argument;
+mod call;
+mod connect;
+mod failure;
+mod forms;
+#[cfg(feature = "cli")]
+mod probe;
+mod read;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::connect::MysqlConnection;
+use super::server_pool::Pool;
+use super::{DatabaseKind, Query, ToolDatabase};
+use crate::drive::future::BoxFuture;
+use crate::drive::tool::output::fault;
+use crate::drive::tool::runner::RawFault;
+use crate::program::table::TableRequest;
+
+/// The kind of database.
+pub(super) const KIND: DatabaseKind = DatabaseKind {
+    schemes: &["mysql", "mariadb"],
+    form: "mysql://USER@HOST/DATABASE",
+    #[cfg(feature = "cli")]
+    probe: Some(|address, egress| Ok(Box::new(probe::MysqlProbe::new(&address::read(address, egress)?)?))),
+    is_valid: |rest| rest.starts_with("//"),
+    open: |address, egress| Ok(Arc::new(MysqlDatabase { pool: Arc::new(Pool::new(address::read(address, egress)?)) })),
+};
+
+/// A database on a server.
+struct MysqlDatabase {
+    pool: Arc<Pool<MysqlConnection>>,
+}
+
+impl ToolDatabase for MysqlDatabase {
+    fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>> {
+        Box::pin(call::run(Arc::clone(&self.pool), query))
+    }
+
+    fn request(&self, _: TableRequest) -> BoxFuture<'static, Result<Value, RawFault>> {
+        let why = "custom tables are those of an SQLite file; use a `db` action for this database";
+        Box::pin(async move { Err(fault("database: not supported", why).into()) })
+    }
+}
