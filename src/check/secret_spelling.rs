@@ -94,6 +94,9 @@ fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
         at = word.end;
         let Some(WrittenKey { mark, key, end }) = key_after(text, word.end) else { continue };
         let name = text.get(word.clone()).unwrap_or_default();
+        // A secret is inserted behind a hyphen too.
+        let name = if name.ends_with("-orgconfig") { ORGCONFIG } else { name };
+        let word = word.end - name.len()..word.end;
         let ours = (7..=12).contains(&name.len())
             && (fold(name) == ORGCONFIG || nearest(&name.to_lowercase(), [ORGCONFIG]).is_some());
         if !ours && !holds_secrets(name) {
