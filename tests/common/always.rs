@@ -32,7 +32,7 @@ pub fn wanted() -> bool {
 const DECISIONS: [(&str, usize); 6] =
     [("--answer", 2), ("--approve", 1), ("--deny", 1), ("--edit", 2), ("--happened", 2), ("--retry", 1)];
 /// The flags that accompany a decision, with their values.
-const WITH_DECISIONS: [&str; 6] = ["--comment", "--reason", "--call", "--pause", "--if", "--new-document"];
+const WITH_DECISIONS: [&str; 7] = ["--at", "--comment", "--reason", "--call", "--pause", "--if", "--new-document"];
 
 /// The output of a process, which must end within its time.
 pub fn ended(child: Child, args: &[&str]) -> Output {

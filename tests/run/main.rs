@@ -96,6 +96,7 @@ mod trace_at;
 mod trace_iteration;
 mod trace_page;
 mod window;
+mod workflow_cut;
 mod workflow_documents;
 mod workflow_faults;
 mod workflow_humans;
