@@ -39,7 +39,7 @@ pub use alone::{Declared, alone};
 pub use effort::Effort;
 pub use link::MAX_LEVELS;
 pub use load::{compile, compile_read, once};
-pub use outside::{DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind};
+pub use outside::{DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind, QueryParameter};
 pub use readings::Readings;
 pub(crate) use review::known_part;
 

@@ -39,6 +39,11 @@ pub trait DatabaseProbe: Debug + Send + Sync {
     /// What the database of a datasource has against a query; nothing when it has nothing, or is not known.
     fn prepare(&self, datasource: &str, query: &str) -> Option<QueryFault>;
 
+    /// The named parameters of a query with the types that its server gives them; none when they are not known.
+    fn parameters(&self, _datasource: &str, _query: &str) -> Vec<QueryParameter> {
+        Vec::new()
+    }
+
     /// The tables and views of a datasource's database; nothing when they are not known.
     fn tables(&self, datasource: &str) -> Option<Vec<String>>;
 
@@ -87,6 +92,17 @@ pub struct InitFault {
     pub message: String,
     /// The line of the script, from 1.
     pub line: usize,
+}
+
+/// A named parameter of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryParameter {
+    /// Its name.
+    pub name: String,
+    /// Its type, as the server names it.
+    pub type_name: String,
+    /// The types of JSON that it takes beside null, as JSON Schema names them; none when it takes all.
+    pub takes: &'static [&'static str],
 }
 
 /// What a database has against a query.

@@ -64,6 +64,50 @@ fn queries_are_prepared_at_their_server_and_none_is_run() {
 }
 
 #[test]
+fn a_parameter_whose_declared_type_its_server_never_takes_is_reported_at_its_place() {
+    let of = |types: Value| json!({ "parameters": { "type": "object", "properties": { "v": { "type": types } }, "required": ["v"] } });
+    let by_name = "SELECT id FROM orders WHERE name = :v";
+    let by_id = "SELECT id FROM orders WHERE id = :v";
+    let actions = [
+        query("number", by_name, of(json!("integer"))),
+        query("text", by_name, of(json!("string"))),
+        query("digits", by_id, of(json!("string"))),
+        query("flag", by_id, of(json!("boolean"))),
+        query("either", by_name, of(json!(["integer", "string"]))),
+        query("cast", "SELECT id FROM orders WHERE name = :v::int::text", of(json!("integer"))),
+        query("list", "SELECT id FROM orders WHERE id = ANY(:v)", of(json!("string"))),
+        query("any", "SELECT :v::jsonb AS v", of(json!("object"))),
+    ];
+    let setup = "CREATE TABLE orders (id int, name text)";
+    let Some(place) = hidden_place("parameters of check --connect", setup, &actions) else { return };
+    let found = faults(&place, &["--connect"]);
+    let expected = [
+        (0, "`v` is of type `text` in the database, which takes string, and is declared as integer", 35),
+        (3, "`v` is of type `int4`", 33),
+        (6, "`v` is of type `_int4` in the database, which takes array", 37),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (fault, (at, message, offset)) in found.iter().zip(expected) {
+        assert_eq!(fault["path"], format!("/actions/{at}/query"), "{fault:#}");
+        assert!(fault["code"] == "L180" && fault["message"].as_str().unwrap().contains(message), "{fault:#}");
+        let text = std::fs::read_to_string(place.path().join("loop.json")).unwrap();
+        let number = |name: &str| usize::try_from(fault[name].as_u64().unwrap()).unwrap() - 1;
+        let line = text.lines().nth(number("line")).unwrap();
+        let begin = line.find("SELECT").unwrap();
+        assert_eq!(
+            (number("column") - begin, &line[number("column")..number("end_column")]),
+            (offset, ":v"),
+            "{fault:#}"
+        );
+    }
+    // What is reported fails, and what is not does not.
+    let calls = [("number", json!(1)), ("flag", json!(true)), ("digits", json!("1")), ("cast", json!(1))];
+    let trace = place.calls(&calls.map(|(name, value)| crate::common::think(name, json!({ "v": value }))));
+    let done: Vec<bool> = trace.iter().take(4).map(|entry| entry["success"] == true).collect();
+    assert_eq!(done, [false, false, true, true], "{trace:#?}");
+}
+
+#[test]
 fn a_server_that_does_not_answer_is_reported_once_and_without_its_password() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

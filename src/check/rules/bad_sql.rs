@@ -1,10 +1,14 @@
 //! SQL that its database refuses: a query, or the script that makes the database.
 
-use crate::check::{Rule, Subject};
-use crate::compile::{DatabaseState, QueryFaultKind};
+use serde_json::Value;
+
+use crate::check::{Rule, Subject, Used};
+use crate::compile::{DatabaseState, QueryFaultKind, QueryParameter};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
+use crate::language::action::DbAction;
 use crate::policy::database_address::DatabaseServer;
+use crate::policy::sql::{self, PlaceholderValue};
 use crate::policy::statement::sql_words;
 use crate::syntax::token;
 
@@ -44,7 +48,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if !used.knows(&["/query", "/datasource"]) || subject.has_error_in(&place) {
             continue;
         }
-        let Some(fault) = databases.prepare(&db.datasource, &db.query) else { continue };
+        let Some(fault) = databases.prepare(&db.datasource, &db.query) else {
+            found.extend(refused_parameters(used, db, &databases.parameters(&db.datasource, &db.query)));
+            continue;
+        };
         if fault.kind == QueryFaultKind::Invalid {
             let cursor = match fault.offset.map(|at| (at, word_at(&db.query, at))) {
                 Some((at, length)) if length > 0 => used.at("/query").inside(at..at + length),
@@ -66,6 +73,33 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             found.push(cursor.report(&RULE, message).help("each call would fail, until the script makes the database"));
         }
     }
+}
+
+/// The parameters whose declared type is none that their server takes.
+fn refused_parameters(used: &Used<'_>, db: &DbAction, parameters: &[QueryParameter]) -> Vec<Diagnostic> {
+    let declared = db.parameters.as_ref().filter(|_| db.params.is_empty() && used.knows(&["/parameters"]));
+    let Some(properties) = declared.and_then(|schema| schema.get("properties")?.as_object()) else { return Vec::new() };
+    let mut found = Vec::new();
+    for QueryParameter { name, type_name, takes } in parameters {
+        let types: Vec<&str> = match properties.get(name).and_then(|property| property.get("type")) {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+            _ => continue,
+        };
+        if takes.is_empty() || types.is_empty() || types.iter().any(|of| takes.contains(of) || *of == "null") {
+            continue;
+        }
+        let is_it = |takes: &PlaceholderValue| *takes == PlaceholderValue::Named(name.clone());
+        let place = sql::placeholders(&db.query).into_iter().find(|placeholder| is_it(&placeholder.takes));
+        let cursor = place.map_or_else(|| used.at("/query"), |placeholder| used.at("/query").inside(placeholder.range));
+        let (types, takes) = (types.join(" or "), takes.join(" or "));
+        let message = format!(
+            "`{name}` is of type `{type_name}` in the database, which takes {takes}, and is declared as {types}"
+        );
+        let help = "each call would fail: declare it as the database takes it, or convert it in the query, as `:name::integer`";
+        found.push(cursor.report(&RULE, message).help(help));
+    }
+    found
 }
 
 /// How long the word, or the sign, at a place of a query is.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::address::DatabaseAddress;
-use crate::compile::{DatabaseProbe, DatabaseState, QueryFault};
+use crate::compile::{DatabaseProbe, DatabaseState, QueryFault, QueryParameter};
 use crate::drive::egress::Egress;
 use crate::drive::secret::Vault;
 use crate::drive::tool::output::fault;
@@ -24,8 +24,8 @@ const MAX_KEPT: usize = 10_000;
 
 /// A connection to a server on which queries are prepared. Each method may block: it has a time limit of its own.
 pub(super) trait ServerProbe: Send {
-    /// What the server has against a query.
-    fn prepare(&mut self, query: &str) -> Option<QueryFault>;
+    /// Prepares a query; nothing when the server does not answer in time.
+    fn prepare(&mut self, query: &str) -> PreparedQuery;
 }
 
 /// How long a connection, or one query, may take.
@@ -60,6 +60,21 @@ impl Drop for ProbeRuntime {
     }
 }
 
+/// What a server says of a query.
+#[derive(Clone, Default)]
+pub(super) struct PreparedQuery {
+    /// What it has against it.
+    pub(super) fault: Option<QueryFault>,
+    /// Its named parameters.
+    pub(super) parameters: Vec<QueryParameter>,
+}
+
+impl From<QueryFault> for PreparedQuery {
+    fn from(fault: QueryFault) -> Self {
+        Self { fault: Some(fault), parameters: Vec::new() }
+    }
+}
+
 /// The databases of a project: those on servers, and the files.
 pub struct ConnectedDatabases {
     project: Project,
@@ -78,7 +93,7 @@ enum ProbedServer {
     /// It can't be used, and why.
     Unusable(String),
     /// Queries can be prepared there.
-    Connected { server: DatabaseServer, probe: Box<dyn ServerProbe>, kept: HashMap<String, Option<QueryFault>> },
+    Connected { server: DatabaseServer, probe: Box<dyn ServerProbe>, kept: HashMap<String, PreparedQuery> },
 }
 
 impl fmt::Debug for ConnectedDatabases {
@@ -123,6 +138,26 @@ impl ConnectedDatabases {
     }
 }
 
+impl ConnectedDatabases {
+    /// What the server of a datasource says of a query; nothing for a file.
+    fn prepared(&self, datasource: &str, query: &str) -> Option<PreparedQuery> {
+        self.with(datasource, |server| match server {
+            ProbedServer::Other => None,
+            ProbedServer::Unusable(_) => Some(PreparedQuery::default()),
+            ProbedServer::Connected { probe, kept, .. } => Some(match kept.get(query) {
+                Some(known) => known.clone(),
+                None => {
+                    let prepared = probe.prepare(query);
+                    if kept.len() < MAX_KEPT {
+                        kept.insert(query.to_owned(), prepared.clone());
+                    }
+                    prepared
+                }
+            }),
+        })
+    }
+}
+
 impl DatabaseProbe for ConnectedDatabases {
     fn state(&self, datasource: &str) -> DatabaseState {
         let state = self.with(datasource, |server| match server {
@@ -135,21 +170,14 @@ impl DatabaseProbe for ConnectedDatabases {
     }
 
     fn prepare(&self, datasource: &str, query: &str) -> Option<QueryFault> {
-        let prepared = self.with(datasource, |server| match server {
-            ProbedServer::Other => None,
-            ProbedServer::Unusable(_) => Some(None),
-            ProbedServer::Connected { probe, kept, .. } => Some(match kept.get(query) {
-                Some(known) => known.clone(),
-                None => {
-                    let fault = probe.prepare(query);
-                    if kept.len() < MAX_KEPT {
-                        kept.insert(query.to_owned(), fault.clone());
-                    }
-                    fault
-                }
-            }),
-        });
-        prepared.unwrap_or_else(|| self.files.as_ref()?.prepare(datasource, query))
+        match self.prepared(datasource, query) {
+            Some(prepared) => prepared.fault,
+            None => self.files.as_ref()?.prepare(datasource, query),
+        }
+    }
+
+    fn parameters(&self, datasource: &str, query: &str) -> Vec<QueryParameter> {
+        self.prepared(datasource, query).unwrap_or_default().parameters
     }
 
     fn tables(&self, datasource: &str) -> Option<Vec<String>> {

@@ -9,7 +9,7 @@ use super::call::{forms, translate};
 use super::connect::MysqlConnection;
 use super::failure::{is_lost, text};
 use crate::compile::{QueryFault, QueryFaultKind};
-use crate::drive::tool::db::probe::{PROBE_TIME, ProbeRuntime, ServerProbe};
+use crate::drive::tool::db::probe::{PROBE_TIME, PreparedQuery, ProbeRuntime, ServerProbe};
 use crate::drive::tool::db::server_pool::PooledConnection as _;
 use crate::drive::tool::db::server_query::ServerQuery;
 use crate::drive::tool::output::fault;
@@ -45,11 +45,13 @@ impl MysqlProbe {
 }
 
 impl ServerProbe for MysqlProbe {
-    fn prepare(&mut self, query: &str) -> Option<QueryFault> {
+    fn prepare(&mut self, query: &str) -> PreparedQuery {
         let Self { runtime, connection } = self;
         let server = &mut connection.connection;
         // A server that takes too long says nothing.
-        runtime.run(async { timeout(PROBE_TIME, look(server, query)).await.unwrap_or(None) })?
+        let fault = runtime.run(async { timeout(PROBE_TIME, look(server, query)).await.unwrap_or(None) });
+        // It gives a parameter no type.
+        PreparedQuery { fault: fault.flatten(), parameters: Vec::new() }
     }
 }
 

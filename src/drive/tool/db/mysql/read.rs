@@ -19,7 +19,7 @@ pub(super) fn value(sql: Sql, form: ColumnForm) -> Result<Value, String> {
         (ColumnForm::Number, Sql::UInt(number)) => Value::from(number),
         (ColumnForm::Number, Sql::Float(number)) if number.is_finite() => Value::from(number),
         (ColumnForm::Number, Sql::Double(number)) if number.is_finite() => Value::from(number),
-        (ColumnForm::Decimal, Sql::Bytes(bytes)) => decimal(text(bytes)?)?,
+        (ColumnForm::Decimal, Sql::Bytes(bytes)) => decimal(&text(bytes)?)?,
         (ColumnForm::Text, Sql::Bytes(bytes)) => Value::from(text(bytes)?),
         (ColumnForm::Bytes, Sql::Bytes(bytes)) => Value::from(BASE64_STANDARD.encode(bytes)),
         (ColumnForm::Json, Sql::Bytes(bytes)) => json(&text(bytes)?)?,
@@ -56,8 +56,8 @@ fn fraction(us: u32) -> String {
 }
 
 /// A decimal with its digits; a column with `ZEROFILL` has zeros before them, which JSON does not.
-fn decimal(text: String) -> Result<Value, String> {
-    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
+fn decimal(text: &str) -> Result<Value, String> {
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
     let cut = digits.trim_start_matches('0');
     let zero = if cut.is_empty() || cut.starts_with('.') { "0" } else { "" };
     format!("{sign}{zero}{cut}").parse::<Number>().map(Value::Number).map_err(|_| damaged())
@@ -88,7 +88,7 @@ mod tests {
     fn decimals_and_bits_keep_what_they_have() {
         for (text, json) in [("000.10", "0.10"), ("-12.50", "-12.50"), ("00012", "12"), ("0", "0"), ("-0.00", "-0.00")]
         {
-            assert_eq!(decimal(text.to_owned()).unwrap().to_string(), json, "{text}");
+            assert_eq!(decimal(text).unwrap().to_string(), json, "{text}");
         }
         assert_eq!(bits(10, &[0b01, 0b0110_0110]).unwrap(), "0101100110");
         assert!(bits(10, &[1]).is_err());

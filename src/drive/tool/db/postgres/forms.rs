@@ -33,6 +33,19 @@ pub(super) enum TypeForm {
 }
 
 impl TypeForm {
+    /// The types of JSON that an argument of this form may have, as JSON Schema names them; none when it may have all.
+    #[cfg(feature = "cli")]
+    pub(super) fn takes(&self) -> &'static [&'static str] {
+        match self {
+            Self::Bool => &["boolean"],
+            // A text with a number is one.
+            Self::Integer | Self::Oid | Self::Real | Self::Double | Self::Numeric => &["integer", "number", "string"],
+            Self::Json | Self::JsonBinary | Self::Void => &[],
+            Self::Array(_) => &["array"],
+            _ => &["string"],
+        }
+    }
+
     /// The form of a type.
     ///
     /// # Errors

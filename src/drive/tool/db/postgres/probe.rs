@@ -1,14 +1,16 @@
 //! Prepares queries at a server without running them: its syntax, its tables and columns, and the types of its values.
 
-use tokio_postgres::Error;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Error, Statement};
 
 use super::call::{forms, parameter_forms, translate};
 use super::connect::ServerConnection;
 use super::failure::{self, is_lost};
-use crate::compile::{QueryFault, QueryFaultKind};
-use crate::drive::tool::db::probe::{PROBE_TIME, ProbeRuntime, ServerProbe};
+use super::forms::TypeForm;
+use crate::compile::{QueryFault, QueryFaultKind, QueryParameter};
+use crate::drive::tool::db::probe::{PROBE_TIME, PreparedQuery, ProbeRuntime, ServerProbe};
 use crate::drive::tool::db::server_pool::PooledConnection as _;
-use crate::drive::tool::db::server_query::ServerQuery;
+use crate::drive::tool::db::server_query::{QuerySlot, ServerQuery};
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::journal::postgres::address::PostgresAddress;
@@ -47,10 +49,11 @@ impl PostgresProbe {
 }
 
 impl ServerProbe for PostgresProbe {
-    fn prepare(&mut self, query: &str) -> Option<QueryFault> {
+    fn prepare(&mut self, query: &str) -> PreparedQuery {
         let Self { runtime, connection } = self;
         // A server that takes too long says nothing.
-        runtime.run(async { tokio::time::timeout(PROBE_TIME, look(connection, query)).await.unwrap_or(None) })?
+        let look = async { tokio::time::timeout(PROBE_TIME, look(connection, query)).await.ok().flatten() };
+        runtime.run(look).flatten().unwrap_or_default()
     }
 }
 
@@ -58,11 +61,11 @@ fn invalid(message: String) -> QueryFault {
     QueryFault { kind: QueryFaultKind::Invalid, message, offset: None }
 }
 
-/// What the server has against a query.
-async fn look(connection: &mut ServerConnection, query: &str) -> Option<QueryFault> {
+/// What the server says of a query; nothing when the connection is lost.
+async fn look(connection: &mut ServerConnection, query: &str) -> Option<PreparedQuery> {
     let translated = match translate(query) {
         Ok(translated) => translated,
-        Err(fault) => return Some(invalid(fault.detail)),
+        Err(fault) => return Some(invalid(fault.detail).into()),
     };
     connection.budget.fill(MAX_READ);
     let transaction = connection.client.build_transaction().read_only(true).start().await.ok()?;
@@ -75,11 +78,29 @@ async fn look(connection: &mut ServerConnection, query: &str) -> Option<QueryFau
                 let class = fault.class.strip_prefix("database: ").unwrap_or(&fault.class).to_owned();
                 invalid(if fault.detail.is_empty() { class } else { fault.detail })
             };
-            forms(&statement).err().or_else(|| parameter_forms(&statement, &translated).err()).map(refused)
+            let judged = forms(&statement).and_then(|_| parameter_forms(&statement, &translated));
+            Some(match judged {
+                Ok(forms) => PreparedQuery { fault: None, parameters: parameters(&statement, &translated, &forms) },
+                Err(fault) => refused(fault).into(),
+            })
         }
         Err(error) if is_lost(&error) => None,
-        Err(error) => Some(query_fault(connection, query, &translated, &error).await),
+        Err(error) => Some(query_fault(connection, query, &translated, &error).await.into()),
     }
+}
+
+/// The parameters that have names.
+fn parameters(statement: &Statement, translated: &ServerQuery, forms: &[TypeForm]) -> Vec<QueryParameter> {
+    let slots = translated.slots.iter().zip(statement.params()).zip(forms);
+    let parameter = |((slot, of), form): ((&QuerySlot, &Type), &TypeForm)| {
+        let name = slot.written.get(1..).filter(|name| !name.starts_with(|c: char| c.is_ascii_digit()))?;
+        (!name.is_empty()).then(|| QueryParameter {
+            name: name.to_owned(),
+            type_name: of.name().to_owned(),
+            takes: form.takes(),
+        })
+    };
+    slots.filter_map(parameter).collect()
 }
 
 async fn query_fault(
