@@ -50,7 +50,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let ConditionFacts::Call(Some(schema)) = condition.facts else { continue };
         let schemas = ValueSchemas { input: Some(schema), arguments: None, written: &[] };
         each_text(condition.written, &mut condition.at.clone(), &mut |at, text| {
-            // `hasKey` asks whether the value is there.
+            // `hasKey` asks whether the value is there; without a value, the others let the call wait for approval.
             if !at.ends_with("/hasKey") {
                 in_plain_text(subject, &condition.cursor(at), text, schemas, found);
             }
@@ -100,7 +100,7 @@ fn names_value(text: &str) -> bool {
     text.starts_with('@') || text.contains("{{")
 }
 
-/// The same for a text that is not compiled yet.
+/// The same for a text of a condition.
 fn in_plain_text(
     subject: &Subject<'_>,
     cursor: &Cursor<'_>,
@@ -109,8 +109,7 @@ fn in_plain_text(
     found: &mut Vec<Diagnostic>,
 ) {
     if let Some(field) = names_value(text).then(|| Field::compile(&Value::from(text)).ok()).flatten() {
-        let needs_input = true;
-        in_text(subject, &CompiledText { cursor, text, uses: &uses(&field), needs_input }, schemas, found);
+        in_text(subject, &CompiledText { cursor, text, uses: &uses(&field), needs_input: false }, schemas, found);
     }
 }
 
