@@ -101,6 +101,8 @@ pub mod program;
 pub mod project;
 #[cfg(feature = "cli")]
 mod replay;
+#[cfg(feature = "restate")]
+pub mod restate;
 #[cfg(feature = "cli")]
 mod scenario;
 #[cfg(feature = "serve")]

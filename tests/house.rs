@@ -50,6 +50,24 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "restate",
+        &[
+            "diagnostic",
+            "policy",
+            "language",
+            "syntax",
+            "program",
+            "compile",
+            "check",
+            "project",
+            "engine",
+            "trace",
+            "journal",
+            "drive",
+            "serve",
+        ],
+    ),
+    (
         "scenario",
         &[
             "diagnostic",
@@ -83,6 +101,7 @@ const EVERY: &[&str] = &[
     "journal",
     "drive",
     "serve",
+    "restate",
     "scenario",
     "replay",
     "cli",

@@ -29,6 +29,7 @@ const PAGES: &[&str] = &[
     "docs/serve.md",
     "docs/as-a-step.md",
     "docs/scale.md",
+    "docs/restate.md",
     "benches/README.md",
     "packaging/README.md",
     "fuzz/README.md",

@@ -27,6 +27,8 @@ mod record;
 mod replay;
 pub mod report;
 mod rerun;
+#[cfg(feature = "restate")]
+pub mod restate;
 mod resume;
 mod retry;
 mod run;

@@ -30,7 +30,7 @@ mod service;
 mod socket;
 mod step_metrics;
 mod step_reader;
-mod view;
+pub(crate) mod view;
 
 pub use folder::{Folder, Unservable};
 pub use server::Server;

@@ -96,7 +96,7 @@ impl ResumeRequest {
     }
 
     /// The decision; none for a run that only waits for its resumption, or for higher limits.
-    pub(super) fn decided(self, by: Option<String>, rights: DecisionRights) -> Result<Option<Decided>, ProblemDetails> {
+    pub(crate) fn decided(self, by: Option<String>, rights: DecisionRights) -> Result<Option<Decided>, ProblemDetails> {
         let is_true = |field: Option<bool>| field == Some(true);
         let call = self.call.as_deref().map(str::parse).transpose();
         let written = WrittenDecision {

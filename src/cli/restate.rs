@@ -1,0 +1,90 @@
+//! `loopctl-restate`: a program of its own.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::exit::Exit;
+use super::failure::CommandError;
+use super::surface::Surface;
+use super::{host, log, memory, report_arguments, signals};
+use crate::restate::RestateEndpoint;
+use crate::serve::{Folder, Unservable};
+use crate::trace::units::plural;
+
+/// Run agent loops as workflows of a Restate server
+#[derive(Debug, Parser)]
+#[command(name = "loopctl-restate", version, max_term_width = 100)]
+struct RestateArguments {
+    #[command(subcommand)]
+    command: RestateCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RestateCommand {
+    Serve(RestateServeCommand),
+}
+
+/// Serve the loops of a folder to a Restate server
+///
+/// Prints the address on stdout. Register it once: restate deployments register URL.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  loopctl-restate serve loops
+  loopctl-restate serve loops --listen 0.0.0.0:9080 --identity-key publickeyv1_...")]
+struct RestateServeCommand {
+    /// The folder with the loops
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// The address to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9080")]
+    listen: SocketAddr,
+    /// The public key of the Restate server; requests of others are refused
+    #[arg(long, value_name = "KEY")]
+    identity_key: Option<String>,
+}
+
+/// The program: parses the arguments, serves, and returns the exit code.
+pub fn main() -> ExitCode {
+    if let Some(code) = host::enter_group() {
+        return code;
+    }
+    log::init();
+    let exit = match RestateArguments::try_parse() {
+        Ok(RestateArguments { command: RestateCommand::Serve(serve) }) => {
+            let surface = Surface::of_process();
+            serve.perform(&surface).unwrap_or_else(|failure| {
+                surface.say(&failure.shown(&surface));
+                failure.exit()
+            })
+        }
+        Err(error) => report_arguments(error),
+    };
+    exit.into()
+}
+
+impl RestateServeCommand {
+    fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        memory::keep_private();
+        let folder = Folder::read(&self.folder).map_err(|fault| match fault {
+            Unservable::Unsound(unsound) => CommandError::Document(unsound),
+            Unservable::Refused(why) => CommandError::usage(why),
+        })?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CommandError::usage(format!("no threads can be started: {error}")))?;
+        runtime.block_on(async {
+            let _handled = signals::survive_file_limit();
+            let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref());
+            let endpoint = endpoint.map_err(CommandError::usage)?;
+            surface.print(&format!("http://{}\n", endpoint.address()))?;
+            surface.say(&format!("serving {} to Restate\n", plural(endpoint.documents, "document")));
+            let signals = signals::SignalCounter::new();
+            endpoint.serve(signals.reach(1)).await;
+            Ok(Exit::Completed)
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! One attempt at a run: the driver as a task, and the steps that it makes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::attempt_journal::{Acknowledgement, AttemptJournal, PendingWrite};
+use super::record::{RestReason, WrittenStep};
+use super::served::{OrderedRun, ServedFolder};
+use crate::drive::clock;
+use crate::drive::engine::{Engine, Resume, Watch};
+use crate::drive::fault::Fault;
+use crate::engine::due::due_at_ms;
+use crate::engine::event::Decided;
+use crate::engine::outcome::Termination;
+use crate::engine::state::{Phase, State};
+use crate::journal::{Journal as _, StoreFault};
+use crate::program::Program;
+use crate::serve::view::AgentStatus;
+
+/// A request to cancel a run is looked for this often while something happens in it.
+const LOOK: Duration = Duration::from_millis(250);
+/// A run that waits for its model asks it again after this time.
+const OUTAGE: Duration = Duration::from_secs(60);
+
+/// What the next driver does.
+#[derive(Debug, Clone)]
+pub enum NextTask {
+    /// Starts the run, or resumes it where the last attempt left it.
+    GoOn,
+    /// Resumes it with a decision.
+    Decide(Box<Decided>),
+    /// Ends it.
+    Cancel(Option<String>),
+}
+
+/// One attempt at a run.
+pub struct RunAttempt {
+    served: Arc<ServedFolder>,
+    run_id: String,
+    request: Value,
+    journal: Arc<AttemptJournal>,
+    writes: mpsc::UnboundedReceiver<PendingWrite>,
+    driver: Option<RunningDriver>,
+    /// Of the step that was made last, and may not be durable yet.
+    unacknowledged: Option<Vec<Acknowledgement>>,
+    looked: std::time::Instant,
+}
+
+/// A driver that ends when the attempt does.
+struct RunningDriver(JoinHandle<Result<RestReason, Fault>>);
+
+impl Drop for RunningDriver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl RunAttempt {
+    /// An attempt that knows nothing of the run yet.
+    pub fn new(served: Arc<ServedFolder>, run_id: &str, request: Value) -> Self {
+        let (journal, writes) = AttemptJournal::new();
+        Self {
+            served,
+            run_id: run_id.to_owned(),
+            request,
+            journal: Arc::new(journal),
+            writes,
+            driver: None,
+            unacknowledged: None,
+            looked: clock::instant(),
+        }
+    }
+
+    /// Makes the next step: waits until the driver writes something, or leaves the run.
+    ///
+    /// # Errors
+    /// When the driver failed for a reason that another attempt may not have.
+    pub async fn step(&mut self, task: NextTask) -> Result<WrittenStep, Fault> {
+        let mut driver = match self.driver.take() {
+            Some(driver) => driver,
+            None => self.driver(task).await?,
+        };
+        let mut pending = Vec::new();
+        let left = tokio::select! {
+            biased;
+            first = self.writes.recv() => {
+                pending.extend(first);
+                None
+            }
+            left = &mut driver.0 => Some(left),
+        };
+        while let Ok(more) = self.writes.try_recv() {
+            pending.push(more);
+        }
+        let rest = match left {
+            None => {
+                self.driver = Some(driver);
+                None
+            }
+            Some(Ok(left)) => Some(left?),
+            Some(Err(ended)) => return Err(Fault::Cut(StoreFault::Other(format!("the driver ended: {ended}")))),
+        };
+        let look = clock::elapsed(self.looked) >= LOOK;
+        if look {
+            self.looked = clock::instant();
+        }
+        let (writes, acknowledgements) = pending.into_iter().map(|pending| (pending.write, pending.durable)).unzip();
+        self.unacknowledged = Some(acknowledgements);
+        Ok(WrittenStep { writes, rest, look })
+    }
+
+    /// Called when a step is durable. The attempt that made it lets its driver go on; another one takes over what was
+    /// written.
+    ///
+    /// # Errors
+    /// When the steps in Restate's journal do not fit together.
+    pub async fn durable(&mut self, step: WrittenStep) -> Result<Option<RestReason>, StoreFault> {
+        match self.unacknowledged.take() {
+            Some(acknowledgements) => acknowledgements.into_iter().for_each(Acknowledgement::send),
+            None => {
+                for write in step.writes {
+                    write.repeat(self.journal.copy()).await?;
+                }
+            }
+        }
+        Ok(step.rest)
+    }
+
+    /// Asks the driver to end the run.
+    ///
+    /// # Errors
+    /// Never, while the run is in memory.
+    pub async fn cancel(&self, reason: Option<String>) -> Result<(), StoreFault> {
+        match self.journal.request_cancel(&self.run_id, reason).await {
+            Err(StoreFault::NoSuchRun(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Its journal.
+    pub fn journal(&self) -> Arc<AttemptJournal> {
+        Arc::clone(&self.journal)
+    }
+
+    async fn driver(&self, task: NextTask) -> Result<RunningDriver, Fault> {
+        let is_new = self.journal.find(&self.run_id).await.map_err(Fault::Store)?.is_none();
+        let journal = Arc::clone(&self.journal);
+        if is_new {
+            return Ok(RunningDriver(match self.served.order(self.request.clone(), &self.run_id) {
+                Err(why) => tokio::spawn(async move { Ok(RestReason::Refused { why }) }),
+                Ok(OrderedRun { program, start }) => {
+                    let engine = self.served.engine(&program, journal);
+                    tokio::spawn(async move {
+                        match engine.run(&program, start, Watch::default()).await {
+                            Ok(finished) => rest(&program, finished.state, None),
+                            Err(fault) if is_final(&fault) => Ok(RestReason::Refused { why: fault.to_string() }),
+                            Err(fault) => Err(fault),
+                        }
+                    })
+                }
+            }));
+        }
+        let events = self.journal.read(&self.run_id).await.map_err(Fault::Store)?;
+        let texts = self.journal.texts(&self.run_id).await.map_err(Fault::Store)?;
+        let events = crate::drive::fold::events(&self.run_id, &events, &texts)?;
+        let program = self.served.program(&self.run_id, &events)?;
+        let engine = self.served.engine(&program, journal);
+        let run_id = self.run_id.clone();
+        Ok(RunningDriver(tokio::spawn(async move { resume(&engine, &program, &run_id, task).await })))
+    }
+}
+
+async fn resume(engine: &Engine, program: &Arc<Program>, run_id: &str, task: NextTask) -> Result<RestReason, Fault> {
+    let resume = match task {
+        NextTask::GoOn => Resume::default(),
+        NextTask::Decide(decided) => Resume { decided: Some(*decided), ..Resume::default() },
+        NextTask::Cancel(reason) => {
+            if !matches!(engine.state(program, run_id).await?.phase, Phase::Ended(_)) {
+                engine.cancel(program, run_id, reason).await?;
+            }
+            return rest(program, engine.state(program, run_id).await?, None);
+        }
+    };
+    let is_decision = resume.decided.is_some();
+    match engine.resume(program, run_id, resume, Watch::default()).await {
+        Ok(finished) => rest(program, finished.state, None),
+        Err(Fault::Refused(why)) if is_decision => rest(program, engine.state(program, run_id).await?, Some(why)),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Whether another attempt would fail in the same way: the request is wrong.
+fn is_final(fault: &Fault) -> bool {
+    matches!(fault, Fault::Diagnostics(_) | Fault::Refused(_) | Fault::Conflict(_) | Fault::NoPrevious(_))
+}
+
+/// How a run that the driver left goes on.
+fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result<RestReason, Fault> {
+    let wait_ms = match &state.phase {
+        Phase::Ended(_) => None,
+        Phase::Paused { pause, .. } if pause.kind == Termination::ModelError => Some(OUTAGE.as_millis()),
+        _ => due_at_ms(&state).map(|at_ms| at_ms.saturating_sub(clock::wall_ms()).max(1).unsigned_abs().into()),
+    };
+    let due_in_ms = wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or(u64::MAX));
+    let is_end = matches!(state.phase, Phase::Ended(_));
+    let folded = crate::serve::run_store::FoldedRun { program: Arc::clone(program), state };
+    let status = serde_json::to_value(AgentStatus::new(&folded, None, false))
+        .map_err(|why| Fault::Refused(format!("its status can't be written: {why}")))?;
+    Ok(if is_end { RestReason::Ended { status } } else { RestReason::Waiting { status, due_in_ms, refused } })
+}

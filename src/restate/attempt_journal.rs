@@ -1,0 +1,150 @@
+//! The journal of one attempt at a run. What the driver writes becomes durable in Restate; what it reads is a copy in
+//! memory, which a new attempt makes again from the steps in Restate's journal.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::record::JournalWrite;
+use crate::engine::blob::Blob;
+use crate::journal::memory::MemoryJournal;
+use crate::journal::{
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
+    SettledDecision, StoreFault, Ticket, Worker,
+};
+
+/// A write that is not durable yet.
+pub struct PendingWrite {
+    /// What is written.
+    pub write: JournalWrite,
+    /// Lets the driver go on.
+    pub durable: Acknowledgement,
+}
+
+/// What the driver waits for.
+pub enum Acknowledgement {
+    /// That a run was created.
+    Run(oneshot::Sender<Result<Created, StoreFault>>, Lease),
+    /// That an event was appended.
+    Event(oneshot::Sender<Result<(), StoreFault>>),
+}
+
+impl Acknowledgement {
+    /// Reports that the write is durable. The driver may have gone.
+    pub fn send(self) {
+        match self {
+            Self::Run(driver, lease) => drop(driver.send(Ok(Created::New(lease)))),
+            Self::Event(driver) => drop(driver.send(Ok(()))),
+        }
+    }
+}
+
+/// The journal of one attempt.
+pub struct AttemptJournal {
+    copy: MemoryJournal,
+    writes: mpsc::UnboundedSender<PendingWrite>,
+}
+
+impl AttemptJournal {
+    /// An empty journal, and what is written to it.
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<PendingWrite>) {
+        let (writes, pending) = mpsc::unbounded_channel();
+        (Self { copy: MemoryJournal::new(), writes }, pending)
+    }
+
+    /// The copy in memory: what is written to it is durable already.
+    pub fn copy(&self) -> &MemoryJournal {
+        &self.copy
+    }
+}
+
+/// A ticket that is ready has its answer.
+fn answer<T: Unpin>(ticket: Ticket<T>) -> Result<T, StoreFault> {
+    match ticket {
+        Ticket::Ready(Some(answer)) => answer,
+        Ticket::Ready(None) | Ticket::Coming(_) => {
+            Err(StoreFault::Other("the copy in memory has no answer".to_owned()))
+        }
+    }
+}
+
+/// Methods that only the copy in memory answers.
+macro_rules! of_the_copy {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> Ticket<$answer> {
+            self.copy.$name($($argument),*)
+        })*
+    };
+}
+
+impl Journal for AttemptJournal {
+    fn create(&self, run: NewRun) -> Ticket<Created> {
+        let write = JournalWrite::run(&run);
+        let run_id = run.run_id.clone();
+        let lease = match answer(self.copy.create(run)) {
+            Ok(Created::New(lease)) => lease,
+            other => return Ticket::ready(other),
+        };
+        let (driver, durable) = oneshot::channel();
+        let pending = PendingWrite { write, durable: Acknowledgement::Run(driver, lease) };
+        match self.writes.send(pending) {
+            Ok(()) => Ticket::Coming(durable),
+            Err(_) => Ticket::ready(Err(StoreFault::Fenced(run_id))),
+        }
+    }
+
+    fn append(&self, entry: Append) -> Ticket<()> {
+        let write = JournalWrite::event(&entry);
+        let run_id = entry.run_id.clone();
+        if let Err(fault) = answer(self.copy.append(entry)) {
+            return Ticket::ready(Err(fault));
+        }
+        let (driver, durable) = oneshot::channel();
+        match self.writes.send(PendingWrite { write, durable: Acknowledgement::Event(driver) }) {
+            Ok(()) => Ticket::Coming(durable),
+            Err(_) => Ticket::ready(Err(StoreFault::Fenced(run_id))),
+        }
+    }
+
+    /// An attempt that is over makes no further effect.
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        if self.writes.is_closed() {
+            return Ticket::ready(Err(StoreFault::Fenced(run_id.to_owned())));
+        }
+        self.copy.confirm(run_id, fence)
+    }
+
+    of_the_copy! {
+        read(run_id: &str) -> Vec<String>;
+        read_from(run_id: &str, from: u64, most: usize) -> Vec<String>;
+        texts(run_id: &str) -> Vec<Blob>;
+        find(run_id: &str) -> Option<RunSummary>;
+        find_of(org: Option<&str>, run_id: &str) -> Option<RunSummary>;
+        list(filter: RunFilter) -> Vec<RunSummary>;
+        heads(run_ids: Vec<String>) -> Vec<RunHead>;
+        queue(waiting: QueueQuery) -> Vec<QueuedRuns>;
+        claim(waiting: QueueQuery, shares: Vec<QueueShare>) -> Vec<ClaimedRun>;
+        retry_at(run_id: &str, at_ms: i64) -> ();
+        called_under(run_id: &str) -> u64;
+        lease(run_id: &str) -> Lease;
+        release(run_id: &str, fence: u64) -> ();
+        request_cancel(run_id: &str, reason: Option<String>) -> ();
+        cancel_requested(run_id: &str) -> Option<CancelRequest>;
+        claim_callbacks(most: usize) -> Vec<String>;
+        note_callback(run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> ();
+        note_posted_pause(run_id: &str, pause: u32) -> ();
+        put_answer_tokens(run_id: &str, tokens: Vec<AnswerToken>) -> ();
+        answer_token(run_id: &str, hash: &str) -> Option<AnswerToken>;
+        queue_decision(run_id: &str, decision: QueuedDecision) -> Queueing;
+        queued_decisions(run_id: &str) -> Vec<QueuedDecision>;
+        settle_decision(run_id: &str, id: &str, settled: SettledDecision) -> ();
+        extras(run_id: &str) -> RunExtras;
+        prune(which: PruneQuery) -> u64;
+        introduce(folder: &str) -> ();
+        workers() -> Vec<Worker>;
+        recall(session: &str) -> BTreeMap<String, Value>;
+    }
+}

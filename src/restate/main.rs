@@ -1,0 +1,7 @@
+//! The program `loopctl-restate`. Nothing else exits.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    loopctl::cli::restate::main()
+}

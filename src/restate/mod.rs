@@ -1,0 +1,74 @@
+//! Runs as workflows of a Restate server: the driver of every run, with Restate's journal in place of a store. See
+//! `docs/restate.md`.
+
+mod attempt;
+mod attempt_journal;
+mod record;
+mod served;
+mod workflow;
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use restate_sdk::prelude::{Endpoint, HttpServer, IntoServiceDefinition as _, ServiceOptions};
+use tokio::net::{TcpListener, TcpSocket};
+
+use self::served::ServedFolder;
+use self::workflow::LoopctlWorkflow;
+use crate::serve::Folder;
+
+/// A service endpoint that listens, and serves nothing yet.
+pub struct RestateEndpoint {
+    endpoint: Endpoint,
+    listener: TcpListener,
+    address: SocketAddr,
+    /// How many loops and workflows it serves.
+    pub documents: usize,
+}
+
+impl RestateEndpoint {
+    /// Listens for a Restate server. `identity_key`: its public key; requests of others are refused.
+    ///
+    /// # Errors
+    /// Why it can't be served, in a sentence.
+    pub fn bind(folder: Folder, listen: SocketAddr, identity_key: Option<&str>) -> Result<Self, String> {
+        if identity_key.is_none() && !listen.ip().is_loopback() {
+            return Err(format!(
+                "without --identity-key, everyone who reaches {listen} could start loops: give the public key of the \
+                 Restate server, or listen on 127.0.0.1"
+            ));
+        }
+        let served = ServedFolder::new(folder)?;
+        let documents = served.count();
+        let workflow = LoopctlWorkflow::new(served);
+        // Restate takes an invocation that says nothing for dead. It would make a second attempt beside a slow call.
+        let silence = workflow.longest_silence();
+        let options = ServiceOptions::new().inactivity_timeout(silence).abort_timeout(silence);
+        let mut endpoint = Endpoint::builder().bind(workflow.into_service_definition().options(options));
+        if let Some(key) = identity_key {
+            endpoint = endpoint.identity_key(key).map_err(|why| format!("--identity-key: {why}"))?;
+        }
+        let listener = listener(listen).map_err(|why| format!("{listen} can't be listened on: {why}"))?;
+        let address = listener.local_addr().map_err(|why| why.to_string())?;
+        Ok(Self { endpoint: endpoint.build(), listener, address, documents })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the signal. Runs that are under way then are gone on with by the next process.
+    pub async fn serve(self, signal: impl Future<Output = ()>) {
+        HttpServer::new(self.endpoint).serve_with_cancel(self.listener, signal).await;
+    }
+}
+
+/// A listener whose connections send at once: they inherit that. The SDK leaves it off, which costs 40 ms a step.
+fn listener(listen: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_nodelay(true)?;
+    socket.bind(listen)?;
+    socket.listen(1_024)
+}

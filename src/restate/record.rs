@@ -1,0 +1,197 @@
+//! What a step of the workflow is in Restate's journal: what the driver wrote to its journal since the last step, and
+//! whether it came to rest.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::blob::Blob;
+use crate::engine::outcome::{Status, Termination};
+use crate::journal::{Append, Created, Journal, Lease, NewRun, StatusRecord, StoreFault};
+
+/// The result of one step. A new attempt gets it from Restate, and nothing of it is done again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct WrittenStep {
+    /// The writes, in their order.
+    pub writes: Vec<JournalWrite>,
+    /// Set when the driver left the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<RestReason>,
+    /// Whether somebody may have asked to cancel the run since the last look.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub look: bool,
+}
+
+/// Why the driver left the run.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestReason {
+    /// The run has ended.
+    Ended {
+        /// What `run` returns.
+        status: Value,
+    },
+    /// It waits.
+    Waiting {
+        /// What `status` returns.
+        status: Value,
+        /// In so many milliseconds it goes on by itself.
+        due_in_ms: Option<u64>,
+        /// Why the last decision was refused.
+        refused: Option<String>,
+    },
+    /// The run could not be started.
+    Refused {
+        /// Why, in a sentence.
+        why: String,
+    },
+}
+
+/// A write to the journal of a run, or of a run that it calls.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalWrite {
+    /// A run and its first event.
+    Run(Box<RunWrite>),
+    /// One more event.
+    Event(EventWrite),
+}
+
+/// A run, as it was created. The fields are those of [`NewRun`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RunWrite {
+    run_id: String,
+    loop_name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent_run_id: Option<String>,
+    identity: String,
+    at_ms: i64,
+    event: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    texts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<StatusWrite>,
+}
+
+/// An event, as it was appended. The fields are those of [`Append`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EventWrite {
+    run_id: String,
+    seq: u64,
+    event: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    texts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<StatusWrite>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StatusWrite {
+    status: Status,
+    termination: Option<Termination>,
+    iterations: u32,
+    at_ms: i64,
+    due_at_ms: Option<i64>,
+}
+
+impl JournalWrite {
+    /// A run that is created.
+    pub fn run(run: &NewRun) -> Self {
+        Self::Run(Box::new(RunWrite {
+            run_id: run.run_id.clone(),
+            loop_name: run.loop_name.clone(),
+            parent_run_id: run.parent_run_id.clone(),
+            identity: run.identity.clone(),
+            at_ms: run.at_ms,
+            event: run.event.clone(),
+            texts: written(&run.texts),
+            status: run.status_record.as_ref().map(StatusWrite::of),
+        }))
+    }
+
+    /// An event that is appended.
+    pub fn event(entry: &Append) -> Self {
+        Self::Event(EventWrite {
+            run_id: entry.run_id.clone(),
+            seq: entry.seq,
+            event: entry.event.clone(),
+            texts: written(&entry.texts),
+            status: entry.status_record.as_ref().map(StatusWrite::of),
+        })
+    }
+
+    /// Writes it to a journal in memory again. The leases of drivers that are gone are not in Restate's journal: each
+    /// event takes the lease and releases it.
+    ///
+    /// # Errors
+    /// When the write does not follow those before it.
+    pub async fn repeat(self, journal: &dyn Journal) -> Result<(), StoreFault> {
+        match self {
+            Self::Run(run) => {
+                let run_id = run.run_id.clone();
+                match journal.create(run.read()).await? {
+                    Created::New(Lease { fence, .. }) => journal.release(&run_id, fence).await,
+                    Created::Same | Created::Conflict => {
+                        Err(StoreFault::Corrupt(format!("run {run_id} is there twice")))
+                    }
+                }
+            }
+            Self::Event(event) => {
+                let Lease { fence, .. } = journal.lease(&event.run_id).await?;
+                journal.append(event.read(fence)).await
+            }
+        }
+    }
+}
+
+impl RunWrite {
+    fn read(self) -> NewRun {
+        NewRun {
+            run_id: self.run_id,
+            loop_name: self.loop_name,
+            session: None,
+            org: None,
+            token: None,
+            callback_url: None,
+            parent_run_id: self.parent_run_id,
+            identity: self.identity,
+            at_ms: self.at_ms,
+            event: self.event,
+            texts: self.texts.into_iter().map(Blob::new).collect(),
+            status_record: self.status.map(StatusWrite::read),
+        }
+    }
+}
+
+impl EventWrite {
+    fn read(self, fence: u64) -> Append {
+        Append {
+            run_id: self.run_id,
+            fence,
+            seq: self.seq,
+            event: self.event,
+            texts: self.texts.into_iter().map(Blob::new).collect(),
+            status_record: self.status.map(StatusWrite::read),
+            remember: Vec::new(),
+            reopens: false,
+            answer_token: None,
+            decision: None,
+            release: true,
+        }
+    }
+}
+
+impl StatusWrite {
+    fn of(record: &StatusRecord) -> Self {
+        let StatusRecord { status, termination, iterations, at_ms, due_at_ms } = *record;
+        Self { status, termination, iterations, at_ms, due_at_ms }
+    }
+
+    fn read(self) -> StatusRecord {
+        let Self { status, termination, iterations, at_ms, due_at_ms } = self;
+        StatusRecord { status, termination, iterations, at_ms, due_at_ms }
+    }
+}
+
+fn written(texts: &[Blob]) -> Vec<String> {
+    texts.iter().map(|text| text.shared().to_string()).collect()
+}

@@ -1,0 +1,130 @@
+//! The served folder: which loop a request starts, the program of a run, and the timeouts that Restate must have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::attempt_journal::AttemptJournal;
+use crate::diagnostic::Source;
+use crate::drive::engine::Engine;
+use crate::drive::fault::Fault;
+use crate::drive::fold;
+use crate::drive::start::Start;
+use crate::engine::event::Event;
+use crate::journal::Journal;
+use crate::program::Program;
+use crate::serve::Folder;
+use crate::serve::folder::ServedLoop;
+use crate::serve::route::LoopRequest;
+
+/// What a run may take beyond its own limit before Restate takes it for dead: the last call, and the end of tools.
+const BEYOND_LIMITS: Duration = Duration::from_secs(120);
+
+/// The loops of a folder.
+pub struct ServedFolder {
+    folder: Folder,
+}
+
+/// What starts a run.
+pub struct OrderedRun {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its input.
+    pub start: Start,
+}
+
+impl ServedFolder {
+    /// The loops of a folder.
+    ///
+    /// # Errors
+    /// When one of them can't be run here, in a sentence.
+    pub fn new(folder: Folder) -> Result<Self, String> {
+        let launches = |offered: &&ServedLoop| launches(&offered.program, 0);
+        if let Some(offered) = folder.loops.values().find(launches) {
+            return Err(format!(
+                "`{}` starts workflows without waiting for them (`\"wait\": false`), which Restate mode can't do yet",
+                offered.program.name
+            ));
+        }
+        Ok(Self { folder })
+    }
+
+    /// How many loops and workflows there are.
+    pub fn count(&self) -> usize {
+        self.folder.loops.len()
+    }
+
+    /// For so long an invocation may be silent: no step of a run takes longer than a run may.
+    pub fn longest_silence(&self) -> Duration {
+        let longest = self.folder.loops.values().map(|offered| offered.program.properties.timeout_ms).max();
+        Duration::from_millis(longest.unwrap_or(0)).saturating_add(BEYOND_LIMITS)
+    }
+
+    /// The run that a request asks for.
+    ///
+    /// # Errors
+    /// Why it can't be started, in a sentence.
+    pub fn order(&self, request: Value, run_id: &str) -> Result<OrderedRun, String> {
+        let request: LoopRequest = serde_json::from_value(request)
+            .map_err(|why| format!("the input is {{\"loop\": NAME, \"input\": {{...}}}}: {why}"))?;
+        let Some(offered) = self.folder.loops.get(&request.name) else {
+            return Err(format!("there is no loop `{}`", request.name));
+        };
+        if request.session.is_some() || request.callback_url.is_some() || request.previous_run_id.is_some() {
+            return Err("`session`, `callback_url` and `previous_run_id` are not in Restate mode yet".to_owned());
+        }
+        let limit_ms = u64::try_from(self.longest_silence().saturating_sub(BEYOND_LIMITS).as_millis());
+        if request
+            .timeout_ms
+            .is_some_and(|timeout_ms| timeout_ms == 0 || limit_ms.is_ok_and(|limit| timeout_ms > limit))
+        {
+            return Err(
+                "`timeout_ms` is at least 1, and at most the longest one of the folder's loops: the timeouts of \
+                        the deployment follow from it"
+                    .to_owned(),
+            );
+        }
+        let start = Start {
+            input: request.input.map_or(Value::Null, Value::Object),
+            timeout_ms: request.timeout_ms,
+            run_id: Some(run_id.to_owned()),
+            ..Start::default()
+        };
+        Ok(OrderedRun { program: Arc::clone(&offered.program), start })
+    }
+
+    /// An engine for one attempt: what an earlier attempt still does can't reach the journal of this one.
+    pub fn engine(&self, program: &Program, journal: Arc<AttemptJournal>) -> Engine {
+        let served = self.folder.loops.get(&program.name);
+        let (project, root) = match served {
+            Some(offered) => (&offered.program.project, &offered.root),
+            None => (&self.folder.project, &self.folder.root),
+        };
+        let journal: Arc<dyn Journal> = journal;
+        Engine::builder(Arc::clone(project), root).journal(journal).build()
+    }
+
+    /// The program of a run that has begun: that of the folder, or the recorded one when the folder has changed.
+    ///
+    /// # Errors
+    /// When the recorded documents can't be read.
+    pub fn program(&self, run_id: &str, events: &[Event]) -> Result<Arc<Program>, Fault> {
+        let file = fold::documents(events).and_then(|documents| documents.first()).map(|main| main.file.as_str());
+        let is_of_run = |offered: &&ServedLoop| offered.program.sources.first().map(|source| &*source.name) == file;
+        let offered = self.folder.loops.values().find(is_of_run);
+        if let Some(offered) = offered.filter(|offered| fold::same_document(&offered.program, events).is_ok()) {
+            return Ok(Arc::clone(&offered.program));
+        }
+        let project: Option<Source> =
+            offered.map_or_else(|| self.folder.source.clone(), |offered| offered.source.clone());
+        fold::recorded(&fold::texts(run_id, events, project)?)
+    }
+}
+
+/// Whether a run of this program may start runs without waiting for them.
+fn launches(program: &Program, level: usize) -> bool {
+    level < crate::compile::MAX_LEVELS
+        && (program.tools.iter().any(|tool| tool.launched().is_some())
+            || program.called_loops().into_iter().any(|called| launches(called, level + 1)))
+}

@@ -1,0 +1,169 @@
+//! A Restate server and `loopctl-restate` on free ports. Both can be killed and started again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::client::{Reply, parse, read_until_closed};
+use crate::common::Place;
+
+/// The server's program: on the PATH, or named by a variable.
+pub fn program() -> Option<PathBuf> {
+    #![allow(clippy::disallowed_methods, reason = "the environment says where the server is")]
+    let named = std::env::var_os("RESTATE_SERVER").map(PathBuf::from);
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).map(|path| path.join("restate-server")).find(|path| path.is_file());
+    let program = named.or(found);
+    if program.is_none() {
+        println!("skipped: no restate-server on the PATH");
+    }
+    program
+}
+
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+}
+
+/// Both processes; they end with the test.
+pub struct Restate {
+    program: PathBuf,
+    data: Place,
+    ingress: SocketAddr,
+    admin: SocketAddr,
+    node: SocketAddr,
+    endpoint: SocketAddr,
+    server: Option<Child>,
+    service: Option<Child>,
+}
+
+impl Restate {
+    /// Starts both for a folder, and registers the folder.
+    pub fn start(program: PathBuf, place: &Place) -> Self {
+        let (data, server, service) = (Place::new(), None, None);
+        let mut restate =
+            Self { program, data, ingress: free(), admin: free(), node: free(), endpoint: free(), server, service };
+        restate.start_server();
+        restate.start_service(place);
+        let registered = restate.until(restate.admin, "/deployments", &json!({ "uri": restate.uri() }));
+        assert!(registered.status < 300, "{registered:?}");
+        restate
+    }
+
+    fn uri(&self) -> String {
+        format!("http://{}", self.endpoint)
+    }
+
+    pub fn start_server(&mut self) {
+        let mut command = Command::new(&self.program);
+        command.arg("--base-dir").arg(self.data.path()).args(["--node-name", "n"]).env_clear();
+        command.env("RESTATE_INGRESS__BIND_ADDRESS", self.ingress.to_string());
+        command.env("RESTATE_ADMIN__BIND_ADDRESS", self.admin.to_string());
+        command.env("RESTATE_BIND_ADDRESS", self.node.to_string());
+        command.env("RESTATE_ADVERTISED_ADDRESS", format!("http://{}", self.node));
+        command.env("RESTATE_DEFAULT_NUM_PARTITIONS", "2").env("RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE", "256MB");
+        command.env("RESTATE_DISABLE_TELEMETRY", "true").env("DO_NOT_TRACK", "1").env("HOME", self.data.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.server = Some(command.spawn().expect("the server starts"));
+    }
+
+    pub fn start_service(&mut self, place: &Place) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loopctl-restate"));
+        command.args(["serve", ".", "--listen", &self.endpoint.to_string()]).current_dir(place.path()).env_clear();
+        command.env("HOME", place.path()).env("PATH", "/usr/bin:/bin");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the service starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("it reads");
+        assert_eq!(line.trim(), self.uri());
+        self.service = Some(child);
+    }
+
+    /// kill -9.
+    pub fn kill_service(&mut self) {
+        kill(&mut self.service);
+    }
+
+    /// kill -9.
+    pub fn kill_server(&mut self) {
+        kill(&mut self.server);
+    }
+
+    /// Begins a run of the loop `test`.
+    pub fn begin(&self, run_id: &str, input: &Value) {
+        let body = json!({ "loop": "test", "input": input });
+        let reply = self.until(self.ingress, &format!("/loopctl/{run_id}/run/send"), &body);
+        assert!(reply.status < 300, "{reply:?}");
+    }
+
+    /// Calls a handler of a run.
+    pub fn call(&self, run_id: &str, handler: &str, body: &Value) -> Reply {
+        self.until(self.ingress, &format!("/loopctl/{run_id}/{handler}"), body)
+    }
+
+    /// The status of a run.
+    pub fn status(&self, run_id: &str) -> Value {
+        let reply = self.until(self.ingress, &format!("/loopctl/{run_id}/status"), &Value::Null);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+
+    /// The status of a run, once it is another one than `running`.
+    pub fn settled(&self, run_id: &str) -> Value {
+        for _ in 0..1_200 {
+            let status = self.status(run_id);
+            if status["status"] != "running" {
+                return status;
+            }
+            pause();
+        }
+        panic!("{run_id} does not settle");
+    }
+
+    /// Posts until there is an answer: the server may not be there yet.
+    fn until(&self, to: SocketAddr, path: &str, body: &Value) -> Reply {
+        for _ in 0..1_200 {
+            match post(to, path, body) {
+                Some(reply) if !matches!(reply.status, 500 | 502..=504) => return reply,
+                _ => pause(),
+            }
+        }
+        panic!("no answer to {path}");
+    }
+}
+
+impl Drop for Restate {
+    fn drop(&mut self) {
+        self.kill_service();
+        self.kill_server();
+    }
+}
+
+fn kill(child: &mut Option<Child>) {
+    if let Some(mut child) = child.take() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// What is waited for has no event that a test could wait for: it is in another process.
+fn pause() {
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+fn post(to: SocketAddr, path: &str, body: &Value) -> Option<Reply> {
+    let mut stream = TcpStream::connect(to).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    let length = body.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n{kind}content-length: {length}\r\n\r\n{body}"
+    )
+    .ok()?;
+    parse(&read_until_closed(&mut stream)).filter(|reply| reply.whole)
+}

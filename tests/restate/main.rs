@@ -1,0 +1,172 @@
+//! Runs as workflows of a Restate server. Without `restate-server` on the PATH, these tests are skipped.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
+#![allow(clippy::needless_pass_by_value, clippy::as_conversions, clippy::string_slice, clippy::disallowed_methods)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[path = "../serve/client.rs"]
+mod client;
+mod harness;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use common::server::{Answer, Server};
+use common::{Place, complete, think};
+use harness::Restate;
+
+/// How often each call arrived, by its path.
+type Calls = Arc<Mutex<BTreeMap<String, usize>>>;
+
+/// A folder with the loop `test`, which makes these replies, and a server that counts the calls of its tools.
+fn world(replies: &[Value], tool: Duration) -> (Place, Server, Calls) {
+    let calls = Calls::default();
+    let counted = Arc::clone(&calls);
+    let tools = Server::with(move |_, request| {
+        *counted.lock().unwrap().entry(request.path.clone()).or_default() += 1;
+        Answer::json(&json!({ "done": true })).slow(tool)
+    });
+    let action = |name: &str, idempotent: bool| {
+        json!({ "action_name": name, "kind": "http", "description": "Acts.", "http_method": "POST",
+            "url": format!("{}/{name}/{{{{input.n}}}}/{{{{at}}}}", tools.url()), "idempotent": idempotent,
+            "parameters": { "type": "object", "properties": { "at": { "type": "integer" } }, "required": ["at"] } })
+    };
+    let place = Place::new();
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "test", "actions": [action("again", true), action("once", false)],
+            "input": { "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] },
+            "properties": { "mode": "react", "objective": "Act for {{input.n}}.", "max_iterations": 100, "on_stuck": { "iterations": 100 },
+                "tools": [{ "type": "action", "name": "again" }, { "type": "action", "name": "once" }] } }),
+    );
+    client::scripted(&place, replies, json!({}));
+    (place, tools, calls)
+}
+
+fn ask() -> Value {
+    think("__pause_for_human__", json!({ "question": "Go on?" }))
+}
+
+#[test]
+fn a_run_asks_a_human_and_completes_with_each_call_made_once() {
+    let Some(program) = harness::program() else { return };
+    let replies = [think("again", json!({ "at": 0 })), ask(), think("once", json!({ "at": 1 })), complete(json!("ok"))];
+    let (place, _tools, calls) = world(&replies, Duration::ZERO);
+    let restate = Restate::start(program, &place);
+    restate.begin("r", &json!({ "n": 7 }));
+
+    let waiting = restate.settled("r");
+    assert_eq!(waiting["status"], "paused", "{waiting}");
+    let refused = restate.call("r", "answer", &json!({ "approve": true }));
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(restate.settled("r")["status"], "paused");
+    assert_eq!(restate.call("r", "answer", &json!({ "answer": "Yes." })).status, 200);
+
+    let ended = restate.settled("r");
+    assert_eq!((&ended["status"], &ended["final_answer"]), (&json!("completed"), &json!("ok")), "{ended}");
+    assert_eq!(restate.call("r", "answer", &json!({ "answer": "Yes." })).status, 409);
+    let once = |path: &str| (path.to_owned(), 1);
+    assert_eq!(*calls.lock().unwrap(), BTreeMap::from([once("/again/7/0"), once("/once/7/1")]));
+
+    let refused = restate.call("wrong", "run", &json!({ "loop": "test", "input": { "m": 7 } }));
+    assert_eq!(refused.status, 422, "{refused:?}");
+}
+
+#[test]
+fn a_run_that_waits_and_one_that_works_are_cancelled() {
+    let Some(program) = harness::program() else { return };
+    let replies = [ask(), complete(json!("ok"))];
+    let (place, _tools, _) = world(&replies, Duration::ZERO);
+    let restate = Restate::start(program, &place);
+    restate.begin("r", &json!({ "n": 1 }));
+    assert_eq!(restate.settled("r")["status"], "paused");
+    assert!(restate.call("r", "cancel", &json!({ "reason": "not needed" })).status < 300);
+    while restate.settled("r")["status"] == "paused" {
+        std::thread::yield_now();
+    }
+    assert_eq!(restate.settled("r")["status"], "cancelled");
+}
+
+/// Whether the run waited for a decision about a call that is not idempotent, and whose outcome is not known. The human
+/// says that it happened.
+fn decided(restate: &Restate, run_id: &str) -> bool {
+    let status = restate.status(run_id);
+    if status["status"] != "paused" {
+        return false;
+    }
+    assert_eq!(status["result"]["termination"], "uncertain", "{status}");
+    let taken = restate.call(run_id, "answer", &json!({ "happened": { "done": true } }));
+    assert_eq!(taken.status, 200, "{taken:?}");
+    true
+}
+
+/// Runs of so many calls, during which the service and the server are killed by turns.
+fn killed(runs: usize, calls_of_run: usize, kills: usize) {
+    let Some(program) = harness::program() else { return };
+    let call = |at: usize| think(if at % 2 == 0 { "again" } else { "once" }, json!({ "at": at }));
+    let replies: Vec<Value> = (0..calls_of_run).map(call).chain([complete(json!("ok"))]).collect();
+    let (place, _tools, calls) = world(&replies, Duration::from_millis(150));
+    let mut restate = Restate::start(program, &place);
+    let id = |n: usize| format!("run-{n}");
+    for n in 0..runs {
+        restate.begin(&id(n), &json!({ "n": n }));
+    }
+    // The calls of a kind that arrived, and how many different ones these are.
+    let made = |kind: &str| {
+        let calls = calls.lock().unwrap();
+        let of_kind = calls.iter().filter(|(path, _)| path.starts_with(kind));
+        of_kind.fold((0, 0), |(all, different), (_, count)| (all + count, different + 1))
+    };
+    let mut uncertain = 0;
+    for kill in 0..kills {
+        // By turns a call is under way that may be repeated, and one that may not.
+        let kind = if kill / 2 % 2 == 0 { "/once" } else { "/again" };
+        let (before, mut looks) = (made(kind).0, 0);
+        while made(kind).0 == before {
+            if looks % 500 == 0 {
+                uncertain += (0..runs).filter(|n| decided(&restate, &id(*n))).count();
+            }
+            looks += 1;
+            assert!(made(kind).1 < runs * calls_of_run / 2, "the runs were over before kill {kill}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if kill % 2 == 0 {
+            restate.kill_service();
+            restate.start_service(&place);
+        } else {
+            restate.kill_server();
+            restate.start_server();
+        }
+    }
+    for n in 0..runs {
+        while restate.settled(&id(n))["status"] == "paused" {
+            uncertain += usize::from(decided(&restate, &id(n)));
+        }
+        let status = restate.settled(&id(n));
+        assert_eq!(status["status"], "completed", "{status}");
+    }
+    let calls = calls.lock().unwrap();
+    let again: usize = calls.iter().filter(|(path, _)| path.starts_with("/again")).map(|(_, count)| count - 1).sum();
+    println!("{runs} runs ended, {kills} kills: {uncertain} uncertain, {again} idempotent calls repeated");
+    for (path, count) in calls.iter() {
+        assert!(*count <= 1 + kills, "{path}: {count}");
+        assert!(!path.starts_with("/once") || *count == 1, "{path} was made {count} times");
+    }
+    assert!(uncertain > 0 && again > 0, "no kill met a call: this shows nothing");
+}
+
+#[test]
+fn kills_of_the_service_and_of_the_server_lose_nothing_and_repeat_no_finished_call() {
+    killed(6, 6, 4);
+}
+
+#[test]
+#[ignore = "minutes: part of the nightly tests"]
+fn fifty_runs_survive_twenty_kills() {
+    killed(50, 40, 20);
+}
