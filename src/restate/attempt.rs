@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::attempt_journal::{Acknowledgement, AttemptJournal, PendingWrite};
-use super::record::{RestReason, WrittenStep};
+use super::record::{DurableStep, RestReason};
 use super::served::{OrderedRun, ServedFolder};
 use crate::drive::clock;
 use crate::drive::engine::{Engine, Resume, Watch};
@@ -79,7 +79,7 @@ impl RunAttempt {
     ///
     /// # Errors
     /// When the driver failed for a reason that another attempt may not have.
-    pub async fn step(&mut self, task: NextTask) -> Result<WrittenStep, Fault> {
+    pub async fn step(&mut self, task: NextTask) -> Result<DurableStep, Fault> {
         let mut driver = match self.driver.take() {
             Some(driver) => driver,
             None => self.driver(task).await?,
@@ -110,7 +110,7 @@ impl RunAttempt {
         }
         let (writes, acknowledgements) = pending.into_iter().map(|pending| (pending.write, pending.durable)).unzip();
         self.unacknowledged = Some(acknowledgements);
-        Ok(WrittenStep { writes, rest, look })
+        Ok(DurableStep { writes, rest, look })
     }
 
     /// Called when a step is durable. The attempt that made it lets its driver go on; another one takes over what was
@@ -118,7 +118,7 @@ impl RunAttempt {
     ///
     /// # Errors
     /// When the steps in Restate's journal do not fit together.
-    pub async fn durable(&mut self, step: WrittenStep) -> Result<Option<RestReason>, StoreFault> {
+    pub async fn durable(&mut self, step: DurableStep) -> Result<Option<RestReason>, StoreFault> {
         match self.unacknowledged.take() {
             Some(acknowledgements) => acknowledgements.into_iter().for_each(Acknowledgement::send),
             None => {

@@ -10,7 +10,7 @@ use crate::journal::{Append, Created, Journal, Lease, NewRun, StatusRecord, Stor
 
 /// The result of one step. A new attempt gets it from Restate, and nothing of it is done again.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct WrittenStep {
+pub struct DurableStep {
     /// The writes, in their order.
     pub writes: Vec<JournalWrite>,
     /// Set when the driver left the run.

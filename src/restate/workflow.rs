@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::attempt::{NextTask, RunAttempt};
 use super::attempt_journal::AttemptJournal;
-use super::record::{RestReason, WrittenStep};
+use super::record::{DurableStep, RestReason};
 use super::served::ServedFolder;
 use crate::engine::event::{Decided, DecisionRights};
 use crate::journal::Journal as _;
@@ -87,7 +87,7 @@ impl LoopctlWorkflow {
         loop {
             let (maker, next) = (Arc::clone(&attempt), task.clone());
             let step = ctx.run(move || async move { Ok(Json(maker.lock().await.step(next).await?)) });
-            let Json(step): Json<WrittenStep> = step.name("step").await?;
+            let Json(step): Json<DurableStep> = step.name("step").await?;
             let (has_written, look) = (!step.writes.is_empty(), step.look);
             if has_written {
                 task = NextTask::GoOn;
