@@ -95,7 +95,7 @@ fn a_parameter_whose_declared_type_its_server_never_takes_is_reported_at_its_pla
         let line = text.lines().nth(number("line")).unwrap();
         let begin = line.find("SELECT").unwrap();
         assert_eq!(
-            (number("column") - begin, &line[number("column")..number("end_column")]),
+            (number("column") - begin, line.get(number("column")..number("end_column")).unwrap()),
             (offset, ":v"),
             "{fault:#}"
         );
