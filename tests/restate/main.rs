@@ -1,5 +1,5 @@
 //! Runs as workflows of a Restate server. Without `restate-server` on the PATH, these tests are skipped.
-#![cfg(unix)]
+#![cfg(all(unix, feature = "restate"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
 #![allow(clippy::needless_pass_by_value, clippy::as_conversions, clippy::string_slice, clippy::disallowed_methods)]
 

@@ -15,6 +15,15 @@ fn live(properties: Value, replies: &[Value]) -> (Place, Ran) {
     (place, ran)
 }
 
+/// The page without what the model was sent, which repeats what the iterations show.
+fn page_of(place: &Place) -> String {
+    let page = place.call(&["trace", "r", "--format", "html"]).stdout;
+    let mut parts = page.split("<div class=\"asked\">");
+    let first = parts.next().expect("a page").to_owned();
+    let rest = parts.map(|part| part.split_once("What came of it</h3>\n</div>").expect("the end of a prompt").1);
+    std::iter::once(first.as_str()).chain(rest).collect()
+}
+
 /// A refused reply with a mark of its own, of four kinds.
 fn refused(number: usize) -> Value {
     let mark = format!("MARK-{number:02}.");
@@ -40,7 +49,7 @@ fn twenty_refused_replies_are_shown_once_each_and_so_is_what_the_model_reads_of_
     let (place, ran) = live(json!({ "max_iterations": 60 }), &replies);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let text = place.call(&["trace", "r"]).stdout;
-    let page = place.call(&["trace", "r", "--format", "html"]).stdout;
+    let page = page_of(&place);
     let trace = place.call(&["trace", "r", "--format", "json"]).json();
     let entries = trace["trace"].as_array().expect("a trace").iter().filter(|entry| entry["action"].is_null());
     let details: Vec<&str> = entries.map(|entry| entry["error"]["detail"].as_str().expect("its text")).collect();
@@ -76,7 +85,7 @@ fn the_hints_of_an_agent_in_circles_are_in_every_form_of_the_trace() {
     let (hint, none) = (json!("Hint: Try the \u{1b}[2J cellar."), Value::Null);
     assert_eq!(hints, [&none, &hint, &none, &hint, &none, &none], "{trace:#}");
     let text = place.call(&["trace", "r"]).stdout;
-    let page = place.call(&["trace", "r", "--format", "html"]).stdout;
+    let page = page_of(&place);
     for shown in [text, page, ran.stderr] {
         assert!(shown.matches("cellar.").count() == 2 && !shown.contains('\u{1b}'), "{shown}");
     }
