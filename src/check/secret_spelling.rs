@@ -104,7 +104,9 @@ fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
         }
         let around = wrapped(text, word.start..end);
         let is_tag = text.get(around.clone()).is_some_and(|written| written.contains("{{"));
-        let is_right = name == ORGCONFIG && mark == ":" && around == (word.start..end);
+        // A quote behind the key is the text's own: the secret is inserted before it.
+        let is_closed = text.get(end..around.end).is_some_and(|closing| closing.contains(['}', '>', '%']));
+        let is_right = name == ORGCONFIG && mark == ":" && around.start == word.start && !is_closed;
         let alone = sent.kind != TextKind::Url && is_alone(sent, &around);
         let braced = around.end > end;
         let clear = match ours {

@@ -1,6 +1,7 @@
 //! The placeholders of a query: outside of its texts and comments. It reads no more of SQL than that; whether a query
 //! is right, the database says.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// A placeholder of a query.
@@ -49,20 +50,18 @@ pub fn placeholders(query: &str) -> Vec<SqlPlaceholder> {
 /// The placeholders of a query, each with the number of the value that it takes, from 1. They are counted as SQLite does: `?` and a
 /// new name take the number after the highest one before them.
 pub fn numbered(query: &str) -> Vec<(SqlPlaceholder, usize)> {
-    let mut found: Vec<(SqlPlaceholder, usize)> = Vec::new();
-    let mut highest = 0_usize;
-    for placeholder in placeholders(query) {
-        let seen = found
-            .iter()
-            .find(|(seen, _)| matches!(seen.takes, PlaceholderValue::Named(_)) && seen.takes == placeholder.takes);
-        let number = match (seen, &placeholder.takes) {
-            (Some((_, number)), _) | (None, PlaceholderValue::Numbered(number)) => *number,
-            (None, _) => highest.saturating_add(1),
+    let (mut names, mut highest) = (HashMap::new(), 0_usize);
+    let number = |placeholder: SqlPlaceholder| {
+        let next = highest.saturating_add(1);
+        let number = match &placeholder.takes {
+            PlaceholderValue::Named(name) => *names.entry(name.clone()).or_insert(next),
+            PlaceholderValue::Numbered(number) => *number,
+            PlaceholderValue::Next => next,
         };
         highest = highest.max(number);
-        found.push((placeholder, number));
-    }
-    found
+        (placeholder, number)
+    };
+    placeholders(query).into_iter().map(number).collect()
 }
 
 /// Whether a query is several statements: something stands behind a semicolon.

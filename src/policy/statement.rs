@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::sql;
+
 /// What a query does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Does {
@@ -41,13 +43,13 @@ pub fn sql_words(query: &str) -> impl Iterator<Item = &str> {
 
 /// The places of the texts between single quotes, with their quotes, in bytes.
 pub fn texts(query: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut at = 0;
+    let (mut at, mut before) = (0, ' ');
     std::iter::from_fn(move || {
         while let Some(rest) = query.get(at..).filter(|rest| !rest.is_empty()) {
             let c = rest.chars().next().unwrap_or(' ');
-            let length = skipped(rest).unwrap_or(c.len_utf8());
+            let length = sql::skipped(rest, before).unwrap_or(c.len_utf8());
             let begin = at;
-            at += length;
+            (at, before) = (at + length, c);
             if c == '\'' && length > 1 && rest.get(..length).is_some_and(|text| text.ends_with('\'')) {
                 return Some(begin..at);
             }

@@ -9,6 +9,9 @@ use crate::syntax::quoted;
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::NEAR_MODEL, check };
 
+/// With so many models of the project a name is compared without its marks.
+const MOST_FOLDED: usize = 64;
+
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let (Some(project), Some(models)) = (subject.project(), subject.models()) else { return };
     let mut nearest = Nearest::default();
@@ -19,7 +22,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         let near = nearest.of(name, models.iter().copied());
         // Without its marks, `gpt4` is `gpt-4o` but for a letter.
-        let near = near.or_else(|| models.iter().copied().find(|known| is_slip(&fold(name), &fold(known))));
+        let name_folded = fold(name);
+        let mut first = models.iter().copied().take(MOST_FOLDED);
+        let near = near.or_else(|| first.find(|known| is_slip(&name_folded, &fold(known))));
         if let Some(near) = near {
             let message = format!("`{name}` is no model of the project, and nearly `{near}`, which is one");
             let help = format!("write `{near}`; what the project does not have is asked for as a provider's own id");
