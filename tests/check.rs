@@ -13,10 +13,13 @@ mod page;
 mod pairs;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
-use case::{Case, cases};
+use case::{Case, CaseReport, cases};
 use loopctl::check::RULES;
 use loopctl::diagnostic::codes::{self, Code, TABLE};
+use loopctl::project;
 
 /// Codes that no file can show, and why.
 const UNSEEN: &[(&str, &str)] = &[
@@ -77,6 +80,22 @@ fn a_case_that_fires_has_its_code_and_a_clean_one_has_no_error() {
         }
     }
     must_be_empty(&faults);
+}
+
+#[test]
+fn a_whole_working_folder_in_the_folder_of_the_project_is_sound_and_another_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = Path::new("tests/check/L126/fires-whole");
+    fs::copy(case.join("loopctl.json"), folder.path().join("loopctl.json")).unwrap();
+    let document = fs::read_to_string(case.join("loop.json")).unwrap();
+    let inside = folder.path().join("texts").display().to_string();
+    let beside = format!("{}-other", folder.path().display());
+    for (cwd, codes) in [(&inside, vec![]), (&beside, vec!["L126"])] {
+        let file = folder.path().join("loop.json");
+        fs::write(&file, document.replace("/srv/texts", cwd)).unwrap();
+        let report = CaseReport::of("L126", &project::gather(&file, &[]).unwrap().texts, None);
+        assert_eq!(report.diagnostics.iter().map(|fault| fault.code).collect::<Vec<_>>(), codes, "{cwd}");
+    }
 }
 
 #[test]
