@@ -67,7 +67,7 @@ fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
     match (settings.get("tolerance"), settings.get("tolerance_mode")) {
         (None, Some(_)) => {
             let fault = settings.at("tolerance_mode", "`tolerance_mode` means nothing without `tolerance`".to_owned());
-            found.extend(fault.map(|fault| warn(fault.help("add `tolerance`: how far the amounts may be apart"))));
+            found.extend(fault.map(|fault| fault.help("add `tolerance`: how far the amounts may be apart")));
         }
         // A mode that can't be read is reported as such.
         (Some(number), None)
