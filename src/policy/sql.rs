@@ -47,9 +47,9 @@ pub fn placeholders(query: &str) -> Vec<SqlPlaceholder> {
     found
 }
 
-/// The placeholders of a query, each with the number of the value that it takes, from 1. They are counted as SQLite does: `?` and a
-/// new name take the number after the highest one before them.
-pub fn numbered(query: &str) -> Vec<(SqlPlaceholder, usize)> {
+/// Placeholders, in the order of their query, each with the number of the value that it takes, from 1. They are counted as
+/// SQLite does: `?` and a new name take the number after the highest one before them.
+pub fn numbered(placeholders: Vec<SqlPlaceholder>) -> Vec<(SqlPlaceholder, usize)> {
     let (mut names, mut highest) = (HashMap::new(), 0_usize);
     let number = |placeholder: SqlPlaceholder| {
         let next = highest.saturating_add(1);
@@ -61,7 +61,7 @@ pub fn numbered(query: &str) -> Vec<(SqlPlaceholder, usize)> {
         highest = highest.max(number);
         (placeholder, number)
     };
-    placeholders(query).into_iter().map(number).collect()
+    placeholders.into_iter().map(number).collect()
 }
 
 /// Whether a query is several statements: something stands behind a semicolon.
@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_bare_mark_takes_the_number_after_the_highest_before_it() {
-        let numbers = |query: &str| numbered(query).into_iter().map(|(_, number)| number).collect::<Vec<_>>();
+        let numbers =
+            |query: &str| numbered(placeholders(query)).into_iter().map(|(_, number)| number).collect::<Vec<_>>();
         assert_eq!(numbers("? ? ?2 ?"), [1, 2, 2, 3]);
         assert_eq!(numbers(":a ? :a $5 :b"), [1, 2, 1, 5, 6]);
     }

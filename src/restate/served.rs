@@ -105,7 +105,7 @@ impl ServedFolder {
         Engine::builder(Arc::clone(project), root).journal(journal).build()
     }
 
-    /// The program of a run that has begun: that of the folder, or the recorded one when the folder has changed.
+    /// The program of a run that was started: that of the folder, or the recorded one when the folder has changed.
     ///
     /// # Errors
     /// When the recorded documents can't be read.

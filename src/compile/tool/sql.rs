@@ -28,7 +28,7 @@ pub fn named_parameters(query: &str) -> Vec<String> {
 
 pub(super) fn placeholders(query: &str) -> Placeholders {
     let mut found = Placeholders::default();
-    for (SqlPlaceholder { takes, range }, number) in sql::numbered(query) {
+    for (SqlPlaceholder { takes, range }, number) in sql::numbered(sql::placeholders(query)) {
         found.values = found.values.max(number);
         match takes {
             PlaceholderValue::Named(name) => found.named.push((name, range)),

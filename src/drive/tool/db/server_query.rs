@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::QueryValues;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
-use crate::policy::sql::{PlaceholderValue, SqlPlaceholder};
+use crate::policy::sql::{self, SqlPlaceholder};
 
 /// How a server's parameters are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,17 +42,8 @@ impl ServerQuery {
     /// Translates a query with these placeholders.
     pub(super) fn new(query: &str, placeholders: Vec<SqlPlaceholder>, form: PlaceholderForm) -> Self {
         let mut translated = Self { text: String::with_capacity(query.len()), slots: Vec::new(), places: Vec::new() };
-        // The names and numbers that were seen, at the number that they have.
-        let (mut numbers, mut highest, mut end) = (Vec::<(PlaceholderValue, usize)>::new(), 0_usize, 0);
-        for placeholder in placeholders {
-            let seen =
-                numbers.iter().find(|(takes, _)| *takes == placeholder.takes && *takes != PlaceholderValue::Next);
-            let number = match (seen, &placeholder.takes) {
-                (Some((_, number)), _) | (None, PlaceholderValue::Numbered(number)) => *number,
-                (None, _) => highest.saturating_add(1),
-            };
-            highest = highest.max(number);
-            numbers.push((placeholder.takes, number));
+        let mut end = 0;
+        for (placeholder, number) in sql::numbered(placeholders) {
             let written = query.get(placeholder.range.clone()).unwrap_or_default();
             let is_shared = |slot: &QuerySlot| form == PlaceholderForm::Numbered && slot.number == number;
             let slot = translated.slots.iter().position(is_shared).unwrap_or_else(|| {
