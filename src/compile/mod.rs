@@ -78,6 +78,9 @@ pub struct Texts {
     pub embedded: Vec<ToolSignature>,
     /// Why files beside the document could not be read: reported when an action is not found.
     pub unread: Vec<Diagnostic>,
+    /// A file beside the document that is named like its actions and is not read: its name is shown when an action is not
+    /// found.
+    pub passed_over: Option<Arc<str>>,
     /// The files that the project file names and that are no documents.
     pub outside: Arc<OutsideFiles>,
     /// The parsed files beside the document, shared with its neighbours.
@@ -98,6 +101,7 @@ impl Texts {
             workflows: Vec::new(),
             embedded: Vec::new(),
             unread: Vec::new(),
+            passed_over: None,
             outside: Arc::default(),
             readings: Readings::default(),
             step: None,

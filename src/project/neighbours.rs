@@ -29,6 +29,7 @@ pub struct Neighbours {
     /// The parsed files, shared by the documents of the folder.
     readings: Readings,
     unread: Vec<Diagnostic>,
+    passed_over: Option<Arc<str>>,
     outside: Arc<OutsideFiles>,
     faults: Vec<Diagnostic>,
 }
@@ -60,6 +61,7 @@ impl Neighbours {
         (texts.loops, texts.workflows) = (loops.iter().map(named).collect(), workflows.iter().map(named).collect());
         texts.readings = self.readings.clone();
         texts.unread = self.unread.clone();
+        texts.passed_over = self.passed_over.clone();
         texts.outside = Arc::clone(&self.outside);
         Ok(Gathered { texts, root: self.root.clone() })
     }
@@ -140,9 +142,10 @@ impl Library {
             std::mem::take(&mut search.found)
         };
         let (actions, loops, workflows) = (all("actions"), all("loops"), all("workflows"));
+        let passed_over = actions_apart(&folders, &search.known);
         let (unread, readings) = (search.unread, self.readings.clone());
         let outside = Arc::new(project.as_ref().map(|project| outside(project, &root)).unwrap_or_default());
-        Neighbours { root, project, given, actions, loops, workflows, readings, unread, outside, faults }
+        Neighbours { root, project, given, actions, loops, workflows, readings, unread, passed_over, outside, faults }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {
@@ -168,6 +171,13 @@ fn folders(folder: &Path, root: &Path) -> Vec<PathBuf> {
         folders.push(shown.clone());
     }
     folders
+}
+
+/// A file `actions.json` that people write for a folder `actions`, unless it was taken as another.
+fn actions_apart(folders: &[PathBuf], known: &BTreeSet<PathBuf>) -> Option<Arc<str>> {
+    let files = folders.iter().map(|folder| within(folder, "actions.json"));
+    let mut apart = files.filter(|file| file.canonicalize().is_ok_and(|real| real.is_file() && !known.contains(&real)));
+    apart.next().map(|file| super::name_of(&file).into())
 }
 
 /// Whether a folder is one of those in which loops and workflows are looked up that others call.

@@ -182,16 +182,20 @@ impl<'a> Declare<'a> {
         let shelf = self.shelf;
         let files = shelf.beside.iter().chain(&shelf.given);
         let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
-        let none = "there is no `actions/*.json` beside it; `--actions FILE` names another file";
+        let other = match &self.texts.passed_over {
+            Some(file) => format!("`{file}` is not read: move it into a folder `actions`, or name it with `--actions`"),
+            None => "`--actions FILE` names another file".to_owned(),
+        };
+        let none = |document: &str| format!("there is no `actions/*.json` beside {document}; {other}");
         let carries = self.main.value.get("actions").is_some();
         match (carries, files.as_slice()) {
-            (true, []) => format!("looked in the document's own `actions`, and {none}"),
+            (true, []) => format!("looked in the document's own `actions`, and {}", none("it")),
             (true, files) => format!("looked in the document's own `actions` and in {}", names::list(files)),
             (false, files) if self.main.kind == Some(DocumentKind::Workflow) => match files {
-                [] => none.replace("it;", "the workflow;"),
+                [] => none("the workflow"),
                 files => format!("looked in {}", names::list(files)),
             },
-            (false, []) => format!("the document has no `actions`, and {none}"),
+            (false, []) => format!("the document has no `actions`, and {}", none("it")),
             (false, files) => format!("the document has no `actions`; looked in {}", names::list(files)),
         }
     }
