@@ -46,7 +46,7 @@ pub enum StoreFault {
     Unreachable(String),
     /// Acknowledged events are gone: the store was put back to an earlier state.
     #[error(
-        "events of run {0} that the store had acknowledged are gone: the database went back, by a failover or a backup; the          run goes on from what is there"
+        "events of run {0} that the store had acknowledged are gone: the database went back, by a failover or a backup; the run goes on from what is there"
     )]
     WentBack(String),
     /// An answer token of the run is unknown or was used.
@@ -61,6 +61,17 @@ pub enum StoreFault {
 }
 
 impl StoreFault {
+    /// An event that is not the next one of its run.
+    pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> Self {
+        Self::Other(format!("event {seq} of run {run_id} can't be appended: its next event is number {next}"))
+    }
+
+    /// A run that has lost events.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(super) fn cut_short(run_id: &str) -> Self {
+        Self::Corrupt(format!("run {run_id}: its last events are missing"))
+    }
+
     /// The stable code of the fault.
     pub fn code(&self) -> &'static str {
         match self {

@@ -16,7 +16,6 @@ use super::answer_token::{AnswerToken, AnswerTokens};
 use super::log::Log;
 use super::now::Clock;
 use super::open::StoreKind;
-use super::words::out_of_order;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
     NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead,
@@ -173,7 +172,7 @@ impl MemoryJournal {
         let run = self.run(&entry.run_id)?;
         let mut data = run.held(entry.fence)?;
         if data.next() != entry.seq {
-            return Err(out_of_order(&entry.run_id, entry.seq, data.next()));
+            return Err(StoreFault::out_of_order(&entry.run_id, entry.seq, data.next()));
         }
         if let Some(hash) = &entry.answer_token {
             if !data.answer_tokens.is_unused(hash) {

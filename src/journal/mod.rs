@@ -21,6 +21,7 @@ pub mod sqlite;
 #[cfg(test)]
 mod tests;
 pub mod ticket;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod words;
 pub mod worker;
 

@@ -11,7 +11,6 @@ use super::append_parameters::AppendParameters;
 use super::database::Database;
 use super::link::StatementPatience;
 use super::trouble::StatementFailure;
-use crate::journal::words::out_of_order;
 use crate::journal::{Append, StoreFault, failpoint};
 
 /// The most events in a statement.
@@ -146,7 +145,7 @@ impl Database {
         };
         if next != *seq {
             self.held.set_next(run_id, *fence, Some(next));
-            return Err(out_of_order(run_id, *seq, next));
+            return Err(StoreFault::out_of_order(run_id, *seq, next));
         }
         self.held.set_next(run_id, *fence, Some(next + 1));
         Ok((held.row, held.session))

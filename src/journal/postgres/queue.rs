@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::database::Database;
 use super::link::Parameter;
 use super::trouble::StatementFailure;
-use crate::journal::words::{cut_short, known};
+use crate::journal::words::known;
 use crate::journal::{
     CALLBACK_LEASE, ClaimedRun, Lease, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns, RunHead, StoreFault,
 };
@@ -176,7 +176,7 @@ impl Database {
             let fence = u64::try_from(fence).unwrap_or_default();
             if *events < 1 {
                 drop(self.release(run_id.clone(), fence).await);
-                leased.push((run_id.clone(), Err(cut_short(&run_id))));
+                leased.push((run_id.clone(), Err(StoreFault::cut_short(&run_id))));
                 continue;
             }
             let (events, failed_take_ups) =

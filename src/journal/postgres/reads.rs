@@ -14,7 +14,7 @@ use super::writes::sha256;
 use crate::engine::blob::Blob;
 use crate::engine::json::from_bytes;
 use crate::engine::outcome::Status;
-use crate::journal::words::{cut_short, known, sum, word};
+use crate::journal::words::{known, sum, word};
 use crate::journal::{
     AnswerToken, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault,
 };
@@ -85,7 +85,7 @@ impl Database {
                 break;
             }
         }
-        if next < 1 { Err(cut_short(run_id).into()) } else { Ok(events) }
+        if next < 1 { Err(StoreFault::cut_short(run_id).into()) } else { Ok(events) }
     }
 
     async fn row_of(&self, run_id: &str) -> Result<i64, StatementFailure> {

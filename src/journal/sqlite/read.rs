@@ -21,7 +21,7 @@ use super::take_ups::below;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
-use crate::journal::words::{self, cut_short, sum, word};
+use crate::journal::words::{self, sum, word};
 use crate::journal::{
     Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
     RunSummary, StoreFault, Ticket,
@@ -125,7 +125,7 @@ pub(super) fn events(connection: &Connection, run_id: &str, from: i64, most: usi
             return Ok(events);
         }
     }
-    if next < known.max(1) { Err(cut_short(run_id).into()) } else { Ok(events) }
+    if next < known.max(1) { Err(StoreFault::cut_short(run_id).into()) } else { Ok(events) }
 }
 
 /// Whether a run's end was asked for: one look-up by key.

@@ -11,7 +11,7 @@ use super::texts;
 use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
 use crate::engine::outcome::Status;
-use crate::journal::words::{cut_short, out_of_order, sum, word};
+use crate::journal::words::{sum, word};
 use crate::journal::{Append, CALLBACK_LEASE, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
 
 fn insert_event(
@@ -133,7 +133,7 @@ impl WriteRequest for Append {
         };
         held.next = Some(next);
         if count(next) != self.seq {
-            return Err(out_of_order(&self.run_id, self.seq, count(next)).into());
+            return Err(StoreFault::out_of_order(&self.run_id, self.seq, count(next)).into());
         }
         if let Some(hash) = &self.answer_token {
             answer_tokens::is_unused(connection, &self.run_id, hash)?;
@@ -254,7 +254,7 @@ impl WriteRequest for Take {
             found.ok_or_else(|| StoreFault::NoSuchRun(self.0.clone()))?;
         let events = events_of(connection, row)?;
         if events < known.max(1) {
-            return Err(cut_short(&self.0).into());
+            return Err(StoreFault::cut_short(&self.0).into());
         }
         if driver.is_some() && driver.as_deref() == transaction.leases.me() {
             return Err(StoreFault::Driven(self.0.clone()).into());

@@ -31,6 +31,10 @@ pub(super) struct DatabaseAddress {
     /// The folder that relative paths start from.
     pub(super) root: PathBuf,
     /// The script that makes the database, with its path.
+    #[cfg_attr(
+        all(any(feature = "postgres", feature = "mysql"), not(feature = "sqlite")),
+        expect(dead_code, reason = "read by files only")
+    )]
     pub(super) init: Option<PathBuf>,
 }
 
