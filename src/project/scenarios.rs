@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::load::{Loaded, examine, load};
-use super::{folder_of, guarded, within};
+use super::{folder_of, guarded, name_of, within};
 use crate::check;
 use crate::check::scenario::ScenarioSubject;
 use crate::compile::Texts;
-use crate::diagnostic::{Diagnostic, codes, few, sort_by_place};
+use crate::diagnostic::{Diagnostic, Place, Source, codes, few, sort_by_place};
 use crate::language::{Recording, ScenarioFile, Script};
 use crate::syntax::MAX_BYTES;
-use crate::syntax::document::Document;
+use crate::syntax::document::{Document, DocumentKind, read_as};
 
 /// A file of scenarios that can be played.
 #[derive(Debug)]
@@ -90,31 +90,26 @@ pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
             None
         }
     };
-    let mut scripts = BTreeMap::new();
+    let (mut scripts, mut recordings) = (BTreeMap::new(), BTreeMap::new());
     for (index, scenario) in file.scenarios.iter().enumerate() {
-        let Some(script) = &scenario.script else { continue };
-        match read_script(&within(&folder, script)) {
-            Ok(script) => drop(scripts.insert(index, script)),
-            Err(why) => {
-                let pointer = format!("/scenarios/{index}/script");
-                let place = document.tree.place(&pointer);
-                let message = format!("the script `{script}` can't be used: {why}");
-                let fault = Diagnostic::error(codes::SCENARIO_DOCUMENT, message, pointer, place);
-                faults.push(fault.help("the path is relative to this file"));
+        if let Some(script) = &scenario.script {
+            match read_script(&within(&folder, script)) {
+                Ok(script) => drop(scripts.insert(index, script)),
+                Err(unusable) => {
+                    let fault = unusable.fault(document, &format!("the script `{script}`"), &at(index, "script"));
+                    faults.push(fault.help("the path is relative to this file"));
+                }
             }
         }
-    }
-    let mut recordings = BTreeMap::new();
-    for (index, scenario) in file.scenarios.iter().enumerate() {
-        let Some(recording) = &scenario.recording else { continue };
-        match read_recording(&within(&folder, recording)) {
-            Ok(recording) => drop(recordings.insert(index, recording)),
-            Err(why) => {
-                let pointer = format!("/scenarios/{index}/recording");
-                let place = document.tree.place(&pointer);
-                let message = format!("the recording `{recording}` can't be used: {why}");
-                let fault = Diagnostic::error(codes::SCENARIO_DOCUMENT, message, pointer, place);
-                faults.push(fault.help("the path is relative to this file; `loopctl record RUN -o FILE` writes one"));
+        if let Some(recording) = &scenario.recording {
+            match read_recording(&within(&folder, recording)) {
+                Ok(recording) => drop(recordings.insert(index, recording)),
+                Err(unusable) => {
+                    let named = format!("the recording `{recording}`");
+                    let fault = unusable.fault(document, &named, &at(index, "recording"));
+                    let help = "the path is relative to this file; `loopctl record RUN -o FILE` writes one";
+                    faults.push(fault.help(help));
+                }
             }
         }
     }
@@ -128,21 +123,62 @@ pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
     ExaminedScenarios { set, faults }
 }
 
-fn read_script(path: &Path) -> Result<Script, String> {
-    let text = guarded::text(path, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    Script::deserialize(&value).map_err(|error| error.to_string())
+fn at(scenario: usize, field: &str) -> String {
+    format!("/scenarios/{scenario}/{field}")
 }
 
-fn read_recording(path: &Path) -> Result<Recording, String> {
-    let text = guarded::text(path, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let version = value.get("recording").and_then(Value::as_u64);
-    if version != Some(u64::from(Recording::VERSION)) {
-        return Err(match version {
-            Some(version) => format!("it has the format {version}, and this version of loopctl reads 1"),
-            None => "it is no recording".to_owned(),
-        });
+/// Why a file that a scenario names can't be played.
+struct UnusableFile {
+    why: String,
+    /// Where its first error is; none when it can't be read at all.
+    place: Option<Place>,
+}
+
+impl UnusableFile {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), place: None }
     }
-    Recording::deserialize(&value).map_err(|error| error.to_string())
+
+    fn fault(&self, document: &Document, named: &str, pointer: &str) -> Diagnostic {
+        let message = format!("{named} can't be used: {}", self.why);
+        let fault = Diagnostic::error(codes::SCENARIO_DOCUMENT, message, pointer, document.tree.place(pointer));
+        match &self.place {
+            Some(place) => fault.related(place, "the error is here"),
+            None => fault,
+        }
+    }
+}
+
+fn read_script(path: &Path) -> Result<Script, UnusableFile> {
+    let text = text_of(path)?;
+    let read = serde_json::from_str::<Value>(&text).ok().and_then(|value| Script::deserialize(&value).ok());
+    read.ok_or_else(|| first_error(path, text, DocumentKind::Script))
+}
+
+fn read_recording(path: &Path) -> Result<Recording, UnusableFile> {
+    let text = text_of(path)?;
+    let value = serde_json::from_str::<Value>(&text).ok();
+    match value.as_ref().map(|value| value.get("recording").and_then(Value::as_u64)) {
+        Some(Some(version)) if version != u64::from(Recording::VERSION) => {
+            let why = format!("it has the format {version}, and this version of loopctl reads 1");
+            return Err(UnusableFile::new(why));
+        }
+        Some(None) => return Err(UnusableFile::new("it is no recording")),
+        _ => {}
+    }
+    let read = value.and_then(|value| Recording::deserialize(&value).ok());
+    read.ok_or_else(|| first_error(path, text, DocumentKind::Recording))
+}
+
+fn text_of(path: &Path) -> Result<String, UnusableFile> {
+    guarded::text(path, MAX_BYTES).map_err(|unread| UnusableFile::new(unread.reason(MAX_BYTES)))
+}
+
+/// The first error that `check` reports in a file that can't be read.
+fn first_error(path: &Path, text: String, kind: DocumentKind) -> UnusableFile {
+    let document = read_as(&Source::new(name_of(path), text), Some(kind));
+    match document.faults.into_iter().find(Diagnostic::is_error) {
+        Some(first) => UnusableFile { why: first.message, place: Some(first.place) },
+        None => UnusableFile::new(format!("it matches the schema of {}, and can't be read", kind.called())),
+    }
 }
