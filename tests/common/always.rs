@@ -28,9 +28,19 @@ pub fn wanted() -> bool {
     std::env::var_os("LOOPCTL_ALWAYS_RESUME").is_some()
 }
 
-/// The flags that decide a pause: passed once.
-const DECISIONS: [(&str, usize); 6] =
-    [("--answer", 2), ("--approve", 1), ("--deny", 1), ("--edit", 2), ("--happened", 2), ("--retry", 1)];
+/// The flags that decide a pause, or run again what failed: passed once, with their values.
+const DECISIONS: [(&str, usize); 8] = [
+    ("--answer", 2),
+    ("--approve", 1),
+    ("--deny", 1),
+    ("--edit", 2),
+    ("--fail", 2),
+    ("--happened", 2),
+    ("--retry", 1),
+    ("--retry-failed", 1),
+];
+/// The flags that raise a limit, each with its value: passed once.
+const LIMITS: [&str; 4] = ["--budget-tokens", "--budget-usd", "--max-iterations", "--timeout-ms"];
 /// The flags that accompany a decision, with their values.
 const WITH_DECISIONS: [&str; 7] = ["--at", "--comment", "--reason", "--call", "--pause", "--if", "--new-document"];
 
@@ -70,18 +80,21 @@ impl<'a> Played<'a> {
 
     /// Plays the call. `call` starts a process with these arguments and these fail points.
     pub fn play(self, call: impl Fn(&[&str], &str) -> Output) -> Output {
-        // A new document and a decision are two events of one process: it dies at the second.
-        let at = if self.first.iter().any(|arg| arg == "--new-document") { 1 } else { 0 };
+        // A new document or a raised limit, and a decision, are two events of one process: it dies at the second.
+        let has = |names: &[&str]| self.first.iter().any(|arg| names.contains(&arg.as_str()));
+        let decides = || has(&DECISIONS.map(|(name, _)| name));
+        let at = usize::from(has(&["--new-document"]) || self.first[0] == "resume" && has(&LIMITS) && decides());
         let mut output = call(&list(&self.first), &format!("way:{at}:after-sync"));
         let mut stderr = Vec::new();
         for _ in 0..2000 {
             let killed = output.status.signal() == Some(9);
             let (next, at) = if killed {
                 (self.again.clone(), 0)
-            } else if let Some(Uncertain { run_id, call, depth }) = uncertain(self.place, &self.again, &output) {
+            } else if let Some(Uncertain { run_id, which, depth }) = uncertain(self.place, &self.again, &output) {
                 // A process that is killed right after its decision would have to ask again: it dies at the
                 // outcome. Each run between the outermost one and the call writes the decision down.
-                let mut args = vec!["resume".to_owned(), run_id, "--retry".to_owned(), "--call".to_owned(), call];
+                let mut args = vec!["resume".to_owned(), run_id, "--retry".to_owned()];
+                args.extend(which);
                 args.extend(shared(&self.again));
                 (args, 1 + depth)
             } else {
@@ -117,7 +130,7 @@ fn without_decision(args: &[String]) -> Vec<String> {
     while let Some(arg) = args.next() {
         if let Some((_, words)) = DECISIONS.iter().find(|(name, _)| name == arg) {
             args.by_ref().take(words - 1).for_each(drop);
-        } else if WITH_DECISIONS.contains(&arg.as_str()) {
+        } else if WITH_DECISIONS.contains(&arg.as_str()) || LIMITS.contains(&arg.as_str()) {
             args.by_ref().take(usize::from(arg != "--new-document")).for_each(drop);
         } else if DECISIONS.iter().any(|(name, _)| arg.starts_with(&format!("{name}="))) {
             // The form `--flag=value`.
@@ -146,7 +159,8 @@ fn shared(args: &[String]) -> Vec<String> {
 /// A run that asks about a call of unknown outcome; if there are several, the first.
 struct Uncertain {
     run_id: String,
-    call: String,
+    /// The arguments of `resume` that name the call.
+    which: Vec<String>,
     /// The depth of the call below the run.
     depth: usize,
 }
@@ -159,15 +173,34 @@ fn uncertain(place: &Place, args: &[String], output: &Output) -> Option<Uncertai
         "resume" => args.get(1).cloned(),
         _ => args.windows(2).find(|pair| pair[0] == "--run-id").map(|pair| pair[1].clone()),
     }?;
-    let mut trace = vec!["trace".to_owned(), run_id.clone(), "--format".to_owned(), "json".to_owned()];
     let found = shared(args);
-    for pair in found.chunks(2).filter(|pair| ["--store", "--document"].contains(&pair[0].as_str())) {
-        trace.extend(pair.iter().cloned());
-    }
-    let shown = place.command(&list(&trace)).output().expect("it starts");
-    let result: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-    let call = result["pause"]["call"]["id"].as_str().filter(|_| result["termination"] == "uncertain")?;
-    // The id of a sub-run is that of its caller with two more numbers.
-    let below = result["pause"]["run_id"].as_str().and_then(|whose| whose.strip_prefix(&run_id)).unwrap_or("");
-    Some(Uncertain { call: call.to_owned(), depth: below.matches('.').count() / 2, run_id })
+    let trace = |run_id: &str| {
+        let mut trace = ["trace", run_id, "--format", "json"].map(str::to_owned).to_vec();
+        for pair in found.chunks(2).filter(|pair| ["--store", "--document"].contains(&pair[0].as_str())) {
+            trace.extend(pair.iter().cloned());
+        }
+        place.command(&list(&trace)).output().expect("it starts")
+    };
+    let result: Value = serde_json::from_slice(&trace(&run_id).stdout).unwrap_or_default();
+    let pause = &result["pause"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    // Steps of workflows wait beside each other, also for other things.
+    let is_uncertain = |step: &&Value| step["kind"] == "uncertain";
+    let (which, whose) = match pause["steps"].as_array().filter(|steps| !steps.is_empty()) {
+        Some(steps) => {
+            let step = steps.iter().find(is_uncertain)?;
+            let call = text(&step["calls"][0]["id"]).map(|call| ["--call".to_owned(), call]);
+            let at = ["--at".to_owned(), text(&step["at"])?];
+            (at.into_iter().chain(call.into_iter().flatten()).collect(), text(&step["run_id"]))
+        }
+        None if result["termination"] == "uncertain" => {
+            (vec!["--call".to_owned(), text(&pause["call"]["id"])?], text(&pause["run_id"]))
+        }
+        None => return None,
+    };
+    // The id of a sub-run begins with that of its caller: each of these that is a run takes the decision too.
+    let whose = whose.filter(|whose| whose.starts_with(&run_id)).unwrap_or_else(|| run_id.clone());
+    let between = whose.match_indices('.').map(|(end, _)| end).chain([whose.len()]).filter(|end| *end > run_id.len());
+    let depth = between.filter(|end| trace(&whose[..*end]).status.success()).count();
+    Some(Uncertain { run_id, which, depth })
 }

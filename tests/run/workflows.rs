@@ -56,30 +56,30 @@ pub fn answer(result: &Value) -> &Value {
 #[test]
 fn steps_run_in_order_and_their_outputs_have_their_names_and_types() {
     let place = place();
-    steps(
-        &place,
-        json!([
-            { "type": "a", "properties": { "all": "@input", "text": "{{input.n}} of @x", "list": ["@input.n"] } },
-            { "type": "b", "properties": { "before": "@a", "step": "@__step" }, "outputKey": "second" },
-            { "type": "c", "properties": { "length": "@input.items.length", "first": "@input.items.0.id" } },
-        ]),
-    );
+    steps(&place, named_steps());
     let (ran, result) = run(&place, json!({ "n": 7, "items": [{ "id": "x" }, {}] }));
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(*answer(&result), json!({ "a": { "n": 1 }, "second": { "n": 2 }, "c": { "n": 3 } }));
     let steps = result["steps"].as_array().unwrap();
     let brief = |step: &Value| format!("{} {} {}", step["at"], step["type"], step["status"]).replace('"', "");
     assert_eq!(steps.iter().map(brief).collect::<Vec<_>>(), ["0 a completed", "1 b completed", "2 c completed"]);
-    let lines = place.call(&[
-        "run",
-        "loop.json",
-        "--script",
-        "script.json",
-        "--output",
-        "ndjson",
-        "--input-file",
-        "input.json",
-    ]);
+}
+
+fn named_steps() -> Value {
+    json!([
+        { "type": "a", "properties": { "all": "@input", "text": "{{input.n}} of @x", "list": ["@input.n"] } },
+        { "type": "b", "properties": { "before": "@a", "step": "@__step" }, "outputKey": "second" },
+        { "type": "c", "properties": { "length": "@input.items.length", "first": "@input.items.0.id" } },
+    ])
+}
+
+#[test]
+fn the_start_of_a_step_shows_the_input_that_its_texts_give() {
+    let place = place();
+    steps(&place, named_steps());
+    place.json("input.json", &json!({ "n": 7, "items": [{ "id": "x" }, {}] }));
+    let args = ["run", "loop.json", "--script", "script.json", "--output", "ndjson", "--input-file", "input.json"];
+    let lines = place.call(&args);
     let events: Vec<Value> = lines.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let started = |at: &str| events.iter().find(|event| event["event"] == "step_started" && event["at"] == at).unwrap();
     assert_eq!(started("0")["action_input"]["text"], "7 of @x");
