@@ -299,7 +299,7 @@ impl<'a> Driver<'a> {
         Moment { wall_ms: clock::wall_ms(), active_ms: self.active_ms() }
     }
 
-    fn active_ms(&self) -> u64 {
+    pub(super) fn active_ms(&self) -> u64 {
         self.active.0.saturating_add(clock::elapsed_ms(self.active.1))
     }
 

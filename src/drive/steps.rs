@@ -26,9 +26,10 @@ use crate::engine::event::{
     Allowance, CallId, EventKind, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
     ToolReturned,
 };
+use crate::engine::flow::item_rest::ItemRest;
 use crate::engine::flow::state::OpenStep;
 use crate::engine::state::{Phase, RunHeader};
-use crate::program::flow::{FlowStep, Foreach, StepAction};
+use crate::program::flow::StepAction;
 use crate::program::{Program, Tool};
 
 /// The most outcomes that are made durable together.
@@ -200,13 +201,11 @@ impl<'a> Driver<'a> {
 
     /// Begins or resumes the run of a step.
     fn begin_run(&self, called: &Arc<Program>, open: &OpenStep, left: Allowance) -> BoxFuture<'a, StepOutcome> {
-        let item = self.program.flow.as_ref().and_then(|flow| item_of(&flow.steps, &open.at));
-        let bound = item.and_then(|item| item.item_budget.as_ref()).map_or(left, |item| Allowance {
-            tokens: item.tokens.into_iter().chain(left.tokens).min(),
-            cost_usd: item.cost_usd.into_iter().chain(left.cost_usd).reduce(f64::min),
-        });
-        let time = self.time_left().min(Duration::from_millis(called.properties.timeout_ms));
-        let request = SubrunRequest::of_step(&self.state, open, called, time, bound);
+        let flow = self.program.flow.as_ref().zip(self.state.flow.as_ref());
+        let item = flow.map(|(flow, state)| ItemRest::of(flow, state, &open.at, self.active_ms())).unwrap_or_default();
+        let most_ms = item.time_ms.into_iter().chain([called.properties.timeout_ms]).min().unwrap_or_default();
+        let time = self.time_left().min(Duration::from_millis(most_ms));
+        let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
         let (at, kind, run) = (
             open.at.clone(),
@@ -278,22 +277,4 @@ fn tool_at<'p>(program: &'p Program, at: &str) -> Option<&'p Tool> {
         StepAction::Call(call) => Some(&call.tool),
         _ => None,
     }
-}
-
-/// The innermost loop around an address.
-fn item_of<'p>(steps: &'p [FlowStep], at: &str) -> Option<&'p Foreach> {
-    let (name, rest) = at.split_once('.')?;
-    let mut found = None;
-    for step in steps {
-        let mut next = Some(step);
-        while let Some(step) = next {
-            if step.name == name {
-                found = Some(step);
-            }
-            next = step.otherwise.as_deref();
-        }
-    }
-    let StepAction::Foreach(foreach) = &found?.action else { return None };
-    let (_, inside) = rest.split_once('.')?;
-    item_of(&foreach.steps, inside).or(Some(foreach))
 }

@@ -227,6 +227,15 @@ impl Allowance {
     pub fn is_none(&self) -> bool {
         self.tokens.is_none() && self.cost_usd.is_none()
     }
+
+    /// The least of both, where both have a bound.
+    #[must_use]
+    pub fn at_most(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.into_iter().chain(other.tokens).min(),
+            cost_usd: self.cost_usd.into_iter().chain(other.cost_usd).reduce(f64::min),
+        }
+    }
 }
 
 /// A document that the program was compiled from.

@@ -45,6 +45,7 @@ mod http_tool;
 mod hyphen_files;
 mod hyphen_workflows;
 mod interactive;
+mod item_limits;
 mod journals;
 mod left_out;
 mod long_lists;

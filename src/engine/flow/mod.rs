@@ -6,6 +6,7 @@ mod decide;
 mod end;
 mod expire;
 mod given;
+pub mod item_rest;
 mod items;
 mod opened;
 mod outcome;
