@@ -201,6 +201,6 @@ fn uncertain(place: &Place, args: &[String], output: &Output) -> Option<Uncertai
     // The id of a sub-run begins with that of its caller: each of these that is a run takes the decision too.
     let whose = whose.filter(|whose| whose.starts_with(&run_id)).unwrap_or_else(|| run_id.clone());
     let between = whose.match_indices('.').map(|(end, _)| end).chain([whose.len()]).filter(|end| *end > run_id.len());
-    let depth = between.filter(|end| trace(&whose[..*end]).status.success()).count();
+    let depth = between.filter(|end| whose.get(..*end).is_some_and(|id| trace(id).status.success())).count();
     Some(Uncertain { run_id, which, depth })
 }
