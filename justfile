@@ -34,9 +34,9 @@ restate:
     cargo clippy --all-targets --features restate --locked -- -D warnings
     cargo test --features restate --locked --test restate -- --include-ignored --nocapture --test-threads 1
 
-# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, mutations of the examples, the services of packaging/compose, and faults of clusters up to their floors
+# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, all pairs of faults of tests/check, mutations of the examples, the services of packaging/compose, and faults of clusters up to their floors
 nightly:
-    cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check_hostile --test run --test scenario --test packaging --test cluster -- --ignored --nocapture --test-threads 1
+    cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check --test check_hostile --test run --test scenario --test packaging --test cluster -- --ignored --nocapture --test-threads 1
     just mysql
     just restate
 

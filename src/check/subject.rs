@@ -21,7 +21,7 @@ use crate::diagnostic::{Diagnostic, Place, codes};
 use crate::language::{Project, ReactProperties, ToolDeclaration};
 use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
-use crate::syntax::shape;
+use crate::syntax::{Node, shape};
 
 /// No loop has so many properties: most of these are unknown, and that was reported.
 const MOST_PROPERTIES: usize = 1000;
@@ -139,42 +139,69 @@ impl<'a> Subject<'a> {
         Some(self.at(&self.layout.as_ref()?.pointer(name))).filter(Cursor::is_written)
     }
 
-    /// The loop's properties, when none of those that are named has a fault.
+    /// The loop's properties, when none of those that are named, like `history/keep_last`, has a fault.
     pub fn react(&self, sound: &[&str]) -> Option<&ReactProperties> {
         let layout = self.layout.as_ref()?;
         if let Some(program) = self.program() {
             return Some(&program.properties);
         }
-        if sound.iter().any(|name| self.is_faulty(&layout.pointer(name))) {
+        if sound.iter().any(|name| self.is_lost(layout, name)) {
             return None;
         }
         self.properties.get_or_init(|| self.readable(layout)).as_ref()
     }
 
-    /// The properties without those that have faults, which have their defaults instead.
+    /// The properties without what has faults, which has its default instead: a part of a property, or all of it where
+    /// the rest could not be read.
     fn readable(&self, layout: &LoopLayout) -> Option<ReactProperties> {
-        if layout.properties(self.document()).nth(MOST_PROPERTIES).is_some() {
+        let properties = || layout.properties(self.document());
+        if properties().nth(MOST_PROPERTIES).is_some() {
             return None;
         }
-        let sound = layout.properties(self.document()).filter(|(name, _)| !self.is_faulty(&layout.pointer(name)));
-        let mut values: Map<String, Value> = sound.map(|(name, value)| (name.to_owned(), value.clone())).collect();
-        // Tools are read one by one: see `declarations`.
-        values.insert("tools".to_owned(), json!([]));
-        values.entry("objective").or_insert_with(|| json!(""));
-        ReactProperties::deserialize(&Value::Object(values)).ok()
+        let read = |values: &mut dyn Iterator<Item = (&str, &Value)>| {
+            let mut values: Map<String, Value> = values.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+            // Tools are read one by one: see `declarations`.
+            values.insert("tools".to_owned(), json!([]));
+            values.entry("objective").or_insert_with(|| json!(""));
+            ReactProperties::deserialize(&Value::Object(values)).ok()
+        };
+        let sound = || properties().filter(|(name, _)| !self.is_faulty(&layout.pointer(name)));
+        read(&mut properties()).or_else(|| read(&mut sound()))
+    }
+
+    /// Whether the value of a property is not known: it has a fault, or what stands in its place in the object around it
+    /// may have been meant as it.
+    fn is_lost(&self, layout: &LoopLayout, name: &str) -> bool {
+        let pointer = layout.pointer(name);
+        let inside = name.rsplit_once('/').map(|(around, _)| layout.pointer(around));
+        self.is_faulty(&pointer) || inside.is_some_and(|around| self.may_hide(&around, &pointer))
+    }
+
+    fn may_hide(&self, around: &str, pointer: &str) -> bool {
+        let tree = &self.document().tree;
+        let is_written = tree.at(pointer).is_some();
+        let hides = |fault: &Diagnostic| {
+            let parent = fault.path.rsplit_once('/').map(|(parent, _)| parent);
+            fault.path == around || (!is_written && fault.code == codes::UNKNOWN_FIELD && parent == Some(around))
+        };
+        tree.at(around).is_some_and(Node::is_fault) || self.errors().any(hides)
+    }
+
+    /// The errors that were reported in the document.
+    fn errors(&self) -> impl Iterator<Item = &'a Diagnostic> {
+        let main = &self.texts.main.name;
+        self.compiled.diagnostics.iter().filter(|fault| fault.is_error() && fault.place.file == *main)
     }
 
     /// Whether an error was reported for the document's value at a pointer, or for what is in it.
     pub fn is_faulty(&self, pointer: &str) -> bool {
-        let main = &self.texts.main.name;
-        let mut errors = self.compiled.diagnostics.iter().filter(|fault| fault.is_error());
-        let reported = errors.any(|fault| fault.place.file == *main && is_at(&fault.path, pointer));
+        let reported = self.errors().any(|fault| is_at(&fault.path, pointer));
         reported || self.document().tree.at(pointer).is_some_and(has_fault)
     }
 
     /// Whether the document's text could be read from end to end.
     pub fn is_whole(&self) -> bool {
-        !self.document().faults.iter().any(|fault| fault.is_error() && fault.code < codes::UNKNOWN_FIELD)
+        !self.document().faults.iter().any(is_unread)
     }
 
     /// Whether an error was already reported at this place.
@@ -258,7 +285,7 @@ impl<'a> Subject<'a> {
         let hides = |fault: &Diagnostic| {
             let around = fault.path.rsplit_once('/').map_or("", |(around, _)| around);
             // What could not be read may have been this part.
-            fault.code < codes::UNKNOWN_FIELD || (fault.code == codes::UNKNOWN_FIELD && !written && is_at(part, around))
+            is_unread(fault) || (fault.code == codes::UNKNOWN_FIELD && !written && is_at(part, around))
         };
         !errors.any(hides) && !document.unknown.holds(part) && document.unknown.below(part).is_empty()
     }
@@ -288,6 +315,11 @@ impl<'a> Subject<'a> {
             _ => self.project,
         }
     }
+}
+
+/// Whether a fault keeps a part of the text from being read. What is too deep is no field that a rule knows.
+fn is_unread(fault: &Diagnostic) -> bool {
+    fault.is_error() && fault.code < codes::UNKNOWN_FIELD && fault.code != codes::TOO_MUCH
 }
 
 /// Whether a JSON pointer leads to the value at another one, or into it.

@@ -121,12 +121,21 @@ impl<'a> Declare<'a> {
                 few_of_many(&mut self.faults);
             }
         }
-        if declarations.is_some_and(Vec::is_empty) {
+        if declarations.is_some_and(Vec::is_empty) && !self.is_complete_without_tools() {
             let message = "the loop has no tools of its own: the model can only think and complete";
             let fault = Diagnostic::warning(codes::NO_TOOLS, message, pointer.as_str(), self.main.tree.place(&pointer));
             self.faults.push(fault.help("declare an action: `{\"type\": \"action\", \"name\": \"...\"}`"));
         }
         self.tools.extend(builtin::of(self.properties.builtins.as_deref()));
+    }
+
+    /// Whether a loop without tools is more than one request: other loops call it, its answer has a schema, which the
+    /// model is held to, or it says which built-in tools it has.
+    fn is_complete_without_tools(&self) -> bool {
+        let own = &self.main.tree.source.name;
+        let is_called = self.texts.loops.iter().chain(&self.texts.extra_actions).any(|source| source.name == *own);
+        let has = |property: &str| self.layout.get(self.main, property).is_some();
+        is_called || has("answer_schema") || has("builtins")
     }
 
     fn one(&mut self, declaration: ToolDeclaration, pointer: &str) {

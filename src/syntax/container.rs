@@ -304,7 +304,7 @@ impl JsonReader<'_> {
             );
             let fault = self.fault(codes::TOO_MUCH, key_span, message);
             self.report(fault);
-            self.stop();
+            self.cut();
             return self.nothing();
         }
         let value = self.value();

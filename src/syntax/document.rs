@@ -129,7 +129,8 @@ pub fn read(source: &Source) -> Document {
 /// Reads a document that is known to be of a kind, as `loopctl.json` is a project file.
 pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     let (tree, mut faults) = syntax::parse(source);
-    let whole = faults.is_empty();
+    // No field of a document is in a part that is too deep.
+    let whole = !tree.is_cut && faults.iter().all(|fault| fault.code == codes::TOO_MUCH);
     faults.extend(syntax::repeated_keys(&tree));
     let mut document = Document {
         tree,
@@ -141,7 +142,7 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
         actions: Mutex::default(),
     };
     // A document that was cut at a limit of the reader has no shape to check.
-    if document.tree.root.is_fault() || document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
+    if document.tree.root.is_fault() || document.tree.is_cut {
         return document;
     }
     let kind = match kind.map_or_else(|| recognise(&document.tree), Ok) {
@@ -160,6 +161,9 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
             let shaped = shape::shape(&document.tree, known, whole);
             document.value = shaped.value;
             document.unknown = shaped.unknown;
+            if document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
+                document.unknown.add_unread(&document.tree.root, &mut String::new());
+            }
             for renamed in &shaped.renamed {
                 document.tree.rename(&renamed.object, &renamed.key, &renamed.field);
             }

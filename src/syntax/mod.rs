@@ -47,6 +47,8 @@ pub struct Tree {
     pub source: Source,
     /// Its value. Parts that could not be read are [`NodeKind::Fault`].
     pub root: Node,
+    /// Whether the end of the text lies beyond a limit of the reader, and was not read.
+    pub(crate) is_cut: bool,
     lookup: lookup::PointerIndex,
 }
 
@@ -101,8 +103,7 @@ pub struct Member {
 /// Reads a text. The faults are in the order of the text, at most [`MAX_FAULTS`] of them; duplicate keys are
 /// not among them: see [`repeated_keys`].
 pub fn parse(source: &Source) -> (Tree, Vec<Diagnostic>) {
-    let (root, faults) = reader::JsonReader::read(source);
-    (Tree { source: source.clone(), root, lookup: lookup::PointerIndex::default() }, faults)
+    reader::JsonReader::read(source)
 }
 
 impl Span {

@@ -87,10 +87,26 @@ const PRICES: &[OtherWord] = &[
     of("cache_creation", "cache_write"),
 ];
 
+/// Whether a word that is a field elsewhere means this one, in an object that lacks `fields`.
+pub(super) fn is_sure(word: &str, field: &str, fields: &[&str]) -> bool {
+    let has = |names: &[&str]| names.iter().any(|name| fields.contains(name));
+    match (word, field) {
+        // Of `history`.
+        ("max_tokens", "context_tokens") => has(&["max_messages", "keep_last", "summarize"]),
+        // Of a `budget`.
+        ("max_tokens", "tokens") => has(&["cost_usd", "warn_at"]),
+        _ => false,
+    }
+}
+
 /// The field among these that is meant by a word.
 pub(super) fn field_of<'a>(word: &str, fields: &[&'a str]) -> Option<&'a str> {
     // Only prices have a field for what is written to a cache: elsewhere `prompt` has another meaning.
     let words = if fields.contains(&"cache_write") { PRICES } else { WORDS };
+    let sure = fields.iter().copied().find(|field| is_sure(word, field, fields));
+    if sure.is_some() {
+        return sure;
+    }
     let meant = words.iter().filter(|known| known.word == word);
     meant.into_iter().find_map(|known| fields.iter().copied().find(|field| *field == known.field))
 }

@@ -1,6 +1,7 @@
 //! The reader: its position in the text, what is between values, and which value comes next.
 
-use super::{MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, NodeKind, Span, text};
+use super::lookup::PointerIndex;
+use super::{MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, NodeKind, Span, Tree, text};
 use crate::diagnostic::{Diagnostic, Source, codes, sort_by_place};
 
 /// An array or object that is being read.
@@ -23,10 +24,11 @@ pub(super) struct JsonReader<'a> {
     pub path: usize,
     values: usize,
     stopped: bool,
+    is_cut: bool,
 }
 
 impl<'a> JsonReader<'a> {
-    pub(super) fn read(source: &'a Source) -> (Node, Vec<Diagnostic>) {
+    pub(super) fn read(source: &'a Source) -> (Tree, Vec<Diagnostic>) {
         let mut reader = Self {
             source,
             text: &source.text,
@@ -37,10 +39,12 @@ impl<'a> JsonReader<'a> {
             values: 0,
             path: 0,
             stopped: false,
+            is_cut: false,
         };
-        let (root, mut faults) = (reader.document(), reader.faults);
+        let root = reader.document();
+        let Self { is_cut, mut faults, .. } = reader;
         sort_by_place(&mut faults);
-        (root, faults)
+        (Tree { source: source.clone(), root, is_cut, lookup: PointerIndex::default() }, faults)
     }
 
     fn document(&mut self) -> Node {
@@ -130,7 +134,7 @@ impl<'a> JsonReader<'a> {
             let message = format!("the document has more than {MAX_VALUES} values; the rest is not read");
             let fault = self.fault(codes::TOO_MUCH, span, message);
             self.report(fault);
-            self.stop();
+            self.cut();
             return self.nothing();
         }
         match self.peek() {
@@ -168,7 +172,7 @@ impl<'a> JsonReader<'a> {
                 return Node { span: Span::new(start, self.at), kind: NodeKind::Fault };
             }
         }
-        self.stop();
+        self.cut();
         self.nothing()
     }
 
@@ -257,25 +261,6 @@ impl<'a> JsonReader<'a> {
         let fault = self.fault(codes::SYNTAX, span, format!("{expected} was expected; {shown} was found"));
         self.report(fault);
         Node { span, kind: NodeKind::Fault }
-    }
-
-    /// A text in typographic quotes, which word processors write; the opening one is consumed.
-    fn curly(&mut self, start: usize) -> Node {
-        let inner = self.at;
-        let line = self.raw(Span::new(inner, self.line_end()));
-        let end = line.find(['\u{201c}', '\u{201d}', '\u{2019}', '"']);
-        let closing = end.and_then(|end| line.get(end..)).and_then(|rest| rest.chars().next());
-        self.at = inner + end.unwrap_or(line.len());
-        let text = self.raw(Span::new(inner, self.at));
-        self.at += closing.map_or(0, char::len_utf8);
-        let span = Span::new(start, self.at);
-        let fault = self.fault(codes::SYNTAX, span, "a text needs straight double quotes");
-        if closing.is_none() {
-            self.report(fault.help("write `\"` before and after it"));
-            return Node { span, kind: NodeKind::Fault };
-        }
-        self.report(fault.help("these are the quotes of print").suggest(text::quoted(text)));
-        Node { span, kind: NodeKind::String(text.into()) }
     }
 
     /// Skips white space, and characters that some use as white space.
@@ -378,6 +363,12 @@ impl<'a> JsonReader<'a> {
         if self.faults.last().is_some_and(cut) {
             self.faults.pop();
         }
+    }
+
+    /// Stops reading at a limit: what follows is not known.
+    pub(super) fn cut(&mut self) {
+        self.is_cut = true;
+        self.stop();
     }
 
     /// Stops reading, and reports nothing more.

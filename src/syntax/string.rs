@@ -15,6 +15,25 @@ struct StringFaults {
 }
 
 impl JsonReader<'_> {
+    /// A text in typographic quotes, which word processors write; the opening one is consumed.
+    pub(super) fn curly(&mut self, start: usize) -> Node {
+        let inner = self.at;
+        let line = self.raw(Span::new(inner, self.line_end()));
+        let end = line.find(['\u{201c}', '\u{201d}', '\u{2019}', '"']);
+        let closing = end.and_then(|end| line.get(end..)).and_then(|rest| rest.chars().next());
+        self.at = inner + end.unwrap_or(line.len());
+        let text = self.raw(Span::new(inner, self.at));
+        self.at += closing.map_or(0, char::len_utf8);
+        let span = Span::new(start, self.at);
+        let fault = self.fault(codes::SYNTAX, span, "a text needs straight double quotes");
+        if closing.is_none() {
+            self.report(fault.help("write `\"` before and after it"));
+            return Node { span, kind: NodeKind::Fault };
+        }
+        self.report(fault.help("these are the quotes of print").suggest(text::quoted(text)));
+        Node { span, kind: NodeKind::String(text.into()) }
+    }
+
     /// The string that begins here with `quote`.
     pub(super) fn string(&mut self, quote: char) -> Node {
         let start = self.at;

@@ -88,6 +88,20 @@ fn wrong_input_is_refused_with_what_is_wrong() {
 }
 
 #[test]
+fn a_mode_that_is_set_is_that_of_the_tolerance_of_a_call_and_without_one_amounts_are_the_same() {
+    let place = place(json!({ "matchOn": ["id"], "tolerance_mode": "relative" }));
+    let lists = json!({ "left": [{ "id": 1, "amount": 100 }], "right": [{ "id": 1, "amount": 98 }] });
+    let trace = place.calls(&[
+        think("match", with(lists.clone(), json!({ "tolerance": 0.05 }))),
+        think("match", with(lists.clone(), json!({ "tolerance": 0.01 }))),
+        think("match", with(lists.clone(), json!({ "tolerance": 5, "tolerance_mode": "absolute" }))),
+        think("match", lists),
+    ]);
+    let matched = |call: &Value| call["observation"]["matched"].as_array().expect("a list").len();
+    assert_eq!(trace.iter().take(4).map(matched).collect::<Vec<_>>(), [1, 0, 1, 0]);
+}
+
+#[test]
 fn lists_that_take_too_much_work_end_in_a_sentence() {
     let place = place(json!({ "left": "@input.rows", "right": "@input.rows", "matchOn": ["id"] }));
     let rows: Vec<Value> = vec![json!({ "id": 1 }); 1_500];
@@ -101,7 +115,6 @@ fn settings_that_can_not_be_used_are_refused_before_a_run() {
     for (more, word) in [
         (json!({ "matchOn": [] }), "`matchOn` is empty"),
         (json!({ "matchOn": ["id"], "rules": [{}] }), "`rules`"),
-        (json!({ "matchOn": ["id"], "tolerance_mode": "relative" }), "`tolerance_mode`"),
         (json!({ "matchOn": ["id"], "fuzzyThreshold": 80 }), "`descriptionKey`"),
         (json!({ "matchOn": ["id"], "left": "input.rows" }), "a path begins with `@`"),
         (json!({ "matchOn": ["id"], "left": ["orgconfig:key"] }), "secret"),

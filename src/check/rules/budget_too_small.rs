@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, codes};
 pub const RULE: Rule = Rule { code: codes::BUDGET_TOO_SMALL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(properties) = subject.react(&["budget"]) else { return };
+    let Some(properties) = subject.react(&["budget/tokens"]) else { return };
     let Some(most) = properties.budget.as_ref().and_then(|budget| budget.tokens) else { return };
     let Some(needed) = estimate::first_request(subject) else { return };
     if let Some(cursor) = subject.property("budget/tokens").filter(|_| needed >= most) {

@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule { code: codes::HINTS_WITHOUT_ROOM, check };
 const HINTS: u32 = 2;
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(react) = subject.react(&["max_iterations", "on_stuck"]) else { return };
+    let Some(react) = subject.react(&["max_iterations", "on_stuck/iterations", "on_stuck/action"]) else { return };
     let (needed, most) = (react.on_stuck.iterations, react.max_iterations);
     // When not even one cycle fits, that is reported with a code of its own.
     if react.on_stuck.action != StuckAction::RetryWithHint || needed == 0 || needed > most {

@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, codes};
 pub const RULE: Rule = Rule { code: codes::HISTORY_TOO_SMALL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(properties) = subject.react(&["history"]) else { return };
+    let Some(properties) = subject.react(&["history/context_tokens"]) else { return };
     let Some(most) = properties.history.as_ref().and_then(|history| history.context_tokens) else { return };
     let Some(needed) = estimate::first_request(subject) else { return };
     if let Some(cursor) = subject.property("history/context_tokens").filter(|_| needed > most) {

@@ -1,9 +1,11 @@
 //! Limits of a loop that contradict each other.
 
+use std::collections::HashSet;
+
 use crate::check::{Cursor, Rule, Subject, estimate, model};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ReactProperties;
-use crate::language::react::{OnLimit, RequiredTools};
+use crate::language::react::{Dialect, OnLimit, RequiredTools};
 use crate::policy::window::max_tokens;
 use crate::syntax::token;
 
@@ -12,13 +14,18 @@ pub const RULE: Rule = Rule { code: codes::LIMITS_AT_ODDS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     // Each needs its own properties only: an error in another one hides nothing.
-    found.extend(subject.react(&["history"]).and_then(|react| messages(subject, react)));
-    found.extend(subject.react(&["history", "max_tokens", "model"]).and_then(|react| window(subject, react)));
-    found.extend(subject.react(&["budget", "max_tokens", "model"]).and_then(|react| reply(subject, react)));
-    found.extend(subject.react(&["retry", "timeout_ms"]).and_then(|react| wait(subject, react)));
+    found.extend(
+        subject.react(&["history/max_messages", "history/keep_last"]).and_then(|react| messages(subject, react)),
+    );
+    found.extend(
+        subject.react(&["history/context_tokens", "max_tokens", "model"]).and_then(|react| window(subject, react)),
+    );
+    found.extend(subject.react(&["budget/tokens", "max_tokens", "model"]).and_then(|react| reply(subject, react)));
+    found
+        .extend(subject.react(&["retry/base_ms", "retry/max_ms", "timeout_ms"]).and_then(|react| wait(subject, react)));
     found.extend(
         subject
-            .react(&["require_tool_before_answer", "max_iterations", "on_limit"])
+            .react(&["require_tool_before_answer", "max_iterations", "on_limit", "dialect", "max_tool_calls_per_turn"])
             .and_then(|react| first_call(subject, react)),
     );
     shares(subject, found);
@@ -95,20 +102,35 @@ fn wait(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
     })
 }
 
-/// One iteration, and a tool that must be called before the answer.
+/// Fewer iterations than the tools need that must be called before the answer.
 fn first_call(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
     // The last call of `on_limit: answer` comes after the iterations.
     if matches!(react.on_limit, OnLimit::Answer) {
         return None;
     }
     let required = match react.require_tool_before_answer.as_ref()? {
-        RequiredTools::All(names) => !names.is_empty(),
-        RequiredTools::Any(_) => true,
+        RequiredTools::All(names) => names.iter().collect::<HashSet<_>>().len(),
+        RequiredTools::Any(_) => 1,
     };
-    let cursor = subject.property("max_iterations").filter(|_| required && react.max_iterations < 2)?;
-    let message = "a tool must be called before the answer, and one iteration has room for the call alone".to_owned();
-    let fault =
-        cursor.report(&RULE, message).help("the call takes an iteration, and the answer another one: write 2 or more");
+    let at_once = match react.dialect {
+        Dialect::Json => 1,
+        _ => usize::try_from(react.max_tool_calls_per_turn).unwrap_or(usize::MAX).max(1),
+    };
+    let needed = required.div_ceil(at_once).saturating_add(1);
+    let most = react.max_iterations;
+    let is_short = required > 0 && usize::try_from(most).is_ok_and(|most| most < needed);
+    let cursor = subject.property("max_iterations").filter(|_| is_short)?;
+    let (message, help) = match most {
+        1 if needed == 2 => (
+            "a tool must be called before the answer, and one iteration has room for the call alone".to_owned(),
+            "the call takes an iteration, and the answer another one: write 2 or more".to_owned(),
+        ),
+        _ => (
+            format!("{required} tools must be called before the answer, and the loop has {most} iterations in all"),
+            format!("the calls take {} iterations at least, and the answer one: write {needed} or more", needed - 1),
+        ),
+    };
+    let fault = cursor.report(&RULE, message).help(help);
     Some(match subject.property("require_tool_before_answer") {
         Some(written) => fault.related(&written.place(), "the call is required here"),
         None => fault,

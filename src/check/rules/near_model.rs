@@ -37,8 +37,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
     };
     judge(subject.in_project("/model"), project.model.as_deref());
-    if let Some(react) = subject.react(&["model", "fallback_models"]) {
+    if let Some(react) = subject.react(&["model"]) {
         judge(subject.property("model"), react.model.as_deref());
+    }
+    if let Some(react) = subject.react(&["fallback_models"]) {
         for (at, name) in react.fallback_models.iter().enumerate() {
             judge(subject.property(&format!("fallback_models/{at}")), Some(name));
         }

@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, codes};
 pub const RULE: Rule = Rule { code: codes::RETRY_BOUNDS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    if let Some(retry) = subject.react(&["retry"]).map(|react| &react.retry) {
+    if let Some(retry) = subject.react(&["retry/base_ms", "retry/max_ms"]).map(|react| &react.retry) {
         let cursor = subject.property("retry/base_ms").or_else(|| subject.property("retry/max_ms"));
         found.extend(cursor.and_then(|cursor| fault(retry.base_ms, retry.max_ms, &cursor)));
     }

@@ -11,7 +11,7 @@ use crate::language::tool::TypedTool;
 pub const RULE: Rule = Rule { code: codes::TIMEOUT_BELOW_TOOL, check };
 
 fn check<'a>(subject: &Subject<'a>, found: &mut Vec<Diagnostic>) {
-    let Some(react) = subject.react(&["timeout_ms", "tool_timeout_ms"]) else { return };
+    let Some(react) = subject.react(&["timeout_ms"]) else { return };
     let run = react.timeout_ms;
     let mut judge = |cursor: &dyn Fn() -> Option<Cursor<'a>>, call: Option<u64>| {
         let Some(call) = call.filter(|call| *call > run) else { return };
@@ -23,7 +23,8 @@ fn check<'a>(subject: &Subject<'a>, found: &mut Vec<Diagnostic>) {
             None => fault,
         });
     };
-    judge(&|| subject.property("tool_timeout_ms"), Some(react.tool_timeout_ms));
+    let call = subject.react(&["tool_timeout_ms"]).map(|react| react.tool_timeout_ms);
+    judge(&|| subject.property("tool_timeout_ms"), call);
     let mut overridden: HashSet<&str> = HashSet::new();
     for (pointer, declaration) in subject.declarations() {
         if let ToolDeclaration::Typed(TypedTool::Action(tool)) = declaration {

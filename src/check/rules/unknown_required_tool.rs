@@ -3,14 +3,15 @@
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::language::react::RequiredTools;
-use crate::program::ToolKind;
+use crate::program::{ToolKind, builtin};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_REQUIRED_TOOL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["require_tool_before_answer"]) else { return };
-    let Some(declared) = declared(subject) else { return };
+    // Where a tool has no name that can be read, it may be any but a built-in one.
+    let declared = declared(subject);
     let property = "require_tool_before_answer";
     let mut report = |at: String, message: String, help: String| {
         if let Some(cursor) = subject.property(&at) {
@@ -26,15 +27,19 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
         }
         Some(RequiredTools::All(names)) => {
-            for (at, name) in names.iter().enumerate().filter(|(_, name)| !declared.contains(&name.as_str())) {
-                let help = nearest(name, declared.iter().copied()).map_or_else(
+            let is_unknown = |name: &str| match &declared {
+                Some(declared) => !declared.contains(&name),
+                None => builtin::NAMES.contains(&name),
+            };
+            for (at, name) in names.iter().enumerate().filter(|(_, name)| is_unknown(name)) {
+                let help = nearest(name, declared.iter().flatten().copied()).map_or_else(
                     || "name a tool of `tools`; built-in tools do not count".to_owned(),
                     |near| format!("the nearest name is `{near}`"),
                 );
                 report(format!("{property}/{at}"), format!("the loop declares no tool `{name}`"), help);
             }
         }
-        Some(RequiredTools::Any(_)) if declared.is_empty() => {
+        Some(RequiredTools::Any(_)) if declared.as_ref().is_some_and(Vec::is_empty) => {
             let message = "the loop declares no tool that could be called before the answer".to_owned();
             report(property.to_owned(), message, "declare a tool in `tools`, or remove the field".to_owned());
         }

@@ -8,7 +8,7 @@ use crate::language::react::StuckAction;
 pub const RULE: Rule = Rule { code: codes::UNUSED_HINT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(react) = subject.react(&["on_stuck"]) else { return };
+    let Some(react) = subject.react(&["on_stuck/action"]) else { return };
     let action = match react.on_stuck.action {
         StuckAction::Fail => "fail",
         StuckAction::Escalate => "escalate",

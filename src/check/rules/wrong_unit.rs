@@ -12,7 +12,7 @@ use crate::language::project::Provider;
 use crate::language::react::Retry;
 use crate::language::retry::CallRetry;
 use crate::language::tool::TypedTool;
-use crate::language::{Action, ToolDeclaration};
+use crate::language::{Action, ReactProperties, ToolDeclaration};
 use crate::policy::durations::{Timed, seems_milliseconds};
 use crate::syntax::token;
 
@@ -26,6 +26,17 @@ const PRICE: f64 = 0.001;
 /// The bytes that one request takes with its answer.
 const REQUEST: u64 = 10_000;
 
+/// The time limits of a loop: the property, its value, and what it is given to.
+#[expect(clippy::type_complexity, reason = "a table")]
+const LIMITS: &[(&str, fn(&ReactProperties) -> Option<u64>, Timed)] = &[
+    ("timeout_ms", |react| Some(react.timeout_ms), Timed::Model),
+    ("tool_timeout_ms", |react| Some(react.tool_timeout_ms), Timed::Server),
+    ("stall_timeout_ms", |react| react.stall_timeout_ms, Timed::Model),
+    ("reply_timeout_ms", |react| Some(react.reply_timeout_ms), Timed::Model),
+    ("last_call_timeout_ms", |react| Some(react.last_call_timeout_ms), Timed::Model),
+    ("retry/for_ms", |react| react.retry.for_ms.filter(|time| *time > 0), Timed::Model),
+];
+
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     timeouts(subject, found);
     of_steps(subject, found);
@@ -33,37 +44,27 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let judged = [
-        "timeout_ms",
-        "tool_timeout_ms",
-        "stall_timeout_ms",
-        "reply_timeout_ms",
-        "last_call_timeout_ms",
-        "retry",
-        "model",
-        "max_observation_chars",
-    ];
-    if let Some(react) = subject.react(&judged) {
-        let played = model::named(subject, react.model.as_deref())
-            .is_some_and(|model| model.declared.is_some_and(|model| model.provider == Provider::Script));
-        if Timed::Model.seems_seconds(react.timeout_ms) && !played {
-            found.extend(seconds(subject.property("timeout_ms"), react.timeout_ms, "the whole run"));
+    let is_played = |react: &ReactProperties| {
+        let model = model::named(subject, react.model.as_deref()).and_then(|model| model.declared);
+        model.is_some_and(|model| model.provider == Provider::Script)
+    };
+    let played = subject.react(&["model"]).is_some_and(is_played);
+    // Each needs its own property only: an error in another one hides nothing.
+    for (name, limit, timed) in LIMITS {
+        let Some(limit) = subject.react(&[name]).and_then(limit) else { continue };
+        let what = match (*timed, *name) {
+            (Timed::Server, _) => "a call of a tool",
+            (_, "timeout_ms") => "the whole run",
+            _ => "the model",
+        };
+        if timed.seems_seconds(limit) && !(played && *timed == Timed::Model) {
+            found.extend(seconds(subject.property(name), limit, what));
         }
-        if Timed::Server.seems_seconds(react.tool_timeout_ms) {
-            found.extend(seconds(subject.property("tool_timeout_ms"), react.tool_timeout_ms, "a call of a tool"));
-        }
-        let of_model = [
-            ("stall_timeout_ms", react.stall_timeout_ms),
-            ("reply_timeout_ms", Some(react.reply_timeout_ms)),
-            ("last_call_timeout_ms", Some(react.last_call_timeout_ms)),
-            ("retry/for_ms", react.retry.for_ms.filter(|time| *time > 0)),
-        ];
-        for (name, limit) in of_model {
-            if let Some(limit) = limit.filter(|limit| Timed::Model.seems_seconds(*limit) && !played) {
-                found.extend(seconds(subject.property(name), limit, "the model"));
-            }
-        }
+    }
+    if let Some(react) = subject.react(&["retry"]) {
         found.extend(waits(subject.property("retry"), &react.retry));
+    }
+    if let Some(react) = subject.react(&["max_observation_chars"]) {
         let read = react.max_observation_chars;
         if let Some(cursor) = subject.property("max_observation_chars").filter(|_| read < SENTENCE) {
             let message = format!("the model reads {read} characters of a result: thousands seem to be meant");

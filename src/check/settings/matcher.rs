@@ -65,7 +65,8 @@ pub(in crate::check) fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut 
 fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
     let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };
     match (settings.get("tolerance"), settings.get("tolerance_mode")) {
-        (None, Some(_)) => {
+        // The calls of an action may give the tolerance.
+        (None, Some(_)) if settings.is_step() => {
             let fault = settings.at("tolerance_mode", "`tolerance_mode` means nothing without `tolerance`".to_owned());
             found.extend(fault.map(|fault| fault.help("add `tolerance`: how far the amounts may be apart")));
         }

@@ -41,19 +41,26 @@ impl<'a> Declare<'a> {
         broken.is_some()
     }
 
-    /// That an action is not found because the name is a loop's.
-    fn is_loop(&self, name: &str, at: &str) -> Option<Diagnostic> {
+    /// That an action is not found because the name is that of a loop, or of a workflow.
+    fn is_other_kind(&self, name: &str, at: &str) -> Option<Diagnostic> {
         let wanted = quoted(name);
         let may_be = |source: &&Source| names::stem(&source.name) == name || source.text.contains(&wanted);
-        let mut all = self.texts.loops.iter().take(MEASURED.0).filter(may_be);
-        let is = |source: &&Source| name_of(&self.texts.readings.document(source)).is_some_and(|own| own == name);
-        let found = all.find(is)?;
-        let message = format!("`{name}` is a loop, and no action");
+        let mut loops = self.texts.loops.iter().take(MEASURED.0).filter(may_be);
+        let is_loop = |source: &&Source| name_of(&self.texts.readings.document(source)).is_some_and(|own| own == name);
+        let mut flows = self.texts.workflows.iter().take(MEASURED.0).filter(may_be);
+        let is_flow = |source: &&Source| {
+            let document = self.texts.readings.document(source);
+            document.kind == Some(DocumentKind::Workflow)
+                && document.value.get("name").and_then(Value::as_str) == Some(name)
+        };
+        let found = loops.find(is_loop).map(|found| ("loop", found));
+        let (kind, found) = found.or_else(|| flows.find(is_flow).map(|found| ("workflow", found)))?;
+        let message = format!("`{name}` is a {kind}, and no action");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
-        let help = format!("it is in {}: declare it as {{\"type\": \"loop\", \"name\": {wanted}}}", found.name);
+        let help = format!("it is in {}: declare it as {{\"type\": \"{kind}\", \"name\": {wanted}}}", found.name);
         let typed = at.strip_suffix("/name").map(|declaration| self.main.tree.place(&format!("{declaration}/type")));
         Some(match typed {
-            Some(typed) => fault.help(help).suggest_at("\"loop\"", typed.start, typed.end),
+            Some(typed) => fault.help(help).suggest_at(quoted(kind), typed.start, typed.end),
             None => fault.help(help),
         })
     }
@@ -63,7 +70,7 @@ impl<'a> Declare<'a> {
         if self.is_in_broken(name) {
             return;
         }
-        if let Some(fault) = self.is_loop(name, at) {
+        if let Some(fault) = self.is_other_kind(name, at) {
             return self.faults.push(fault);
         }
         let names = self.catalog.all.iter().map(|action| action.name);
@@ -151,9 +158,24 @@ impl<'a> Declare<'a> {
         }
     }
 
+    /// That a step is written as a tool is: its `type` is the name of its action.
+    fn is_declared_as_tool(&self, kind: &str, at: &str) -> Option<Diagnostic> {
+        let step = at.strip_suffix("/type").filter(|_| kind == "action")?;
+        // The shape reports `name` as unknown, and leaves it out of the value.
+        let name = self.main.tree.at(step)?.get("name")?.as_str()?;
+        self.catalog.find(name).first()?;
+        let message = format!("a step names its action as its `type`: `action` is none, and `{name}` is one");
+        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
+        let help = format!("write \"type\": {}; what the action takes is in `properties`", quoted(name));
+        Some(fault.help(help).suggest(quoted(name)))
+    }
+
     fn unknown_step(&mut self, name: &str, at: &str) {
         if self.is_in_broken(name) {
             return;
+        }
+        if let Some(fault) = self.is_declared_as_tool(name, at) {
+            return self.faults.push(fault);
         }
         let names = PRIMITIVES.into_iter().chain(self.catalog.all.iter().map(|action| action.name));
         self.unknown += 1;

@@ -62,7 +62,8 @@ impl MatchSettings {
         let is_share = written.tolerance_mode == Some(ToleranceMode::Relative);
         let tolerance = match written.tolerance {
             Some(number) => Some(tolerance(number, is_share)?),
-            None if is_share => return Err("`tolerance_mode` needs `tolerance`".to_owned()),
+            // Who says how amounts are compared wants them compared.
+            None if written.tolerance_mode.is_some() => Some(tolerance(0.0, is_share)?),
             None => None,
         };
         if written.date_window_days.is_some_and(|days| days.is_nan() || days < 0.0) {

@@ -166,7 +166,6 @@ fn settings_that_contradict_each_other_are_refused() {
         (json!({"matchOn": vec!["x"; 33]}), "more than 32"),
         (json!({"matchOn": ["x"], "rules": [{}]}), "`rules`"),
         (json!({"matchOn": ["x"], "tolerance": -1}), "`tolerance` must be"),
-        (json!({"matchOn": ["x"], "tolerance_mode": "relative"}), "`tolerance_mode` needs"),
         (json!({"matchOn": ["x"], "dateWindowDays": -0.5}), "`dateWindowDays`"),
         (json!({"matchOn": ["x"], "fuzzyThreshold": 101, "descriptionKey": "d"}), "0 to 100"),
         (json!({"matchOn": ["x"], "fuzzyThreshold": 80}), "needs `descriptionKey`"),

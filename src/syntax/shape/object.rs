@@ -126,7 +126,8 @@ impl<'a> Walker<'a> {
         let needed = near.as_ref().is_some_and(|near| required.contains(&near.field));
         // One letter more or less is a slip, when the value is what the field takes: `action` for `actions`.
         let slip = near.as_ref().is_some_and(|near| {
-            is_slip(name, near.field) && form.fields.get(near.field).is_some_and(|field| field.takes(&member.value))
+            (is_slip(name, near.field) || other_word::is_sure(name, near.field, absent))
+                && form.fields.get(near.field).is_some_and(|field| field.takes(&member.value))
         });
         if let Some(help) = union.filter(|_| !needed && !slip).and_then(|union| of_sibling(union, name)) {
             self.misplaced.push(name.to_owned());

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::syntax::{Node, NodeKind, token};
+
 /// The JSON pointers of these values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unknown {
@@ -12,6 +14,30 @@ pub struct Unknown {
 impl Unknown {
     pub(super) fn add(&mut self, pointer: &str) {
         self.pointers.insert(pointer.to_owned());
+    }
+
+    /// Adds the parts of a value that the reader could not read: also those inside of values of any shape.
+    pub(in crate::syntax) fn add_unread(&mut self, node: &Node, pointer: &mut String) {
+        let length = pointer.len();
+        match &node.kind {
+            NodeKind::Fault => self.add(pointer),
+            NodeKind::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    pointer.push_str(&format!("/{index}"));
+                    self.add_unread(item, pointer);
+                    pointer.truncate(length);
+                }
+            }
+            NodeKind::Object(members) => {
+                for member in members {
+                    pointer.push('/');
+                    pointer.push_str(&token(&member.key));
+                    self.add_unread(&member.value, pointer);
+                    pointer.truncate(length);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// How many there are.
