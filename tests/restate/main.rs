@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use common::server::{Answer, Server};
+use common::server::{Answer, Gate, Server};
 use common::{Place, complete, think};
 use harness::Restate;
 
@@ -31,21 +31,27 @@ fn world(replies: &[Value], tool: Duration) -> (Place, Server, Calls) {
         *counted.lock().unwrap().entry(request.path.clone()).or_default() += 1;
         Answer::json(&json!({ "done": true })).slow(tool)
     });
+    let place = Place::new();
+    acting(&place, &tools, json!({}));
+    client::scripted(&place, replies, json!({}));
+    (place, tools, calls)
+}
+
+/// The loop `test`, whose tools are on this server; `once` has these members too.
+fn acting(place: &Place, tools: &Server, more: Value) {
     let action = |name: &str, idempotent: bool| {
         json!({ "action_name": name, "kind": "http", "description": "Acts.", "http_method": "POST",
             "url": format!("{}/{name}/{{{{input.n}}}}/{{{{at}}}}", tools.url()), "idempotent": idempotent,
             "parameters": { "type": "object", "properties": { "at": { "type": "integer" } }, "required": ["at"] } })
     };
-    let place = Place::new();
+    let once = common::with(json!({ "type": "action", "name": "once" }), more);
     place.json(
         "loop.json",
         &json!({ "type": "loop", "name": "test", "actions": [action("again", true), action("once", false)],
             "input": { "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] },
             "properties": { "mode": "react", "objective": "Act for {{input.n}}.", "max_iterations": 100, "on_stuck": { "iterations": 100 },
-                "tools": [{ "type": "action", "name": "again" }, { "type": "action", "name": "once" }] } }),
+                "tools": [{ "type": "action", "name": "again" }, once] } }),
     );
-    client::scripted(&place, replies, json!({}));
-    (place, tools, calls)
 }
 
 fn ask() -> Value {
@@ -77,8 +83,19 @@ fn a_run_asks_a_human_and_completes_with_each_call_made_once() {
     assert_eq!(refused.status, 422, "{refused:?}");
 }
 
+/// The status of a run, once it is another one than `running` and `paused`.
+fn ended(restate: &Restate, run_id: &str) -> Value {
+    loop {
+        let status = restate.settled(run_id);
+        if status["status"] != "paused" {
+            return status;
+        }
+        std::thread::yield_now();
+    }
+}
+
 #[test]
-fn a_run_that_waits_and_one_that_works_are_cancelled() {
+fn a_run_that_waits_is_cancelled() {
     let Some(program) = harness::program() else { return };
     let replies = [ask(), complete(json!("ok"))];
     let (place, _tools, _) = world(&replies, Duration::ZERO);
@@ -86,10 +103,83 @@ fn a_run_that_waits_and_one_that_works_are_cancelled() {
     restate.begin("r", &json!({ "n": 1 }));
     assert_eq!(restate.settled("r")["status"], "paused");
     assert!(restate.call("r", "cancel", &json!({ "reason": "not needed" })).status < 300);
-    while restate.settled("r")["status"] == "paused" {
-        std::thread::yield_now();
-    }
-    assert_eq!(restate.settled("r")["status"], "cancelled");
+    assert_eq!(ended(&restate, "r")["status"], "cancelled");
+}
+
+#[test]
+fn a_run_that_works_is_cancelled_during_its_call() {
+    let Some(program) = harness::program() else { return };
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({ "done": true })).behind(&held));
+    let place = Place::new();
+    acting(&place, &tools, json!({}));
+    client::scripted(&place, &[think("again", json!({ "at": 0 })), complete(json!("ok"))], json!({}));
+    let restate = Restate::start(program, &place);
+    restate.begin("r", &json!({ "n": 1 }));
+    tools.wait_for(1);
+    assert_eq!(restate.status("r")["status"], "running");
+    assert!(restate.call("r", "cancel", &json!({ "reason": "not needed" })).status < 300);
+    // The call gets no answer before the run has ended.
+    let ended = ended(&restate, "r");
+    gate.open();
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert!(ended.to_string().contains("not needed"), "{ended}");
+}
+
+#[test]
+fn an_approval_expires_by_a_timer_that_survives_a_kill_of_the_service() {
+    let Some(program) = harness::program() else { return };
+    let (place, tools, calls) = world(&[think("once", json!({ "at": 0 })), complete(json!("ok"))], Duration::ZERO);
+    let approval = json!({ "requires_approval": true, "approval": { "expires_after_ms": 1_500, "on_expiry": "fail" } });
+    acting(&place, &tools, approval);
+    let mut restate = Restate::start(program, &place);
+    restate.begin("r", &json!({ "n": 1 }));
+    assert_ne!(restate.settled("r")["status"], "completed");
+    restate.kill_service();
+    restate.start_service(&place);
+    let ended = ended(&restate, "r");
+    assert_eq!(ended["status"], "failed", "{ended}");
+    assert!(ended.to_string().contains("approval_expired"), "{ended}");
+    assert!(calls.lock().unwrap().is_empty(), "the call was made");
+}
+
+#[test]
+fn a_called_loop_asks_and_goes_on_in_the_workflow_of_its_caller() {
+    let Some(program) = harness::program() else { return };
+    let helper =
+        [think("once", json!({ "at": 1 })), ask(), think("again", json!({ "at": 2 })), complete(json!("helped"))];
+    let (place, tools, calls) = world(&helper, Duration::ZERO);
+    let mut helper: Value = serde_json::from_slice(&std::fs::read(place.path().join("loop.json")).unwrap()).unwrap();
+    helper["name"] = json!("helper");
+    helper["description"] = json!("Acts.");
+    place.json("loops/helper.json", &helper);
+    place.json("boss.script.json", &json!({ "replies": [think("helper", json!({ "n": 5 })), complete(json!("ok"))] }));
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "test", "input": { "type": "object", "properties": { "n": { "type": "integer" } } },
+            "properties": { "mode": "react", "model": "boss", "objective": "Delegate.",
+                "tools": [{ "type": "loop", "name": "helper" }] } }),
+    );
+    place.json(
+        "loopctl.json",
+        &json!({ "model": "m", "allow": { "private_addresses": true }, "models": {
+            "m": { "provider": "script", "script": "script.json" },
+            "boss": { "provider": "script", "script": "boss.script.json" } } }),
+    );
+    let mut restate = Restate::start(program, &place);
+    restate.begin("r", &json!({ "n": 1 }));
+    let waiting = restate.settled("r");
+    assert_eq!(waiting["status"], "paused", "{waiting}");
+    restate.kill_service();
+    restate.start_service(&place);
+    let taken = restate.call("r", "answer", &json!({ "answer": "Yes." }));
+    assert_eq!(taken.status, 200, "{taken:?}");
+    let ended = ended(&restate, "r");
+    assert_eq!((&ended["status"], &ended["final_answer"]), (&json!("completed"), &json!("ok")), "{ended}");
+    let once = |path: &str| (path.to_owned(), 1);
+    assert_eq!(*calls.lock().unwrap(), BTreeMap::from([once("/again/5/2"), once("/once/5/1")]));
+    drop(tools);
 }
 
 /// Whether the run waited for a decision about a call that is not idempotent, and whose outcome is not known. The human
