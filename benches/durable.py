@@ -29,6 +29,7 @@ MESSAGE = "x" * 100
 PEERS = ("loopctl", "dbos", "langgraph", "floor")
 # A peer of Python has fewer runs than loopctl: its figure is as exact, because its CPU is many times more.
 FEWER = 10
+CLIENTS = (1, 16, 64)
 
 
 def reply(number):
@@ -241,12 +242,14 @@ def main():
         project(folder)
         with contextlib.closing(store.Postgres(data)) as postgres:
             for turn in range(arguments.turns):
-                for clients in (1, 16):
+                for clients in CLIENTS:
                     for name in PEERS if turn % 2 == 0 else PEERS[::-1]:
+                        # At least two rounds of all that are at once.
+                        runs = max(arguments.runs // FEWER, 2 * clients)
                         if name == "loopctl":
-                            runs, played = arguments.runs, Loopctl(os.path.abspath(arguments.loopctl), folder, postgres, clients)
+                            runs, played = FEWER * runs, Loopctl(os.path.abspath(arguments.loopctl), folder, postgres, clients)
                         else:
-                            runs, played = arguments.runs // FEWER, PythonPeer(name, arguments.python, postgres, clients)
+                            played = PythonPeer(name, arguments.python, postgres, clients)
                         # One client waits for a sync at each commit: a quarter is enough.
                         runs = max(runs // (1 if clients > 1 else 4), 2)
                         with contextlib.closing(played):

@@ -331,6 +331,8 @@ mod tests {
             ("policy", Secrecy::None),
             ("", Secrecy::None),
             ("-", Secrecy::None),
+            ("authorization_header", Secrecy::All),
+            ("session_cookie", Secrecy::All),
         ] {
             assert_eq!(secrecy(name), secrecy_of, "{name}");
         }

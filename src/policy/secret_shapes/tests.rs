@@ -1,6 +1,6 @@
 //! Each shape is found at its place, and similar texts are not.
 
-use super::{PREFIXES, SHORTEST, find};
+use super::{PREFIXES, SHORTEST, find, url_passwords};
 
 /// Characters as keys have them, put together here so that no file holds a key.
 fn characters(count: usize) -> String {
@@ -188,4 +188,20 @@ fn what_a_word_announces_has_its_least_length_and_stands_alone_where_it_must() {
 fn no_known_beginning_with_its_key_is_shorter_than_the_shortest_secret() {
     let shortest = PREFIXES.iter().map(|prefix| prefix.begins.len() + prefix.least).min();
     assert_eq!(shortest, Some(SHORTEST));
+}
+
+#[test]
+fn the_passwords_of_addresses_end_before_their_last_at_and_stay_in_their_authority() {
+    let found = |text: &'static str| url_passwords(text).into_iter().map(|at| &text[at]).collect::<Vec<_>>();
+    for (text, passwords) in [
+        ("postgres://a:b@h", vec!["b"]),
+        ("x postgres://user:p@ss:word@host/db and redis://:only@h", vec!["p@ss:word", "only"]),
+        ("https://user@host https://user:@host https://host:80/a:b@c", vec![]),
+        ("mailto:a:b@h", vec![]),
+        ("http://a?x:y@h http://a#x:y@h http://a x:y@h", vec![]),
+        ("\"http://a\":b@h 'http://a':b@h <http://a>:b@h", vec![]),
+        ("://u:\u{e4}\u{f6}@", vec!["\u{e4}\u{f6}"]),
+    ] {
+        assert_eq!(found(text), passwords, "{text}");
+    }
 }
