@@ -130,11 +130,12 @@ impl LoopctlWorkflow {
                     continue;
                 }
             }
-            if look && !is_cancelled {
-                if let Some(Json(reason)) = ctx.peek_promise::<Json<Option<String>>>(CANCEL).await? {
-                    is_cancelled = true;
-                    attempt.lock().await.cancel(reason).await?;
-                }
+            if look
+                && !is_cancelled
+                && let Some(Json(reason)) = ctx.peek_promise::<Json<Option<String>>>(CANCEL).await?
+            {
+                is_cancelled = true;
+                attempt.lock().await.cancel(reason).await?;
             }
         }
     }

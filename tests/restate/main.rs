@@ -1,7 +1,13 @@
 //! Runs as workflows of a Restate server. Without `restate-server` on the PATH, these tests are skipped.
 #![cfg(all(unix, feature = "restate"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
-#![allow(clippy::needless_pass_by_value, clippy::as_conversions, clippy::string_slice, clippy::disallowed_methods)]
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::as_conversions,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    clippy::print_stdout
+)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -198,7 +204,7 @@ fn decided(restate: &Restate, run_id: &str) -> bool {
 /// Runs of so many calls, during which the service and the server are killed by turns.
 fn killed(runs: usize, calls_of_run: usize, kills: usize) {
     let Some(program) = harness::program() else { return };
-    let call = |at: usize| think(if at % 2 == 0 { "again" } else { "once" }, json!({ "at": at }));
+    let call = |at: usize| think(if at.is_multiple_of(2) { "again" } else { "once" }, json!({ "at": at }));
     let replies: Vec<Value> = (0..calls_of_run).map(call).chain([complete(json!("ok"))]).collect();
     let (place, _tools, calls) = world(&replies, Duration::from_millis(150));
     let mut restate = Restate::start(program, &place);
