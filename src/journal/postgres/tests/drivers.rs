@@ -11,11 +11,14 @@ fn store(server: &PostgresServer) -> String {
     format!("{}&lease_ms=1000", server.store())
 }
 
-/// Claims a run as soon as one is free.
+/// Claims a run as soon as one is free. A machine that stalls for a lease gets no answer in time, and asks again.
 fn claim(store: &PostgresJournal) -> ClaimedRun {
     loop {
         let share = QueueShare { org: None, token: None, runs: 9 };
-        let claimed = wait(store.claim(QueueQuery::default(), vec![share])).unwrap();
+        let claimed = match wait(store.claim(QueueQuery::default(), vec![share])) {
+            Err(StoreFault::Unreachable(_)) => continue,
+            claimed => claimed.unwrap(),
+        };
         if let Some(run) = claimed.into_iter().next() {
             return run;
         }
