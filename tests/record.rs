@@ -15,6 +15,8 @@
 #[path = "common/mod.rs"]
 #[allow(dead_code, reason = "several test binaries share it")]
 mod common;
+#[path = "record/examples.rs"]
+mod examples;
 #[path = "record/native.rs"]
 mod native;
 
@@ -224,29 +226,6 @@ fn called_loops_are_recorded_each_with_its_own_replies() {
     assert_eq!(project.resume(&["--approve"]), Some(3));
     assert_eq!(project.resume(&["--approve"]), Some(0));
     project.is_recorded();
-}
-
-#[test]
-fn the_loops_of_the_examples_are_recorded_and_hold() {
-    let status = Project::example("http-status");
-    assert_eq!(status.run("loop.json", &["--input", "service=checkout"]), Some(3));
-    assert_eq!(status.resume(&["--answer", "announce"]), Some(3));
-    assert_eq!(status.resume(&["--approve"]), Some(0));
-    status.is_recorded();
-    let triage = Project::example("support-triage");
-    assert!(triage.run("loop.json", &["--input", "ticket_id=TK-1042"]).is_some_and(|code| code != 2));
-    triage.is_recorded();
-}
-
-#[test]
-fn the_workflow_of_the_examples_is_recorded_and_holds() {
-    let books = Project::example("ap-reconciliation");
-    assert_eq!(books.run("workflow.json", &["--input", "until=2026-03-31"]), Some(3));
-    let recorded = books.record();
-    assert_eq!(recorded.status.code(), Some(0), "{}", stderr(&recorded));
-    let tested = books.call(&["test", "--filter", "as it was"]);
-    assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
-    fits_its_schema(&books.text("recordings/r.json"));
 }
 
 /// Secrets that no recording may have.

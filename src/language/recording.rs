@@ -24,6 +24,10 @@ pub struct Recording {
     /// The name of the loop or workflow.
     #[serde(rename = "loop")]
     pub loop_name: String,
+    /// The id of the run. It is played under this id, so that values with `@__run_id` are those of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub run_id: Option<String>,
     /// The dialect of the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,

@@ -22,11 +22,18 @@ use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::journal::Journal;
 use crate::language::Project;
+use crate::language::recording::Recording;
 use crate::language::scenario::ScenarioDecision;
 use crate::program::{Program, Tool};
 
 /// The id of the run of a scenario: always the same, so that its prompts and keys are, too.
 pub const RUN_ID: &str = "scenario";
+
+/// The id under which a recording is played: that of its run, which tools may have been given.
+pub fn run_id_of(recording: &Recording) -> &str {
+    recording.run_id.as_deref().filter(|run_id| !run_id.is_empty()).unwrap_or(RUN_ID)
+}
+
 /// So many pauses after crashes are decided; a run that asks more often does not end.
 const MOST_PAUSES: usize = 1_000;
 
@@ -34,6 +41,8 @@ const MOST_PAUSES: usize = 1_000;
 pub struct Play<'a> {
     /// The document.
     pub program: &'a Arc<Program>,
+    /// The id of the run.
+    pub run_id: &'a str,
     /// The folder of its relative paths.
     pub root: &'a Path,
     /// What is played in place of the world.
@@ -173,7 +182,7 @@ impl Performance<'_> {
         for _ in 0..MOST_PAUSES {
             let driven = match resume.take() {
                 None => engine.run(program, self.start(), Watch::default()).await,
-                Some(resume) => engine.resume(program, RUN_ID, resume, Watch::default()).await,
+                Some(resume) => engine.resume(program, self.play.run_id, resume, Watch::default()).await,
             };
             // Runs that this one started without waiting for them are a part of what it does.
             engine.started_runs_ended().await;
@@ -190,7 +199,7 @@ impl Performance<'_> {
                 Ok(finished) => finished.state,
                 Err(_) if has_died => {
                     // A run that was not stored is started again.
-                    resume = self.journal.runs().iter().any(|run| run == RUN_ID).then(Resume::default);
+                    resume = self.journal.runs().iter().any(|run| run == self.play.run_id).then(Resume::default);
                     continue;
                 }
                 Err(fault) => {
@@ -236,7 +245,7 @@ impl Performance<'_> {
             let Ok(Some(run)) = engine.find(&run_id).await else { continue };
             let is_left = run.status == Status::Running && !run.driven && run.parent_run_id.is_none();
             let program = if is_left { started_by(self.play.program, &run.loop_name) } else { None };
-            if let Some(program) = program.filter(|_| run_id != RUN_ID) {
+            if let Some(program) = program.filter(|_| run_id != self.play.run_id) {
                 // A fault is that of the run: its story shows how far it came.
                 drop(engine.resume(program, &run_id, Resume::default(), Watch::default()).await);
             }
@@ -245,7 +254,7 @@ impl Performance<'_> {
 
     fn start(&self) -> Start {
         let input = self.play.input.clone().unwrap_or_default();
-        Start { input, run_id: Some(RUN_ID.to_owned()), ..Start::default() }
+        Start { input, run_id: Some(self.play.run_id.to_owned()), ..Start::default() }
     }
 
     fn decide_after_crash(&mut self, state: &State) -> Option<Resume> {
@@ -300,10 +309,10 @@ impl Performance<'_> {
 
     async fn story(&mut self, engine: &Engine) -> Option<RunStory> {
         self.journals = self.events(engine).await;
-        if !self.journals.contains_key(RUN_ID) {
+        if !self.journals.contains_key(self.play.run_id) {
             return None;
         }
-        let journals = Journals { program: self.play.program, run_id: RUN_ID, events: &self.journals };
+        let journals = Journals { program: self.play.program, run_id: self.play.run_id, events: &self.journals };
         match RunStory::new(&journals, &self.stage.calls(), std::mem::take(&mut self.pauses)) {
             Ok(story) => Some(story),
             Err(why) => {

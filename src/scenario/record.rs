@@ -65,6 +65,7 @@ pub fn extracted(journals: &RunJournals<'_>) -> Result<Recording, String> {
         recording: Recording::VERSION,
         document: document_digest(program),
         loop_name: program.name.clone(),
+        run_id: Some(journals.run_id.to_owned()),
         dialect: program.flow.is_none().then_some(program.properties.dialect),
         now: rfc3339(at.wall_ms),
         input: started.run_input().into_whole(),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::crash::CrashReport;
 use super::journal::CrashPoint;
-use super::play::{Play, Played};
+use super::play::{Play, Played, RUN_ID};
 use crate::compile::Texts;
 use crate::diagnostic::Source;
 use crate::drive::clock::simulated;
@@ -43,7 +43,8 @@ fn play(program: &Arc<Program>, crash: Option<CrashPoint>, stores_late: bool) ->
     .unwrap();
     let plan = StagePlan { script, ..StagePlan::default() };
     let root = PathBuf::from(".");
-    Play { program, root: &root, plan, input: None, start_ms: 0, decisions: &[], crash, stores_late }.perform()
+    Play { program, run_id: RUN_ID, root: &root, plan, input: None, start_ms: 0, decisions: &[], crash, stores_late }
+        .perform()
 }
 
 #[test]
@@ -81,6 +82,7 @@ fn a_run_that_was_started_without_waiting_is_taken_up_after_each_crash() {
         let plan = StagePlan { script: script.clone(), ..StagePlan::default() };
         let play = Play {
             program: &program,
+            run_id: RUN_ID,
             root: &root,
             plan,
             input: None,

@@ -12,7 +12,7 @@ use super::crash::CrashReport;
 use super::faults::FaultSet;
 use super::judge::{Failure, judge};
 use super::matcher::shown;
-use super::play::{Play, Played, RUN_ID, failures_of, moment_ms};
+use super::play::{Play, Played, RUN_ID, failures_of, moment_ms, run_id_of};
 use super::record::finish;
 use super::snapshot::{self, SnapshotMode, WrittenSnapshot};
 use super::stale;
@@ -141,11 +141,13 @@ impl<'a> StagedScenario<'a> {
     fn play(&self, faults: &FaultSet) -> Play<'_> {
         let script = Script { replies: faults.applied(&self.script.replies), ..self.script.clone() };
         let (calls, failures) = (faults.calls.clone(), faults.requests.clone());
-        let recorded = self.recording.map(|recording| Arc::new(RecordedPlayer::new(recording, RUN_ID)));
+        let run_id = self.recording.map_or(RUN_ID, run_id_of);
+        let recorded = self.recording.map(|recording| Arc::new(RecordedPlayer::new(recording, run_id)));
         let own = Some(self.scenario.now.as_str()).filter(|now| *now != START_OF_TIME);
         let now = own.or(self.recording.map(|recording| recording.now.as_str())).unwrap_or(START_OF_TIME);
         Play {
             program: &self.set.loaded.program,
+            run_id,
             root: &self.set.loaded.root,
             plan: StagePlan { script, models: self.models.clone(), faults: calls, failures, recorded, is_live: false },
             input: self.scenario.input.clone().map(Value::Object).or_else(|| Some(self.recording?.input.clone())),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::coverage::{CoverageMap, CoveragePoint, reached};
 use super::faults::FaultSet;
-use super::play::{Play, Played, failures_of, moment_ms};
+use super::play::{Play, Played, RUN_ID, failures_of, moment_ms};
 use crate::drive::stage::StagePlan;
 use crate::engine::event::{Event, EventKind};
 use crate::language::scenario::{Expectations, FaultPlan, START_OF_TIME, Scenario};
@@ -109,6 +109,7 @@ fn play(program: &Arc<Program>, root: &Path, scenario: &Scenario) -> Played {
     let (calls, failures) = (faults.calls, faults.requests);
     Play {
         program,
+        run_id: RUN_ID,
         root,
         plan: StagePlan { script, models: scenario.models.clone(), faults: calls, failures, ..StagePlan::default() },
         input: scenario.input.clone().map(serde_json::Value::Object),

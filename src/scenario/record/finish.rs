@@ -13,7 +13,7 @@ use crate::drive::model::recorded::RecordedPlayer;
 use crate::drive::stage::StagePlan;
 use crate::language::recording::{Recording, RecordingEntry};
 use crate::program::{Program, ToolKind};
-use crate::scenario::play::{Play, PlayFault, RUN_ID, moment_ms};
+use crate::scenario::play::{Play, PlayFault, moment_ms};
 use crate::scenario::story::{Journals, RunStory};
 use crate::trace::Redaction;
 use crate::trace::json::laid_out;
@@ -41,10 +41,11 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
     let redact = Redaction::new(&journals.program.project.redact);
     let mut recording = extracted(journals)?;
     let hidden = hide::hide(&mut recording, &redact);
-    let player = Arc::new(RecordedPlayer::new(&recording, RUN_ID));
+    let player = Arc::new(RecordedPlayer::new(&recording, journals.run_id));
     let decisions = recording.decisions();
     let play = Play {
         program: journals.program,
+        run_id: journals.run_id,
         root,
         plan: StagePlan { recorded: Some(Arc::clone(&player)), ..StagePlan::default() },
         input: Some(recording.input.clone()),
