@@ -214,7 +214,11 @@ impl<'a> Operand<'a> {
     fn of(condition: &WrittenCondition<'a>, at: String, written: &'a Value) -> Self {
         let length = written.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("length"));
         let (form, known) = match written {
-            _ if length.is_some() => (OperandForm::Length, KnownValue::of_length()),
+            _ if length.is_some() => {
+                let path = length.and_then(Value::as_str).unwrap_or_default();
+                let counted = condition.known(&format!("{at}/length"), path);
+                (OperandForm::Length, KnownValue::of_length(counted.as_ref()))
+            }
             Value::String(text) if as_path(text).is_some() => {
                 let known = condition.known(&at, text);
                 (OperandForm::Path, known.unwrap_or(KnownValue::of_types(JsonTypes::ANY)))

@@ -78,11 +78,33 @@ impl<'j, 'a> WrittenSettings<'j, 'a> {
         (cursor.is_written() && !is_faulty).then(|| cursor.report(self.rule, message))
     }
 
+    /// The same at the name of the setting.
+    pub fn key(&self, name: &str, message: String) -> Option<Diagnostic> {
+        let place = self.cursor(name).key().place();
+        self.at(name, message).map(|fault| Diagnostic { place, ..fault })
+    }
+
     /// What is known of the value at the path that a setting of a step is.
     pub fn known(&self, name: &str) -> Option<&'j KnownValue> {
         match self.owner {
             SettingsOwner::Step(step) => self.subject.compiled.steps.known.get(&step.property(name)),
             SettingsOwner::Action(_) => None,
+        }
+    }
+
+    /// The schemas of the entries of the two lists of a step that is a matcher.
+    pub fn entries(&self) -> Option<[&'j Value; 2]> {
+        let SettingsOwner::Step(step) = self.owner else { return None };
+        let lists = self.subject.compiled.steps.matchers.get(step.at)?;
+        Some(lists.each_ref())
+    }
+
+    /// Whether a call of an action may give a setting.
+    pub fn may_come(&self, name: &str) -> bool {
+        let SettingsOwner::Action(used) = self.owner else { return false };
+        match used.written().get("parameters").and_then(|parameters| parameters.get("properties")) {
+            Some(Value::Object(listed)) => listed.contains_key(name),
+            _ => true,
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::empty_range;
 use crate::check::condition::{Operand, OperandForm, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::JsonTypes;
+use crate::compile::steps::{JsonTypes, is_same, listed};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::syntax::quoted;
 
@@ -22,11 +22,13 @@ struct Constant {
     meant: Option<String>,
     /// The values that one may have that is compared with another.
     values: Option<String>,
+    /// Whether a schema bounds the value otherwise.
+    is_bounded: bool,
 }
 
 impl Constant {
     fn new(holds: bool, at: &str, why: String) -> Self {
-        Self { holds, at: at.to_owned(), why, meant: None, values: None }
+        Self { holds, at: at.to_owned(), why, meant: None, values: None, is_bounded: false }
     }
 }
 
@@ -62,6 +64,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             None if constant.values.is_some() => {
                 fault.help(format!("compare with one of its values: {}", constant.values.unwrap_or_default()))
             }
+            None if constant.is_bounded => fault.help("its schema allows no such value: compare with another one"),
             None => fault.help("compare with a value of the same type; a word in quotes is a text"),
         });
     });
@@ -101,14 +104,11 @@ fn of_equality(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Opera
     if value.form == OperandForm::Length && !is_count(literal.written) {
         return made(&literal.at, format!("no length is {}", literal.written));
     }
-    let is_outside = |number| value.known.types == JsonTypes::NUMBER && value.known.bounds.excludes(number);
-    if value.known.words.is_none() && literal.written.as_f64().is_some_and(is_outside) {
-        return made(&literal.at, bounded(value));
-    }
-    let words = value.known.words.as_ref().filter(|words| !words.iter().any(|word| is_same(word, literal.written)))?;
-    let meant = nearest_word(literal.written, words);
-    let why = format!("{} is always one of {}", value.called(), listed(words));
-    Some(Constant { meant, values: Some(listed(words)), ..Constant::new(holds, &literal.at, why) })
+    let why = value.known.excludes(literal.written)?;
+    let words = value.known.words.as_deref();
+    let meant = words.and_then(|words| nearest_word(literal.written, words));
+    let why = if value.form == OperandForm::Length { bounded(value) } else { format!("{} {why}", value.called()) };
+    Some(Constant { meant, values: words.map(listed), is_bounded: true, ..Constant::new(holds, &literal.at, why) })
 }
 
 fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
@@ -130,10 +130,10 @@ fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
         let (left, right) = (one.known.types.called(), types.called());
         return never(&list.at, format!("{} is {left}, and each entry of the list is {right}", one.called()));
     }
-    let known = |item: &Value| one.known.words.iter().flatten().any(|word| is_same(word, item));
-    let words = one.known.words.as_ref().filter(|_| !items.iter().any(known))?;
-    let why = format!("{} is always one of {}", one.called(), listed(words));
-    Some(Constant { values: Some(listed(words)), ..Constant::new(false, &list.at, why) })
+    let reasons: Option<Vec<String>> = items.iter().map(|item| one.known.excludes(item)).collect();
+    let why = format!("{} {}", one.called(), reasons?.first()?);
+    let values = one.known.words.as_deref().map(listed);
+    Some(Constant { values, is_bounded: true, ..Constant::new(false, &list.at, why) })
 }
 
 /// An order of two numbers that are written out, or of a number that its schema bounds with one.
@@ -163,8 +163,8 @@ fn of_order(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<
 
 fn bounded(value: &Operand<'_>) -> String {
     match value.form {
-        OperandForm::Length => "a length is 0 or more".to_owned(),
-        _ => format!("{} is {}", value.called(), value.known.bounds.called()),
+        OperandForm::Length => format!("{} is {}", value.called(), value.known.bounds.called_count()),
+        _ => format!("{} {}", value.called(), value.known.called()),
     }
 }
 
@@ -214,19 +214,10 @@ fn path_and_word<'v>(condition: &'v Value, operators: &[&str]) -> Option<(&'v st
     }
 }
 
-/// Whether two values are equal: numbers by what they are worth.
-fn is_same(one: &Value, other: &Value) -> bool {
-    one == other || (one.is_number() && other.is_number() && one.as_f64() == other.as_f64())
-}
-
 fn is_count(number: &Value) -> bool {
     number.as_f64().is_none_or(|number| number >= 0.0 && number.fract() == 0.0)
 }
 
 fn nearest_word(written: &Value, words: &[Value]) -> Option<String> {
     Some(quoted(nearest(written.as_str()?, words.iter().filter_map(Value::as_str))?))
-}
-
-fn listed(words: &[Value]) -> String {
-    words.iter().take(8).map(Value::to_string).collect::<Vec<_>>().join(", ")
 }

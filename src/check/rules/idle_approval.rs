@@ -1,9 +1,12 @@
 //! Settings of an approval that nothing asks for, or that have no effect beside each other.
 
-use crate::check::{Cursor, Rule, Subject};
+use serde_json::Value;
+
+use crate::check::{Cursor, Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::approval::ApprovalSettings;
+use crate::language::tool::TypedTool;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::IDLE_APPROVAL, check };
@@ -37,8 +40,41 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                     used.at("/approval").key().report(&RULE, format!("no call of `{}` needs an approval", used.name()));
                 found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
             }
+            if !is_own && used.written().get("requires_approval").is_none() {
+                unasked(subject, used, found);
+            }
             no_time(&used.at("/approval"), &settings, false, found);
         }
+    }
+}
+
+/// An action in a file of its own that says how an approval is given, where neither it nor who calls it says that one
+/// is needed. Who writes `"requires_approval": false` means it.
+fn unasked(subject: &Subject<'_>, used: &Used<'_>, found: &mut Vec<Diagnostic>) {
+    let document = &subject.document().value;
+    let text = |at: &str| document.pointer(at).and_then(Value::as_str);
+    let is_silent = |at: &str| {
+        let asks = |name: &str| document.pointer(&format!("{at}/{name}")).is_some();
+        !asks("requires_approval") && !asks("approval")
+    };
+    let declared = subject.declarations().iter().filter_map(|(at, declaration)| match declaration {
+        ToolDeclaration::Typed(TypedTool::Action(tool)) if tool.name == used.name() && is_silent(at) => {
+            Some(format!("{at}/name"))
+        }
+        _ => None,
+    });
+    let steps = &subject.compiled.steps.places;
+    let steps = steps.iter().filter(|_| !subject.is_step()).map(|at| format!("{at}/type"));
+    for at in declared.chain(steps.filter(|at| text(at) == Some(used.name()))) {
+        let message = format!("`{}` has `approval`, and no call of it here needs one", used.name());
+        let help = match at.ends_with("/name") {
+            true => {
+                "write \"requires_approval\": true, or a condition, beside this name or in the action; false when that is meant"
+            }
+            false => "write \"requires_approval\": true, or a condition, in the action; false when that is meant",
+        };
+        let fault = subject.at(&at).report(&RULE, message).help(help);
+        found.push(fault.related(&used.at("/approval").key().place(), "`approval` does not ask for one"));
     }
 }
 

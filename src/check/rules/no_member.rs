@@ -1,7 +1,11 @@
 //! Values that templates and paths name, held against the schemas beside them: a name below a value that does not have
 //! it ends the run, or the call.
 
-use serde_json::{Map, Value};
+mod query_result;
+
+pub(super) use query_result::advice as query_advice;
+
+use serde_json::Value;
 
 use crate::check::condition::{ConditionFacts, conditions};
 use crate::check::{Cursor, DescribedValue, Rule, SentText, Subject, ValueSchemas};
@@ -233,6 +237,15 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
         }
         _ => {}
     }
+    let of_query = absent.members.zip(name.filter(|_| !names_input));
+    let of_query = of_query.and_then(|(members, name)| query_advice(members, name));
+    if let (Some(advice), Some(name)) = (of_query.filter(|advice| near.is_none() || advice.is_certain()), name) {
+        let fault = fault.help(advice.help(&spelled(before)));
+        return match advice.meant() {
+            Some(meant) => replaced(fault, written, name, meant),
+            None => fault,
+        };
+    }
     match (near, name) {
         _ if names_input => {
             fault.help("inside of a block names begin at its entry, and at the top with `@root.`: {{@root.input.x}}")
@@ -244,30 +257,9 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
         _ if known.is_empty() && matches!(before.last(), Some(PathStep::Entry)) => fault.help(format!(
             "the entry itself is `{{{{this}}}}`; `{written}` is no part of it: correct it, or the `items` of the schema"
         )),
-        (None, Some(name)) if in_rows(absent.members, name) => fault.help(format!(
-            "its rows have it: `{path}.rows.0.{name}` is that of the first one, and `{path}.rows` their list",
-            path = spelled(before)
-        )),
-        (None, Some(index)) if has_rows(absent.members) && index.bytes().all(|byte| byte.is_ascii_digit()) => {
-            fault.help(format!("its rows are a list of their own: `{}.rows.{index}`", spelled(before)))
-        }
         _ if known.is_empty() => fault.help("correct the path, or the schema beside it"),
         _ => fault.help(format!("it has `{}`", known.join("`, `"))),
     }
-}
-
-/// Whether an object is the result of a query that gives rows.
-fn has_rows(members: Option<&Map<String, Value>>) -> bool {
-    members.is_some_and(|members| members.contains_key("rows") && members.contains_key("row_count"))
-}
-
-/// Whether the rows of a result have a column, or may have any.
-fn in_rows(members: Option<&Map<String, Value>>, name: &str) -> bool {
-    let row = members.filter(|_| has_rows(members)).and_then(|members| members.get("rows"));
-    row.is_some_and(|rows| match rows.pointer("/items/properties").and_then(Value::as_object) {
-        Some(columns) => columns.contains_key(name),
-        None => name.starts_with(|first: char| !first.is_ascii_digit()),
-    })
 }
 
 /// How a list is used that has no member of a name.

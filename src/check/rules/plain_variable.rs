@@ -3,11 +3,13 @@
 mod paths;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::check::{Rule, SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::action::TextKind;
 use crate::policy::placeholder::{Notation, Placeholder};
+use crate::program::reference::RESERVED;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
@@ -149,7 +151,7 @@ impl Judgement<'_, '_, '_> {
         );
         let dotted = name.starts_with("input.");
         match self.sent.kind {
-            TextKind::Url => self.in_address(dotted).then_some(Severity::Error),
+            TextKind::Url => self.in_address(meant, dotted).then_some(Severity::Error),
             _ if dotted && !self.sent.kind.is_prose() => Some(Severity::Error),
             TextKind::Prompt | TextKind::Hint | TextKind::Question => self.in_prose(meant, dotted),
             // The text itself takes the value: the rest of it is about something else.
@@ -169,12 +171,20 @@ impl Judgement<'_, '_, '_> {
         }
     }
 
+    /// Whether it is a whole segment of an address, or a whole value of its query.
+    fn is_address_part(&self) -> bool {
+        let Range { start, end } = self.placeholder.range;
+        let (before, after) = (self.sent.text.get(..start), self.sent.text.get(end..).unwrap_or_default());
+        let ends = after.is_empty() || after.starts_with(['/', '?', '&', '#']);
+        ends && before.is_some_and(|before| before.ends_with(['/', '=']))
+    }
+
     /// Whether a known name is meant in an address: `?$filter=` is a name of OData, `/@me` one of a person.
-    fn in_address(&self, dotted: bool) -> bool {
+    fn in_address(&self, meant: &str, dotted: bool) -> bool {
         let before = self.sent.text.get(..self.placeholder.range.start).unwrap_or_default();
         let after = self.sent.text.get(self.placeholder.range.end..).unwrap_or_default();
         match self.placeholder.notation {
-            Notation::At => dotted,
+            Notation::At => dotted || (self.is_address_part() && !self.scope.takes(meant)),
             Notation::Dollar => !after.starts_with('='),
             Notation::Colon => before.ends_with(['/', '=']),
             _ => true,
@@ -216,6 +226,12 @@ impl Judgement<'_, '_, '_> {
                     Notation::Colon => segment && !in_query,
                     _ => false,
                 };
+                // `/@anna` is somebody; nobody is called `@order_id`.
+                let is_id = name.contains('.') || *name == "id" || name.ends_with("_id") || name.ends_with("Id");
+                let is_named = *notation == Notation::At && (is_id || RESERVED.contains(name));
+                if is_named && self.is_address_part() {
+                    return Some(Verdict::new(Severity::Warning, known()));
+                }
                 clear.then(|| Verdict::new(Severity::Error, known()))
             }
             TextKind::Prompt | TextKind::Hint | TextKind::Question => {

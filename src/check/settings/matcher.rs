@@ -1,5 +1,7 @@
 //! The settings of a matcher.
 
+mod fields;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -14,6 +16,13 @@ use crate::syntax::quoted;
 pub(in crate::check) fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
     let needed = "`left` and `right` are two lists, by their `@paths`; `matchOn` names the fields that must be equal";
     found.extend(settings.missing(&["left", "right", "matchOn"], needed));
+    for name in ["left", "right", "matchOn"] {
+        if settings.get(name).is_none() && !settings.is_step() && !settings.may_come(name) {
+            let message = format!("the action has no `{name}`, and its `parameters` let no call give it");
+            let fault = settings.key("parameters", message);
+            found.extend(fault.map(|fault| fault.help(format!("add `{name}` to the action, or to its `parameters`"))));
+        }
+    }
     for side in ["left", "right"] {
         found.extend(settings.get(side).and_then(|value| side_fault(settings, side, value)));
     }
@@ -46,6 +55,7 @@ pub(in crate::check) fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut 
         );
     }
     likeness(settings, found);
+    fields::absent_fields(settings, found);
     let mut keys = BTreeSet::new();
     for (name, default) in [
         ("outputMatched", "matched"),
@@ -88,7 +98,10 @@ fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
         found
             .extend(fault.map(|fault| warn(fault.help("add `fuzzyThreshold`: how alike the texts must be, 0 to 100"))));
     }
-    if settings.get("fuzzyThreshold").is_some() && settings.get("descriptionKey").is_none() {
+    if settings.get("fuzzyThreshold").is_some()
+        && settings.get("descriptionKey").is_none()
+        && !settings.may_come("descriptionKey")
+    {
         let message = "`fuzzyThreshold` compares the texts of a field, and `descriptionKey` does not name it";
         let fault = settings.at("fuzzyThreshold", message.to_owned());
         found.extend(fault.map(|fault| fault.help("add `descriptionKey`: the field whose texts are compared")));

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::known::JsonTypes;
+
 /// The least and the greatest number that a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct SchemaBounds {
@@ -30,6 +32,23 @@ impl SchemaBounds {
             least: bound("exclusiveMinimum", true).or_else(|| bound("minimum", false)),
             most: bound("exclusiveMaximum", true).or_else(|| bound("maximum", false)),
         }
+    }
+
+    /// How long the values of a schema are that are all texts, or all lists.
+    pub(super) fn of_length(schema: &Value, types: JsonTypes) -> Self {
+        let names = match types {
+            JsonTypes::TEXT => ["minLength", "maxLength"],
+            JsonTypes::LIST => ["minItems", "maxItems"],
+            _ => return Self::COUNT,
+        };
+        let bound = |name: &str| Some(SchemaBound { number: schema.get(name)?.as_f64()?, is_excluded: false });
+        let [least, most] = names.map(bound);
+        Self { least: least.or(Self::COUNT.least), most }
+    }
+
+    /// The same numbers, and those from the least of others.
+    pub(super) fn with(self, others: Self) -> Self {
+        Self { least: others.least, ..self }
     }
 
     fn of_words(words: &[Value]) -> Self {
@@ -67,8 +86,22 @@ impl SchemaBounds {
         self.order("lessThan", number) == Some(true) || self.order("greaterThan", number) == Some(true)
     }
 
+    /// The bounds of a count in a sentence.
+    pub(crate) fn called_count(&self) -> String {
+        match self.most {
+            _ if self.least != Self::COUNT.least => self.called(),
+            None => "0 or more".to_owned(),
+            most => Self { least: None, most }.called(),
+        }
+    }
+
     /// The bounds in a sentence: `at least 1 and below 10`.
     pub(crate) fn called(&self) -> String {
+        if let (Some(least), Some(most)) = (self.least, self.most)
+            && least == most
+        {
+            return least.number.to_string();
+        }
         let end = |bound: Option<SchemaBound>, within: &str, beyond: &str| {
             bound.map(|bound| format!("{} {}", if bound.is_excluded { beyond } else { within }, bound.number))
         };

@@ -1,8 +1,10 @@
 //! What is known of a value before the run: its JSON types, and its words where a schema lists them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::bounds::SchemaBounds;
+use crate::program::schema::Schema;
+use crate::syntax::quoted;
 
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,12 @@ pub(crate) struct KnownValue {
     pub words: Option<Vec<Value>>,
     /// The numbers that it may be.
     pub bounds: SchemaBounds,
+    /// Whether its numbers are whole.
+    pub is_whole: bool,
+    /// How long it may be, where it is a text or a list alone.
+    pub length: SchemaBounds,
+    /// The pattern of its texts.
+    pub pattern: Option<String>,
     /// Of a text: what its schema says of it.
     pub text: DeclaredText,
     /// Of an object: the name of its only list.
@@ -113,7 +121,16 @@ impl DeclaredText {
 impl KnownValue {
     /// A value of these types.
     pub(crate) fn of_types(types: JsonTypes) -> Self {
-        Self { types, words: None, bounds: SchemaBounds::default(), text: DeclaredText::Open, list: None }
+        Self {
+            types,
+            words: None,
+            bounds: SchemaBounds::default(),
+            is_whole: false,
+            length: SchemaBounds::COUNT,
+            pattern: None,
+            text: DeclaredText::Open,
+            list: None,
+        }
     }
 
     /// A value that is written out.
@@ -121,9 +138,10 @@ impl KnownValue {
         Self { words: Some(vec![value.clone()]), ..Self::of_types(JsonTypes::of(value)) }
     }
 
-    /// The length of a value.
-    pub(crate) fn of_length() -> Self {
-        Self { bounds: SchemaBounds::COUNT, ..Self::of_types(JsonTypes::NUMBER) }
+    /// The length of a value. Without a value it is 0, whatever its schema says.
+    pub(crate) fn of_length(counted: Option<&Self>) -> Self {
+        let bounds = counted.map_or(SchemaBounds::COUNT, |counted| counted.length.with(SchemaBounds::COUNT));
+        Self { bounds, is_whole: true, ..Self::of_types(JsonTypes::NUMBER) }
     }
 
     /// What a schema says of a part of the values that match it; nothing where it leaves the types open.
@@ -132,9 +150,9 @@ impl KnownValue {
             return Self::of_values(part);
         }
         let (_, before) = path.split_last().filter(|(last, _)| *last == "length")?;
-        let counted = Self::of_values(part(schema, before)?)?.types;
+        let counted = Self::of_values(part(schema, before)?)?;
         let others = Self::all_but(JsonTypes::LIST.or(JsonTypes::TEXT));
-        (!counted.meets(others)).then(Self::of_length)
+        (!counted.types.meets(others)).then(|| Self::of_length(Some(&counted)))
     }
 
     fn all_but(types: JsonTypes) -> JsonTypes {
@@ -158,8 +176,71 @@ impl KnownValue {
         let types = types.or(of_words).filter(|types| *types != JsonTypes::ANY)?;
         let bounds = SchemaBounds::of_schema(schema, words.as_deref());
         let text = if words.is_some() { DeclaredText::Open } else { DeclaredText::of_schema(schema) };
-        Some(Self { types, words, bounds, text, list: lone_list(schema) })
+        let names: Vec<&str> = match schema.get("type") {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let pattern = schema.get("pattern").and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            types,
+            bounds,
+            is_whole: names.contains(&"integer") && !names.contains(&"number"),
+            length: SchemaBounds::of_length(schema, types),
+            pattern,
+            words,
+            text,
+            list: lone_list(schema),
+        })
     }
+
+    /// Why it is never a value that is written out; nothing where it may be.
+    pub(crate) fn excludes(&self, literal: &Value) -> Option<String> {
+        if let Some(words) = &self.words {
+            let is_one = words.iter().any(|word| is_same(word, literal));
+            return (!is_one).then(|| self.called());
+        }
+        match literal {
+            _ if !self.types.meets(JsonTypes::of(literal)) => Some(format!("is {}", self.types.called())),
+            Value::Number(number) => {
+                let number = number.as_f64()?;
+                if self.is_whole && number.fract() != 0.0 {
+                    return Some("is a whole number".to_owned());
+                }
+                self.bounds.excludes(number).then(|| self.called())
+            }
+            Value::String(text) => {
+                let characters = u32::try_from(text.chars().count()).ok().map(f64::from)?;
+                if self.length.excludes(characters) {
+                    return Some(format!("has a length that is {}", self.length.called_count()));
+                }
+                let pattern = self.pattern.as_ref()?;
+                let schema = Schema::compile(json!({ "pattern": pattern })).ok()?;
+                let is_outside = !schema.faults(literal).is_empty();
+                is_outside.then(|| format!("matches the pattern {}", quoted(pattern)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Its words, or its bounds, behind its name in a sentence.
+    pub(crate) fn called(&self) -> String {
+        match self.words.as_deref() {
+            Some([word]) => format!("is always {word}"),
+            Some(words) => format!("is always one of {}", listed(words)),
+            None => format!("is {}", self.bounds.called()),
+        }
+    }
+}
+
+/// Whether two values are equal: numbers by what they are worth.
+pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || (one.is_number() && other.is_number() && one.as_f64() == other.as_f64())
+}
+
+/// The first words of a list.
+pub(crate) fn listed(words: &[Value]) -> String {
+    words.iter().take(8).map(Value::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The name of the only list of the objects that a schema describes.

@@ -22,7 +22,8 @@ use crate::program::template::ValueUse;
 use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
-pub(crate) use known::{DeclaredText, JsonTypes, KnownValue};
+pub(crate) use known::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
+pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action};
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.
@@ -51,6 +52,8 @@ pub(crate) struct Steps {
     pub bare_paths: BTreeMap<String, String>,
     /// The texts that take parts of values whose schemas are known.
     pub typed: Vec<TypedText>,
+    /// The schemas of the entries of the two lists of matchers, by the JSON pointer of the step.
+    pub matchers: BTreeMap<String, [Value; 2]>,
     /// The schemas of the inputs of the actions that are steps, by name.
     pub inputs: HashMap<String, Option<Arc<StepInput>>>,
 }

@@ -327,7 +327,10 @@ impl<'a> Walk<'_, 'a, '_> {
                     text("outputUnmatchedLeft", "unmatchedLeft"),
                     text("outputUnmatchedRight", "unmatchedRight"),
                 ];
-                written(context, names.into_iter().zip(output::matched(side("left"), side("right"))))
+                let [left, right] = ["left", "right"].map(side);
+                let step = at.strip_suffix("/type").unwrap_or(at).to_owned();
+                self.steps.matchers.insert(step, [left.clone(), right.clone()]);
+                written(context, names.into_iter().zip(output::matched(left, right)))
             }
             "PbotApproval" => {
                 let [approved, comment, data] = APPROVAL_KEYS.map(str::to_owned);

@@ -83,6 +83,9 @@ pub(super) fn schema(tool: &MatcherTool, arguments: &[String]) -> Schema {
     if !tool.settings.contains_key("matchOn") {
         required.push("matchOn");
     }
+    if tool.settings.contains_key("fuzzyThreshold") && !tool.settings.contains_key("descriptionKey") {
+        required.push("descriptionKey");
+    }
     properties.extend(MATCHER_SETTINGS.into_iter().map(|name| (name.to_owned(), setting(name))));
     let source = json!({
         "type": "object",

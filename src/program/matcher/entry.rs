@@ -8,9 +8,9 @@ use crate::program::canonical;
 use crate::syntax::decimal::Decimal;
 
 /// The field of an amount.
-const AMOUNT: &str = "amount";
+pub(crate) const AMOUNT: &str = "amount";
 /// The field of a date.
-const DATE: &str = "date";
+pub(crate) const DATE: &str = "date";
 /// How the names of other fields of dates end.
 const DATE_ENDINGS: [&str; 3] = ["_date", "-date", "Date"];
 /// The day that days are counted from.
@@ -18,7 +18,7 @@ const FIRST_DAY: Date = date(1970, 1, 1);
 /// The most characters of a text that are compared.
 const MAX_TEXT: usize = 200;
 /// How deep pairs of pairs are looked into.
-const MAX_PAIR_DEPTH: usize = 8;
+pub(crate) const MAX_PAIR_DEPTH: usize = 8;
 
 /// What a matcher reads of an entry.
 #[derive(Debug, Default)]
@@ -103,10 +103,14 @@ fn field<'v>(
     })
 }
 
+/// Whether the name of a field says that it is a date.
+pub(crate) fn is_date_name(name: &str) -> bool {
+    DATE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
 /// The only field with a date whose name says that it is one.
 fn lone_date(members: &Map<String, Value>) -> Option<&Value> {
-    let is_named = |name: &str| DATE_ENDINGS.iter().any(|ending| name.ends_with(ending));
-    let mut dates = members.iter().filter(|(name, value)| is_named(name) && day(value).is_some());
+    let mut dates = members.iter().filter(|(name, value)| is_date_name(name) && day(value).is_some());
     let (_, first) = dates.next()?;
     dates.next().is_none().then_some(first)
 }

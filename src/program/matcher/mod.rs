@@ -9,6 +9,7 @@ mod tests;
 mod tests_properties;
 mod tool;
 
+pub(crate) use entry::{AMOUNT, DATE, MAX_PAIR_DEPTH, is_date_name};
 pub use settings::MatchSettings;
 pub use tool::{MatcherCall, MatcherSide, MatcherTool};
 

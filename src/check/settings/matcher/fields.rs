@@ -1,0 +1,128 @@
+//! The fields that a matcher compares, held against the entries of its two lists.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::WrittenSettings;
+use crate::check::Cursor;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::program::matcher::{AMOUNT, DATE, MAX_PAIR_DEPTH, is_date_name};
+use crate::program::reference::{PathStep, as_path};
+use crate::program::schema::described;
+use crate::syntax::quoted;
+
+/// The most names that a sentence lists.
+const LISTED: usize = 12;
+
+/// A list of a matcher.
+struct MatcherList<'s> {
+    /// Its path.
+    path: &'s str,
+    /// The schema of an entry.
+    entry: &'s Value,
+}
+
+/// Fields that the entries of a list do not have by its schema: then none of them has a partner.
+pub(super) fn absent_fields(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let Some(entries) = settings.entries() else { return };
+    let paths = ["left", "right"].map(|name| settings.text(name).filter(|path| as_path(path).is_some()));
+    let [Some(left), Some(right)] = paths else { return };
+    let [of_left, of_right] = entries;
+    let lists = [MatcherList { path: left, entry: of_left }, MatcherList { path: right, entry: of_right }];
+    let named = settings.list("matchOn").into_iter().flatten().enumerate();
+    let named = named.map(|(index, field)| (settings.cursor("matchOn").below(&format!("/{index}")), field));
+    let text = settings.get("descriptionKey").filter(|_| settings.get("fuzzyThreshold").is_some());
+    for (cursor, field) in named.chain(text.map(|field| (settings.cursor("descriptionKey"), field))) {
+        let Some(field) = field.as_str().filter(|field| !field.is_empty() && !field.starts_with('@')) else { continue };
+        let lacking = lacking(&lists, &|name| name == field);
+        if let Some(fault) = fault(settings, &cursor, &lacking, &format!("`{field}`")) {
+            found.push(with_help(settings, fault, &lists, field));
+        }
+    }
+    let is_set = |name: &str| settings.get(name).is_some();
+    if is_set("tolerance") {
+        let lacking = lacking(&lists, &|name| name == AMOUNT);
+        let fault = fault(settings, &settings.cursor("tolerance").key(), &lacking, &format!("`{AMOUNT}`"));
+        let help =
+            format!("it compares the field `{AMOUNT}` of both: take it out, or let a step before name the field so");
+        found.extend(fault.map(|fault| fault.help(help)));
+    }
+    if is_set("dateWindowDays") {
+        let lacking = lacking(&lists, &|name| name == DATE || is_date_name(name));
+        let fault = fault(settings, &settings.cursor("dateWindowDays").key(), &lacking, "date");
+        let help = format!("it compares the field `{DATE}`, or the only one whose name ends in `_date` or `Date`");
+        found.extend(fault.map(|fault| fault.help(help)));
+    }
+}
+
+/// The lists whose entries do not have such a field.
+fn lacking<'l, 's>(lists: &'l [MatcherList<'s>], is_meant: &dyn Fn(&str) -> bool) -> Vec<&'l MatcherList<'s>> {
+    let lacks = |list: &&MatcherList<'_>| members(list.entry).is_some_and(|members| !has(members, is_meant, 0));
+    lists.iter().filter(lacks).collect()
+}
+
+/// A field that lists do not have.
+fn fault(
+    settings: &WrittenSettings<'_, '_>,
+    cursor: &Cursor<'_>,
+    lacking: &[&MatcherList<'_>],
+    field: &str,
+) -> Option<Diagnostic> {
+    if lacking.is_empty() || settings.subject.has_error_in(&cursor.place()) {
+        return None;
+    }
+    let lists = lacking.iter().map(|list| format!("`{}`", list.path)).collect::<Vec<_>>().join(" and of ");
+    let message = format!("by their schema, the entries of {lists} have no {field}: nothing matches");
+    // What is left out of one schema may be there all the same.
+    let severity = if lacking.len() > 1 { Severity::Error } else { Severity::Warning };
+    Some(Diagnostic { severity, ..cursor.report(settings.rule, message) })
+}
+
+fn with_help(
+    settings: &WrittenSettings<'_, '_>,
+    fault: Diagnostic,
+    lists: &[MatcherList<'_>; 2],
+    field: &str,
+) -> Diagnostic {
+    let [left, right] = lists.each_ref().map(|list| {
+        let mut names = BTreeSet::new();
+        members(list.entry).into_iter().for_each(|members| gather(members, &mut names, 0));
+        names
+    });
+    let listed = |names: &BTreeSet<&str>| names.iter().take(LISTED).copied().collect::<Vec<_>>().join("`, `");
+    let both: BTreeSet<&str> = left.intersection(&right).copied().collect();
+    if let Some(near) = settings.subject.compiled.effort.nearest(field, both.iter().copied()) {
+        return fault.help(format!("the nearest field of both is `{near}`")).suggest(quoted(near));
+    }
+    if left.is_empty() || right.is_empty() {
+        return fault.help("name a field that the entries of both have");
+    }
+    let [one, other] = lists.each_ref().map(|list| list.path);
+    let common =
+        if both.is_empty() { "they share no field".to_owned() } else { format!("both have `{}`", listed(&both)) };
+    let help = format!("{common}; `{one}` has `{}`, and `{other}` has `{}`", listed(&left), listed(&right));
+    fault.help(help)
+}
+
+/// The members of entries, where their schema names all of them.
+fn members(entry: &Value) -> Option<&Map<String, Value>> {
+    // No member has this name: the schema says so where it names all.
+    described(entry, &[PathStep::Name(String::new())]).absent?.members
+}
+
+/// Whether entries may have a field: also below `a` and `b`, where they are pairs.
+fn has(members: &Map<String, Value>, is_meant: &dyn Fn(&str) -> bool, depth: usize) -> bool {
+    let is_pair = members.len() == 2 && members.contains_key("a") && members.contains_key("b");
+    let below = |part: &Value| self::members(part).is_none_or(|members| has(members, is_meant, depth + 1));
+    members.keys().any(|name| is_meant(name)) || (is_pair && (depth >= MAX_PAIR_DEPTH || members.values().any(below)))
+}
+
+/// The names of the fields that entries may have.
+fn gather<'v>(members: &'v Map<String, Value>, names: &mut BTreeSet<&'v str>, depth: usize) {
+    let is_pair = members.len() == 2 && members.contains_key("a") && members.contains_key("b");
+    match is_pair && depth < MAX_PAIR_DEPTH {
+        true => members.values().filter_map(self::members).for_each(|part| gather(part, names, depth + 1)),
+        false => names.extend(members.keys().map(String::as_str)),
+    }
+}
