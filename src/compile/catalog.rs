@@ -134,8 +134,11 @@ impl<'a> Catalog<'a> {
         }
     }
 
-    /// Every action of this exact name.
+    /// Every action of this exact name. An action without a name that can be read has none.
     pub(crate) fn find(&self, name: &str) -> &[Registered<'a>] {
+        if name.is_empty() {
+            return &[];
+        }
         let from = self.by_name.partition_point(|action| action.name < name);
         let rest = self.by_name.get(from..).unwrap_or_default();
         let count = rest.iter().take_while(|action| action.name == name).count();

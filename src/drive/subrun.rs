@@ -29,6 +29,7 @@ use crate::engine::outcome::{Answer, Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, RunHeader, State};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::journal::{RunSummary, StoreFault};
+use crate::policy::word::written;
 use crate::program::Program;
 use crate::program::flow::Flow;
 
@@ -235,8 +236,7 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
             None => answer.clone(),
         });
     }
-    let why = serde_json::to_value(ending.termination).unwrap_or_default();
-    let why = why.as_str().unwrap_or_default();
+    let why = written(ending.termination).unwrap_or_default();
     let class = format!("the {} `{}` ended: {why}", program.word(), program.name);
     let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
     ToolResult::Failed(ToolFault::new(class, format!("run {run_id}: {message}")))

@@ -1,15 +1,9 @@
 //! What the stores on disk and in databases have in common: the words of columns and the sums of events.
 
+use serde::Deserialize;
 use serde::de::value::StrDeserializer;
-use serde::{Deserialize, Serialize};
 
-/// The serialized word of a status or termination.
-pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => Some(word),
-        _ => None,
-    }
-}
+pub(super) use crate::policy::word::written as word;
 
 /// The checksum of an event's row: FNV-1a over run, number and text. Any single flipped bit changes it.
 pub(super) fn sum(run_id: &str, seq: i64, event: &str) -> i64 {

@@ -16,3 +16,4 @@ pub mod sql;
 pub mod statement;
 pub mod variables;
 pub mod window;
+pub mod word;

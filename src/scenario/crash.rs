@@ -7,6 +7,7 @@ use super::judge::Failure;
 use super::matcher::shown;
 use super::play::{PlayFault, Played};
 use super::story::{RunStory, StoryCall};
+use crate::policy::word::written;
 use crate::trace::units::plural;
 
 /// The most crash points of a scenario; the rest are left out, and counted.
@@ -111,8 +112,7 @@ fn ending(before: &RunStory, after: &RunStory) -> Option<String> {
     let (one, other) = (&before.result, &after.result);
     if (one.status, one.termination) != (other.status, other.termination) {
         let words = |status: crate::engine::outcome::Status, why: Option<_>| {
-            let why = serde_json::to_value(why).ok().and_then(|why| why.as_str().map(str::to_owned));
-            format!("{} ({})", status.word(), why.unwrap_or_default())
+            format!("{} ({})", status.word(), written(why).unwrap_or_default())
         };
         return Some(format!(
             "the run is {} and not {}",

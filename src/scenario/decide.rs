@@ -12,6 +12,7 @@ use crate::engine::state::{Phase, State};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::language::scenario::ScenarioDecision;
+use crate::policy::word::written;
 
 /// What a decision comes to.
 pub enum Answered {
@@ -90,7 +91,7 @@ fn waiting(state: &State) -> Vec<WaitingQuestion> {
 
 impl WaitingQuestion {
     fn is_meant(&self, decision: &ScenarioDecision) -> bool {
-        let of_kind = |about: &str| word(self.kind) == about;
+        let of_kind = |about: &str| written(self.kind).as_deref() == Some(about);
         let about = decision.about.as_deref();
         about.is_none_or(|about| of_kind(about) || self.names.iter().any(|name| name == about))
             && decision.at.as_ref().is_none_or(|at| self.at.as_ref() == Some(at))
@@ -98,15 +99,11 @@ impl WaitingQuestion {
 
     fn words(&self) -> String {
         match (&self.at, self.action.as_str()) {
-            (Some(at), _) => format!("`{at}` ({})", word(self.kind)),
-            (None, "") => format!("a decision of kind {}", word(self.kind)),
-            (None, action) => format!("`{action}` ({})", word(self.kind)),
+            (Some(at), _) => format!("`{at}` ({})", written(self.kind).unwrap_or_default()),
+            (None, "") => format!("a decision of kind {}", written(self.kind).unwrap_or_default()),
+            (None, action) => format!("`{action}` ({})", written(self.kind).unwrap_or_default()),
         }
     }
-}
-
-fn word(kind: Termination) -> String {
-    serde_json::to_value(kind).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Whether a decision is about a call of unknown outcome: it is kept for crashes.

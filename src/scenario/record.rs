@@ -21,6 +21,7 @@ use crate::language::recording::{
     AskDigest, CalledTool, FailedCall, RawReasoning, RecordedAsk, RecordedCall, RecordedDecision, RecordedFailure,
     RecordedReply, RecordedSaidCall, RecordedTokens, Recording, RecordingEntry,
 };
+use crate::policy::word::written;
 use crate::program::Program;
 use crate::program::flow::StepAction;
 
@@ -193,7 +194,7 @@ impl EntryCollector<'_> {
         self.attempts(of, fault.failed.get(..earlier).unwrap_or_default(), true);
         let last = fault.failed.last();
         let failure = RecordedFailure {
-            code: word(fault.code),
+            code: written(fault.code).unwrap_or_default(),
             message: last.map_or_else(|| fault.message.clone(), |last| last.reason.clone()),
             retryable: fault.retryable,
             window: fault.window,
@@ -282,9 +283,4 @@ fn sub_run(program: &Program, state: &State, event: &EventKind) -> Option<(Arc<P
 fn used(tokens: Option<Tokens>, cost_usd: Option<f64>) -> Option<RecordedTokens> {
     let Tokens { input, output, cached_input, cache_write, reasoning } = tokens?;
     Some(RecordedTokens { input, output, cached_input, cache_write, reasoning, cost_usd })
-}
-
-/// A word as traces write it.
-fn word(value: impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

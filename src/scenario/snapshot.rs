@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::story::RunStory;
+use crate::policy::word::written;
 use crate::project::guarded;
 use crate::trace::json::laid_out;
 use crate::trace::{Redaction, escape};
@@ -93,8 +94,7 @@ fn text(story: &RunStory, redact: &Redaction) -> String {
         lines.push(format!("pause {}: {}", pause.number, redact.text(&pause.question)));
     }
     let result = &story.result;
-    let word = |value: serde_json::Value| value.as_str().unwrap_or("none").to_owned();
-    let termination = serde_json::to_value(result.termination).map(word).unwrap_or_default();
+    let termination = written(result.termination).unwrap_or_else(|| "none".to_owned());
     lines.push(format!("{} ({termination})", result.status.word()));
     if let Some(answer) = &result.result {
         lines.push(laid_out(&redact.value(&answer.answer), COLUMNS));

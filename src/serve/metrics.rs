@@ -21,6 +21,7 @@ use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
 use crate::journal::Worker;
+use crate::policy::word::written;
 
 /// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
 pub(super) const BORDERS: [f64; 14] =
@@ -159,7 +160,12 @@ impl Metrics {
     }
 
     fn ended(&self, status: Status, termination: Termination) {
-        self.ended.get_or_create(&vec![("status", status.word().to_owned()), ("termination", word(termination))]).inc();
+        self.ended
+            .get_or_create(&vec![
+                ("status", status.word().to_owned()),
+                ("termination", written(termination).unwrap_or_default()),
+            ])
+            .inc();
     }
 
     /// All counters and the gauges, in the text format.
@@ -286,7 +292,7 @@ impl Meter {
             }
             Notice::StepEnded { record } => self.step_ended(record),
             Notice::Paused { question, .. } => {
-                metrics.paused.get_or_create(&vec![("kind", word(question.kind))]).inc();
+                metrics.paused.get_or_create(&vec![("kind", written(question.kind).unwrap_or_default())]).inc();
             }
             Notice::RunEnded { status: Status::Cancelled, .. } if metrics.leaving.load(Ordering::SeqCst) => {}
             Notice::RunEnded { status, termination } => metrics.ended(*status, *termination),
@@ -324,11 +330,6 @@ impl Meter {
     fn calls(&self) -> std::sync::MutexGuard<'_, Vec<(u32, String)>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A termination as in results.
-fn word(termination: Termination) -> String {
-    serde_json::to_value(termination).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 pub(super) fn seconds(ms: u64) -> f64 {

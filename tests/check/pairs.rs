@@ -33,10 +33,8 @@ const SILENT: &[(&str, &str)] = &[
     ("L031", "which names are twice depends on both"),
 ];
 /// Faults that the other document takes away, and how.
-const CURED: &[(&str, &str, &str)] = &[
-    ("L011", "L010/fires-10", "its `mode` stands at the top, and is taken for the one that is missing"),
-    ("L032", "L020/fires-3", "its action has no name that can be read, and an empty one is taken for it"),
-];
+const CURED: &[(&str, &str, &str)] =
+    &[("L011", "L010/fires-10", "its `mode` stands at the top, and is taken for the one that is missing")];
 /// Codes beside which an action is not judged: there are two of its name, and none is used.
 const TWINS: [&str; 2] = ["L030", "L031"];
 

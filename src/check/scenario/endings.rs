@@ -6,6 +6,7 @@ use super::ScenarioSubject;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ending::{Limit, Termination};
 use crate::language::react::{OnLimit, OnModelOutage, OnStuck, StuckAction};
+use crate::policy::word::written;
 use crate::program::flow::{Flow, StepAction};
 use crate::program::{Builtin, Program, ToolKind};
 
@@ -22,7 +23,6 @@ pub fn endings(program: &Program) -> Vec<Termination> {
 
 /// The endings that a loop can have in general and no run of this one has, each with the reason.
 pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
-    let word = |ending| serde_json::to_value(ending).ok()?.as_str().map(str::to_owned);
     let is_general = |ending: &Termination| {
         !matches!(
             ending,
@@ -34,7 +34,7 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
         )
     };
     let general = ALL.into_iter().filter(is_general);
-    general.filter_map(|ending| Some((word(ending)?, why_not(program, ending)?))).collect()
+    general.filter_map(|ending| Some((written(ending)?, why_not(program, ending)?))).collect()
 }
 
 /// All endings.
@@ -163,13 +163,10 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
     let Some(program) = subject.program else { return };
     let report = |pointer: String, ending: Termination, found: &mut Vec<Diagnostic>| {
         let Some(why) = why_not(program, ending) else { return };
-        let word = serde_json::to_value(ending).unwrap_or_default();
-        let message =
-            format!("no run of this document ends or waits by `{}`: {why}", word.as_str().unwrap_or_default());
-        let near: Vec<String> = endings(program)
-            .into_iter()
-            .filter_map(|ending| Some(format!("`{}`", serde_json::to_value(ending).ok()?.as_str()?)))
-            .collect();
+        let word = written(ending).unwrap_or_default();
+        let message = format!("no run of this document ends or waits by `{word}`: {why}");
+        let near: Vec<String> =
+            endings(program).into_iter().filter_map(|ending| Some(format!("`{}`", written(ending)?))).collect();
         let fault = subject.error(codes::SCENARIO_NAME, pointer, message);
         found.push(fault.help(format!("it can end or wait by {}", near.join(", "))));
     };

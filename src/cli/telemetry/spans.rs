@@ -15,6 +15,7 @@ use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
 use crate::policy::provider::Provider;
+use crate::policy::word::written;
 use crate::program::Program;
 use crate::trace::Redaction;
 
@@ -274,7 +275,7 @@ impl Spans {
 
     /// The driver leaves the run: open spans end with its status.
     fn end(&mut self, status: Status, termination: Termination, now: SystemTime) {
-        let why = word(termination);
+        let why = written(termination).unwrap_or_default();
         let tools = self.tools.drain().map(|(_, (span, _))| span).chain(self.steps.drain().map(|(_, span)| span));
         let open = self.chat.take().into_iter().chain(tools);
         for mut span in open {
@@ -316,9 +317,4 @@ impl Spans {
 fn failed(span: &mut Span, kind: String) {
     span.set_attribute(KeyValue::new("error.type", kind.clone()));
     span.set_status(SpanStatus::error(kind));
-}
-
-/// The termination as in results.
-fn word(termination: Termination) -> String {
-    serde_json::to_value(termination).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -354,6 +354,9 @@ fn a_matcher_takes_what_it_does_not_have_and_may_be_given_what_it_has() {
     let (names, required) = schema(json!({"left": "@input.invoices", "right": "@payments", "matchOn": ["id"]}));
     assert!(names.contains(&"invoices".to_owned()) && names.contains(&"payments".to_owned()) && required.is_empty());
     // One name for two lists, or for a setting, says nothing.
+    let (_, required) =
+        schema(json!({"left": "@input.a", "right": "@input.b", "matchOn": ["id"], "fuzzyThreshold": 80}));
+    assert_eq!(required, ["descriptionKey"]);
     let (names, _) = schema(json!({"left": "@input.a.rows", "right": "@input.b.rows", "matchOn": ["id"]}));
     assert_eq!(names.len(), 11);
     let (names, _) = schema(json!({"left": "@input.tolerance", "right": "@input.left"}));

@@ -10,6 +10,7 @@ use crate::compile::flow;
 use crate::language::ending::{StuckPattern, Termination};
 use crate::language::foreach::FailureStrategy;
 use crate::language::react::{OnLimit, StuckAction};
+use crate::policy::word::written;
 use crate::program::flow::{FlowStep, StepAction};
 use crate::program::{Builtin, Tool, ToolKind};
 
@@ -64,12 +65,17 @@ impl CoveragePart {
             Some(_) => self.root.clone(),
             None => self.property(property),
         };
-        self.point(pointer, CoverageKind::Ending, word(&ending), CoverageOutcome::Happens)
+        self.point(pointer, CoverageKind::Ending, written(ending).unwrap_or_default(), CoverageOutcome::Happens)
     }
 
     /// The agent repeats itself.
     pub fn stuck(&self, pattern: StuckPattern) -> CoveragePoint {
-        self.point(self.property("on_stuck"), CoverageKind::StuckPattern, word(&pattern), CoverageOutcome::Happens)
+        self.point(
+            self.property("on_stuck"),
+            CoverageKind::StuckPattern,
+            written(pattern).unwrap_or_default(),
+            CoverageOutcome::Happens,
+        )
     }
 
     /// A model in circles is given a hint.
@@ -180,9 +186,4 @@ fn of_step(part: &CoveragePart, placed: &PlacedStep, step: &FlowStep, found: &mu
         outcomes.push(CoverageOutcome::IsSkipped);
     }
     found.extend(outcomes.into_iter().map(|outcome| part.of_step(placed, outcome)));
-}
-
-/// A word of the language, as it is written.
-fn word(of: &impl serde::Serialize) -> String {
-    serde_json::to_value(of).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -13,6 +13,7 @@ use crate::drive::stage::StagePlan;
 use crate::engine::event::{Event, EventKind};
 use crate::language::scenario::{Expectations, FaultPlan, START_OF_TIME, Scenario};
 use crate::language::script::Script;
+use crate::policy::word::written;
 use crate::program::Program;
 use crate::trace::units::plural;
 
@@ -82,9 +83,7 @@ fn played(program: &Arc<Program>, root: &Path, map: &CoverageMap, script: ProbeS
     let ending = result.termination;
     scenario.decisions.truncate(story.pauses.len());
     scenario.expect = Expectations { status: Some(result.status), termination: ending, ..Expectations::default() };
-    let word = |of: serde_json::Value| of.as_str().unwrap_or_default().to_owned();
-    let termination = ending.and_then(|ending| serde_json::to_value(ending).ok()).map(word);
-    let mut outcome = match termination {
+    let mut outcome = match ending.and_then(written) {
         Some(termination) => format!("{} ({termination})", result.status.word()),
         None => result.status.word().to_owned(),
     };

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use super::{MadeCall, of_call, of_step, word};
+use super::{MadeCall, of_call, of_step};
 use crate::engine::event::{CallId, Decided, Decision, Event, EventKind, ToolResult};
 use crate::engine::flow::waiting_steps;
 use crate::engine::state::{CallProgress, Phase, State};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::language::scenario::ScenarioDecision;
+use crate::policy::word;
 
 /// A decision, and when it was made.
 pub(super) struct DatedDecision {
@@ -61,7 +62,7 @@ fn questions(state: &State) -> Vec<DecidedQuestion> {
         for question in waiting_steps(state) {
             let at = Some(question.at);
             if question.calls.is_empty() {
-                all.push(DecidedQuestion { at, call: None, about: word(question.kind) });
+                all.push(DecidedQuestion { at, call: None, about: word::written(question.kind).unwrap_or_default() });
                 continue;
             }
             all.extend(question.calls.into_iter().map(|call| DecidedQuestion {
@@ -78,7 +79,7 @@ fn questions(state: &State) -> Vec<DecidedQuestion> {
         about: call.action,
     }));
     if all.is_empty() {
-        all.push(DecidedQuestion { at: None, call: None, about: word(pause.kind) });
+        all.push(DecidedQuestion { at: None, call: None, about: word::written(pause.kind).unwrap_or_default() });
     }
     all
 }

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::hide::{self, HiddenCount};
 use super::{RunJournals, extracted};
 use crate::check::scenario::endings::programs;
 use crate::drive::model::recorded::RecordedPlayer;
 use crate::drive::stage::StagePlan;
 use crate::language::recording::{Recording, RecordingEntry};
+use crate::policy::word::written;
 use crate::program::{Program, ToolKind};
 use crate::scenario::play::{Play, PlayFault, moment_ms};
 use crate::scenario::story::{Journals, RunStory};
@@ -78,9 +77,8 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
 /// What is otherwise in the run that plays a recording.
 fn differs(before: &RunStory, after: &RunStory) -> Option<String> {
     let end = |story: &RunStory| {
-        let word = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
-        let why = serde_json::to_value(story.result.termination).unwrap_or_default();
-        format!("{} ({})", story.result.status.word(), word(why))
+        let why = written(story.result.termination).unwrap_or_default();
+        format!("{} ({why})", story.result.status.word())
     };
     let (was, is) = (end(before), end(after));
     if was != is {

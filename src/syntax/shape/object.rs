@@ -134,6 +134,11 @@ impl<'a> Walker<'a> {
             self.report(fault.help(help));
             return None;
         }
+        let is_named = ["name", "action_name"].contains(&name);
+        if is_named && is_step(form) && near.as_ref().is_none_or(|near| near.field != "type") {
+            self.report(fault.help("a step names its action as its `type`, and itself by its `id`"));
+            return None;
+        }
         let foreign = foreign::help_for(name);
         let (fault, explains) = match (near, home) {
             // A name that is known elsewhere is no typing mistake, unless the field that it is close to is
@@ -179,7 +184,7 @@ impl<'a> Walker<'a> {
     /// The field that is probably meant by an unknown key: by a common word for it, or by a similar name.
     fn near(&mut self, form: &SchemaForm, member: &Member, absent: &[&'static str]) -> Option<Near> {
         let name = &*member.key;
-        if let Some(field) = other_word::field_of(name, absent) {
+        if let Some(field) = other_word::field_of(name, absent).or_else(|| of_step(form, name, absent)) {
             let lone = form.fields.get(field).is_some_and(|form| form.takes(&member.value));
             return Some(Near { field, lone, help: format!("`{name}` is called `{field}` here") });
         }
@@ -225,6 +230,17 @@ impl<'a> Walker<'a> {
             .flat_map(|branch| field_names(branch))
             .any(|inner| self.misplaced.iter().any(|misplaced| misplaced == inner))
     }
+}
+
+/// Whether an object is a step.
+fn is_step(form: &SchemaForm) -> bool {
+    form.fields.contains_key("onFalse")
+}
+
+/// The field of a step that its action is named by.
+fn of_step(form: &SchemaForm, name: &str, absent: &[&'static str]) -> Option<&'static str> {
+    let is_name = is_step(form) && ["name", "action_name", "action"].contains(&name);
+    absent.iter().copied().find(|field| is_name && *field == "type")
 }
 
 fn field_names(schema: &Value) -> Vec<&str> {
