@@ -236,7 +236,7 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
             None => answer.clone(),
         });
     }
-    let why = written(ending.termination).unwrap_or_default();
+    let why = written(&ending.termination).unwrap_or_default();
     let class = format!("the {} `{}` ended: {why}", program.word(), program.name);
     let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
     ToolResult::Failed(ToolFault::new(class, format!("run {run_id}: {message}")))

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The word that a value is written as; nothing for a value that is no word.
-pub fn written(value: impl Serialize) -> Option<String> {
+pub fn written(value: &impl Serialize) -> Option<String> {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => Some(word),
         _ => None,

@@ -112,7 +112,7 @@ fn ending(before: &RunStory, after: &RunStory) -> Option<String> {
     let (one, other) = (&before.result, &after.result);
     if (one.status, one.termination) != (other.status, other.termination) {
         let words = |status: crate::engine::outcome::Status, why: Option<_>| {
-            format!("{} ({})", status.word(), written(why).unwrap_or_default())
+            format!("{} ({})", status.word(), written(&why).unwrap_or_default())
         };
         return Some(format!(
             "the run is {} and not {}",

@@ -91,7 +91,7 @@ fn waiting(state: &State) -> Vec<WaitingQuestion> {
 
 impl WaitingQuestion {
     fn is_meant(&self, decision: &ScenarioDecision) -> bool {
-        let of_kind = |about: &str| written(self.kind).as_deref() == Some(about);
+        let of_kind = |about: &str| written(&self.kind).as_deref() == Some(about);
         let about = decision.about.as_deref();
         about.is_none_or(|about| of_kind(about) || self.names.iter().any(|name| name == about))
             && decision.at.as_ref().is_none_or(|at| self.at.as_ref() == Some(at))
@@ -99,9 +99,9 @@ impl WaitingQuestion {
 
     fn words(&self) -> String {
         match (&self.at, self.action.as_str()) {
-            (Some(at), _) => format!("`{at}` ({})", written(self.kind).unwrap_or_default()),
-            (None, "") => format!("a decision of kind {}", written(self.kind).unwrap_or_default()),
-            (None, action) => format!("`{action}` ({})", written(self.kind).unwrap_or_default()),
+            (Some(at), _) => format!("`{at}` ({})", written(&self.kind).unwrap_or_default()),
+            (None, "") => format!("a decision of kind {}", written(&self.kind).unwrap_or_default()),
+            (None, action) => format!("`{action}` ({})", written(&self.kind).unwrap_or_default()),
         }
     }
 }

@@ -194,7 +194,7 @@ impl EntryCollector<'_> {
         self.attempts(of, fault.failed.get(..earlier).unwrap_or_default(), true);
         let last = fault.failed.last();
         let failure = RecordedFailure {
-            code: written(fault.code).unwrap_or_default(),
+            code: written(&fault.code).unwrap_or_default(),
             message: last.map_or_else(|| fault.message.clone(), |last| last.reason.clone()),
             retryable: fault.retryable,
             window: fault.window,

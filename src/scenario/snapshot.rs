@@ -94,7 +94,7 @@ fn text(story: &RunStory, redact: &Redaction) -> String {
         lines.push(format!("pause {}: {}", pause.number, redact.text(&pause.question)));
     }
     let result = &story.result;
-    let termination = written(result.termination).unwrap_or_else(|| "none".to_owned());
+    let termination = written(&result.termination).unwrap_or_else(|| "none".to_owned());
     lines.push(format!("{} ({termination})", result.status.word()));
     if let Some(answer) = &result.result {
         lines.push(laid_out(&redact.value(&answer.answer), COLUMNS));

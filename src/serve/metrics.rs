@@ -163,7 +163,7 @@ impl Metrics {
         self.ended
             .get_or_create(&vec![
                 ("status", status.word().to_owned()),
-                ("termination", written(termination).unwrap_or_default()),
+                ("termination", written(&termination).unwrap_or_default()),
             ])
             .inc();
     }
@@ -292,7 +292,7 @@ impl Meter {
             }
             Notice::StepEnded { record } => self.step_ended(record),
             Notice::Paused { question, .. } => {
-                metrics.paused.get_or_create(&vec![("kind", written(question.kind).unwrap_or_default())]).inc();
+                metrics.paused.get_or_create(&vec![("kind", written(&question.kind).unwrap_or_default())]).inc();
             }
             Notice::RunEnded { status: Status::Cancelled, .. } if metrics.leaving.load(Ordering::SeqCst) => {}
             Notice::RunEnded { status, termination } => metrics.ended(*status, *termination),

@@ -88,6 +88,17 @@ fn wrong_input_is_refused_with_what_is_wrong() {
 }
 
 #[test]
+fn a_threshold_that_is_set_needs_the_field_of_its_texts_from_each_call() {
+    let place = place(json!({ "matchOn": ["id"], "fuzzyThreshold": 80 }));
+    let lists = json!({ "left": [{ "id": 1, "memo": "Rent May" }], "right": [{ "id": 1, "memo": "rent  may" }] });
+    let trace =
+        place.calls(&[think("match", with(lists.clone(), json!({ "descriptionKey": "memo" }))), think("match", lists)]);
+    assert_eq!(trace[0]["observation"]["matched"].as_array().map(Vec::len), Some(1), "{:#}", trace[0]);
+    assert_eq!(trace[1]["success"], false, "{:#}", trace[1]);
+    assert!(observed(&trace[1]).contains("descriptionKey"), "{:#}", trace[1]);
+}
+
+#[test]
 fn a_mode_that_is_set_is_that_of_the_tolerance_of_a_call_and_without_one_amounts_are_the_same() {
     let place = place(json!({ "matchOn": ["id"], "tolerance_mode": "relative" }));
     let lists = json!({ "left": [{ "id": 1, "amount": 100 }], "right": [{ "id": 1, "amount": 98 }] });

@@ -34,7 +34,7 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
         )
     };
     let general = ALL.into_iter().filter(is_general);
-    general.filter_map(|ending| Some((written(ending)?, why_not(program, ending)?))).collect()
+    general.filter_map(|ending| Some((written(&ending)?, why_not(program, ending)?))).collect()
 }
 
 /// All endings.
@@ -163,10 +163,10 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
     let Some(program) = subject.program else { return };
     let report = |pointer: String, ending: Termination, found: &mut Vec<Diagnostic>| {
         let Some(why) = why_not(program, ending) else { return };
-        let word = written(ending).unwrap_or_default();
+        let word = written(&ending).unwrap_or_default();
         let message = format!("no run of this document ends or waits by `{word}`: {why}");
         let near: Vec<String> =
-            endings(program).into_iter().filter_map(|ending| Some(format!("`{}`", written(ending)?))).collect();
+            endings(program).into_iter().filter_map(|ending| Some(format!("`{}`", written(&ending)?))).collect();
         let fault = subject.error(codes::SCENARIO_NAME, pointer, message);
         found.push(fault.help(format!("it can end or wait by {}", near.join(", "))));
     };

@@ -275,7 +275,7 @@ impl Spans {
 
     /// The driver leaves the run: open spans end with its status.
     fn end(&mut self, status: Status, termination: Termination, now: SystemTime) {
-        let why = written(termination).unwrap_or_default();
+        let why = written(&termination).unwrap_or_default();
         let tools = self.tools.drain().map(|(_, (span, _))| span).chain(self.steps.drain().map(|(_, span)| span));
         let open = self.chat.take().into_iter().chain(tools);
         for mut span in open {

@@ -65,7 +65,7 @@ impl CoveragePart {
             Some(_) => self.root.clone(),
             None => self.property(property),
         };
-        self.point(pointer, CoverageKind::Ending, written(ending).unwrap_or_default(), CoverageOutcome::Happens)
+        self.point(pointer, CoverageKind::Ending, written(&ending).unwrap_or_default(), CoverageOutcome::Happens)
     }
 
     /// The agent repeats itself.
@@ -73,7 +73,7 @@ impl CoveragePart {
         self.point(
             self.property("on_stuck"),
             CoverageKind::StuckPattern,
-            written(pattern).unwrap_or_default(),
+            written(&pattern).unwrap_or_default(),
             CoverageOutcome::Happens,
         )
     }

@@ -83,7 +83,7 @@ fn played(program: &Arc<Program>, root: &Path, map: &CoverageMap, script: ProbeS
     let ending = result.termination;
     scenario.decisions.truncate(story.pauses.len());
     scenario.expect = Expectations { status: Some(result.status), termination: ending, ..Expectations::default() };
-    let mut outcome = match ending.and_then(written) {
+    let mut outcome = match ending.and_then(|ending| written(&ending)) {
         Some(termination) => format!("{} ({termination})", result.status.word()),
         None => result.status.word().to_owned(),
     };

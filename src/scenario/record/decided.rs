@@ -62,7 +62,7 @@ fn questions(state: &State) -> Vec<DecidedQuestion> {
         for question in waiting_steps(state) {
             let at = Some(question.at);
             if question.calls.is_empty() {
-                all.push(DecidedQuestion { at, call: None, about: word::written(question.kind).unwrap_or_default() });
+                all.push(DecidedQuestion { at, call: None, about: word::written(&question.kind).unwrap_or_default() });
                 continue;
             }
             all.extend(question.calls.into_iter().map(|call| DecidedQuestion {
@@ -79,7 +79,7 @@ fn questions(state: &State) -> Vec<DecidedQuestion> {
         about: call.action,
     }));
     if all.is_empty() {
-        all.push(DecidedQuestion { at: None, call: None, about: word::written(pause.kind).unwrap_or_default() });
+        all.push(DecidedQuestion { at: None, call: None, about: word::written(&pause.kind).unwrap_or_default() });
     }
     all
 }

@@ -77,7 +77,7 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
 /// What is otherwise in the run that plays a recording.
 fn differs(before: &RunStory, after: &RunStory) -> Option<String> {
     let end = |story: &RunStory| {
-        let why = written(story.result.termination).unwrap_or_default();
+        let why = written(&story.result.termination).unwrap_or_default();
         format!("{} ({why})", story.result.status.word())
     };
     let (was, is) = (end(before), end(after));
