@@ -123,10 +123,13 @@ fn lists_that_take_too_much_work_end_in_a_sentence() {
 
 #[test]
 fn settings_that_can_not_be_used_are_refused_before_a_run() {
+    let lists_only = json!({ "parameters": { "type": "object", "properties": { "left": { "type": "array" }, "right": { "type": "array" } },
+        "required": ["left", "right"] } });
     for (more, word) in [
         (json!({ "matchOn": [] }), "`matchOn` is empty"),
         (json!({ "matchOn": ["id"], "rules": [{}] }), "`rules`"),
-        (json!({ "matchOn": ["id"], "fuzzyThreshold": 80 }), "`descriptionKey`"),
+        (with(json!({ "matchOn": ["id"], "fuzzyThreshold": 80 }), lists_only.clone()), "`descriptionKey`"),
+        (lists_only.clone(), "`matchOn`"),
         (json!({ "matchOn": ["id"], "left": "input.rows" }), "a path begins with `@`"),
         (json!({ "matchOn": ["id"], "left": ["orgconfig:key"] }), "secret"),
         (json!({ "matchOn": ["id"], "matchn": 1 }), "matchn"),
