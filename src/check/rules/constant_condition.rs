@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::empty_range;
-use crate::check::condition::{Operand, OperandForm, WrittenOperator, each_operator};
+use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
 use crate::compile::steps::{JsonTypes, is_same, listed};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
@@ -42,7 +42,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if condition.operands.iter().any(is_bare) {
             return;
         }
-        let Some(constant) = constant(condition) else { return };
+        let Some(constant) = constant(condition) else { return misspelt_entries(whole, condition, found) };
         let outcome = if constant.holds { "always holds" } else { "never holds" };
         let fault = whole
             .cursor(&constant.at)
@@ -68,6 +68,22 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             None => fault.help("compare with a value of the same type; a word in quotes is a text"),
         });
     });
+}
+
+/// Entries behind `in` that the value never is, where a word that it may be is near.
+fn misspelt_entries(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, found: &mut Vec<Diagnostic>) {
+    let ("in", [one, list]) = (condition.operator, condition.operands.as_slice()) else { return };
+    let Some(words) = one.known.words.as_deref().filter(|_| one.form != OperandForm::Literal) else { return };
+    for (index, item) in list.written.as_array().into_iter().flatten().enumerate() {
+        let is_literal = item.as_str().is_some_and(|text| !text.starts_with('@') && !text.contains("{{"));
+        let near = nearest_word(item, words).filter(|_| is_literal && one.known.excludes(item).is_some());
+        if let Some(word) = near {
+            let message = format!("`in` never finds {item} here: {} {}", one.called(), one.known.called());
+            let fault = whole.cursor(&format!("{}/{index}", list.at)).report(&RULE, message);
+            let fault = Diagnostic { severity: Severity::Warning, ..fault };
+            found.push(fault.help(format!("the nearest one is {word}")).suggest(word));
+        }
+    }
 }
 
 fn constant(condition: &WrittenOperator<'_>) -> Option<Constant> {
