@@ -42,6 +42,18 @@ pub(crate) fn require(
     }
 }
 
+/// The names of a call's input that a condition reads.
+pub(super) fn inputs(written: &RequiresApproval) -> Vec<String> {
+    let RequiresApproval::When(condition) = written else { return Vec::new() };
+    let mut names = Vec::new();
+    let value = serde_json::to_value(condition).unwrap_or_default();
+    each_text(&value, &mut String::new(), &mut |_, text| {
+        let mut path = as_path(text).into_iter().flatten();
+        names.extend(path.next().filter(|first| first == "input").and_then(|_| path.next()));
+    });
+    names
+}
+
 /// A text of a condition that takes another value than the call's input.
 fn foreign_name(at: &str, text: &str) -> Option<LocalFault> {
     if is_template(text) {

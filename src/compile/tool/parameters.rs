@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{ActionDraft, derived, matcher};
+use super::{ActionDraft, approval, derived, matcher};
 use crate::compile::review::{known_part, review};
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
@@ -212,6 +212,7 @@ fn unused(schema: &Schema, action: &Action, kind: Option<&ToolKind>, work: &mut 
         return;
     }
     let mut used: HashSet<_> = work.arguments_at("").into_iter().collect();
+    used.extend(approval::inputs(action.head().requires_approval));
     if let Some(ToolKind::Matcher(tool)) = kind {
         used.extend(matcher::inputs(tool).into_iter().map(str::to_owned));
     }
