@@ -129,7 +129,7 @@ fn settings_that_can_not_be_used_are_refused_before_a_run() {
         (json!({ "matchOn": [] }), "`matchOn` is empty"),
         (json!({ "matchOn": ["id"], "rules": [{}] }), "`rules`"),
         (with(json!({ "matchOn": ["id"], "fuzzyThreshold": 80 }), lists_only.clone()), "`descriptionKey`"),
-        (lists_only.clone(), "`matchOn`"),
+        (lists_only, "`matchOn`"),
         (json!({ "matchOn": ["id"], "left": "input.rows" }), "a path begins with `@`"),
         (json!({ "matchOn": ["id"], "left": ["orgconfig:key"] }), "secret"),
         (json!({ "matchOn": ["id"], "matchn": 1 }), "matchn"),
