@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::surface::Surface;
 use super::{host, log, memory, report_arguments, signals};
-use crate::restate::RestateEndpoint;
+use crate::restate::{JournalBound, RestateEndpoint};
 use crate::serve::{Folder, Unservable};
 use crate::trace::units::plural;
 
@@ -44,6 +44,12 @@ struct RestateServeCommand {
     /// The public key of the Restate server; requests of others are refused
     #[arg(long, value_name = "KEY")]
     identity_key: Option<String>,
+    /// The most steps that a run may have in Restate's journal; beyond them it is cancelled
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: u32,
+    /// The most bytes of events that a run may have in Restate's journal; beyond them it is cancelled
+    #[arg(long, value_name = "BYTES", default_value_t = 32 << 20, value_parser = clap::value_parser!(u32).range(1..))]
+    max_bytes: u32,
 }
 
 /// The program: parses the arguments, serves, and returns the exit code.
@@ -78,7 +84,9 @@ impl RestateServeCommand {
             .map_err(|error| CommandError::usage(format!("no threads can be started: {error}")))?;
         runtime.block_on(async {
             let _handled = signals::survive_file_limit();
-            let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref());
+            let most = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+            let bound = JournalBound { steps: most(self.max_steps), bytes: most(self.max_bytes) };
+            let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref(), bound);
             let endpoint = endpoint.map_err(CommandError::usage)?;
             surface.print(&format!("http://{}\n", endpoint.address()))?;
             surface.say(&format!("serving {} to Restate\n", plural(endpoint.documents, "document")));

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::attempt_journal::{Acknowledgement, AttemptJournal, PendingWrite};
+use super::bound::{JournalBound, JournalUse, MAX_GATHERED_BYTES};
 use super::record::{DurableStep, RestReason};
 use super::served::{OrderedRun, ServedFolder};
 use crate::drive::clock;
@@ -47,7 +48,11 @@ pub struct RunAttempt {
     driver: Option<RunningDriver>,
     /// Of the step that was made last, and may not be durable yet.
     unacknowledged: Option<Vec<Acknowledgement>>,
-    looked: std::time::Instant,
+    /// When a request to cancel the run was looked for; none before the first step of this attempt.
+    looked: Option<std::time::Instant>,
+    /// Whether the step before this one was made by another attempt.
+    is_repeating: bool,
+    used: JournalUse,
 }
 
 /// A driver that ends when the attempt does.
@@ -61,7 +66,7 @@ impl Drop for RunningDriver {
 
 impl RunAttempt {
     /// An attempt that knows nothing of the run yet.
-    pub fn new(served: Arc<ServedFolder>, run_id: &str, request: Value) -> Self {
+    pub fn new(served: Arc<ServedFolder>, run_id: &str, request: Value, bound: JournalBound) -> Self {
         let (journal, writes) = AttemptJournal::new();
         Self {
             served,
@@ -71,7 +76,9 @@ impl RunAttempt {
             writes,
             driver: None,
             unacknowledged: None,
-            looked: clock::instant(),
+            looked: None,
+            is_repeating: false,
+            used: JournalUse::new(bound),
         }
     }
 
@@ -80,11 +87,18 @@ impl RunAttempt {
     /// # Errors
     /// When the driver failed for a reason that another attempt may not have.
     pub async fn step(&mut self, task: NextTask) -> Result<DurableStep, Fault> {
+        if std::mem::take(&mut self.is_repeating) {
+            // A request to cancel the run may have come while there was no attempt that could see it: it is looked for before the
+            // driver makes a call.
+            self.unacknowledged = Some(Vec::new());
+            let look = self.look();
+            return Ok(self.bounded(DurableStep { look, ..DurableStep::default() }));
+        }
         let mut driver = match self.driver.take() {
             Some(driver) => driver,
             None => self.driver(task).await?,
         };
-        let mut pending = Vec::new();
+        let mut pending: Vec<PendingWrite> = Vec::new();
         let left = tokio::select! {
             biased;
             first = self.writes.recv() => {
@@ -93,7 +107,11 @@ impl RunAttempt {
             }
             left = &mut driver.0 => Some(left),
         };
-        while let Ok(more) = self.writes.try_recv() {
+        let mut bytes: usize = pending.iter().map(|pending| pending.write.bytes()).sum();
+        while (left.is_some() || bytes < MAX_GATHERED_BYTES)
+            && let Ok(more) = self.writes.try_recv()
+        {
+            bytes = bytes.saturating_add(more.write.bytes());
             pending.push(more);
         }
         let rest = match left {
@@ -104,13 +122,30 @@ impl RunAttempt {
             Some(Ok(left)) => Some(left?),
             Some(Err(ended)) => return Err(Fault::Cut(StoreFault::Other(format!("the driver ended: {ended}")))),
         };
-        let look = clock::elapsed(self.looked) >= LOOK;
-        if look {
-            self.looked = clock::instant();
-        }
         let (writes, acknowledgements) = pending.into_iter().map(|pending| (pending.write, pending.durable)).unzip();
         self.unacknowledged = Some(acknowledgements);
-        Ok(DurableStep { writes, rest, look })
+        let step = DurableStep { writes, rest, look: self.look(), excess: None };
+        if let Some(why) = self.used.refusal(&step) {
+            self.driver = None;
+            self.unacknowledged = Some(Vec::new());
+            return Ok(DurableStep { rest: Some(RestReason::Refused { why }), ..DurableStep::default() });
+        }
+        Ok(self.bounded(step))
+    }
+
+    /// Whether it is time to look for a request to cancel the run.
+    fn look(&mut self) -> bool {
+        let is_due = self.looked.is_none_or(|looked| clock::elapsed(looked) >= LOOK);
+        if is_due {
+            self.looked = Some(clock::instant());
+        }
+        is_due
+    }
+
+    /// The step, and whether the run has too much in Restate's journal with it. It is a part of the step, so that each attempt decides
+    /// the same.
+    fn bounded(&self, step: DurableStep) -> DurableStep {
+        DurableStep { excess: self.used.and(&step).excess(), ..step }
     }
 
     /// Called when a step is durable. The attempt that made it lets its driver go on; another one takes over what was
@@ -119,14 +154,19 @@ impl RunAttempt {
     /// # Errors
     /// When the steps in Restate's journal do not fit together.
     pub async fn durable(&mut self, step: DurableStep) -> Result<Option<RestReason>, StoreFault> {
-        match self.unacknowledged.take() {
-            Some(acknowledgements) => acknowledgements.into_iter().for_each(Acknowledgement::send),
-            None => {
-                for write in step.writes {
-                    write.repeat(self.journal.copy()).await?;
-                }
+        self.used = self.used.and(&step);
+        let acknowledgements = self.unacknowledged.take();
+        self.is_repeating = acknowledgements.is_none();
+        if self.is_repeating {
+            for write in step.writes {
+                write.repeat(self.journal.copy()).await?;
             }
         }
+        if step.excess.is_some() {
+            // Before the driver goes on, so that it leaves no run that waits.
+            self.cancel(step.excess).await?;
+        }
+        acknowledgements.into_iter().flatten().for_each(Acknowledgement::send);
         Ok(step.rest)
     }
 

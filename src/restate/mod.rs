@@ -3,6 +3,7 @@
 
 mod attempt;
 mod attempt_journal;
+mod bound;
 mod record;
 mod served;
 mod workflow;
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 use restate_sdk::prelude::{Endpoint, HttpServer, IntoServiceDefinition as _, ServiceOptions};
 use tokio::net::{TcpListener, TcpSocket};
 
+pub use self::bound::JournalBound;
 use self::served::ServedFolder;
 use self::workflow::LoopctlWorkflow;
 use crate::serve::Folder;
@@ -27,11 +29,17 @@ pub struct RestateEndpoint {
 }
 
 impl RestateEndpoint {
-    /// Listens for a Restate server. `identity_key`: its public key; requests of others are refused.
+    /// Listens for a Restate server. `identity_key`: its public key; requests of others are refused. `bound`: what each run may have in
+    /// Restate's journal.
     ///
     /// # Errors
     /// Why it can't be served, in a sentence.
-    pub fn bind(folder: Folder, listen: SocketAddr, identity_key: Option<&str>) -> Result<Self, String> {
+    pub fn bind(
+        folder: Folder,
+        listen: SocketAddr,
+        identity_key: Option<&str>,
+        bound: JournalBound,
+    ) -> Result<Self, String> {
         if identity_key.is_none() && !listen.ip().is_loopback() {
             return Err(format!(
                 "without --identity-key, everyone who reaches {listen} could start loops: give the public key of the \
@@ -40,7 +48,7 @@ impl RestateEndpoint {
         }
         let served = ServedFolder::new(folder)?;
         let documents = served.count();
-        let workflow = LoopctlWorkflow::new(served);
+        let workflow = LoopctlWorkflow::new(served, bound);
         // Restate takes an invocation that says nothing for dead. It would make a second attempt beside a slow call.
         let silence = workflow.longest_silence();
         let options = ServiceOptions::new().inactivity_timeout(silence).abort_timeout(silence);

@@ -19,6 +19,16 @@ pub struct DurableStep {
     /// Whether somebody may have asked to cancel the run since the last look.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub look: bool,
+    /// Why the run ends, set from the step on with which it has more in Restate's journal than it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excess: Option<String>,
+}
+
+impl DurableStep {
+    /// The bytes of its events and texts.
+    pub fn bytes(&self) -> usize {
+        self.writes.iter().map(JournalWrite::bytes).sum()
+    }
 }
 
 /// Why the driver left the run.
@@ -39,7 +49,7 @@ pub enum RestReason {
         /// Why the last decision was refused.
         refused: Option<String>,
     },
-    /// The run could not be started.
+    /// The run could not be started, or what it made can't be stored.
     Refused {
         /// Why, in a sentence.
         why: String,
@@ -117,6 +127,15 @@ impl JournalWrite {
             texts: written(&entry.texts),
             status: entry.status_record.as_ref().map(StatusWrite::of),
         })
+    }
+
+    /// The bytes of its event and texts.
+    pub fn bytes(&self) -> usize {
+        let (event, texts) = match self {
+            Self::Run(run) => (&run.event, &run.texts),
+            Self::Event(event) => (&event.event, &event.texts),
+        };
+        event.len() + texts.iter().map(String::len).sum::<usize>()
     }
 
     /// Writes it to a journal in memory again. The leases of drivers that are gone are not in Restate's journal: each

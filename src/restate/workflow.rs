@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::attempt::{NextTask, RunAttempt};
 use super::attempt_journal::AttemptJournal;
+use super::bound::JournalBound;
 use super::record::{DurableStep, RestReason};
 use super::served::ServedFolder;
 use crate::engine::event::{Decided, DecisionRights};
@@ -25,6 +26,7 @@ const CANCEL: &str = "cancel";
 /// The runs of a folder as workflows.
 pub struct LoopctlWorkflow {
     served: Arc<ServedFolder>,
+    bound: JournalBound,
     /// The attempts in this process: a request to cancel one of them need not wait for its next step.
     here: Mutex<HashMap<String, Weak<AttemptJournal>>>,
 }
@@ -35,6 +37,19 @@ struct ShownStatus {
     /// The number of the wait, from 1; 0 for a run that has ended.
     wait: u32,
     status: Value,
+    /// Why there is no run, or no outcome of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+impl ShownStatus {
+    /// What the handlers report of the key of a run that was refused.
+    fn not_refused(self) -> Result<Self, TerminalError> {
+        match self.refused {
+            Some(why) => Err(refusal(why)),
+            None => Ok(Self { refused: None, ..self }),
+        }
+    }
 }
 
 /// A decision, and the request that brought it: the first one counts.
@@ -53,8 +68,8 @@ enum WaitEnd {
 
 impl LoopctlWorkflow {
     /// The runs of a folder.
-    pub fn new(served: ServedFolder) -> Self {
-        Self { served: Arc::new(served), here: Mutex::default() }
+    pub fn new(served: ServedFolder, bound: JournalBound) -> Self {
+        Self { served: Arc::new(served), bound, here: Mutex::default() }
     }
 
     /// For so long an invocation may be silent.
@@ -67,7 +82,7 @@ impl LoopctlWorkflow {
     }
 
     fn attempt(&self, run_id: &str, request: Value) -> Arc<tokio::sync::Mutex<RunAttempt>> {
-        let attempt = RunAttempt::new(Arc::clone(&self.served), run_id, request);
+        let attempt = RunAttempt::new(Arc::clone(&self.served), run_id, request, self.bound);
         let mut attempts = self.attempts();
         attempts.retain(|_, journal| journal.strong_count() > 0);
         attempts.insert(run_id.to_owned(), Arc::downgrade(&attempt.journal()));
@@ -104,14 +119,18 @@ impl LoopctlWorkflow {
             }
             match rest {
                 None => {}
-                Some(RestReason::Refused { why }) => return Err(TerminalError::new_with_code(422, why).into()),
+                Some(RestReason::Refused { why }) => {
+                    let refused = Some(why.clone());
+                    ctx.set(STATUS, Json(ShownStatus { wait: 0, status: Value::Null, refused }));
+                    return Err(refusal(why).into());
+                }
                 Some(RestReason::Ended { status }) => {
-                    ctx.set(STATUS, Json(ShownStatus { wait: 0, status: status.clone() }));
+                    ctx.set(STATUS, Json(ShownStatus { wait: 0, status: status.clone(), refused: None }));
                     return Ok(Json(status));
                 }
                 Some(RestReason::Waiting { status, due_in_ms, .. }) => {
                     waits += 1;
-                    ctx.set(STATUS, Json(ShownStatus { wait: waits, status }));
+                    ctx.set(STATUS, Json(ShownStatus { wait: waits, status, refused: None }));
                     task = match wait_end(&ctx, waits, due_in_ms).await? {
                         WaitEnd::Decided(decided) => {
                             undecided = Some(waits);
@@ -145,7 +164,8 @@ impl LoopctlWorkflow {
     async fn status(&self, ctx: SharedWorkflowContext<'_>) -> HandlerResult<Json<Value>> {
         let shown = ctx.get::<Json<ShownStatus>>(STATUS).await?;
         let running = || json!({"agent_run_id": ctx.key(), "status": "running"});
-        Ok(Json(shown.map_or_else(running, |Json(shown)| shown.status)))
+        let Some(Json(shown)) = shown else { return Ok(Json(running())) };
+        Ok(Json(shown.not_refused()?.status))
     }
 
     /// The decision of a human. Returns when the run has taken it.
@@ -153,10 +173,11 @@ impl LoopctlWorkflow {
     async fn answer(&self, ctx: SharedWorkflowContext<'_>, request: Json<Value>) -> HandlerResult<Json<Value>> {
         let decided = decided(request.into_inner()).map_err(|why| TerminalError::new_with_code(400, why))?;
         let refused = |why: &str| TerminalError::new_with_code(409, why);
-        let shown = ctx.get::<Json<ShownStatus>>(STATUS).await?.filter(|Json(shown)| shown.wait > 0);
-        let Some(Json(ShownStatus { wait, .. })) = shown else {
+        let shown = ctx.get::<Json<ShownStatus>>(STATUS).await?;
+        let wait = shown.map(|Json(shown)| shown.not_refused()).transpose()?.map_or(0, |shown| shown.wait);
+        if wait == 0 {
             return Err(refused("the run does not wait for a decision").into());
-        };
+        }
         let name = decision(wait);
         let request = ctx.invocation_id().to_owned();
         ctx.resolve_promise(&name, Json(BroughtDecision { request: request.clone(), decided }));
@@ -192,6 +213,11 @@ pub struct CancelOrder {
     /// Why, for the record.
     #[serde(default)]
     reason: Option<String>,
+}
+
+/// The failure of a workflow that has no run to return.
+fn refusal(why: String) -> TerminalError {
+    TerminalError::new_with_code(422, why)
 }
 
 /// The promise of a decision about a wait.

@@ -38,14 +38,22 @@ pub struct Restate {
     endpoint: SocketAddr,
     server: Option<Child>,
     service: Option<Child>,
+    /// Further options of the service.
+    options: Vec<String>,
 }
 
 impl Restate {
     /// Starts both for a folder, and registers the folder.
     pub fn start(program: PathBuf, place: &Place) -> Self {
+        Self::with_options(program, place, &[])
+    }
+
+    /// The same; the service has these options too.
+    pub fn with_options(program: PathBuf, place: &Place, options: &[&str]) -> Self {
+        let options = options.iter().map(|&option| option.to_owned()).collect();
         let (data, server, service) = (Place::new(), None, None);
-        let mut restate =
-            Self { program, data, ingress: free(), admin: free(), node: free(), endpoint: free(), server, service };
+        let (ingress, admin, node, endpoint) = (free(), free(), free(), free());
+        let mut restate = Self { program, data, ingress, admin, node, endpoint, server, service, options };
         restate.start_server();
         restate.start_service(place);
         let registered = restate.until(restate.admin, "/deployments", &json!({ "uri": restate.uri() }));
@@ -72,7 +80,8 @@ impl Restate {
 
     pub fn start_service(&mut self, place: &Place) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopctl-restate"));
-        command.args(["serve", ".", "--listen", &self.endpoint.to_string()]).current_dir(place.path()).env_clear();
+        command.args(["serve", ".", "--listen", &self.endpoint.to_string()]).args(&self.options);
+        command.current_dir(place.path()).env_clear();
         command.env("HOME", place.path()).env("PATH", "/usr/bin:/bin");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the service starts");
@@ -85,6 +94,12 @@ impl Restate {
     /// kill -9.
     pub fn kill_service(&mut self) {
         kill(&mut self.service);
+    }
+
+    /// Stands where the service was, and closes so many connections of the server: it waits longer after each.
+    pub fn fail_attempts(&self, attempts: usize) {
+        let listener = TcpListener::bind(self.endpoint).expect("the service is gone");
+        listener.incoming().take(attempts).for_each(drop);
     }
 
     /// kill -9.

@@ -84,9 +84,22 @@ fn a_run_asks_a_human_and_completes_with_each_call_made_once() {
     assert_eq!(restate.call("r", "answer", &json!({ "answer": "Yes." })).status, 409);
     let once = |path: &str| (path.to_owned(), 1);
     assert_eq!(*calls.lock().unwrap(), BTreeMap::from([once("/again/7/0"), once("/once/7/1")]));
+}
 
+#[test]
+fn a_request_that_starts_no_run_is_refused_and_the_status_of_its_key_says_why() {
+    let Some(program) = harness::program() else { return };
+    let (place, _tools, _) = world(&[complete(json!("ok"))], Duration::ZERO);
+    let mut restate = Restate::start(program, &place);
     let refused = restate.call("wrong", "run", &json!({ "loop": "test", "input": { "m": 7 } }));
     assert_eq!(refused.status, 422, "{refused:?}");
+    restate.kill_service();
+    restate.start_service(&place);
+    let why = refused.json()["message"].clone();
+    for (handler, body) in [("status", Value::Null), ("answer", json!({ "answer": "Yes." }))] {
+        let reply = restate.call("wrong", handler, &body);
+        assert_eq!((reply.status, &reply.json()["message"]), (422, &why), "{handler}: {reply:?}");
+    }
 }
 
 /// The status of a run, once it is another one than `running` and `paused`.
@@ -127,6 +140,29 @@ fn a_run_that_works_is_cancelled_during_its_call() {
     assert_eq!(restate.status("r")["status"], "running");
     assert!(restate.call("r", "cancel", &json!({ "reason": "not needed" })).status < 300);
     // The call gets no answer before the run has ended.
+    let ended = ended(&restate, "r");
+    gate.open();
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert!(ended.to_string().contains("not needed"), "{ended}");
+}
+
+#[test]
+fn a_run_is_cancelled_before_a_new_process_goes_on_with_it() {
+    let Some(program) = harness::program() else { return };
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({ "done": true })).behind(&held));
+    let place = Place::new();
+    acting(&place, &tools, json!({}));
+    client::scripted(&place, &[think("again", json!({ "at": 0 })), complete(json!("ok"))], json!({}));
+    let mut restate = Restate::start(program, &place);
+    restate.begin("r", &json!({ "n": 1 }));
+    tools.wait_for(1);
+    restate.kill_service();
+    // The next attempt at the run is then some time away, and the cancel comes before it.
+    restate.fail_attempts(4);
+    restate.start_service(&place);
+    assert!(restate.call("r", "cancel", &json!({ "reason": "not needed" })).status < 300);
     let ended = ended(&restate, "r");
     gate.open();
     assert_eq!(ended["status"], "cancelled", "{ended}");
@@ -186,6 +222,54 @@ fn a_called_loop_asks_and_goes_on_in_the_workflow_of_its_caller() {
     let once = |path: &str| (path.to_owned(), 1);
     assert_eq!(*calls.lock().unwrap(), BTreeMap::from([once("/again/5/2"), once("/once/5/1")]));
     drop(tools);
+}
+
+#[test]
+fn a_run_with_too_many_steps_is_cancelled_with_a_sentence_also_after_a_kill() {
+    let Some(program) = harness::program() else { return };
+    let call = |at: usize| think("again", json!({ "at": at }));
+    let replies: Vec<Value> = (0..60).map(call).chain([complete(json!("ok"))]).collect();
+    let (place, tools, calls) = world(&replies, Duration::from_millis(20));
+    let mut restate = Restate::with_options(program, &place, &["--max-steps", "30"]);
+    restate.begin("r", &json!({ "n": 1 }));
+    tools.wait_for(5);
+    restate.kill_service();
+    restate.start_service(&place);
+    let ended = ended(&restate, "r");
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert!(ended.to_string().contains("more than 30 steps in the journal of Restate"), "{ended}");
+    let calls = calls.lock().unwrap();
+    assert!(calls.len() < 60 && calls.values().all(|count| *count <= 2), "{calls:?}");
+}
+
+#[test]
+fn a_run_with_too_many_bytes_ends_with_a_sentence() {
+    let Some(program) = harness::program() else { return };
+    let place = Place::new();
+    // Beyond the bound in one step, or in several.
+    let tools = Server::with(|_, request| {
+        let bytes = if request.path.starts_with("/once") { 2 << 20 } else { 300 << 10 };
+        Answer::json(&json!({ "text": "x".repeat(bytes) }))
+    });
+    acting(&place, &tools, json!({}));
+    let replies = (0..20).map(|at| think("again", json!({ "at": at }))).chain([complete(json!("ok"))]);
+    client::scripted(&place, &replies.collect::<Vec<_>>(), json!({}));
+    let mut restate = Restate::with_options(program, &place, &["--max-bytes", "1000000"]);
+    restate.begin("several", &json!({ "n": 1 }));
+    let ended = ended(&restate, "several");
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert!(ended.to_string().contains("more than 1000000 bytes in the journal of Restate"), "{ended}");
+
+    restate.kill_service();
+    client::scripted(&place, &[think("once", json!({ "at": 0 })), complete(json!("ok"))], json!({}));
+    restate.start_service(&place);
+    for handler in ["run", "status"] {
+        let body = json!({ "loop": "test", "input": { "n": 1 } });
+        let refused = restate.call("one", handler, if handler == "run" { &body } else { &Value::Null });
+        assert_eq!(refused.status, 422, "{refused:?}");
+        let why = refused.json()["message"].to_string();
+        assert!(why.contains("Restate stores at most 1000000"), "{why}");
+    }
 }
 
 /// Whether the run waited for a decision about a call that is not idempotent, and whose outcome is not known. The human
