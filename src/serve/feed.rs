@@ -25,9 +25,10 @@ use crate::trace::{Redaction, Shown, escape, events, result};
 /// So many bytes of a journal are read at once. The next ones are read only when the reader has received their
 /// notices, so a reader that stops reading holds no more.
 const READ_BYTES: usize = 32 * 1024;
-/// The interval of the polls of a run whatever is known of it.
+/// The interval of the polls of a run of which nothing is known.
 const POLL: Duration = Duration::from_secs(1);
-/// The number of polls without news after which a comment keeps the stream alive.
+/// The number of intervals without news after which a comment keeps the stream alive, and the run is polled whatever is
+/// known of it.
 const KEEP_ALIVE_POLLS: u32 = 15;
 
 /// A position in the events of a run: what `Last-Event-ID` takes.
@@ -82,6 +83,8 @@ pub struct Feed {
     head: Option<HeadReader>,
     /// The version of the run at the last poll; none when the next poll is due in any case.
     version: Option<u64>,
+    /// Whether the last look-up of a run that is not driven here found no more events.
+    has_all: bool,
     silent: u32,
     ended: bool,
     /// The result of a run that has ended, unless it continues: the last event of the stream.
@@ -133,6 +136,7 @@ impl Feed {
             live,
             head: None,
             version: None,
+            has_all: false,
             silent: 0,
             ended: false,
             last: None,
@@ -223,7 +227,7 @@ impl Feed {
             }
             let version = active.as_ref().map(|active| active.version());
             // More of a reply is not in the journal.
-            if version.is_none() || version != self.version {
+            if version.is_none() && !self.has_all || version.is_some() && version != self.version {
                 self.version = version;
                 match self.poll().await {
                     Ok(true) => {
@@ -247,9 +251,9 @@ impl Feed {
             if !self.wait(news, arrived).await {
                 continue;
             }
-            self.version = None;
             self.silent += 1;
             if self.silent.is_multiple_of(KEEP_ALIVE_POLLS) {
+                (self.version, self.has_all) = (None, false);
                 return Some(Ok(": still here\n\n".to_owned()));
             }
         }
@@ -286,9 +290,12 @@ impl Feed {
         let (Some(news), Some(arrived)) = (news, arrived) else {
             let folded = u64::try_from(self.folded).unwrap_or(u64::MAX);
             let head = self.head.get_or_insert_with(|| self.app.scheduler.head_reader(&self.run_id));
-            return tokio::time::timeout(POLL, head.until(|head| head.events > folded)).await.is_err();
+            let is_silent = tokio::time::timeout(POLL, head.until(|head| head.events > folded)).await.is_err();
+            // One look-up answers for all readers. A run of which it says nothing is polled.
+            self.has_all = is_silent && head.is(|head| head.events <= folded);
+            return is_silent;
         };
-        self.head = None;
+        (self.head, self.has_all) = (None, false);
         tokio::select! {
             () = news => false,
             () = arrived, if self.live.is_some() => false,

@@ -71,12 +71,15 @@ impl HeadWatch {
                 }
                 watched.runs.keys().cloned().collect()
             };
-            // Who waits notices by itself that the store can't be read.
-            let Ok(heads) = self.journal.heads(runs).await else { continue };
+            // Nothing is known of a run that is not there, and of none while the store can't be read: who waits finds out
+            // by itself.
+            let heads = self.journal.heads(runs.clone()).await.unwrap_or_default();
+            let mut heads: HashMap<String, RunHead> =
+                heads.into_iter().map(|head| (head.run_id.clone(), head)).collect();
             let watched = self.watched();
-            for head in heads {
-                if let Some(run) = watched.runs.get(&head.run_id) {
-                    run.head.send_replace(Some(head));
+            for run_id in runs {
+                if let Some(run) = watched.runs.get(&run_id) {
+                    run.head.send_replace(heads.remove(&run_id));
                 }
             }
         }
@@ -84,6 +87,11 @@ impl HeadWatch {
 }
 
 impl HeadReader {
+    /// Whether the last look-up found the run, and it was so far.
+    pub fn is(&self, is_so_far: impl Fn(&RunHead) -> bool) -> bool {
+        self.head.borrow().as_ref().is_some_and(is_so_far)
+    }
+
     /// Waits until the run is as far as this.
     pub async fn until(&mut self, is_so_far: impl Fn(&RunHead) -> bool) {
         // The sender lives as long as `self`.
