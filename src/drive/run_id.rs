@@ -1,6 +1,8 @@
 //! The ids of new runs: the loop's name, and eight signs of Crockford's base 32, which can be read aloud and typed.
 //! The first six count the seconds, so that the ids of a loop sort by time to the second; the others are chance.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// Crockford's signs: no letter looks like a digit.
 const SIGNS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// The most characters of the loop's name.
@@ -14,6 +16,25 @@ const CHANCE_SIGNS: u32 = 2;
 /// So many ids in a row that are taken; then each further one has more chance.
 const SHORT_TRIES: u32 = 3;
 
+/// So many ids of one second are short: each further one has more chance, or a busy server would try most ids twice.
+const SHORT_A_SECOND: u64 = 32;
+const MORE_CHANCE_SIGNS: u32 = 2;
+
+/// The second in which this process made its last id, and how many it made in it.
+static MADE: AtomicU64 = AtomicU64::new(0);
+const COUNT_BITS: u32 = 24;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+
+/// How many ids this process has made in this second, with this one.
+fn made_in(seconds: u64) -> u64 {
+    let next = |made: u64| {
+        let is_same = made >> COUNT_BITS == seconds;
+        seconds << COUNT_BITS | if is_same { (made + 1 & COUNT_MASK).max(1) } else { 1 }
+    };
+    // The count only decides how long an id is.
+    MADE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| Some(next(made))).map_or(1, next) & COUNT_MASK
+}
+
 /// An id for a new run. `taken`: how many ids of this start were other runs' already.
 pub(super) fn new(loop_name: &str, wall_ms: i64, taken: u32) -> String {
     let seconds = u64::try_from(wall_ms.saturating_sub(EPOCH_MS) / 1_000).unwrap_or(0);
@@ -21,8 +42,9 @@ pub(super) fn new(loop_name: &str, wall_ms: i64, taken: u32) -> String {
     let mut id = slug(loop_name);
     id.push('-');
     write(&mut id, seconds.min(most), TIME_SIGNS);
+    let crowded = if made_in(seconds.min(most)) > SHORT_A_SECOND { MORE_CHANCE_SIGNS } else { 0 };
     let more = taken.saturating_sub(SHORT_TRIES).min(5) * 2;
-    write(&mut id, fastrand::u64(..), CHANCE_SIGNS + more);
+    write(&mut id, fastrand::u64(..), CHANCE_SIGNS + more.max(crowded));
     id
 }
 
@@ -81,6 +103,16 @@ mod tests {
     fn an_id_that_is_taken_again_and_again_gets_longer() {
         let length = |taken| new("a", 0, taken).len();
         assert_eq!([0, 3, 4, 5, 100].map(length), [10, 10, 12, 14, 20]);
+    }
+
+    #[test]
+    fn ids_of_a_crowded_second_are_longer_and_few_are_alike() {
+        let at_ms = EPOCH_MS + 777_000_000;
+        let ids: Vec<String> = (0..2_000).map(|_| new("a", at_ms, 0)).collect();
+        assert_eq!((ids[0].len(), ids[1_999].len()), (10, 12));
+        let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+        assert!(different.len() > 1_980, "{} of 2,000", different.len());
+        assert_eq!(new("a", at_ms + 1_000, 0).len(), 10, "the next second begins with short ones");
     }
 
     #[test]

@@ -21,17 +21,17 @@ const MOST_BYTES: usize = 8 << 20;
 /// The statement. `FOR SHARE` stands against the update of another driver that takes the run: the append is before it
 /// and the new driver reads it, or behind it and finds another fence. The look at the event before keeps the order,
 /// and finds a database that lost events. Both are look-ups of a row for each event: as joins they would be compared
-/// with each other.
+/// with each other. `IS NOT DISTINCT FROM` keeps the planner from looking at all runs of this driver for each event.
 pub(super) const APPEND: &str = "
 WITH a AS MATERIALIZED (
   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[], $7::text[],
     $28::text[]) AS a(run, fence, seq, before, sum, event, token, decision)
 ), ok AS MATERIALIZED (
   SELECT a.* FROM a CROSS JOIN LATERAL (
-    SELECT 1 FROM @.runs r WHERE r.id = a.run AND r.fence = a.fence AND r.driver = $8 FOR SHARE) r
+    SELECT 1 FROM @.runs r WHERE r.id = a.run AND r.fence = a.fence AND r.driver IS NOT DISTINCT FROM $8 FOR SHARE) r
   WHERE (SELECT e.seq FROM @.events e WHERE e.run = a.run AND e.seq = a.before) IS NOT NULL
-    AND (a.token IS NULL OR EXISTS (
-      SELECT 1 FROM @.answer_tokens t WHERE t.hash = a.token AND t.run = a.run AND NOT t.used))
+    AND (a.token IS NULL OR (
+      SELECT 1 FROM @.answer_tokens t WHERE t.hash = a.token AND t.run = a.run AND NOT t.used) IS NOT NULL)
 ), ins AS (
   INSERT INTO @.events (run, seq, fence, sum, event) SELECT run, seq, fence, sum, event FROM ok
   ON CONFLICT (run, seq) DO NOTHING RETURNING run, seq
@@ -39,7 +39,8 @@ WITH a AS MATERIALIZED (
   UPDATE @.answer_tokens SET used = true
   WHERE hash IN (SELECT a.token FROM a JOIN ins USING (run, seq) WHERE a.token IS NOT NULL)
 ), decided AS (
-  DELETE FROM @.decisions d USING a JOIN ins USING (run, seq) WHERE d.run = a.run AND d.id = a.decision
+  DELETE FROM @.decisions d USING a JOIN ins USING (run, seq)
+  WHERE a.decision IS NOT NULL AND d.run = a.run AND d.id = a.decision
 ), kept AS (
   INSERT INTO @.texts (sha256, text)
   SELECT sha256, text FROM unnest($9::bytea[], $10::bytea[]) AS t(sha256, text) ORDER BY 1 ON CONFLICT DO NOTHING

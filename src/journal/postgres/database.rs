@@ -89,7 +89,7 @@ impl Database {
         let quick = Link::new(Arc::clone(&target), answered_in);
         pooler::refuse_mixed(&heart, &quick, &target, ttl).await?;
         Ok(Self {
-            writer: Link::new(Arc::clone(&target), answered_in),
+            writer: Link::planned_once(Arc::clone(&target), answered_in),
             quick,
             slow: Link::new(Arc::clone(&target), answered_in),
             heart,

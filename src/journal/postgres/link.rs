@@ -1,14 +1,16 @@
 //! A connection that renews itself: when it is lost, the next statement makes a new one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Config, Row, Statement};
 
+use super::address::PostgresAddress;
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
 use crate::journal::{StoreFault, failpoint};
@@ -23,9 +25,18 @@ const LONGEST_WAIT: Duration = Duration::from_millis(1_000);
 /// How often the time for an answer doubles.
 const MOST_DOUBLINGS: u32 = 6;
 
+/// The settings of a connection that sends a few statements again and again. Each is planned once: the arrays of a batch
+/// look so short to the planner that it would plan each execution, which takes longer than the execution. A plan that is
+/// kept must not scan a table which was small when it was made.
+pub(super) const PLANNED_ONCE: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off";
+
 /// A connection that renews itself.
 pub(super) struct Link {
     target: Arc<PostgresTarget>,
+    /// Settings that are asked for when the connection is made.
+    settings: Option<&'static str>,
+    /// Whether a pooler refuses settings: then the connection is made without.
+    refuses_settings: AtomicBool,
     connection: tokio::sync::Mutex<Option<Arc<Connected>>>,
     /// How often a connection was made.
     made: AtomicU64,
@@ -47,6 +58,8 @@ impl Link {
     pub(super) fn new(target: Arc<PostgresTarget>, answered_in: Duration) -> Self {
         let link = Self {
             target,
+            settings: None,
+            refuses_settings: AtomicBool::new(false),
             connection: tokio::sync::Mutex::default(),
             made: AtomicU64::new(0),
             answered_in_ms: AtomicU64::new(0),
@@ -54,6 +67,12 @@ impl Link {
         };
         link.set_time(answered_in);
         link
+    }
+
+    /// The same, for a few statements that are sent again and again.
+    pub(super) fn planned_once(target: Arc<PostgresTarget>, answered_in: Duration) -> Self {
+        let settings = target.prepares.then_some(PLANNED_ONCE);
+        Self { settings, ..Self::new(target, answered_in) }
     }
 
     /// Sets how long an answer may take.
@@ -87,7 +106,19 @@ impl Link {
             return Ok(Arc::clone(connected));
         }
         *connection = None;
-        let connecting = self.target.address.config.connect(self.target.address.tls.clone());
+        let PostgresAddress { config, tls, .. } = &self.target.address;
+        let connecting = async {
+            let Some(settings) = self.settings.filter(|_| !self.refuses_settings.load(Ordering::SeqCst)) else {
+                return config.connect(tls.clone()).await;
+            };
+            match with_settings(config, settings).connect(tls.clone()).await {
+                Err(error) if is_refusal_of_settings(&error) => {
+                    self.refuses_settings.store(true, Ordering::SeqCst);
+                    config.connect(tls.clone()).await
+                }
+                made => made,
+            }
+        };
         let (client, driver) = self.in_time(connecting).await?;
         tokio::spawn(
             async move {
@@ -184,6 +215,20 @@ impl Connected {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql, statement.clone());
         Ok(statement)
     }
+}
+
+/// The settings before those of the address: PostgreSQL takes the last one of a name.
+fn with_settings(config: &Config, settings: &str) -> Config {
+    let mut config = config.clone();
+    let options = config.get_options().map_or_else(|| settings.to_owned(), |own| format!("{settings} {own}"));
+    config.options(options);
+    config
+}
+
+/// Whether a pooler does not let clients set anything.
+fn is_refusal_of_settings(error: &tokio_postgres::Error) -> bool {
+    let refusals = [&SqlState::PROTOCOL_VIOLATION, &SqlState::FEATURE_NOT_SUPPORTED];
+    error.code().is_some_and(|code| refusals.contains(&code))
 }
 
 /// The patience with a statement whose outcome is not known.

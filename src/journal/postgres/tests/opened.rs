@@ -70,27 +70,47 @@ fn an_event_that_is_not_what_was_written_is_found() {
     assert_eq!(store.rows("SELECT sum::text FROM @.events"), [sum("r", 0, "first").to_string()]);
 }
 
+/// The types of the parameters of the append.
+const APPEND_TYPES: &str = "bigint[], bigint[], int[], int[], bigint[], bytea[], text[], uuid, bytea[], bytea[],
+  bigint[], bytea[], bigint[], text[], bytea[], bytea[], bigint[], text[], text[], int[], bigint[], bigint[], bool[], bool[],
+  bool[], float8, bigint[], text[]";
+
+/// The plan of the append with these settings, as it is made without knowing how many rows come.
+fn append_plan(store: &PostgresJournal, settings: &str) -> String {
+    let sets: String = settings.split("-c ").filter(|set| !set.is_empty()).map(|set| format!("SET {set};")).collect();
+    let nulls = vec!["NULL"; 28].join(", ");
+    store.sql(&format!("{sets} DEALLOCATE ALL; PREPARE append ({APPEND_TYPES}) AS {}", append::APPEND));
+    store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n")
+}
+
+/// Whether a plan looks each run up by its key.
+fn looks_up(plan: &str) -> bool {
+    let scans =
+        ["runs", "events", "answer_tokens", "decisions"].map(|table| plan.contains(&format!("Seq Scan on {table}")));
+    let by_driver = plan.contains("runs_by_driver");
+    plan.contains("LockRows") && !plan.contains("Join Filter") && !by_driver && !scans.contains(&true)
+}
+
 #[test]
 fn the_append_of_many_runs_looks_each_of_them_up() {
     let Some(server) = server("the_append_of_many_runs_looks_each_of_them_up") else { return };
     let store = open(&server.store());
+    let plan = append_plan(&store, link::PLANNED_ONCE);
+    assert!(looks_up(&plan), "the tables are empty: {plan}");
+    // Half of them are one driver's.
     store.sql(
         "INSERT INTO @.runs (run_id, fence, driver, birth, format, status, iterations, started_at_ms, updated_at_ms,
            loop_name, identity)
-         SELECT 'r' || n, 1, gen_random_uuid(), gen_random_uuid(), 1, 'running', 0, 0, 0, 'l', ''
+         SELECT 'r' || n, 1, CASE WHEN n % 2 = 0 THEN gen_random_uuid() ELSE '00000000-0000-0000-0000-000000000001' END,
+           gen_random_uuid(), 1, 'running', 0, 0, 0, 'l', ''
          FROM generate_series(1, 20000) n;
          INSERT INTO @.events (run, seq, fence, sum, event) SELECT id, 0, 1, 0, 'first' FROM @.runs;
          INSERT INTO @.answer_tokens SELECT 'h' || id, id, 1, NULL, 0, false FROM @.runs;
          INSERT INTO @.decisions SELECT id, 's', 'd' || id, '' FROM @.runs; ANALYZE",
     );
-    // As it is planned without knowing how many rows come.
-    let types = "bigint[], bigint[], int[], int[], bigint[], bytea[], text[], uuid, bytea[], bytea[], bigint[], bytea[],
-                 bigint[], text[], bytea[], bytea[], bigint[], text[], text[], int[], bigint[], bigint[], bool[], bool[],
-                 bool[], float8, bigint[], text[]";
-    store.sql(&format!("SET plan_cache_mode = force_generic_plan; PREPARE append ({types}) AS {}", append::APPEND));
-    let nulls = vec!["NULL"; 28].join(", ");
-    let plan = store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n");
-    let scans = |table: &str| plan.contains(&format!("Seq Scan on {table}"));
-    assert!(!scans("runs") && !scans("events") && !scans("answer_tokens") && !scans("decisions"), "{plan}");
-    assert!(plan.contains("LockRows") && !plan.contains("Join Filter"), "rows are compared with each other: {plan}");
+    // A pooler may refuse the other settings.
+    for settings in [link::PLANNED_ONCE, "-c enable_seqscan=on -c plan_cache_mode=force_generic_plan"] {
+        let plan = append_plan(&store, settings);
+        assert!(looks_up(&plan), "{settings}: {plan}");
+    }
 }
