@@ -29,7 +29,7 @@ mysql:
     cargo clippy --all-targets --features mysql --locked -- -D warnings
     cargo test --features mysql --locked mysql
 
-# Lints and tests of `loopctl-restate`, with the kills of the nightly (needs restate-server on the PATH: npm i @restatedev/restate-server)
+# Lints and tests of `loopctl-restate`, with the kills of the nightly (needs restate-server on the PATH, as npm i @restatedev/restate-server puts it into node_modules/@restatedev/restate-server-linux-x64/bin: the file in .bin starts the server as a child, which a kill does not reach)
 restate:
     cargo clippy --all-targets --features restate --locked -- -D warnings
     cargo test --features restate --locked --test restate -- --include-ignored --nocapture --test-threads 1

@@ -28,8 +28,8 @@ const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 /// How many ids this process has made in this second, with this one.
 fn made_in(seconds: u64) -> u64 {
     let next = |made: u64| {
-        let is_same = made >> COUNT_BITS == seconds;
-        seconds << COUNT_BITS | if is_same { (made + 1 & COUNT_MASK).max(1) } else { 1 }
+        let before = if made >> COUNT_BITS == seconds { made & COUNT_MASK } else { 0 };
+        (seconds << COUNT_BITS) | before.saturating_add(1).min(COUNT_MASK)
     };
     // The count only decides how long an id is.
     MADE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| Some(next(made))).map_or(1, next) & COUNT_MASK

@@ -100,7 +100,7 @@ pub const CASES: &[(&str, Case)] = &[
         "the_lease_is_released_with_the_last_event_or_not_at_all",
         queue::the_lease_is_released_with_the_last_event_or_not_at_all,
     ),
-    ("heads_tell_how_far_runs_are", queue::heads_tell_how_far_runs_are),
+    ("heads_show_how_far_runs_are", queue::heads_show_how_far_runs_are),
     (
         "a_callback_is_its_driver_s_first_and_is_put_off_as_long_as_it_says",
         queue::a_callback_is_its_driver_s_first_and_is_put_off_as_long_as_it_says,

@@ -138,7 +138,7 @@ pub(super) fn the_lease_is_released_with_the_last_event_or_not_at_all(journal: &
     assert_eq!(wait(journal.lease("r")).unwrap().events, 2);
 }
 
-pub(super) fn heads_tell_how_far_runs_are(journal: &dyn Journal) {
+pub(super) fn heads_show_how_far_runs_are(journal: &dyn Journal) {
     let fence = begin(journal, "r");
     begin(journal, "other");
     wait(journal.append(event("r", fence, 1))).unwrap();
