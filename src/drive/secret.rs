@@ -6,6 +6,8 @@ mod scrubber;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_bounds;
+#[cfg(test)]
 mod tests_growing;
 #[cfg(test)]
 mod tests_spellings;

@@ -126,7 +126,7 @@ impl EscapeSpelling {
 /// The escape that some bytes begin with.
 fn escape(rest: &[u8]) -> Option<EscapeSpelling> {
     match rest {
-        [b'%', b'u', a, b, c, d, ..] if unit([*a, *b, *c, *d]).is_some() => utf16(rest),
+        [b'%', b'u', ..] => utf16(rest),
         [b'%', a, b, ..] => Some(EscapeSpelling::byte(pair(*a, *b)?, 3)),
         [b'\\', b'u', b'{', inner @ ..] => {
             let length = inner.iter().take(7).position(|byte| *byte == b'}')?;

@@ -264,7 +264,7 @@ impl ScrubReading {
             }
             state = self.automaton.next_state(Anchored::No, state, byte);
             count = count.saturating_add(1);
-            if self.automaton.is_special(state) && self.automaton.is_match(state) {
+            if self.automaton.is_match(state) {
                 for at in 0..self.automaton.match_len(state) {
                     let pattern = self.automaton.match_pattern(state, at);
                     let longest = self.automaton.pattern_len(pattern);

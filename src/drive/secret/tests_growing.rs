@@ -97,6 +97,29 @@ fn a_text_without_secrets_is_passed_on_nearly_to_its_end() {
     assert_eq!(resolved(&[]).growing().settled(&text), text, "without secrets, all of it");
 }
 
+#[test]
+fn padding_that_comes_later_belongs_to_the_secret_and_what_comes_far_behind_does_not() {
+    let vault = resolved(&[("k", "hunter-22-x")]);
+    let encoded = STANDARD.encode("hunter-22-x");
+    let (digits, padding) = encoded.split_at(encoded.len() - 1);
+    assert_eq!(padding, "=");
+    for blanks in [" ", "\n", "\\n", " \r\n  "] {
+        grows(&vault, &format!("It is {digits}{blanks}{padding} and more"));
+    }
+    let shown = |behind: usize| vault.growing().settled(&format!("It is {digits}{}", ".".repeat(behind))).into_owned();
+    assert_eq!(shown(255), "It is ");
+    assert_eq!(shown(256), format!("It is [secret k]{}", ".".repeat(256)));
+}
+
+#[test]
+fn a_secret_before_the_beginning_of_another_one_is_passed_on() {
+    let long = "long-".repeat(80);
+    let vault = resolved(&[("k", "hunter22"), ("long", &long)]);
+    let text = format!("It is hunter22{}", &long[..300]);
+    assert_eq!(vault.growing().settled(&text), "It is [secret k]");
+    grows(&vault, &format!("{text}, and so on"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
     #[test]

@@ -27,11 +27,7 @@ impl Scrubber {
             let here = view.as_ref().map_or(bytes, |view| &view.bytes);
             for reading in &self.readings {
                 let at = reading.open_from(here, unsure);
-                open = open.min(match &view {
-                    Some(view) if at < here.len() => view.original(at, at.saturating_add(1)).0,
-                    Some(_) => bytes.len(),
-                    None => at,
-                });
+                open = open.min(view.as_ref().map_or(at, |view| view.original(at, at.saturating_add(1)).0));
             }
             let Some(next) = decoded(here, view.as_ref()) else { break };
             view = Some(next);
