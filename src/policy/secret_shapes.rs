@@ -187,15 +187,17 @@ fn is_bot_token(number: &str, key: &str) -> bool {
 /// The text between the first and the last line of a private key; to the end, when it was cut.
 fn private_keys(text: &str, found: &mut Vec<Found>) {
     const END: &str = "PRIVATE KEY-----";
+    /// The most bytes between the dashes and `PRIVATE KEY`: `ENCRYPTED ` and the like.
+    const LONGEST_TITLE: usize = 23;
     let mut done = 0;
     for (at, begin) in text.match_indices("-----BEGIN ") {
         if at < done {
             continue;
         }
-        let longest = text.floor_char_boundary(at + begin.len() + 24 + END.len());
-        let head = text.get(at..longest).unwrap_or_default();
-        let Some(title) = head.find(END).filter(|length| *length < begin.len() + 24) else { continue };
-        let start = at + title + END.len();
+        let rest = text.get(at + begin.len()..).unwrap_or_default();
+        let head = rest.get(..rest.floor_char_boundary(LONGEST_TITLE + END.len())).unwrap_or_default();
+        let Some(title) = head.find(END) else { continue };
+        let start = at + begin.len() + title + END.len();
         let body = text.get(start..).unwrap_or_default();
         let length = body.find("-----END").unwrap_or(body.len());
         found.push(Found { range: start..start + length, called: PRIVATE_KEY });

@@ -109,6 +109,29 @@ mod tests {
     }
 
     #[test]
+    fn a_folded_value_says_how_long_it_is() {
+        let folded = boxed("out", &json!((0..20).collect::<Vec<_>>().repeat(8)));
+        let laid_out = folded.split_once("<pre>").unwrap().1.split_once("</pre>").unwrap().0;
+        let plain = laid_out.replace("</span>", "").replace("<span class=\"n\">", "");
+        let said = format!("<em>{} lines, {} characters</em>", plain.lines().count(), plain.chars().count());
+        assert!(folded.contains(&said), "{said}: {folded}");
+        assert!(boxed("out", &json!("x\n".repeat(15))).contains("<em>15 lines, 29 characters</em>"));
+        assert!(boxed("out", &json!("x\n".repeat(14))).starts_with("<pre"));
+    }
+
+    #[test]
+    fn no_value_holds_an_element_and_what_is_approved_shows_each_blank() {
+        let value = json!({ "<b>": "10\u{A0}<i>" });
+        assert_eq!(
+            boxed("in", &value),
+            "<pre class=\"in\">{<span class=\"k\">&quot;&lt;b&gt;&quot;</span>: &quot;10\u{A0}&lt;i&gt;&quot;}</pre>\n"
+        );
+        assert_eq!(exactly("in", &json!("10\u{A0}<i>")), "<pre class=\"in\">10\\u{A0}&lt;i&gt;</pre>\n");
+        assert_eq!(prose(&json!(" <b>it</b> is so\n")), "<p class=\"prose\">&lt;b&gt;it&lt;/b&gt; is so</p>\n");
+        assert_eq!(prose(&json!(["<b>"])), "<pre>[&quot;&lt;b&gt;&quot;]</pre>\n");
+    }
+
+    #[test]
     fn what_is_marked_reads_as_it_would_without_marks() {
         let value = json!({"a": [1, true, "t"]});
         let plain = marked(&value, escaped).text.replace("</span>", "").replace("<span class=\"k\">", "");

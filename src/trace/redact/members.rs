@@ -2,6 +2,7 @@
 //! it is about to send. The quotes may be escaped, each by the same number of backslashes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -12,6 +13,8 @@ use super::Redaction;
 pub(super) const MAX_NAME: usize = 128;
 /// How far behind a value the name is looked for that says what it is, in bytes.
 const MAX_BEHIND: usize = 2048;
+/// The longest quotes in an object or list whose end is looked for, in bytes: JSON in JSON, six layers deep.
+const MAX_QUOTE: usize = 64;
 
 /// What is found in a text.
 pub(super) struct Members {
@@ -30,11 +33,17 @@ struct MemberValue {
     is_whole: bool,
 }
 
+/// Where each object and list of a text ends, if it does, by the length of the quotes in it. A text may contain any number
+/// of them inside of each other: their ends are found together.
+#[derive(Default)]
+struct BracketEnds(BTreeMap<usize, Vec<(usize, usize)>>);
+
 impl Members {
     pub fn of(text: &str, redaction: &Redaction) -> Self {
         let mut all = Self { found: Vec::new(), open: None };
         let mut done = 0;
         let mut named = false;
+        let mut ends = BracketEnds::default();
         for (quote, _) in text.match_indices('"').filter(|(quote, _)| text.get(quote + 1..).is_some_and(is_colon)) {
             let level = escapes(text, quote);
             let name_end = quote - level;
@@ -42,11 +51,15 @@ impl Members {
             let from = text.floor_char_boundary(name_end.saturating_sub(MAX_NAME + mark.len()));
             let Some((_, name)) = text.get(from..name_end).unwrap_or_default().rsplit_once(mark) else { continue };
             let Some((_, rest)) = text.get(quote..).unwrap_or_default().split_once(':') else { continue };
-            let Some(value) = MemberValue::read(text, text.len() - rest.trim_start().len(), mark) else { continue };
+            let Some(mut value) = MemberValue::read(text, text.len() - rest.trim_start().len(), mark) else { continue };
             let name = unescaped(name);
             // `{"name": "Authorization", "value": "..."}`: headers and settings in lists.
             let is_value = name == "value";
-            let hide = redaction.hides(&name, &value.kind)
+            let is_secret_name = redaction.hides(&name, &value.kind);
+            if (is_secret_name || is_value) && (value.kind.is_object() || value.kind.is_array()) {
+                value.find_end(ends.end(text, value.range.start, mark));
+            }
+            let hide = is_secret_name
                 || is_value && (std::mem::take(&mut named) || all.is_named_behind(text, &value, mark, redaction));
             if hide {
                 done = value.range.end;
@@ -112,7 +125,8 @@ impl Members {
 }
 
 impl MemberValue {
-    /// The value that begins at this byte. `mark` is what its quotes look like.
+    /// The value that begins at this byte. `mark` is what its quotes look like. An object or a list is given to the end of
+    /// the text: most are not hidden, and need no other end.
     fn read(text: &str, start: usize, mark: &str) -> Option<Self> {
         let rest = text.get(start..)?;
         if let Some(inner) = rest.strip_prefix(mark) {
@@ -122,8 +136,8 @@ impl MemberValue {
             return Some(Self { range, kind: Value::String(String::new()), is_whole: length.is_some() });
         }
         let (length, kind) = match rest.chars().next()? {
-            '{' => (brackets_end(rest, mark), Value::Object(Map::new())),
-            '[' => (brackets_end(rest, mark), Value::Array(Vec::new())),
+            '{' => (None, Value::Object(Map::new())),
+            '[' => (None, Value::Array(Vec::new())),
             _ => {
                 let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']' | '"' | '\\'));
                 let word = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
@@ -133,6 +147,56 @@ impl MemberValue {
         };
         Some(Self { range: start..start + length.unwrap_or(rest.len()), kind, is_whole: length.is_some() })
     }
+
+    fn find_end(&mut self, end: Option<usize>) {
+        self.range.end = end.unwrap_or(self.range.end);
+        self.is_whole = end.is_some();
+    }
+}
+
+impl BracketEnds {
+    /// Where the object or list ends that begins at this byte, and whose texts are in quotes like `mark`; none when it
+    /// does not end.
+    fn end(&mut self, text: &str, start: usize, mark: &str) -> Option<usize> {
+        if mark.len() > MAX_QUOTE {
+            return None;
+        }
+        let ends = self.0.entry(mark.len()).or_insert_with(|| bracket_ends(text, mark));
+        let at = ends.binary_search_by(|(begin, _)| start.cmp(begin)).ok()?;
+        ends.get(at).map(|(_, end)| *end)
+    }
+}
+
+/// Where each object and list of a text begins and ends, the last one first; their texts are in quotes like `mark`. A
+/// bracket counts as one wherever it is: only who asks knows that it is in no text.
+fn bracket_ends(text: &str, mark: &str) -> Vec<(usize, usize)> {
+    let signs: Vec<(usize, &str)> = text.match_indices(['"', '{', '[', '}', ']']).collect();
+    // For each sign, the first bracket from there on that closes what is open before it.
+    let mut closing: Vec<Option<usize>> = vec![None; signs.len()];
+    let mut text_end = None;
+    let mut ends = Vec::new();
+    for (index, (at, sign)) in signs.iter().enumerate().rev() {
+        let behind = |index: Option<usize>| closing.get(index? + 1).copied().flatten();
+        let found = match *sign {
+            "\"" => {
+                let found = behind(text_end);
+                if escapes(text, *at) < mark.len() {
+                    text_end = Some(index);
+                }
+                found
+            }
+            "{" | "[" => {
+                let own = behind(Some(index));
+                ends.extend(own.and_then(|own| signs.get(own)).map(|(end, _)| (*at, end + 1)));
+                behind(own)
+            }
+            _ => Some(index),
+        };
+        if let Some(place) = closing.get_mut(index) {
+            *place = found;
+        }
+    }
+    ends
 }
 
 fn is_colon(rest: &str) -> bool {
@@ -148,25 +212,6 @@ fn escapes(text: &str, at: usize) -> usize {
 fn string_end(inner: &str, mark: &str) -> Option<usize> {
     let quotes = inner.match_indices('"').map(|(at, _)| (at, escapes(inner, at)));
     quotes.into_iter().find(|(_, escapes)| *escapes < mark.len()).map(|(at, escapes)| at - escapes)
-}
-
-/// The length of an object or a list, whose texts are in quotes like `mark`.
-fn brackets_end(text: &str, mark: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    let mut at = 0;
-    loop {
-        at += text.get(at..)?.find(['"', '{', '[', '}', ']'])?;
-        match text.as_bytes().get(at)? {
-            b'"' => at += 1 + string_end(text.get(at + 1..)?, mark)? + mark.len(),
-            sign => {
-                depth = if matches!(sign, b'{' | b'[') { depth + 1 } else { depth - 1 };
-                at += 1;
-            }
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
 }
 
 fn is_secret(name: &str, redaction: &Redaction) -> bool {

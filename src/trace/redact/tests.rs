@@ -261,6 +261,11 @@ fn a_long_text_of_quotes_is_looked_through_in_one_go() {
         "\\\":",
         "\"password\":\"x\",",
         "\"password\":{",
+        // Objects and lists in each other, of which none ends, or all do.
+        "\"a\":{",
+        "\"a\":[\\\"b\\\":[",
+        "\"value\":{",
+        "\"value\":[\\\"value\\\":[",
         "\"name\":\"",
         "\"name\":\"token\",\"value\":\"",
         "\"password\":\"",
@@ -268,6 +273,31 @@ fn a_long_text_of_quotes_is_looked_through_in_one_go() {
     ] {
         let text = format!("x {}", piece.repeat(50_000));
         assert!(!own().text(&text).is_empty());
+    }
+    let nested = format!("x {}{}", "\"value\":{".repeat(50_000), "}".repeat(50_000));
+    assert_eq!(own().text(&nested), nested);
+}
+
+#[test]
+fn an_object_inside_of_others_ends_where_its_own_bracket_does() {
+    for (text, shown) in [
+        (
+            r#"x {"value":{"value":{"a":["}"]},"name":"token"},"b":[1]} y"#,
+            r#"x {"value":{"value":[hidden],"name":"token"},"b":[1]} y"#,
+        ),
+        (r#"x {"value":[{"value":["s3cr3t"]}],"name":"token"} y"#, r#"x {"value":[hidden],"name":"token"} y"#),
+        (
+            r#"x {"value":[{"value":1}],"n":1} {"value":[1],"name":"token"} y"#,
+            r#"x {"value":[{"value":1}],"n":1} {"value":[hidden],"name":"token"} y"#,
+        ),
+        // A bracket in a text is none; read by other quotes, it is one.
+        (
+            r#"x {"value":["{\"token\":[1,2]"],"token":{"a":"]"}} y"#,
+            r#"x {"value":["{\"token\":[hidden]"],"token":[hidden]} y"#,
+        ),
+        (r#"x {"value":{"value":[1 y"#, r#"x {"value":{"value":[1 y"#),
+    ] {
+        assert_eq!(own().text(text), shown);
     }
 }
 
@@ -351,7 +381,10 @@ fn json_in_json_is_read_four_layers_deep_and_hidden_below_as_in_any_text() {
 
 #[test]
 fn a_value_is_shown_down_to_the_depth_that_is_walked() {
-    let nested = |depth: usize| (0..depth).fold(json!("shown"), |value, _| json!([value]));
-    assert_eq!(own().value(&nested(DEPTH)), nested(DEPTH));
-    assert!(!own().value(&nested(DEPTH + 1)).to_string().contains("shown"));
+    let wraps: [fn(Value) -> Value; 2] = [|value| json!([value]), |value| json!({ "a": value })];
+    for wrap in wraps {
+        let nested = |depth: usize| (0..depth).fold(json!("shown"), |value, _| wrap(value));
+        assert_eq!(own().value(&nested(DEPTH)), nested(DEPTH));
+        assert!(!own().value(&nested(DEPTH + 1)).to_string().contains("shown"));
+    }
 }

@@ -82,6 +82,8 @@ fn a_value_of_a_secret_name_is_held_back_until_it_is_known_where_it_ends() {
 fn prose_is_passed_on_to_its_last_word() {
     let own = Redaction::default();
     assert_eq!(own.settled("It is so? Yes, it i"), "It is so? Yes, it ");
+    assert_eq!(own.settled("It is so, (see thi"), "It is so, (see ");
+    assert_eq!(own.settled("It is so (se"), "It is so (");
     assert_eq!(own.settled("这是一个没有空格的句子，还在继续"), "这是一个没有空格的句子，还在继续");
     assert_eq!(own.settled(r#"{"thought":"It","action":"loo"#), r#"{"thought":"It","action":""#);
 }
