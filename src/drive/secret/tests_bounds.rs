@@ -110,7 +110,11 @@ fn a_secret_that_is_escaped_more_than_eight_times_itself_costs_eight_layers() {
 
 #[test]
 fn of_the_beginnings_of_several_secrets_at_a_cut_the_longest_is_removed() {
-    let vault = resolved(&[("long", "swordfish-and-more"), ("short", "fish-and-chips"), ("other", "and-nothing")]);
+    let vault = resolved(&[("long", "swordfish-and-more"), ("short", "fish-and-chips"), ("mark", "&fishing-boat")]);
     assert_eq!(vault.scrub_cut("it is swordfish-and".to_owned()), "it is [secret long]");
     assert_eq!(vault.scrub_cut("it is fish-and".to_owned()), "it is [secret short]");
+    // The mark may begin a secret, and an escape in the longer one.
+    assert_eq!(vault.scrub_cut("it is swordfish&fishing".to_owned()), "it is [secret long]");
+    assert_eq!(vault.scrub_cut("it is sword&fishing".to_owned()), "it is [secret long]");
+    assert_eq!(vault.scrub_cut("it is swo&fishing".to_owned()), "it is swo[secret mark]");
 }
