@@ -151,8 +151,8 @@ impl Service {
         route::router(&self.app)
     }
 
-    /// Claims the runs of the journal that no living process drives, now and from now on each second: those that were in
-    /// progress when a process ended, and those in which an approval expires. Starts the runs of schedules, and posts
+    /// Claims the runs of the journal that no living process drives, now and from now on several times a second: those
+    /// that were in progress when a process ended, and those in which an approval expires. Starts the runs of schedules, and posts
     /// the pauses and results that no living process posts. Deletes runs that are older than `serve.keep_days`.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Claims runs from the store's queue when there are slots for them: when one becomes free, and each second, because
-//! other servers of the store start runs, leave them, and die.
+//! Claims runs from the store's queue when there are slots for them: when one becomes free, and several times a second,
+//! because other servers of the store start runs, leave them, and die.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,24 +17,30 @@ use crate::serve::quotas::Owner;
 use crate::serve::run_store::ProgramOfRun;
 use futures_util::FutureExt as _;
 
-/// The interval of the looks at the queue.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval of the looks at the queue: a run that another server has no slot for starts here within twice this time.
+const LOOK: Duration = Duration::from_millis(250);
+/// Every so many intervals, the server also looks while runs wait that it may not take, because counting a long queue is
+/// dear, and forgets the runs that went on elsewhere.
+const FULL_LOOK: u32 = 4;
 
 impl Scheduler {
-    /// Looks at the queue each second, until the server stops.
+    /// Looks at the queue at each interval, until the server stops.
     pub fn watch_queue(self: &Arc<Self>) {
         let scheduler: Weak<Self> = Arc::downgrade(self);
         tokio::spawn(
             async move {
-                loop {
+                for interval in (0..FULL_LOOK).cycle() {
                     tokio::time::sleep(LOOK).await;
                     let Some(scheduler) = scheduler.upgrade().filter(|scheduler| !scheduler.is_draining()) else {
                         return;
                     };
-                    if let Err(fault) = scheduler.forget_what_went_on().await {
+                    let is_full_look = interval == 0;
+                    if is_full_look && let Err(fault) = scheduler.forget_what_went_on().await {
                         tracing::error!(code = fault.code(), "the runs that wait here can't be looked up: {fault}");
                     }
-                    scheduler.look();
+                    if is_full_look || scheduler.schedule().left.is_empty() {
+                        scheduler.look();
+                    }
                 }
             }
             .boxed(),
