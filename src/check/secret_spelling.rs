@@ -103,6 +103,11 @@ fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
             continue;
         }
         let around = wrapped(text, word.start..end);
+        // A word of a sentence: "the orgconfig: block of the project".
+        let spaced = mark.ends_with(' ') && text.get(..word.start).is_some_and(|before| before.ends_with(' '));
+        if spaced && around == (word.start..end) && text.get(end..).is_some_and(|after| after.starts_with(' ')) {
+            continue;
+        }
         let is_tag = text.get(around.clone()).is_some_and(|written| written.contains("{{"));
         // A quote behind the key is the text's own: the secret is inserted before it.
         let is_closed = text.get(end..around.end).is_some_and(|closing| closing.contains(['}', '>', '%']));
