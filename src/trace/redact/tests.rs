@@ -302,6 +302,15 @@ fn an_object_inside_of_others_ends_where_its_own_bracket_does() {
 }
 
 #[test]
+fn an_object_in_quotes_that_no_layer_of_json_has_is_hidden_to_the_end_of_the_text() {
+    let in_quotes = |quote: &str| format!(r#"{quote}password{quote}: {{{quote}a{quote}: 1}}, and so on"#);
+    for layer in [r#"""#, r#"\""#, r#"\\\""#] {
+        assert!(own().whole(&in_quotes(layer)).ends_with(", and so on"), "{layer}");
+    }
+    assert!(!own().whole(&in_quotes(r#"\\""#)).contains("and so on"));
+}
+
+#[test]
 fn a_long_text_of_marks_and_nothing_else_is_looked_through_once() {
     // Each of these would take many minutes if the rest of the text were scanned at every mark.
     for mark in ["?", "&", "?a=", "?a", "://a:b", "-----BEGIN ", "\"name\":\"", "\\\""] {
