@@ -84,6 +84,7 @@ fn prose_is_passed_on_to_its_last_word() {
     assert_eq!(own.settled("It is so? Yes, it i"), "It is so? Yes, it ");
     assert_eq!(own.settled("It is so, (see thi"), "It is so, (see ");
     assert_eq!(own.settled("It is so (se"), "It is so (");
+    assert_eq!(own.settled("It is at https://h/p"), "It is at ");
     assert_eq!(own.settled("这是一个没有空格的句子，还在继续"), "这是一个没有空格的句子，还在继续");
     assert_eq!(own.settled(r#"{"thought":"It","action":"loo"#), r#"{"thought":"It","action":""#);
 }
