@@ -8,15 +8,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::Type;
 
 use super::append_parameters::AppendParameters;
+use super::batch::gather;
 use super::database::Database;
-use super::link::StatementPatience;
 use super::trouble::StatementFailure;
 use crate::journal::{Append, StoreFault, failpoint};
 
 /// The most events in a statement.
 const MOST_EVENTS: usize = 512;
-/// The most bytes of events in a statement; one event more may be in it.
-const MOST_BYTES: usize = 8 << 20;
 
 /// The statement. `FOR SHARE` stands against the update of another driver that takes the run: the append is before it
 /// and the new driver reads it, or behind it and finds another fence. The look at the event before keeps the order,
@@ -101,18 +99,8 @@ pub(super) type AppendInbox = mpsc::UnboundedReceiver<(Append, oneshot::Sender<R
 
 /// Appends what comes, until nothing can come any more.
 pub(super) async fn run(database: Arc<Database>, mut inbox: AppendInbox) {
-    let mut waiting = Vec::new();
-    while let Some(first) = inbox.recv().await {
-        waiting.push(first);
-        let mut bytes = 0;
-        while waiting.len() < MOST_EVENTS
-            && bytes < MOST_BYTES
-            && let Ok(next) = inbox.try_recv()
-        {
-            bytes += next.0.event.len();
-            waiting.push(next);
-        }
-        let batch = database.admitted(std::mem::take(&mut waiting)).await;
+    while let Some(waiting) = gather(&mut inbox, MOST_EVENTS, |(entry, _)| entry.event.len()).await {
+        let batch = database.admitted(waiting).await;
         if !batch.is_empty() {
             database.append(batch).await;
         }
@@ -202,25 +190,14 @@ impl Database {
         drop(asker.send(done));
     }
 
-    /// Sends the statement until its outcome is known: what became of each event. The lease is what limits the
-    /// patience: when it is over, another driver may have the runs.
+    /// What became of each event.
     async fn append_all(&self, batch: &[WaitingAppend]) -> Result<Vec<Result<(), StoreFault>>, StatementFailure> {
         let parameters = AppendParameters::of(batch);
-        let mut patience = StatementPatience::new(self.held.ttl());
-        loop {
-            let sent = async {
-                let inserted = parameters.send(self).await?;
-                self.outcomes(batch, &inserted).await
-            };
-            match sent.await {
-                Ok(outcomes) => return Ok(outcomes),
-                Err(StatementFailure::Undone(why)) if batch.len() > 1 => return Err(StatementFailure::Undone(why)),
-                Err(trouble @ (StatementFailure::Lost(_) | StatementFailure::Undone(_))) => {
-                    patience.again(trouble).await?
-                }
-                Err(trouble) => return Err(trouble),
-            }
-        }
+        self.persist_batch(batch.len(), || async {
+            let inserted = parameters.send(self).await?;
+            self.outcomes(batch, &inserted).await
+        })
+        .await
     }
 
     /// What became of each event: those that were not inserted are looked at.

@@ -1,8 +1,10 @@
 //! What a database must be before it holds runs: its server, its settings, the version of its tables, and the rights of
 //! the role. It only reads.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Builder;
 use tokio_postgres::types::Type;
 
 use super::link::Link;
@@ -151,8 +153,23 @@ async fn tables(link: &Link, target: &PostgresTarget) -> Result<FoundTables, Sta
     Ok(FoundTables::Tables { version, lease })
 }
 
+/// Looks at the database, on a connection of its own.
+pub(super) fn examine(target: PostgresTarget) -> Result<StoreReport, StoreFault> {
+    let target = Arc::new(target);
+    let examined = || {
+        let failed = |error: std::io::Error| target.refuse(&error.to_string());
+        Builder::new_current_thread().enable_all().build().map_err(failed)?.block_on(async {
+            let link = Link::new(Arc::clone(&target), LEASE);
+            report(&link, &target).await.map_err(|trouble| trouble.while_opening(&target))
+        })
+    };
+    // The caller may be on a runtime already.
+    let examined = std::thread::scope(|scope| scope.spawn(examined).join());
+    examined.unwrap_or_else(|_| Err(StoreFault::Other("the store's thread is gone".to_owned())))
+}
+
 /// What there is to say of a store: facts, and the first thing that is wrong.
-pub(super) async fn report(link: &Link, target: &PostgresTarget) -> Result<StoreReport, StatementFailure> {
+async fn report(link: &Link, target: &PostgresTarget) -> Result<StoreReport, StatementFailure> {
     let settings = ServerSettings::read(link, target).await?;
     let mut report = StoreReport::of(target.shown());
     report.fact("server", format!("PostgreSQL {}", settings.version));

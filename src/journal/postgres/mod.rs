@@ -1,13 +1,15 @@
 //! The journal in PostgreSQL, for several machines: one server of loopctl each, in front of one database.
 //!
 //! The store has one thread with a runtime of its own, and four connections, however many runs it drives: one for
-//! appends ([`append`]), one for what is asked between two steps, one for lists and whole journals, and one for the
+//! new runs ([`create`]) and appends ([`append`]), one for what is asked between two steps, one for lists and whole journals, and one for the
 //! lease. A connection that is lost is made again. A statement whose outcome is not known is sent again; each one finds
 //! out whether an earlier sending was done.
 
 pub(crate) mod address;
 mod append;
 mod append_parameters;
+mod batch;
+mod create;
 mod database;
 mod decisions;
 mod examine;
@@ -36,10 +38,10 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 
+use self::create::CreateOutbox;
 use self::database::{Database, REQUESTS_LAST_MS};
-use self::link::Link;
 use self::target::PostgresTarget;
-use super::admin::{StoreAdmin, StoreReport};
+use super::admin::StoreAdmin;
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
@@ -62,24 +64,9 @@ pub(super) const KIND: StoreKind = StoreKind {
     open: |name| Ok(Arc::new(PostgresJournal::open(name.written, name.base)?)),
     admin: Some(StoreAdmin {
         statements: |name| Ok(schema::printed(&PostgresTarget::read(name.written, name.base)?)),
-        examine: |name| examine(PostgresTarget::read(name.written, name.base)?),
+        examine: |name| examine::examine(PostgresTarget::read(name.written, name.base)?),
     }),
 };
-
-/// Looks at the database, on a connection of its own.
-fn examine(target: PostgresTarget) -> Result<StoreReport, StoreFault> {
-    let target = Arc::new(target);
-    let examined = || {
-        let failed = |error: std::io::Error| target.refuse(&error.to_string());
-        Builder::new_current_thread().enable_all().build().map_err(failed)?.block_on(async {
-            let link = Link::new(Arc::clone(&target), schema::LEASE);
-            examine::report(&link, &target).await.map_err(|trouble| trouble.while_opening(&target))
-        })
-    };
-    // The caller may be on a runtime already.
-    let examined = std::thread::scope(|scope| scope.spawn(examined).join());
-    examined.unwrap_or_else(|_| Err(StoreFault::Other("the store's thread is gone".to_owned())))
-}
 
 type AppendOutbox = mpsc::UnboundedSender<(Append, oneshot::Sender<Result<(), StoreFault>>)>;
 
@@ -88,6 +75,7 @@ type AppendOutbox = mpsc::UnboundedSender<(Append, oneshot::Sender<Result<(), St
 pub struct PostgresJournal {
     database: Arc<Database>,
     appends: Option<AppendOutbox>,
+    creates: Option<CreateOutbox>,
     runtime: Handle,
     stop: Option<oneshot::Sender<bool>>,
     thread: Option<JoinHandle<()>>,
@@ -107,7 +95,8 @@ impl PostgresJournal {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let (opened, database) = std::sync::mpsc::channel();
-        let (appends, inbox) = mpsc::unbounded_channel();
+        let (appends, append_inbox) = mpsc::unbounded_channel();
+        let (creates, create_inbox) = mpsc::unbounded_channel();
         let builder = std::thread::Builder::new().name("journal".to_owned());
         let thread = builder.spawn(move || {
             runtime.block_on(async move {
@@ -115,13 +104,14 @@ impl PostgresJournal {
                     Ok(database) => Arc::new(database),
                     Err(fault) => return drop(opened.send(Err(fault))),
                 };
-                let appending = tokio::spawn(append::run(Arc::clone(&database), inbox).boxed());
+                let appending = tokio::spawn(append::run(Arc::clone(&database), append_inbox).boxed());
+                let creating = tokio::spawn(create::run(Arc::clone(&database), create_inbox).boxed());
                 let beating = tokio::spawn(Arc::clone(&database).beat().boxed());
                 drop(opened.send(Ok(Arc::clone(&database))));
                 let in_order = stopped.await.unwrap_or(true);
                 if in_order {
-                    // It ends when nothing can come any more.
-                    drop(appending.await);
+                    // They end when nothing can come any more.
+                    drop(tokio::join!(appending, creating));
                     beating.abort();
                     database.leave().await;
                 }
@@ -130,9 +120,14 @@ impl PostgresJournal {
         let thread = thread.map_err(|error| StoreFault::Other(error.to_string()))?;
         let gone = |_| StoreFault::Other("the store's thread is gone".to_owned());
         match database.recv().map_err(gone)? {
-            Ok(database) => {
-                Ok(Self { database, appends: Some(appends), runtime: handle, stop: Some(stop), thread: Some(thread) })
-            }
+            Ok(database) => Ok(Self {
+                database,
+                appends: Some(appends),
+                creates: Some(creates),
+                runtime: handle,
+                stop: Some(stop),
+                thread: Some(thread),
+            }),
             Err(fault) => Err(fault),
         }
     }
@@ -198,7 +193,7 @@ impl PostgresJournal {
 
 impl Drop for PostgresJournal {
     fn drop(&mut self) {
-        self.appends = None;
+        (self.appends, self.creates) = (None, None);
         let _ = self.stop.take().map(|stop| stop.send(true));
         if let Some(thread) = self.thread.take() {
             // It does not panic; and if it did, there would be nobody to answer.
@@ -214,7 +209,10 @@ impl Journal for PostgresJournal {
             Created::New(lease) => vec![(run_id, lease.fence)],
             Created::Same | Created::Conflict => Vec::new(),
         };
-        self.ask_lease(move |database| async move { database.create(run).await }, unclaimed)
+        let Some(creates) = self.creates.clone() else {
+            return Ticket::ready(Err(StoreFault::Other("the store is closed".to_owned())));
+        };
+        self.ask_lease(move |database| async move { database.create(run, creates).await }, unclaimed)
     }
 
     fn append(&self, entry: Append) -> Ticket<()> {

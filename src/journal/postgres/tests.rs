@@ -3,6 +3,7 @@
 #[path = "test_server.rs"]
 mod test_server;
 
+mod created;
 mod drivers;
 mod opened;
 

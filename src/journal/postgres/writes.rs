@@ -4,42 +4,14 @@ use std::time::Duration;
 
 use ring::digest;
 use tokio_postgres::types::Type;
-use uuid::Uuid;
 
 use super::database::Database;
 use super::link::Parameter;
-use super::trouble::StatementFailure;
 use crate::engine::blob::Blob;
-use crate::engine::outcome::Status;
 use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
-use crate::journal::words::{sum, word};
-use crate::journal::{
-    AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord,
-    StoreFault,
-};
+use crate::journal::words::word;
+use crate::journal::{AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, StoreFault};
 
-/// The version of loopctl that reads the events of a run: raised when older ones can't.
-const FORMAT: i16 = 1;
-
-const CREATE: &str = "
-WITH new AS (
-  INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
-    due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder)
-  VALUES ($1, 1, $2, $3, $4, $5, $6, 0, $7, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-    CASE WHEN $15::text IS NULL THEN NULL ELSE 'pending' END,
-    CASE WHEN $16 THEN clock_timestamp() + $17 * interval '1 ms' END, $2,
-    (SELECT d.folder FROM @.drivers d WHERE d.driver = $2))
-  ON CONFLICT (run_id) DO NOTHING RETURNING id
-), first AS (
-  INSERT INTO @.events (run, seq, fence, sum, event) SELECT id, 0, 1, $18, $19 FROM new
-), kept AS (
-  INSERT INTO @.texts (sha256, text) SELECT sha256, text FROM unnest($20::bytea[], $21::bytea[]) AS t(sha256, text)
-  WHERE EXISTS (SELECT 1 FROM new) ORDER BY 1 ON CONFLICT DO NOTHING
-), named AS (
-  INSERT INTO @.run_texts (run, sha256) SELECT id, sha256 FROM new, unnest($20::bytea[]) AS t(sha256)
-)
-SELECT id FROM new";
-const BORN: &str = "SELECT id, birth, identity = $2 FROM @.runs WHERE run_id = $1";
 const RELEASE: &str = "
 UPDATE @.runs SET driver = NULL,
   failed_take_ups = CASE WHEN failed_take_ups = 0 THEN 0 WHEN take_up_events < (
@@ -80,81 +52,11 @@ pub(super) fn sha256(text: &Blob) -> Vec<u8> {
     digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
 }
 
-fn milliseconds(time: Duration) -> f64 {
+pub(super) fn milliseconds(time: Duration) -> f64 {
     f64::from(u32::try_from(time.as_millis()).unwrap_or(u32::MAX))
 }
 
 impl Database {
-    pub(super) async fn create(&self, run: NewRun) -> Result<Created, StoreFault> {
-        self.ensure().await?;
-        let (birth, identity) = (Uuid::now_v7(), run.identity.clone().into_bytes());
-        let made = self.persist(|| async {
-            let row = self.insert_run(&run, birth).await?;
-            if let Some(row) = row {
-                return Ok((row, Some(true)));
-            }
-            // Another run of this id, or the answer to an earlier sending was lost.
-            let rows = self.quick.query(BORN, &[(&run.run_id, Type::TEXT), (&identity, Type::BYTEA)]).await?;
-            let Some(there) = rows.first() else {
-                return Err(StatementFailure::Undone("the run came and went".to_owned()));
-            };
-            let (row, of, same): (i64, Uuid, bool) = (there.try_get(0)?, there.try_get(1)?, there.try_get(2)?);
-            Ok((row, if of == birth { Some(true) } else { same.then_some(false) }))
-        });
-        match made.await? {
-            (row, Some(true)) => {
-                self.held.granted(&run.run_id, row, (1, 1), run.session.clone());
-                Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
-            }
-            (_, Some(false)) => Ok(Created::Same),
-            (_, None) => Ok(Created::Conflict),
-        }
-    }
-
-    async fn insert_run(&self, run: &NewRun, birth: Uuid) -> Result<Option<i64>, StatementFailure> {
-        let record = run.status_record.as_ref();
-        let status = word(&record.map_or(Status::Running, |record| record.status));
-        let termination = record.and_then(|record| record.termination.as_ref()).and_then(word);
-        let due_at_ms = record.and_then(|record| record.due_at_ms);
-        let posts = record.is_some_and(StatusRecord::is_to_be_posted);
-        let (sum, event) = (sum(&run.run_id, 0, &run.event), run.event.as_bytes());
-        let (identity, lease_ms) = (run.identity.as_bytes(), milliseconds(CALLBACK_LEASE));
-        let mut texts: Vec<(Vec<u8>, &[u8])> = run.texts.iter().map(|text| (sha256(text), text.as_bytes())).collect();
-        texts.sort();
-        texts.dedup();
-        let (hashes, texts): (Vec<Vec<u8>>, Vec<&[u8]>) = texts.into_iter().unzip();
-        let rows = self
-            .quick
-            .query(
-                CREATE,
-                &[
-                    (&run.run_id, Type::TEXT),
-                    (&self.me, Type::UUID),
-                    (&birth, Type::UUID),
-                    (&FORMAT, Type::INT2),
-                    (&status, Type::TEXT),
-                    (&termination, Type::TEXT),
-                    (&run.at_ms, Type::INT8),
-                    (&due_at_ms, Type::INT8),
-                    (&run.org, Type::TEXT),
-                    (&run.token, Type::TEXT),
-                    (&run.session, Type::TEXT),
-                    (&run.parent_run_id, Type::TEXT),
-                    (&run.loop_name, Type::TEXT),
-                    (&identity, Type::BYTEA),
-                    (&run.callback_url, Type::TEXT),
-                    (&posts, Type::BOOL),
-                    (&lease_ms, Type::FLOAT8),
-                    (&sum, Type::INT8),
-                    (&event, Type::BYTEA),
-                    (&hashes, Type::BYTEA_ARRAY),
-                    (&texts, Type::BYTEA_ARRAY),
-                ],
-            )
-            .await?;
-        Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
-    }
-
     pub(super) async fn release(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
         // Also when the database is away: it then says that the run is this driver's, which does not know it, and lets go.
         self.held.lost(&run_id, fence);
