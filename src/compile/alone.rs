@@ -26,6 +26,10 @@ pub struct Declared {
     pub described: BTreeSet<String>,
     /// Whether they may have others, whose names are not known: those of MCP servers.
     pub is_open: bool,
+    /// The workflows that are declared by their `id`.
+    by_id: BTreeSet<String>,
+    /// The names of the workflows around the document, by `id`.
+    workflows: BTreeMap<String, String>,
 }
 
 impl Declared {
@@ -39,6 +43,7 @@ impl Declared {
         tools.extend(own.flatten());
         for tool in tools {
             self.is_open |= tool.get("type").and_then(Value::as_str) == Some("mcp");
+            self.by_id.extend(text_of(tool, "id"));
             let Some(name) = tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str)) else { continue };
             self.names.insert(name.to_owned());
             let described = tool.get("description").and_then(Value::as_str);
@@ -46,7 +51,17 @@ impl Declared {
                 self.described.insert(name.to_owned());
             }
         }
+        if document.kind == Some(DocumentKind::Workflow) {
+            self.workflows.extend(text_of(&document.value, "id").zip(text_of(&document.value, "name")));
+        }
+        // Models are offered a workflow under its name.
+        let offered = self.by_id.iter().filter_map(|id| self.workflows.get(id));
+        self.names.extend(offered.cloned());
     }
+}
+
+fn text_of(object: &Value, field: &str) -> Option<String> {
+    object.get(field).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The faults of a document of actions, a project file or a script, besides those of its text and its shape.

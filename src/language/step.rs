@@ -142,7 +142,9 @@ pub struct Form {
 struct Plain {
     #[serde(rename = "type")]
     kind: String,
-    properties: Value,
+    /// An action may take nothing.
+    #[serde(default)]
+    properties: Option<Value>,
     #[serde(default)]
     filter: Option<Filter>,
     #[serde(rename = "onFalse", default)]
@@ -161,6 +163,11 @@ impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Plain { kind, properties, filter, on_false, output_key, id, timeout_ms, retry } =
             Plain::deserialize(deserializer)?;
+        let properties = match properties {
+            Some(properties) => properties,
+            None if PRIMITIVES.contains(&kind.as_str()) => return Err(D::Error::missing_field("properties")),
+            None => Value::Object(Map::new()),
+        };
         let properties = match kind.as_str() {
             "loop" => LoopProperties::deserialize(&properties).map(|read| Properties::Loop(Box::new(read))),
             "matcher" => Matcher::deserialize(&properties).map(Properties::Matcher),
@@ -206,6 +213,7 @@ impl JsonSchema for Step {
                 about,
                 &json!({ "const": word, "type": "string", "description": about }),
                 &properties.to_value(),
+                &["type", "properties"],
             )
         });
         let action = json!({
@@ -218,14 +226,14 @@ impl JsonSchema for Step {
             "type": "object",
             "description": "Values for the names that the action takes: texts, templates, `@paths`.",
         });
-        let action = branch(generator, "A registered action.", &action, &values);
+        let action = branch(generator, "A registered action.", &action, &values, &["type"]);
         let all: Vec<Value> = branches.into_iter().chain([action]).collect();
         json_schema!({ "oneOf": all })
     }
 }
 
 /// A step of a type.
-fn branch(generator: &mut SchemaGenerator, about: &str, kind: &Value, properties: &Value) -> Value {
+fn branch(generator: &mut SchemaGenerator, about: &str, kind: &Value, properties: &Value, required: &[&str]) -> Value {
     let or_nothing =
         |schema: Schema, about: &str| json!({ "anyOf": [schema, { "type": "null" }], "description": about });
     json!({
@@ -258,7 +266,7 @@ fn branch(generator: &mut SchemaGenerator, about: &str, kind: &Value, properties
                 "How a failed call of the step is made again, in place of the action's own `retry`.",
             ),
         },
-        "required": ["type", "properties"],
+        "required": required,
         "additionalProperties": false,
     })
 }

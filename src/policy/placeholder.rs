@@ -150,7 +150,9 @@ fn enclosed<'t>(rest: &'t str, begin: usize, end: &str, notation: Notation) -> O
 fn percent(rest: &str, joined: bool) -> Option<Read<'_>> {
     let name = path(rest.get(1..)?)?;
     let length = 1 + name.len();
-    if follows(rest, length, '%') && name.len() > 1 {
+    // `%C3%B6`: bytes of an address.
+    let is_byte = name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if follows(rest, length, '%') && name.len() > 1 && !is_byte {
         return Some(Read { length: length + 1, name, notation: Notation::Percent });
     }
     let printf = matches!(name, "s" | "d") && !joined;

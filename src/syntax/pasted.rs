@@ -6,6 +6,9 @@ use crate::policy::secret_shapes;
 use crate::policy::secret_shapes::{Found, PRIVATE_KEY};
 use crate::syntax::{MAX_FAULTS, Node, NodeKind, token};
 
+/// The fewest letters and digits of a private key. A text may be about the line before it.
+const SHORTEST_PRIVATE_KEY: usize = 32;
+
 /// An error for each string that looks like a key or token; what it says never shows the secret.
 pub(super) fn secrets(document: &Document) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
@@ -74,7 +77,10 @@ fn looks_like(text: &str) -> Option<&'static str> {
     }
     let reported = |found: &Found| {
         let secret = text.get(found.range.clone()).unwrap_or_default();
-        found.called == PRIVATE_KEY || (secret.len() >= 20 && !secret.starts_with("orgconfig") && is_random(secret))
+        if found.called == PRIVATE_KEY {
+            return secret.bytes().filter(u8::is_ascii_alphanumeric).count() >= SHORTEST_PRIVATE_KEY;
+        }
+        secret.len() >= 20 && !secret.starts_with("orgconfig") && is_random(secret)
     };
     secret_shapes::find(text).into_iter().find(reported).map(|found| found.called)
 }

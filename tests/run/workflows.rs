@@ -74,6 +74,15 @@ fn named_steps() -> Value {
 }
 
 #[test]
+fn a_step_without_properties_calls_its_action_with_nothing() {
+    let place = place();
+    steps(&place, json!([{ "type": "a" }, { "type": "b", "properties": { "before": "@a.n" } }]));
+    let (ran, result) = run(&place, json!({}));
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(*answer(&result), json!({ "a": { "n": 1 }, "b": { "n": 2 } }));
+}
+
+#[test]
 fn the_start_of_a_step_shows_the_input_that_its_texts_give() {
     let place = place();
     steps(&place, named_steps());

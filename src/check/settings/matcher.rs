@@ -92,7 +92,10 @@ fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
         }
         _ => {}
     }
-    if settings.get("descriptionKey").is_some() && settings.get("fuzzyThreshold").is_none() {
+    if settings.get("descriptionKey").is_some()
+        && settings.get("fuzzyThreshold").is_none()
+        && !settings.may_come("fuzzyThreshold")
+    {
         let message = "`descriptionKey` compares nothing without `fuzzyThreshold`";
         let fault = settings.at("descriptionKey", message.to_owned());
         found

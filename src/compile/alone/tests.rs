@@ -86,3 +86,21 @@ fn a_script_calls_the_loops_of_a_workflow_by_the_names_of_their_steps() {
     let faults: Vec<_> = faults.into_iter().map(|fault| (fault.code, fault.path)).collect();
     assert_eq!(faults, [at("L022", "/loops/each")]);
 }
+
+#[test]
+fn a_script_calls_a_workflow_that_is_a_tool_by_its_id_under_its_name() {
+    let tool = |tools: &str| Source::new("loop.json", LOOP.replace("TOOLS", tools));
+    let workflow = r#"{"id": "wf-7", "name": "notify", "definition": {"actions": []}}"#;
+    let script = r#"{"replies": [{"action": "notify", "action_input": {}}, {"action": "ask", "action_input": {}}]}"#;
+    let ask = r#"{"type": "action", "name": "ask"}"#;
+    let by_id = format!(r#"[{ask}, {{"type": "workflow", "id": "wf-7"}}]"#);
+    for (tools, known) in [(by_id.as_str(), true), (&format!("[{ask}]"), false)] {
+        let both = [tool(tools), Source::new("workflow.json", workflow)];
+        for order in [[0, 1], [1, 0]] {
+            let mut declared = Declared::default();
+            order.into_iter().for_each(|at| declared.add(&read(&both[at])));
+            let faults = alone(&read(&Source::new("script.json", script)), &declared);
+            assert_eq!(faults.is_empty(), known, "{tools}: {faults:#?}");
+        }
+    }
+}
