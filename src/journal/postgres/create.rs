@@ -57,7 +57,7 @@ SELECT c.birth, r.id, r.birth, r.identity = c.identity
 FROM unnest($1::uuid[], $2::text[], $3::bytea[]) AS c(birth, run_id, identity) JOIN @.runs r ON r.run_id = c.run_id";
 
 /// A run that waits to be created.
-pub(super) struct WaitingRun {
+pub(super) struct WaitingCreate {
     run: NewRun,
     birth: Uuid,
     asker: oneshot::Sender<Result<BornRun, StoreFault>>,
@@ -75,11 +75,11 @@ enum BornRun {
 }
 
 /// Takes runs that are to be created.
-pub(super) type CreateOutbox = mpsc::UnboundedSender<WaitingRun>;
+pub(super) type CreateOutbox = mpsc::UnboundedSender<WaitingCreate>;
 
 /// Creates what comes, until nothing can come any more.
-pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedReceiver<WaitingRun>) {
-    let bytes = |waiting: &WaitingRun| {
+pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedReceiver<WaitingCreate>) {
+    let bytes = |waiting: &WaitingCreate| {
         waiting.run.event.len() + waiting.run.texts.iter().map(|text| text.as_bytes().len()).sum::<usize>()
     };
     while let Some(mut batch) = gather(&mut inbox, MOST_RUNS, bytes).await {
@@ -98,9 +98,9 @@ pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedRecei
     }
 }
 
-fn answer(batch: impl IntoIterator<Item = WaitingRun>, created: Result<HashMap<Uuid, BornRun>, StatementFailure>) {
+fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMap<Uuid, BornRun>, StatementFailure>) {
     let created = created.map_err(StatementFailure::into_fault);
-    for WaitingRun { run, birth, asker } in batch {
+    for WaitingCreate { run, birth, asker } in batch {
         let born = created.as_ref().map_err(Clone::clone).and_then(|created| {
             let gone = || StoreFault::Unreachable(format!("run {} came and went", run.run_id));
             created.get(&birth).copied().ok_or_else(gone)
@@ -116,7 +116,7 @@ impl Database {
         let (run_id, session) = (run.run_id.clone(), run.session.clone());
         let (asker, answer) = oneshot::channel();
         // If the thread is gone, the sender is dropped, and the answer reports that.
-        drop(outbox.send(WaitingRun { run, birth: Uuid::now_v7(), asker }));
+        drop(outbox.send(WaitingCreate { run, birth: Uuid::now_v7(), asker }));
         let gone = |_| StoreFault::Other("the store's thread is gone".to_owned());
         match answer.await.map_err(gone)?? {
             BornRun::New(row) => {
@@ -129,11 +129,12 @@ impl Database {
     }
 
     /// Creates the runs of a batch.
-    async fn create_all(&self, batch: &[WaitingRun]) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
+    async fn create_all(&self, batch: &[WaitingCreate]) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
         let runs = RunColumns::of(batch);
         self.persist_batch(batch.len(), || async {
             let mut born = runs.send(self).await?;
-            let missing: Vec<&WaitingRun> = batch.iter().filter(|waiting| !born.contains_key(&waiting.birth)).collect();
+            let missing: Vec<&WaitingCreate> =
+                batch.iter().filter(|waiting| !born.contains_key(&waiting.birth)).collect();
             if missing.is_empty() {
                 return Ok(born);
             }
@@ -190,10 +191,10 @@ struct RunColumns<'a> {
 }
 
 impl<'a> RunColumns<'a> {
-    fn of(batch: &'a [WaitingRun]) -> Self {
+    fn of(batch: &'a [WaitingCreate]) -> Self {
         let mut all = Self::default();
         let mut texts: BTreeMap<Vec<u8>, &'a [u8]> = BTreeMap::new();
-        for WaitingRun { run, birth, .. } in batch {
+        for WaitingCreate { run, birth, .. } in batch {
             let record = run.status_record.as_ref();
             all.birth.push(*birth);
             all.run_id.push(&run.run_id);
