@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What many workers on one PostgreSQL do: runs a second, takeovers, how fast news cross, statements of readers, connections.
+"""What many workers on one PostgreSQL do: runs a second, appends, takeovers, how fast news cross, statements of readers, connections.
 
-Needs what store.py needs, and the program of `mock.rs` (`--mock PROGRAM`; it is built if it is not given). Each figure is printed
+Needs what store.py needs, and the programs of `mock.rs` and `appends.rs` (`--mock PROGRAM`, `--appends PROGRAM`; they are built if they are not
+given). Each figure is printed
 with its bar. The whole takes about five minutes; `--only takeover,news` takes a part.
 """
 import argparse
@@ -101,6 +102,35 @@ def throughput(bench):
             rate = runs / (time.perf_counter() - start)
             one = one or rate
             line(f"runs/s, 10 steps of 20 ms, {count} x {SLOTS}", f"{one * count:.0f} (36 x {count} is ideal)", f"{rate:.1f}")
+
+
+def appends(bench):
+    """Events a second of one process with many runs, beside SQLite, and of several processes."""
+    program = bench.arguments.appends or built("appends")
+
+    def rate(stores, runs):
+        command = [program, "--seconds", str(bench.arguments.seconds), "--runs", str(runs), "--store"]
+        started = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in stores]
+        return sum(json.loads(process.communicate()[0])["appends_s"] for process in started)
+
+    def address():
+        bench.schemas += 1
+        return f"{bench.postgres.url}?schema=w{bench.schemas}"
+
+    for runs, share in ((1, 1), (64, 1), (512, 0.7)):
+        rates = {"sqlite": [], "postgres": []}
+        for turn in range(bench.arguments.turns):
+            for kind in (("sqlite", "postgres"), ("postgres", "sqlite"))[turn % 2]:
+                name = f"sqlite:{bench.folder}/appends{runs}-{turn}.db" if kind == "sqlite" else address()
+                rates[kind].append(rate([name], runs))
+        ours, theirs = (statistics.median(rates[kind]) for kind in ("postgres", "sqlite"))
+        bar = "-" if runs == 1 else f"{share:.0%} of SQLite's"
+        line(f"appends/s of 500 bytes, one process, {runs} runs: PostgreSQL, SQLite", bar, f"{ours:.0f}, {theirs:.0f}: {ours / theirs:.0%}")
+    one = None
+    for count in (1, 4, 8):
+        found = rate([address()] * count, 32)
+        one = one or found
+        line(f"appends/s of 500 bytes, {count} processes x 32 runs", "-" if count == 1 else "more, to the cores", f"{found:.0f}: {found / one:.2f} of one")
 
 
 def takeover(bench):
@@ -205,26 +235,29 @@ def connections(bench):
             line(f"connections of a worker that drives {runs} runs", "4", f"{bench.postgres.number(open_now):.0f}")
 
 
-FIGURES = {"throughput": throughput, "takeover": takeover, "elsewhere": elsewhere, "news": news, "readers": readers, "connections": connections}
+FIGURES = {"throughput": throughput, "appends": appends, "takeover": takeover, "elsewhere": elsewhere, "news": news, "readers": readers, "connections": connections}
 
 
-def built_mock():
-    command = ["cargo", "bench", "--no-run", "--bench", "mock", "--message-format", "json"]
+def built(name):
+    command = ["cargo", "bench", "--no-run", "--bench", name, "--message-format", "json"]
     made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    return next(found["executable"] for found in map(json.loads, made) if found.get("executable") and found["target"]["name"] == "mock")
+    return next(found["executable"] for found in map(json.loads, made) if found.get("executable") and found["target"]["name"] == name)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loopctl", default="target/release/loopctl", help="the program (target/release/loopctl)")
     parser.add_argument("--mock", help="the program of mock.rs")
+    parser.add_argument("--appends", help="the program of appends.rs")
+    parser.add_argument("--seconds", type=float, default=5, help="the length of a measurement of appends (5)")
+    parser.add_argument("--turns", type=int, default=3, help="turns of SQLite and PostgreSQL (3)")
     parser.add_argument("--runs", type=int, default=200, help="runs for each worker (200)")
     parser.add_argument("--takeovers", type=int, default=100, help="runs that are taken over (100)")
     parser.add_argument("--starts", type=int, default=50, help="runs that start on another worker (50)")
     parser.add_argument("--many", type=int, default=10_000, help="runs of one worker, whose connections are counted (10000)")
     parser.add_argument("--only", default=",".join(FIGURES), help=f"figures ({','.join(FIGURES)})")
     arguments = parser.parse_args()
-    mock = subprocess.Popen([arguments.mock or built_mock(), "--port", "0"], stdout=subprocess.PIPE, text=True)
+    mock = subprocess.Popen([arguments.mock or built("mock"), "--port", "0"], stdout=subprocess.PIPE, text=True)
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)
         folder, data = os.path.join(top, "loops"), os.path.join(top, "pg")

@@ -1,0 +1,120 @@
+//! How many events a store appends in a second: runs that each append an event as soon as the one before it is durable.
+//!
+//! One line of JSON: the appends, how many of them a second, and the microseconds of this process's CPU for each.
+#![expect(clippy::print_stdout, reason = "the figures are what the caller reads")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use loopctl::journal::{Append, Created, Journal, NewRun, open};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use serde_json::json;
+
+/// Appends events to a store.
+#[derive(Parser)]
+struct Arguments {
+    /// The store: sqlite:PATH, or postgres://USER@HOST/DATABASE.
+    #[arg(long)]
+    store: String,
+    /// How many runs append at once.
+    #[arg(long, default_value_t = 64)]
+    runs: usize,
+    /// The bytes of an event.
+    #[arg(long, default_value_t = 500)]
+    bytes: usize,
+    /// How long it is measured.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// What `cargo bench` adds to every program.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let journal = open(&arguments.store, Path::new("."))?;
+    let event: Arc<str> = Arc::from("x".repeat(arguments.bytes));
+    let mut fences = Vec::new();
+    for number in 0..arguments.runs {
+        let run_id = format!("{}-{number}", std::process::id());
+        match journal.create(new_run(&run_id)).await? {
+            Created::New(lease) => fences.push((run_id, lease.fence)),
+            Created::Same | Created::Conflict => return Err(format!("{run_id} is there already").into()),
+        }
+    }
+    let (started, cpu) = (Instant::now(), cpu_us()?);
+    let end = started + Duration::from_secs_f64(arguments.seconds);
+    let tasks: Vec<_> = fences
+        .into_iter()
+        .map(|(run_id, fence)| tokio::spawn(append(Arc::clone(&journal), run_id, fence, Arc::clone(&event), end)))
+        .collect();
+    let mut appends = 0_u64;
+    for task in tasks {
+        appends += task.await??;
+    }
+    let (elapsed, cpu) = (started.elapsed(), cpu_us()? - cpu);
+    let count = f64::from(u32::try_from(appends)?);
+    let rate = (count / elapsed.as_secs_f64()).round();
+    let each = (f64::from(u32::try_from(cpu)?) / count * 10.0).round() / 10.0;
+    println!("{}", json!({ "runs": arguments.runs, "appends": appends, "appends_s": rate, "cpu_us": each }));
+    Ok(())
+}
+
+/// Appends events to a run until the time is over; how many.
+async fn append(
+    journal: Arc<dyn Journal>,
+    run_id: String,
+    fence: u64,
+    event: Arc<str>,
+    end: Instant,
+) -> Result<u64, loopctl::journal::StoreFault> {
+    let mut seq = 1;
+    while Instant::now() < end {
+        journal
+            .append(Append {
+                run_id: run_id.clone(),
+                fence,
+                seq,
+                event: event.to_string(),
+                texts: Vec::new(),
+                status_record: None,
+                remember: Vec::new(),
+                reopens: false,
+                answer_token: None,
+                decision: None,
+                release: false,
+            })
+            .await?;
+        seq += 1;
+    }
+    Ok(seq - 1)
+}
+
+fn new_run(run_id: &str) -> NewRun {
+    NewRun {
+        run_id: run_id.to_owned(),
+        loop_name: "appends".to_owned(),
+        session: None,
+        org: None,
+        token: None,
+        callback_url: None,
+        parent_run_id: None,
+        identity: "appends".to_owned(),
+        at_ms: 0,
+        event: "{}".to_owned(),
+        texts: Vec::new(),
+        status_record: None,
+    }
+}
+
+/// Microseconds of CPU of this process so far.
+fn cpu_us() -> Result<i64, Box<dyn Error>> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    Ok(usage.user_time().num_microseconds() + usage.system_time().num_microseconds())
+}
