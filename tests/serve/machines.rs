@@ -2,11 +2,13 @@
 #![cfg(all(unix, debug_assertions))]
 
 use std::io::Read as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
 use crate::client::acting;
-use crate::client::{Serving, ask_for_events, place};
+use crate::client::{Serving, ask_for_events, place, scripted};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think};
 use crate::restart::terminate;
@@ -134,6 +136,55 @@ fn events_of_a_run_on_one_server_reach_a_reader_on_the_other() {
     let mut rest = String::new();
     reader.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("run_ended") && rest.contains("\"status\":\"completed\""), "{rest}");
+}
+
+#[test]
+fn a_request_to_one_server_waits_for_a_run_that_the_other_one_drives() {
+    let Some(store) = store("a_request_to_one_server_waits_for_a_run_that_the_other_one_drives") else { return };
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
+    let place = acting(&tools.url(), 1, 0);
+    let (one, other) = (Serving::start(&place, &["--store", &store]), Serving::start(&place, &["--store", &store]));
+    let start = |server: &Serving, query: &str| {
+        let body = br#"{"loop":"test","input":{"n":1}}"#;
+        server.send("POST", &format!("/agents/execute{query}"), &[("idempotency-key", "one")], body)
+    };
+    assert_eq!(start(&one, "?async=true").status, 202);
+    tools.wait_for(1);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| start(&other, ""));
+        // It is under way elsewhere, so nothing of it is answered yet.
+        assert_eq!(other.get("/agents").json()["agents"][0]["status"], "running");
+        gate.open();
+        let run = waiting.join().unwrap();
+        assert_eq!((run.status, &run.json()["status"]), (200, &json!("completed")));
+    });
+    assert_eq!(tools.requests().len(), 1);
+}
+
+#[test]
+fn a_result_that_a_killed_server_did_not_deliver_is_posted_by_another_one() {
+    let Some(store) = store("a_result_that_a_killed_server_did_not_deliver_is_posted_by_another_one") else { return };
+    let open = Arc::new(AtomicBool::new(false));
+    let opened = Arc::clone(&open);
+    let hook =
+        Server::with(move |_, _| Answer::json("{}").status(if opened.load(Ordering::SeqCst) { 200 } else { 500 }));
+    let place = place(json!({}), &[]);
+    place.file("hook.key", "s3cret-of-the-hook\n");
+    scripted(&place, &[complete(json!("ok"))], json!({ "serve": { "callback_secret": "file:hook.key" } }));
+    let (one, other) = (Serving::start(&place, &["--store", &store]), Serving::start(&place, &["--store", &store]));
+    let run = id(&one.execute("", json!({ "loop": "test", "callback_url": hook.url() })).json());
+    hook.wait_for(1);
+    drop(one);
+    open.store(true, Ordering::SeqCst);
+    let delivered =
+        |server: &Serving| server.get(&format!("/agents/{run}/status")).json()["callback"]["state"] == "delivered";
+    while !delivered(&other) {
+        std::thread::yield_now();
+    }
+    let posts = hook.requests();
+    assert!(posts.iter().all(|post| post.header("idempotency-key") == Some(run.as_str())), "{posts:?}");
 }
 
 /// Runs a loop once for each number: the statement of this number fails with each of these codes.

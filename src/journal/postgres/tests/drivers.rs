@@ -129,6 +129,29 @@ fn a_run_whose_release_failed_is_free_when_the_database_is_back() {
 }
 
 #[test]
+fn an_event_is_unreachable_when_the_database_is_away_for_a_lease_and_the_next_driver_reads_what_is_there() {
+    let Some(server) = server("an_event_is_unreachable_when_the_database_is_away_for_a_lease") else { return };
+    let url = store(server);
+    let other = open(&url);
+    other.sql(
+        "DROP ROLE IF EXISTS distant; CREATE ROLE distant LOGIN; GRANT USAGE ON SCHEMA @ TO distant;
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @ TO distant",
+    );
+    let store = open(&url.replace("loopctl@", "distant@"));
+    let fence = begin(&store, "r");
+    wait(store.append(event("r", fence, 1))).unwrap();
+    // No connection of this role is made any more, and those that there are end.
+    other.sql("ALTER ROLE distant CONNECTION LIMIT 0");
+    other.rows("SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE usename = 'distant'");
+    let fault = wait(store.append(event("r", fence, 2))).unwrap_err();
+    assert!(matches!(&fault, StoreFault::Unreachable(_)), "{fault}");
+    let run = claim(&other);
+    assert_eq!((run.run_id.as_str(), run.lease.unwrap().events), ("r", 2));
+    drop(store);
+    other.sql("DROP OWNED BY distant; DROP ROLE distant");
+}
+
+#[test]
 fn a_run_that_three_drivers_died_of_is_set_aside() {
     let Some(server) = server("a_run_that_three_drivers_died_of_is_set_aside") else { return };
     let url = server.store();
