@@ -61,13 +61,18 @@ pub fn credential<'a>(sent: &SentText<'a>) -> (usize, &'a str) {
     }
 }
 
-/// The secrets that a text names in another syntax. `is_argument` says which names the model writes on purpose.
-pub fn spelled(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool) -> Vec<SpelledSecret> {
+/// The secrets that a text names in another syntax. `is_argument` says which names the model writes on purpose, and `is_given` which
+/// variables the action gives its program: `ENVIRON["X"]` in an argument is what the program reads itself.
+pub fn spelled(
+    sent: &SentText<'_>,
+    is_argument: &dyn Fn(&str) -> bool,
+    is_given: &dyn Fn(&str) -> bool,
+) -> Vec<SpelledSecret> {
     let mut found = Vec::new();
     if matches!(sent.kind, TextKind::Prompt | TextKind::Hint) {
         return found;
     }
-    named_by_word(sent, is_argument, &mut found);
+    named_by_word(sent, is_argument, is_given, &mut found);
     named_by_mark(sent, is_argument, &mut found);
     if found.is_empty() && is_secret_place(sent) {
         let (begin, rest) = credential(sent);
@@ -86,7 +91,12 @@ pub fn spelled(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool) -> Vec<S
 }
 
 /// `orgconfig.x`, `{{secrets.x}}`, `env:X`: a word for where secrets are, and a key.
-fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found: &mut Vec<SpelledSecret>) {
+fn named_by_word(
+    sent: &SentText<'_>,
+    is_argument: &dyn Fn(&str) -> bool,
+    is_given: &dyn Fn(&str) -> bool,
+    found: &mut Vec<SpelledSecret>,
+) {
     let text = sent.text;
     let mut at = 0;
     // Few words have a key after them: these are looked for by the mark between the two.
@@ -116,7 +126,7 @@ fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
         let braced = around.end > end;
         let clear = match ours {
             true => true,
-            false if is_argument(name) => false,
+            false if is_argument(name) || (sent.kind == TextKind::Argument && is_given(key)) => false,
             false if name.eq_ignore_ascii_case("env") => braced || (alone && is_variable(key)),
             false => braced || (alone && mark != "/"),
         };

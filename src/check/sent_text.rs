@@ -64,7 +64,9 @@ impl<'a> SentText<'a> {
 
     /// The secrets that it names in another syntax. A name that the action lists as a parameter is none.
     pub fn spelled_secrets(&self, subject: &Subject<'_>) -> &[SpelledSecret] {
-        self.spelled.get_or_init(|| spelled(self, &|name| subject.is_argument(self, name)))
+        self.spelled.get_or_init(|| {
+            spelled(self, &|name| subject.is_argument(self, name), &|name| subject.is_given_variable(self, name))
+        })
     }
 
     /// What the text is compiled to; nothing where it can't be read, which the compiler reported.

@@ -265,6 +265,13 @@ impl<'a> Subject<'a> {
         listed.is_some_and(|listed| listed.contains_key(name))
     }
 
+    /// Whether a name is a variable that the text's own action gives its program.
+    pub fn is_given_variable(&self, sent: &SentText<'_>, name: &str) -> bool {
+        let used = sent.action.and_then(|at| self.actions().get(at));
+        let given = used.and_then(|used| used.written().get("env")?.as_object());
+        given.is_some_and(|given| given.contains_key(name))
+    }
+
     /// What the project says: the defaults without a project file, and what can be read of one with errors. A rule
     /// that reports what is not in it asks [`knows_project`](Self::knows_project) first.
     pub fn project(&self) -> Option<&Project> {

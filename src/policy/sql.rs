@@ -120,9 +120,11 @@ fn server_comment(rest: &str) -> Option<usize> {
     if rest.starts_with("--") {
         return Some(rest.find(['\n', '\r']).unwrap_or(rest.len()));
     }
-    if !rest.starts_with("/*") {
-        return None;
-    }
+    rest.starts_with("/*").then(|| nested_comment(rest).unwrap_or(rest.len()))
+}
+
+/// How long a comment is in which others may stand; none where one of them does not end.
+fn nested_comment(rest: &str) -> Option<usize> {
     let (mut depth, mut bytes) = (0_usize, rest.as_bytes());
     loop {
         (depth, bytes) = match bytes {
@@ -130,10 +132,13 @@ fn server_comment(rest: &str) -> Option<usize> {
             [b'*', b'/', after @ ..] if depth == 1 => return Some(rest.len() - after.len()),
             [b'*', b'/', after @ ..] => (depth - 1, after),
             [_, after @ ..] => (depth, after),
-            [] => return Some(rest.len()),
+            [] => return None,
         };
     }
 }
+
+/// The longest comment in which others are looked for, in bytes.
+const LONGEST_NESTED: usize = 1024;
 
 /// How long the text, quoted name or comment is that begins here, behind the character `before`.
 pub fn skipped(rest: &str, before: char) -> Option<usize> {
@@ -146,7 +151,11 @@ pub fn skipped(rest: &str, before: char) -> Option<usize> {
         quote @ ('\'' | '"' | '`') => until(1, quote.encode_utf8(&mut [0; 4])),
         'e' | 'E' if !is_name(before) && rest.get(1..)?.starts_with('\'') => Some(escaped(rest)),
         '-' if rest.starts_with("--") => until(2, "\n"),
-        '/' if rest.starts_with("/*") => until(2, "*/"),
+        // Comments nest in PostgreSQL. In the others what is left behind the first end would be no SQL.
+        '/' if rest.starts_with("/*") => {
+            let near = rest.get(..rest.floor_char_boundary(LONGEST_NESTED))?;
+            nested_comment(near).or_else(|| until(2, "*/"))
+        }
         ':' if rest.starts_with("::") => Some(2),
         '$' if !is_name(before) => {
             let tag = rest.get(1..)?;
@@ -212,6 +221,8 @@ mod tests {
     #[test]
     fn what_only_looks_like_a_placeholder_is_none() {
         for (query, found) in [
+            ("SELECT 1 /* a /* b :no */ ? */ WHERE b = :b", vec![":b"]),
+            ("SELECT 1 /* a /* b */ WHERE b = :b", vec![":b"]),
             ("SELECT a::text, ':no', E'it\\'s :no', \":no\" FROM t WHERE b = :b", vec![":b"]),
             ("SELECT $$ :no $$, $q$ $1 $$ :no $q$, $1", vec!["$1"]),
             ("SELECT a[1:2], a[lo:hi], x'00' -- :no\n, :c /* :no */", vec![":c"]),

@@ -7,6 +7,7 @@ use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOpe
 use crate::check::{Rule, Subject};
 use crate::compile::steps::{JsonTypes, is_same, listed};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::program::reference::as_path;
 use crate::syntax::quoted;
 
 /// The rule.
@@ -133,8 +134,8 @@ fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     if items.is_empty() {
         return never(&list.at, "the list is empty".to_owned());
     }
-    // Entries that are `@paths` have values that are not known here.
-    let is_literal = |item: &Value| item.as_str().is_none_or(|text| !text.starts_with('@') && !text.contains("{{"));
+    // Entries that are paths have values that are not known here.
+    let is_literal = |item: &Value| item.as_str().is_none_or(|text| !is_read(text) && !text.contains("{{"));
     if !items.iter().all(is_literal) || one.known.types.meets(JsonTypes::NULL) {
         return None;
     }
@@ -222,12 +223,17 @@ fn of_parts(condition: &WrittenOperator<'_>) -> Option<Constant> {
 fn path_and_word<'v>(condition: &'v Value, operators: &[&str]) -> Option<(&'v str, &'v Value)> {
     let two = operators.iter().find_map(|operator| condition.get(operator)?.as_array())?;
     let [one, other] = two.as_slice() else { return None };
-    let path = |value: &'v Value| value.as_str().filter(|text| text.starts_with('@'));
+    let path = |value: &'v Value| value.as_str().filter(|text| is_read(text));
     match (path(one), path(other)) {
         (Some(path), None) if !other.is_object() => Some((path, other)),
         (None, Some(path)) if !one.is_object() => Some((path, one)),
         _ => None,
     }
+}
+
+/// Whether a text is the path of a value, or of a file of the project.
+fn is_read(text: &str) -> bool {
+    text.starts_with('@') || as_path(text).is_some()
 }
 
 fn is_count(number: &Value) -> bool {

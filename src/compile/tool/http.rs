@@ -217,7 +217,7 @@ fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_json = media == "application/json" || media.ends_with("+json");
     let Value::String(text) = body else { return work.field(body, "/body").map(Body::Json) };
-    if is_json && as_path(text).is_some() {
+    if as_path(text).is_some() {
         return work.field(body, "/body").map(Body::Json);
     }
     let escape = match media.as_str() {

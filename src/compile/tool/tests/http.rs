@@ -123,6 +123,8 @@ fn a_body_is_escaped_for_its_content_type() {
     );
     assert_eq!(render(json!({"body": {"a": "@n", "b": ["{{x}}"]}})), "{\"a\":1,\"b\":[\"a\\\"b&c d\"]}");
     assert_eq!(render(json!({"body": "@x", "content_type": "application/problem+json"})), "\"a\\\"b&c d\"");
+    let text = http(json!({"body": "@x", "http_method": "POST", "content_type": "text/csv; charset=utf-8"}));
+    assert!(reported(text).is_empty(), "a whole text is a path whatever the body is");
     let unquoted = http(json!({"body": "{\"a\": {{n}}, \"b\": \"\\\"{{x}}\"}", "http_method": "POST"}));
     assert_eq!(reported(unquoted).len(), 1);
     assert_reported(http(json!({"body": "{\"a\": {{n}}}"})), false, "L076 /body: n: ");
