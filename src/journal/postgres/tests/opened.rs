@@ -49,6 +49,26 @@ fn a_role_without_rights_to_make_tables_uses_those_that_are_there() {
 }
 
 #[test]
+fn a_role_that_may_not_use_the_tables_is_refused_with_the_rights_that_it_needs() {
+    let Some(server) = server("a_role_that_may_not_use_the_tables_is_refused_with_the_rights_that_it_needs") else {
+        return;
+    };
+    let url = server.store();
+    let owner = open(&url);
+    begin(&owner, "r");
+    owner.sql("DROP ROLE IF EXISTS barred; CREATE ROLE barred LOGIN");
+    let barred = url.replace("loopctl@", "barred@");
+    for granted in ["", "GRANT USAGE ON SCHEMA @ TO barred", "GRANT SELECT ON ALL TABLES IN SCHEMA @ TO barred"] {
+        owner.sql(granted);
+        let fault = refused(&barred).to_string();
+        let rights = "USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables";
+        assert!(fault.contains(rights) && fault.contains("barred"), "{granted}: {fault}");
+    }
+    assert_eq!(owner.rows("SELECT count(*)::text FROM @.drivers"), ["1"], "nothing was written");
+    owner.sql("DROP OWNED BY barred; DROP ROLE barred");
+}
+
+#[test]
 fn processes_that_open_a_new_store_at_once_make_its_tables_once() {
     let Some(server) = server("processes_that_open_a_new_store_at_once_make_its_tables_once") else { return };
     let url = server.store();
