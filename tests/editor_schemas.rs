@@ -122,7 +122,7 @@ fn faults_of_other_documents() -> Vec<Row> {
         ("foreach", Set("/properties/max_concurrency", json!(0)), "/properties/max_concurrency"),
         ("foreach", Set("/properties/failure_strategy", json!("ignore")), "/properties/failure_strategy"),
         ("foreach", Set("/properties/objective", json!("x")), "/properties"),
-        ("foreach", Without("/properties/actions_to_execute/0/properties"), "/properties/actions_to_execute/0"),
+        ("foreach", Without("/properties/actions_to_execute/0/type"), "/properties/actions_to_execute/0"),
         ("workflow", Without("/name"), ""),
         ("workflow", Set("/definition/actions/0/output", json!("x")), "/definition/actions/0"),
         ("workflow", Set("/definition/actions/1/properties/comments", json!("x")), "/definition/actions/1/properties"),

@@ -25,12 +25,19 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+/// What the clock of all calls stands at when a project is made, in milliseconds since 1970: the prompts of runs, and so the golden files, name
+/// the day.
+const NOON_MS: i64 = 1_767_355_200_000;
+
 /// A folder with a project.
 struct Project(tempfile::TempDir);
 
 impl Project {
     fn new(files: &[(&str, Value)]) -> Self {
         let project = Self(tempfile::tempdir().unwrap());
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let ahead_ms = NOON_MS - i64::try_from(since.as_millis()).unwrap();
+        std::fs::write(project.path("clock"), ahead_ms.to_string()).unwrap();
         files.iter().for_each(|(name, value)| project.write(name, value));
         project
     }
@@ -63,6 +70,7 @@ impl Project {
     fn with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopctl"));
         let command = command.current_dir(self.0.path()).args(arguments).env_remove("CI").env("NO_COLOR", "1");
+        let command = command.env("LOOPCTL_CLOCK", "clock");
         command.envs(variables.iter().copied()).output().unwrap()
     }
 
