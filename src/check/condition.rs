@@ -125,11 +125,12 @@ pub(super) fn conditions<'a>(subject: &Subject<'a>) -> Vec<WrittenCondition<'a>>
         let steps = &subject.compiled.steps;
         found.extend(steps.conditions.iter().filter_map(|at| in_document(at, ConditionFacts::Steps(steps))));
     }
-    for (pointer, declaration) in subject.declarations().iter().filter(|(_, declaration)| is_conditional(declaration)) {
+    for (pointer, declaration) in subject.declarations().filter(|(_, declaration)| is_conditional(declaration)) {
         let facts = ConditionFacts::Call(schema_of(subject, declaration));
         found.extend(in_document(&format!("{pointer}/requires_approval"), facts));
     }
-    for used in subject.actions() {
+    let asks_sometimes = |used: &&Used<'_>| matches!(used.action.head().requires_approval, RequiresApproval::When(_));
+    for used in subject.actions().iter().filter(asks_sometimes) {
         let Some(written) = used.written().get("requires_approval").filter(|written| written.is_object()) else {
             continue;
         };

@@ -1,6 +1,7 @@
 //! A place in one of the texts that a rule can report.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Rule;
 use crate::diagnostic::{Diagnostic, Place, codes};
@@ -58,6 +59,11 @@ impl<'a> Cursor<'a> {
     /// Its JSON pointer.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// The name of the file that it is in.
+    pub fn file(&self) -> &'a Arc<str> {
+        &self.tree.source.name
     }
 
     /// Its place in the text.

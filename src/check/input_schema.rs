@@ -47,8 +47,7 @@ pub(super) fn sound_part<'s>(compiled: &Compiled, at: &Cursor<'_>, written: &'s 
     if at.node().is_none_or(has_fault) {
         return None;
     }
-    let file = at.place().file;
-    let errors = compiled.diagnostics.iter().filter(|fault| fault.is_error() && fault.place.file == file);
+    let errors = compiled.diagnostics.iter().filter(|fault| fault.is_error() && fault.place.file == *at.file());
     let below = errors.filter_map(|fault| fault.path.strip_prefix(at.path()));
     let below: Vec<&str> = below.filter(|below| below.is_empty() || below.starts_with('/')).collect();
     known_part(written, &below)

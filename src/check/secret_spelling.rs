@@ -108,7 +108,7 @@ fn named_by_word(
         let name = if name.ends_with("-orgconfig") { ORGCONFIG } else { name };
         let word = word.end - name.len()..word.end;
         let ours = (7..=12).contains(&name.len())
-            && (fold(name) == ORGCONFIG || nearest(&name.to_lowercase(), [ORGCONFIG]).is_some());
+            && (name == ORGCONFIG || fold(name) == ORGCONFIG || nearest(&name.to_lowercase(), [ORGCONFIG]).is_some());
         if !ours && !holds_secrets(name) {
             continue;
         }
@@ -228,7 +228,8 @@ fn named_by_mark(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
             marked.push((range, name, false));
         }
     }
-    for (at, _) in sent.text.match_indices("{{") {
+    let tags = if sent.text.contains('{') { sent.text } else { "" };
+    for (at, _) in tags.match_indices("{{") {
         let Some(inner) = sent.text.get(at + 2..).and_then(|rest| Some(rest.split_once("}}")?.0)) else { break };
         let name = inner.trim();
         if is_variable(name) && secrecy(name) != Secrecy::None && !is_argument(name) {

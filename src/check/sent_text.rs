@@ -27,6 +27,8 @@ pub struct SentText<'a> {
     pub field: String,
     /// The action that it belongs to, as an index of [`Subject::actions`].
     pub action: Option<usize>,
+    /// Whether it may name a secret.
+    pub takes_secrets: bool,
     compiled: OnceCell<Option<Field>>,
     placeholders: OnceCell<Vec<Placeholder<'a>>>,
     secrecy: OnceCell<Secrecy>,
@@ -41,6 +43,7 @@ impl<'a> SentText<'a> {
             kind,
             field,
             action: None,
+            takes_secrets: false,
             compiled: OnceCell::new(),
             placeholders: OnceCell::new(),
             secrecy: OnceCell::new(),
@@ -107,7 +110,10 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
 
 fn of_action<'a>(used: &Used<'a>, action: usize, texts: &mut Vec<SentText<'a>>) {
     for field in used.texts() {
-        used.each_text(field, &mut |at, text| texts.push(sent(used.at(at), text, field.kind, Some(action))));
+        used.each_text(field, &mut |at, text| {
+            let sent = sent(used.at(at), text, field.kind, Some(action));
+            texts.push(SentText { takes_secrets: field.takes_secrets, ..sent });
+        });
     }
     if let Action::Command(command) = &*used.action
         && let Some(shell) = shell::of(command)

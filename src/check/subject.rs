@@ -37,7 +37,7 @@ pub struct Subject<'a> {
     /// The loop, when it is a step of the document.
     inner: Option<&'a Inner>,
     properties: OnceCell<Option<ReactProperties>>,
-    declarations: OnceCell<Vec<(String, ToolDeclaration)>>,
+    declarations: OnceCell<Vec<(String, Cow<'a, ToolDeclaration>)>>,
     actions: OnceCell<Vec<Used<'a>>>,
     sent_texts: OnceCell<Vec<SentText<'a>>>,
     lone_project: OnceCell<Option<Project>>,
@@ -136,7 +136,11 @@ impl<'a> Subject<'a> {
 
     /// The place of a property of the loop, like `on_stuck/hint`; nothing when it is not written.
     pub fn property(&self, name: &str) -> Option<Cursor<'a>> {
-        Some(self.at(&self.layout.as_ref()?.pointer(name))).filter(Cursor::is_written)
+        let layout = self.layout.as_ref()?;
+        // Most properties are left out: a look for the first name costs less than a pointer.
+        let first = name.split('/').next().unwrap_or_default();
+        self.document().tree.at(layout.around(name))?.get(first)?;
+        Some(self.at(&layout.pointer(name))).filter(Cursor::is_written)
     }
 
     /// The loop's properties, when none of those that are named, like `history/keep_last`, has a fault.
@@ -222,17 +226,25 @@ impl<'a> Subject<'a> {
     }
 
     /// The entries of `tools`, each with its JSON pointer.
-    pub fn declarations(&self) -> &[(String, ToolDeclaration)] {
-        self.declarations.get_or_init(|| {
-            let Some(layout) = &self.layout else { return Vec::new() };
-            let pointer = layout.pointer("tools");
-            let tools = layout.get(self.document(), "tools").and_then(Value::as_array).into_iter().flatten();
-            let read = |(at, value): (usize, &Value)| {
-                let declaration = ToolDeclaration::deserialize(value).ok()?;
-                Some((format!("{pointer}/{at}"), declaration))
-            };
-            tools.enumerate().filter_map(read).collect()
-        })
+    pub fn declarations(&self) -> impl Iterator<Item = (&str, &ToolDeclaration)> + Clone {
+        let all = self.declarations.get_or_init(|| self.read_declarations());
+        all.iter().map(|(pointer, declaration)| (pointer.as_str(), &**declaration))
+    }
+
+    fn read_declarations(&self) -> Vec<(String, Cow<'a, ToolDeclaration>)> {
+        let Some(layout) = &self.layout else { return Vec::new() };
+        let pointer = layout.pointer("tools");
+        let at = |number: usize| format!("{pointer}/{number}");
+        if let Some(program) = self.program() {
+            let tools = program.properties.tools.iter().enumerate();
+            return tools.map(|(number, tool)| (at(number), Cow::Borrowed(tool))).collect();
+        }
+        let tools = layout.get(self.document(), "tools").and_then(Value::as_array).into_iter().flatten();
+        let read = |(number, value): (usize, &Value)| {
+            let declaration = ToolDeclaration::deserialize(value).ok()?;
+            Some((at(number), Cow::Owned(declaration)))
+        };
+        tools.enumerate().filter_map(read).collect()
     }
 
     /// The registered actions that the loop uses; those that are steps are the document's. In a document
@@ -242,7 +254,8 @@ impl<'a> Subject<'a> {
             let steps = if self.is_step() { &[][..] } else { &self.compiled.steps.actions };
             let document = self.document();
             let catalog = self.catalog.get_or_init(|| Catalog::new(document, &self.compiled.shelf));
-            let mut used = Used::of(self.compiled, catalog, self.declarations(), steps);
+            let declarations = self.declarations().map(|(_, declaration)| declaration);
+            let mut used = Used::of(self.compiled, catalog, declarations, steps);
             if !self.is_step() {
                 let mut named = self.names_in_steps();
                 named.extend(used.iter().map(Used::name));

@@ -40,11 +40,11 @@ impl<'a> Used<'a> {
 
     /// Those that tools declare, and those that are steps; in a document of actions all of them. One that can't be read is
     /// left out: the compiler reported why.
-    pub(super) fn of(
+    pub(super) fn of<'d>(
         compiled: &'a Compiled,
         catalog: &Catalog<'a>,
-        declarations: &[(String, ToolDeclaration)],
-        steps: &[String],
+        declarations: impl Iterator<Item = &'d ToolDeclaration>,
+        steps: &'d [String],
     ) -> Vec<Self> {
         let main = &compiled.document;
         if main.kind == Some(DocumentKind::Actions) {
@@ -53,7 +53,7 @@ impl<'a> Used<'a> {
         let mut seen = HashSet::new();
         let mut used = Vec::new();
         // An action that is declared as a loop is meant, too.
-        let declared = declarations.iter().filter_map(|(_, declaration)| match declaration {
+        let declared = declarations.filter_map(|declaration| match declaration {
             ToolDeclaration::Typed(TypedTool::Loop(tool)) => Some(&*tool.name),
             declaration => action_name(declaration),
         });
@@ -100,17 +100,6 @@ impl<'a> Used<'a> {
     /// A place in it, at a JSON pointer from the action on.
     pub fn at(&self, pointer: &str) -> Cursor<'a> {
         self.cursor.below(pointer)
-    }
-
-    /// Visits the strings in which secrets are resolved, each with its JSON pointer from the action on. An
-    /// `llm` action has none, and a program's arguments are none: a secret there is a fault by itself.
-    pub fn each_secret_string(&self, visit: &mut dyn FnMut(&str, &str)) {
-        if let Action::Db(db) = &*self.action {
-            visit("/datasource", &db.datasource);
-        }
-        for text in self.texts().iter().filter(|text| text.takes_secrets) {
-            self.each_text(text, visit);
-        }
     }
 
     /// The fields of it whose texts take values.

@@ -2,6 +2,7 @@
 
 mod lookup;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -114,10 +115,16 @@ impl<'a> Declare<'a> {
             let place = self.main.tree.place(&format!("{pointer}/{MAX_TOOLS}"));
             self.faults.push(Diagnostic::error(codes::TOO_MUCH, message, pointer.as_str(), place));
         }
+        // Without properties that can be read, the declarations are read one by one.
+        let read = self.properties.tools.as_slice();
         for (index, value) in declarations.into_iter().flatten().take(MAX_TOOLS).enumerate() {
+            let declaration = match read.get(index) {
+                Some(declaration) => Ok(Cow::Borrowed(declaration)),
+                None => ToolDeclaration::deserialize(value).map(Cow::Owned),
+            };
             // The shape reports a declaration that can't be read.
-            if let Ok(declaration) = ToolDeclaration::deserialize(value) {
-                self.one(declaration, &format!("{pointer}/{index}"));
+            if let Ok(declaration) = declaration {
+                self.one(&declaration, &format!("{pointer}/{index}"));
                 few_of_many(&mut self.faults);
             }
         }
@@ -138,14 +145,14 @@ impl<'a> Declare<'a> {
         is_called || has("answer_schema") || has("builtins")
     }
 
-    fn one(&mut self, declaration: ToolDeclaration, pointer: &str) {
+    fn one(&mut self, declaration: &ToolDeclaration, pointer: &str) {
         match declaration {
-            ToolDeclaration::Legacy(name) => self.legacy(name, pointer),
+            ToolDeclaration::Legacy(name) => self.legacy(name.clone(), pointer),
             ToolDeclaration::Typed(TypedTool::Action(declaration)) => {
-                self.action(&declaration, pointer, &format!("{pointer}/name"));
+                self.action(declaration, pointer, &format!("{pointer}/name"));
             }
-            ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(declaration, pointer),
-            ToolDeclaration::Typed(TypedTool::Loop(declaration)) => self.looped(declaration, pointer),
+            ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(declaration.clone(), pointer),
+            ToolDeclaration::Typed(TypedTool::Loop(declaration)) => self.looped(declaration.clone(), pointer),
             ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
         }
     }
@@ -269,7 +276,8 @@ impl<'a> Declare<'a> {
     /// Checks that the names of the document's own actions can be declared.
     pub(super) fn own_names(&mut self) {
         let own: Vec<Registered<'_>> = self.catalog.all.iter().filter(|action| action.own).copied().collect();
-        for action in own {
+        let is_odd = |name: &str| name.starts_with("__") || names::fault_of(name).is_some();
+        for action in own.into_iter().filter(|action| is_odd(action.name)) {
             let at = format!("{}/action_name", action.pointer());
             // The shape reports an empty name, and one that is too long.
             let length = action.name.chars().count();

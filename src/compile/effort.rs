@@ -67,18 +67,13 @@ impl Effort {
     }
 }
 
-/// The cost of a value and everything in it.
+/// The cost of a value and everything in it. A document is never deeper than its reader allows: the recursion ends.
 pub(crate) fn weight(value: &Value) -> u64 {
-    let mut work = 0_usize;
-    let mut left = vec![value];
-    while let Some(value) = left.pop() {
-        work += 1;
-        match value {
-            Value::String(text) => work += text.len() / BYTES,
-            Value::Array(items) => left.extend(items),
-            Value::Object(members) => left.extend(members.values()),
-            _ => {}
-        }
-    }
-    u64::try_from(work).unwrap_or(u64::MAX)
+    let inside = match value {
+        Value::String(text) => u64::try_from(text.len() / BYTES).unwrap_or(u64::MAX),
+        Value::Array(items) => items.iter().map(weight).fold(0, u64::saturating_add),
+        Value::Object(members) => members.values().map(weight).fold(0, u64::saturating_add),
+        _ => 0,
+    };
+    inside.saturating_add(1)
 }

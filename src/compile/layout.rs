@@ -37,8 +37,12 @@ impl LoopLayout {
 
     /// The JSON pointer of a property.
     pub(crate) fn pointer(&self, property: &str) -> String {
-        let around = if matches!(property, "objective" | "tools") { &self.head } else { &self.rest };
-        format!("{around}/{property}")
+        format!("{}/{property}", self.around(property))
+    }
+
+    /// The JSON pointer of the object that a property is in.
+    pub(crate) fn around(&self, property: &str) -> &str {
+        if matches!(property, "objective" | "tools") { &self.head } else { &self.rest }
     }
 
     /// The value of a property.

@@ -139,7 +139,7 @@ impl Head {
 /// The JSON Schema that the document holds at a pointer.
 pub(super) fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Option<Schema> {
     let written = main.value.pointer(pointer).filter(|written| written.is_object())?;
-    let examined = Schema::examine(written);
+    let examined = Schema::examine(&Arc::new(written.clone()));
     let refused: Vec<&str> = examined.faults.iter().map(|fault| fault.path.as_str()).collect();
     let review = review(written, &refused);
     let refused = examined.faults.into_iter().map(|fault| tool::bad_schema(written, fault));

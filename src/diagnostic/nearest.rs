@@ -69,9 +69,29 @@ fn nearest_by_words<'a>(name: &str, candidates: Names<'_, 'a>) -> Option<&'a str
 /// Whether a candidate can be near enough at all: not if the lengths differ by more than the limit, ignoring
 /// case and separators.
 fn may_be_near(name: &str, candidate: &str) -> bool {
-    let bound = (name.chars().count() / 3).max(1);
+    let length = name.chars().count();
+    let bound = (length / 3).max(1);
     candidate.len() <= LONGEST
-        && (name.chars().count().abs_diff(candidate.chars().count()) <= bound || folded(name).eq(folded(candidate)))
+        && ((length.abs_diff(candidate.chars().count()) <= bound && length <= shared_bytes(name, candidate) + bound)
+            || folded(name).eq(folded(candidate)))
+}
+
+/// At most so many characters of one name are in the other, wherever they stand: each of the rest is a difference.
+fn shared_bytes(name: &str, candidate: &str) -> usize {
+    let mut left = [0_u8; 256];
+    for byte in candidate.bytes() {
+        if let Some(count) = left.get_mut(usize::from(byte)) {
+            *count = count.saturating_add(1);
+        }
+    }
+    let mut shared = 0;
+    for byte in name.bytes() {
+        if let Some(count) = left.get_mut(usize::from(byte)).filter(|count| **count > 0) {
+            *count -= 1;
+            shared += 1;
+        }
+    }
+    shared
 }
 
 fn folded(text: &str) -> impl Iterator<Item = char> + '_ {

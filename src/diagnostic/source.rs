@@ -46,7 +46,7 @@ impl Source {
     /// A text with its name.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let ends = text.match_indices('\n');
         let lines = std::iter::once(0).chain(ends.map(|(at, _)| width(at + 1))).collect();
         let blocks = if text.is_ascii() { Arc::default() } else { blocks(text.as_bytes()) };
         Self { name: name.into(), text, lines, blocks }

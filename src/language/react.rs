@@ -1,5 +1,7 @@
 //! The properties of a loop of mode `react`.
 
+use std::sync::Arc;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,6 +18,11 @@ pub(crate) fn json_schema(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn read_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let schema = Value::deserialize(deserializer)?;
     if schema.is_object() { Ok(Some(schema)) } else { Err(D::Error::custom("a JSON Schema is an object here")) }
+}
+
+/// The same for a schema that many share.
+pub(crate) fn read_shared_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Ok(read_schema(deserializer)?.map(Arc::new))
 }
 
 /// What a loop of mode `react` does: how it is asked, with what it may work, and when it ends.

@@ -116,10 +116,22 @@ impl AllowedHost {
 /// The canonical form of a host, as in a parsed URL: lower case, punycode, an address in its usual form
 /// (`0x7f.1` is `127.0.0.1`), without a trailing dot. None for an invalid host, and for one with anything beside it.
 pub fn spelling(name: &str) -> Option<String> {
+    if is_plain(name) {
+        return Some(name.to_owned());
+    }
     // A URL is read without these.
     let host = Host::parse(&name.replace(['\t', '\n', '\r'], "")).ok()?.to_string();
     let name = without_dot(&host);
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Whether a host is in canonical form as it stands, as most are: labels of small letters, digits and hyphens, of which
+/// none is punycode and the last begins with a letter, so that it is no address.
+fn is_plain(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = |label: &str| !label.is_empty() && !label.starts_with("xn--") && label.bytes().all(is_letter);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last.starts_with(|first: char| first.is_ascii_lowercase()) && name.split('.').all(is_label)
 }
 
 /// A name without a trailing dot.

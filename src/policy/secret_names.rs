@@ -276,8 +276,10 @@ fn words(name: &str) -> Vec<String> {
         if (begins || !c.is_alphanumeric()) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
         }
-        if c.is_alphanumeric() {
-            word.extend(c.to_lowercase());
+        match c {
+            _ if c.is_ascii_alphanumeric() => word.push(c.to_ascii_lowercase()),
+            _ if c.is_alphanumeric() => word.extend(c.to_lowercase()),
+            _ => {}
         }
         before = c;
     }

@@ -129,12 +129,19 @@ impl Field {
 
     /// Visits these variables, with the JSON pointer of the string that names each.
     pub(crate) fn each_variable(&self, visit: &mut dyn FnMut(&str, &Variable)) {
+        self.each_named(&mut |pointer, variable, _| visit(pointer, variable));
+    }
+
+    /// The same; whether the string as a whole is the path of the variable comes with it.
+    pub(crate) fn each_named(&self, visit: &mut dyn FnMut(&str, &Variable, bool)) {
         self.each_string(&mut String::new(), &mut |pointer, part| match part {
             Self::Path(path) => {
                 let range = 0..written_range(path).end;
-                visit(pointer, &Variable { path: path.clone(), range, optional: false });
+                visit(pointer, &Variable { path: path.clone(), range, optional: false }, true);
             }
-            Self::Template(template) => template.variables().iter().for_each(|variable| visit(pointer, variable)),
+            Self::Template(template) => {
+                template.variables().iter().for_each(|variable| visit(pointer, variable, false))
+            }
             _ => {}
         });
     }
@@ -173,6 +180,16 @@ impl Field {
         found
     }
 
+    /// Whether it names a secret.
+    pub fn names_secret(&self) -> bool {
+        match self {
+            Self::Template(template) => !template.secrets().is_empty(),
+            Self::Array(items) => items.iter().any(Self::names_secret),
+            Self::Object(members) => members.iter().any(|(_, member)| member.names_secret()),
+            Self::Literal(_) | Self::Path(_) => false,
+        }
+    }
+
     fn each_string<'f>(&'f self, pointer: &mut String, visit: &mut dyn FnMut(&str, &'f Self)) {
         let length = pointer.len();
         match self {
@@ -187,7 +204,7 @@ impl Field {
             }
             Self::Object(members) => {
                 for (key, member) in members {
-                    pointer.push_str(&format!("/{}", escape_pointer(key)));
+                    push_name(pointer, key);
                     member.each_string(pointer, visit);
                     pointer.truncate(length);
                 }
@@ -234,12 +251,21 @@ pub(crate) fn each_text<'v>(value: &'v Value, pointer: &mut String, visit: &mut 
         }
         Value::Object(members) => {
             for (key, member) in members {
-                pointer.push_str(&format!("/{}", escape_pointer(key)));
+                push_name(pointer, key);
                 each_text(member, pointer, visit);
                 pointer.truncate(length);
             }
         }
         _ => {}
+    }
+}
+
+/// Adds a name to a JSON pointer. Few names need an escape.
+fn push_name(pointer: &mut String, name: &str) {
+    pointer.push('/');
+    match name.contains(['~', '/']) {
+        true => pointer.push_str(&escape_pointer(name)),
+        false => pointer.push_str(name),
     }
 }
 

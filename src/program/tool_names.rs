@@ -19,6 +19,9 @@ pub struct ToolNames(Vec<(String, String)>);
 impl ToolNames {
     /// The names of these tools, in their order: the same tools give the same names.
     pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
+        if tools.clone().all(is_taken) {
+            return Self::default();
+        }
         let mut taken: HashSet<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
         // The next free number for each name.
         let mut numbers: HashMap<String, u32> = HashMap::new();

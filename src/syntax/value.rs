@@ -22,10 +22,10 @@ impl Node {
             NodeKind::Null | NodeKind::Fault => Value::Null,
             NodeKind::Bool(truth) => Value::Bool(*truth),
             NodeKind::Number(digits) => digits.parse::<Number>().map_or(Value::Null, Value::Number),
-            NodeKind::String(text) => Value::String(text.to_string()),
+            NodeKind::String(text) => Value::String(String::from(&**text)),
             NodeKind::Array(items) => Value::Array(items.iter().map(Node::value).collect()),
             NodeKind::Object(members) => {
-                let members = members.iter().map(|member| (member.key.to_string(), member.value.value()));
+                let members = members.iter().map(|member| (String::from(&*member.key), member.value.value()));
                 Value::Object(members.collect::<Map<_, _>>())
             }
         }

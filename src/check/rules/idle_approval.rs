@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let is_loop = subject.property("tools").is_some();
     for used in subject.actions().iter().filter(|used| used.knows(&["/approval", "/requires_approval"])) {
         if let Some(settings) = used.action.head().approval {
-            let declared = subject.declarations().iter().filter_map(|(_, declaration)| match declaration {
+            let declared = subject.declarations().filter_map(|(_, declaration)| match declaration {
                 ToolDeclaration::Typed(tool) if tool.name() == Some(used.name()) => Some(tool.approval().0),
                 _ => None,
             });
@@ -57,7 +57,7 @@ fn unasked(subject: &Subject<'_>, used: &Used<'_>, found: &mut Vec<Diagnostic>) 
         let asks = |name: &str| document.pointer(&format!("{at}/{name}")).is_some();
         !asks("requires_approval") && !asks("approval")
     };
-    let declared = subject.declarations().iter().filter_map(|(at, declaration)| match declaration {
+    let declared = subject.declarations().filter_map(|(at, declaration)| match declaration {
         ToolDeclaration::Typed(TypedTool::Action(tool)) if tool.name == used.name() && is_silent(at) => {
             Some(format!("{at}/name"))
         }

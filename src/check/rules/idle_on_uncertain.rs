@@ -18,10 +18,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             // That is what happens.
             OnUncertain::Retry => continue,
         };
-        let cursor = used.at("/on_uncertain");
-        if !cursor.is_written() || !head.idempotent.unwrap_or_else(|| kind.is_idempotent()) {
+        let is_written = used.written().get("on_uncertain").is_some();
+        if !is_written || !head.idempotent.unwrap_or_else(|| kind.is_idempotent()) {
             continue;
         }
+        let cursor = used.at("/on_uncertain");
         let message = format!("`{written}` has no effect: the action is idempotent, and its calls are made again");
         let fault = cursor.report(&RULE, message);
         found.push(match head.idempotent {

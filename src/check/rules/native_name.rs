@@ -15,10 +15,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if !matches!(dialect, Some(Dialect::ToolCalls | Dialect::FinalAnswer)) {
         return;
     }
-    let declared = subject.declarations().iter().filter_map(|(_, declaration)| name(declaration));
+    let declared = subject.declarations().filter_map(|(_, declaration)| name(declaration));
     let names = ToolNames::of(declared.filter(|name| !builtin::NAMES.contains(name)).chain(builtin::NAMES));
     for (tool, called) in names.changed() {
-        let declared = subject.declarations().iter().find(|(_, declaration)| name(declaration) == Some(tool));
+        let declared = subject.declarations().find(|(_, declaration)| name(declaration) == Some(tool));
         let Some((pointer, declaration)) = declared else { continue };
         let cursor = match declaration {
             ToolDeclaration::Typed(_) => subject.at(pointer).below("/name"),

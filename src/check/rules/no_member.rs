@@ -92,8 +92,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// Whether a text is the path of a list of a matcher that a call may give, by the last name of the path.
 fn is_given_list(subject: &Subject<'_>, sent: &SentText<'_>) -> bool {
     let Some(used) = sent.action.and_then(|at| subject.actions().get(at)) else { return false };
-    let is_list = ["/left", "/right"].iter().any(|list| used.at(list).path() == sent.cursor.path());
-    if !is_list || !matches!(&*used.action, Action::Matcher(_)) {
+    let is_list = |list: &str| used.at(list).path() == sent.cursor.path();
+    if !matches!(&*used.action, Action::Matcher(_)) || !["/left", "/right"].into_iter().any(is_list) {
         return false;
     }
     let name = sent.text.rsplit(['.', '@']).next().unwrap_or_default();

@@ -37,6 +37,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// Why a call that only reads may not be this query for MySQL, if one that writes may be it.
 fn refused_by_mysql(subject: &Subject<'_>, db: &DbAction) -> Option<String> {
     let datasource = subject.project()?.datasources.get(&db.datasource)?;
-    let is_refused = db.read_only && datasource.server() == Some(DatabaseServer::Mysql);
-    mysql::refusal(&db.query, true).filter(|_| is_refused && mysql::refusal(&db.query, false).is_none())
+    if !db.read_only || datasource.server() != Some(DatabaseServer::Mysql) {
+        return None;
+    }
+    mysql::refusal(&db.query, true).filter(|_| mysql::refusal(&db.query, false).is_none())
 }

@@ -2,6 +2,7 @@
 
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes, few_of_many};
+use crate::language::{Action, Project};
 use crate::program::template::{Template, ValueEscape};
 use crate::syntax::token;
 
@@ -16,39 +17,55 @@ pub const RULE: Rule = Rule { code: codes::UNKNOWN_SECRET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project().filter(|_| subject.knows_project("/orgconfig")) else { return };
-    let mut nearest = Nearest::default();
+    let mut search = SecretSearch { subject, project, nearest: Nearest::default() };
     for used in subject.actions() {
-        used.each_secret_string(&mut |pointer, text| {
-            if text.contains(MARK) {
-                unknown(&used.at(pointer), text, subject, &mut nearest, found);
-            }
-        });
+        if let Action::Db(db) = &*used.action {
+            search.in_text(&used.at("/datasource"), &db.datasource, found);
+        }
+    }
+    for sent in subject.sent_texts().iter().filter(|sent| sent.takes_secrets && sent.text.contains(MARK)) {
+        if let Some(field) = sent.compiled() {
+            search.keys(&sent.cursor, sent.text, &field.secrets(), found);
+        }
         few_of_many(found);
     }
     for (name, datasource) in &project.datasources {
-        if let Some(cursor) = subject.in_project(&format!("/datasources/{}/url", token(name))) {
-            unknown(&cursor, &datasource.url, subject, &mut nearest, found);
-        }
         let password = datasource.password.as_deref().unwrap_or_default();
-        if let Some(cursor) = subject.in_project(&format!("/datasources/{}/password", token(name))) {
-            unknown(&cursor, password, subject, &mut nearest, found);
+        for (field, text) in [("url", datasource.url.as_str()), ("password", password)] {
+            if let Some(cursor) = subject.in_project(&format!("/datasources/{}/{field}", token(name))) {
+                search.in_text(&cursor, text, found);
+            }
         }
     }
 }
 
-fn unknown(cursor: &Cursor<'_>, text: &str, subject: &Subject<'_>, nearest: &mut Nearest, found: &mut Vec<Diagnostic>) {
-    let (Some(project), true) = (subject.project(), text.contains(MARK)) else { return };
-    let Ok(template) = Template::compile(text, ValueEscape::Plain) else { return };
-    let keys = template.secrets().iter().filter(|key| !project.orgconfig.contains_key(*key));
-    for key in keys.take(MAX_KEYS) {
-        let Some(at) = text.find(&format!("{MARK}{key}")).map(|at| at + MARK.len()) else { continue };
-        let cursor = cursor.clone().inside(at..at + key.len());
-        let fault = cursor.report(&RULE, format!("the project has no secret `{key}`"));
-        let keys = || project.orgconfig.keys().map(String::as_str);
-        found.push(match nearest.of(key, keys()) {
-            Some(near) => fault.help(format!("the nearest one in its `orgconfig` is `{near}`")).suggest(near),
-            None => fault.help(add(key, subject)),
-        });
+/// Looks for secrets that the project does not have.
+struct SecretSearch<'s, 'a> {
+    subject: &'s Subject<'a>,
+    project: &'s Project,
+    nearest: Nearest,
+}
+
+impl SecretSearch<'_, '_> {
+    fn in_text(&mut self, cursor: &Cursor<'_>, text: &str, found: &mut Vec<Diagnostic>) {
+        if let Some(template) = text.contains(MARK).then(|| Template::compile(text, ValueEscape::Plain).ok()).flatten()
+        {
+            self.keys(cursor, text, template.secrets(), found);
+        }
+    }
+
+    fn keys(&mut self, cursor: &Cursor<'_>, text: &str, keys: &[String], found: &mut Vec<Diagnostic>) {
+        let keys = keys.iter().filter(|key| !self.project.orgconfig.contains_key(*key));
+        for key in keys.take(MAX_KEYS) {
+            let Some(at) = text.find(&format!("{MARK}{key}")).map(|at| at + MARK.len()) else { continue };
+            let cursor = cursor.clone().inside(at..at + key.len());
+            let fault = cursor.report(&RULE, format!("the project has no secret `{key}`"));
+            let known = self.project.orgconfig.keys().map(String::as_str);
+            found.push(match self.nearest.of(key, known) {
+                Some(near) => fault.help(format!("the nearest one in its `orgconfig` is `{near}`")).suggest(near),
+                None => fault.help(add(key, self.subject)),
+            });
+        }
     }
 }
 

@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let own = subject.document().value.get("actions").and_then(Value::as_array).into_iter().flatten();
-    let declared: HashSet<&str> = subject.declarations().iter().filter_map(|(_, tool)| action_name(tool)).collect();
+    let declared: HashSet<&str> = subject.declarations().filter_map(|(_, tool)| action_name(tool)).collect();
     let in_steps = subject.names_in_steps();
     for (at, action) in own.enumerate() {
         let Some(name) = action.get("action_name").and_then(Value::as_str) else { continue };

@@ -110,10 +110,8 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 /// How long approvals are waited for.
 fn approvals(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let mut judge = |approval: Option<ApprovalSettings>, cursor: Cursor<'_>| {
-        let limit =
-            approval.and_then(|approval| approval.expires_after_ms).filter(|limit| Timed::Human.seems_seconds(*limit));
-        found.extend(limit.and_then(|limit| seconds(Some(cursor), limit, "a human")));
+    let limit = |approval: Option<ApprovalSettings>| {
+        approval.and_then(|approval| approval.expires_after_ms).filter(|limit| Timed::Human.seems_seconds(*limit))
     };
     for (pointer, declaration) in subject.declarations() {
         let approval = match declaration {
@@ -122,10 +120,15 @@ fn approvals(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             ToolDeclaration::Typed(TypedTool::Workflow(tool)) => tool.approval,
             _ => None,
         };
-        judge(approval, subject.at(&format!("{pointer}/approval/expires_after_ms")));
+        if let Some(limit) = limit(approval) {
+            let cursor = subject.at(&format!("{pointer}/approval/expires_after_ms"));
+            found.extend(seconds(Some(cursor), limit, "a human"));
+        }
     }
     for used in subject.actions() {
-        judge(used.action.head().approval, used.at("/approval/expires_after_ms"));
+        if let Some(limit) = limit(used.action.head().approval) {
+            found.extend(seconds(Some(used.at("/approval/expires_after_ms")), limit, "a human"));
+        }
     }
 }
 

@@ -49,8 +49,7 @@ const BOUNDS: [Bounds; 8] = [
 /// Reports what contradicts itself in a part.
 pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
     let mut faults: Vec<LocalFault> = bounds(part).into_iter().chain(slashed_pattern(part)).collect();
-    let values = || ["const", "enum", "default", "examples"].iter().any(|name| part.members.contains_key(*name));
-    if !values() {
+    if !part.members.keys().any(|name| matches!(name.as_str(), "const" | "enum" | "default" | "examples")) {
         return faults;
     }
     // The keywords are compared with the values beside them, unless one of them is itself wrong.
@@ -60,8 +59,10 @@ pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
         .filter(|(name, _)| OWN.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
+    let is_free = own.is_empty();
     let Some(own) = compiled(part, own).filter(|_| faults.is_empty()) else { return faults };
     let why = |value: &Value| match value {
+        _ if is_free => None,
         Value::Null if part.is_nullable() => None,
         value => own.faults(value).into_iter().next().map(|fault| fault.message),
     };

@@ -29,6 +29,10 @@ pub(super) fn looks_like_schema(value: &Value) -> bool {
 
 /// The name under which a part wraps the schema that is meant.
 pub(super) fn wrapper(part: &Part<'_>) -> Option<&'static str> {
+    // Most parts have none of the names: a look at their few members costs less than a search for each name.
+    if !part.members.keys().any(|name| WRAPPERS.contains(&name.as_str())) {
+        return None;
+    }
     let wraps = |name: &&&str| {
         let inner = part.members.get(**name).and_then(Value::as_object);
         inner.is_some_and(|inner| {

@@ -12,7 +12,9 @@ const NEEDS: [(&str, &str); 4] =
 /// Reports the keywords of a part that have no effect.
 pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
     let mut faults = Vec::new();
-    for (name, other) in NEEDS {
+    // Most parts have none of them: a look at their few members costs less than a search for each name.
+    let has_any = part.members.keys().any(|member| NEEDS.iter().any(|(name, _)| name == member));
+    for (name, other) in NEEDS.into_iter().filter(|_| has_any) {
         if part.members.contains_key(name) && !part.members.contains_key(other) {
             let message = format!("`{name}` has no effect without `{other}`");
             faults.push(LocalFault::warning(codes::IDLE_KEYWORD, part.below(name), message).at_key());

@@ -10,6 +10,8 @@ mod required;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Arguments;
+
 use serde_json::{Map, Value};
 
 use crate::compile::tool::is_at;
@@ -81,21 +83,23 @@ impl Reviewer {
             let Some(keyword) = keyword_named(name) else {
                 // A property that was written outside of `properties`.
                 if written.properties.contains(&name.as_str()) {
-                    self.below(part, name, value, false);
+                    self.below(part, format_args!("{name}"), value, false);
                 }
                 continue;
             };
             let in_place = IN_PLACE.contains(&keyword.name);
             match (keyword.holds, value) {
-                (Holds::Schema | Holds::SchemaOrSchemas, Value::Object(_)) => self.below(part, name, value, in_place),
+                (Holds::Schema | Holds::SchemaOrSchemas, Value::Object(_)) => {
+                    self.below(part, format_args!("{name}"), value, in_place);
+                }
                 (Holds::NamedSchemas, Value::Object(schemas)) => {
                     for (key, schema) in schemas {
-                        self.below(part, &format!("{name}/{}", escape_pointer(key)), schema, in_place);
+                        self.below(part, format_args!("{name}/{}", escape_pointer(key)), schema, in_place);
                     }
                 }
                 (Holds::Schemas | Holds::SchemaOrSchemas, Value::Array(schemas)) => {
                     for (at, schema) in schemas.iter().enumerate() {
-                        self.below(part, &format!("{name}/{at}"), schema, in_place);
+                        self.below(part, format_args!("{name}/{at}"), schema, in_place);
                     }
                 }
                 _ => {}
@@ -103,9 +107,9 @@ impl Reviewer {
         }
     }
 
-    fn below(&mut self, part: &Part<'_>, name: &str, schema: &Value, in_place: bool) {
+    fn below(&mut self, part: &Part<'_>, pointer: Arguments<'_>, schema: &Value, in_place: bool) {
         let Value::Object(members) = schema else { return };
-        let at = format!("{}/{name}", part.at);
+        let at = format!("{}/{pointer}", part.at);
         self.part(&Part { at, members, in_place, draft_4: part.draft_4 });
     }
 }

@@ -39,8 +39,9 @@ pub(super) fn faults(part: &Part<'_>, outside: &[&str]) -> Vec<LocalFault> {
     let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
     let listed: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
     let is_required = |name: &str| listed.contains(name);
-    let is_described = part.in_place || DESCRIBES.iter().any(|keyword| part.members.contains_key(*keyword));
-    let others = ["additionalProperties", "unevaluatedProperties"].into_iter().find_map(|name| part.members.get(name));
+    let is_described = || part.in_place || DESCRIBES.iter().any(|keyword| part.members.contains_key(*keyword));
+    let others =
+        || ["additionalProperties", "unevaluatedProperties"].into_iter().find_map(|name| part.members.get(name));
     let mut faults = Vec::new();
     for (at, name) in required.iter().enumerate() {
         let Some(name) = name.as_str() else { continue };
@@ -54,12 +55,12 @@ pub(super) fn faults(part: &Part<'_>, outside: &[&str]) -> Vec<LocalFault> {
                 continue;
             }
             Some(_) => continue,
-            None if is_described || outside.contains(&name) => continue,
+            None if outside.contains(&name) || is_described() => continue,
             None => {}
         }
         let is_measured = faults.len() < MEASURED_NAMES;
         let near = nearest(name, names().take(MEASURED).filter(|known| is_measured && !is_required(known)));
-        let fault = match (others, near) {
+        let fault = match (others(), near) {
             (Some(Value::Bool(false)), _) => {
                 let message = format!("`{}` is required, and not among the properties, which are all", short(name));
                 LocalFault::error(codes::IMPOSSIBLE_SCHEMA, pointer(), message)

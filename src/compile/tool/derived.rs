@@ -18,13 +18,14 @@ pub(super) fn schema(names: &[String], kind: Option<&ToolKind>) -> Schema {
     };
     let described = |name: &String| (name.clone(), uses.get(name.as_str()).map_or_else(|| json!({}), NameUses::schema));
     let properties: Map<String, Value> = names.iter().map(described).collect();
-    let source = json!({
-        "type": "object",
-        "properties": properties,
-        "required": names,
-        "additionalProperties": false,
-    });
-    Schema::compile(source).unwrap_or_else(|_| Schema::any())
+    let source = [
+        ("type", Value::from("object")),
+        ("properties", Value::Object(properties)),
+        ("required", Value::from(names.to_vec())),
+        ("additionalProperties", Value::from(false)),
+    ];
+    let source = source.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)).collect();
+    Schema::compile(Value::Object(source)).unwrap_or_else(|_| Schema::any())
 }
 
 /// How a request uses a name.

@@ -67,7 +67,6 @@ fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
         );
         return None;
     };
-    let marks = outside_of_tags(url);
     let end = host_end(url, host);
     if end == host {
         work.push(
@@ -76,19 +75,20 @@ fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
                 .help("write it out: https://api.example.com/tickets"),
         );
     }
-    if let Some((at, _)) = marks.iter().find(|(at, c)| (host..end).contains(at) && *c == '@') {
+    if let Some((at, _)) = outside_of_tags(url).find(|(at, c)| (host..end).contains(at) && *c == '@') {
         work.push(
             LocalFault::error(codes::CREDENTIALS, "/url", "the address holds a user name or password")
                 .inside(host..at + 1)
                 .help("send them in a header, from a secret: \"Authorization\": \"Basic orgconfig:KEY\""),
         );
     }
-    if let Some((at, c)) = marks.iter().find(|(_, c)| c.is_whitespace() || c.is_control() || *c == '\\') {
-        let what = if *c == ' ' { "a space".to_owned() } else { format!("`{}`", c.escape_debug()) };
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
+    if let Some((at, c)) = outside_of_tags(url).find(|(_, c)| is_odd(*c)) {
+        let what = if c == ' ' { "a space".to_owned() } else { format!("`{}`", c.escape_debug()) };
         work.push(
             LocalFault::error(codes::BAD_URL, "/url", format!("the address holds {what}"))
-                .inside(*at..at + c.len_utf8())
-                .help(format!("write it percent-encoded: {}", encoded(*c))),
+                .inside(at..at + c.len_utf8())
+                .help(format!("write it percent-encoded: {}", encoded(c))),
         );
     }
     Some(AddressParts { secure, host, end })
@@ -124,7 +124,7 @@ fn values_in_host(url: &Template) -> impl Iterator<Item = &Variable> {
 /// The first value in a field that also names a secret.
 fn value_beside_secret(field: &Field) -> Option<Variable> {
     let values = || field.variables().into_iter().map(|found| found.variable);
-    values().find(is_value).filter(|_| !field.secrets().is_empty())
+    values().find(is_value).filter(|_| field.names_secret())
 }
 
 /// Why a secret of this action must not be sent: a value decides the receiver, or is beside it in a header. The
@@ -136,11 +136,11 @@ pub fn strays(tool: &HttpTool) -> Option<String> {
     }
     let fields = || tool.headers.iter().chain(&tool.query).map(|(_, field)| field);
     let in_body = match &tool.body {
-        Some(Body::Json(field)) => !field.secrets().is_empty(),
+        Some(Body::Json(field)) => field.names_secret(),
         Some(Body::Text(template)) => !template.secrets().is_empty(),
         None => false,
     };
-    let sends = in_body || !tool.url.secrets().is_empty() || fields().any(|field| !field.secrets().is_empty());
+    let sends = in_body || !tool.url.secrets().is_empty() || fields().any(Field::names_secret);
     let value = values_in_host(&tool.url).next().filter(|_| sends)?;
     Some(format!("a secret would go to whatever host `{}` names", value.path.join(".")))
 }
@@ -151,23 +151,19 @@ fn encoded(c: char) -> String {
 }
 
 /// The characters of a template outside of its tags, with their places.
-fn outside_of_tags(text: &str) -> Vec<(usize, char)> {
-    let mut inside = false;
-    let mut found = Vec::new();
-    for (at, c) in text.char_indices() {
-        let rest = text.get(at..).unwrap_or_default();
-        if !inside && rest.starts_with("{{") {
-            inside = true;
-        }
-        if !inside {
-            found.push((at, c));
-        }
+fn outside_of_tags(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let (mut inside, mut before) = (false, None);
+    text.char_indices().filter(move |(at, c)| {
+        let follows = |mark: &str| text.get(*at..).is_some_and(|rest| rest.starts_with(mark));
+        inside |= *c == '{' && follows("{{");
+        let is_outside = !inside;
         // The last brace of a tag: no other one follows.
-        if inside && c == '}' && text.get(..at).is_some_and(|before| before.ends_with('}')) && !rest.starts_with("}}") {
+        if inside && *c == '}' && before == Some('}') && !follows("}}") {
             inside = false;
         }
-    }
-    found
+        before = Some(*c);
+        is_outside
+    })
 }
 
 /// `twin` is an earlier header with the same name, ignoring case.
@@ -235,14 +231,13 @@ fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<
 /// Warns about a value in a JSON text outside of quotes: a text would break the JSON there, and a value could
 /// contain several members.
 fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
-    let marks = outside_of_tags(template.source());
-    let mut marks = marks.iter().peekable();
+    let mut marks = outside_of_tags(template.source()).peekable();
     // The variables are in the order of the text.
     let (mut quoted, mut escaped) = (false, false);
     for variable in template.variables() {
         while let Some((_, c)) = marks.next_if(|(at, _)| *at < variable.range.start) {
-            quoted ^= *c == '"' && !escaped;
-            escaped = *c == '\\' && !escaped;
+            quoted ^= c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
         }
         if !quoted && !variable.optional {
             let message = format!("`{}` is outside of quotes in a JSON text", variable.path.join("."));

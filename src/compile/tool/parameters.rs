@@ -1,6 +1,7 @@
 //! The schema of a tool's input: as written, or derived from what the action takes.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ const MEASURED: (usize, usize) = (1_000, 20);
 /// to.
 pub(super) fn of(
     action: &Action,
-    written: Option<&Value>,
+    written: Option<&Arc<Value>>,
     kind: Option<&ToolKind>,
     work: &mut ActionDraft<'_>,
 ) -> Option<Schema> {
@@ -86,7 +87,7 @@ pub(in crate::compile) fn bad_schema(written: &Value, fault: SchemaFault) -> Loc
 /// # Errors
 /// What is wrong with it; pointers begin at the schema.
 pub(super) fn compile(written: &Value) -> Result<Schema, Vec<LocalFault>> {
-    let examined = Schema::examine(written);
+    let examined = Schema::examine(&Arc::new(written.clone()));
     let faults = faults_of(written, &examined);
     examined.rest.filter(|_| faults.is_empty()).ok_or(faults)
 }

@@ -9,7 +9,7 @@ use super::{MAX_FAULTS, is_value};
 use crate::diagnostic::codes;
 use crate::program::fault::LocalFault;
 use crate::program::file_value::named;
-use crate::program::reference::{Field, RESERVED, as_path};
+use crate::program::reference::{Field, RESERVED};
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::shape::Unknown;
 
@@ -144,13 +144,12 @@ impl<'a> ActionDraft<'a> {
                 // A query parameter is a member, too.
                 let is_member =
                     pointer.starts_with("/query/") && matches!(&field, Field::Path(path) if path.len() == 1);
-                field.each_variable(&mut |below, variable| {
-                    let text = value.pointer(below).and_then(Value::as_str);
+                field.each_named(&mut |below, variable, is_path| {
                     let is_left_out = is_member || members.contains(below);
-                    let form = NamingForm { is_left_out, is_path: text.is_some_and(|text| as_path(text).is_some()) };
+                    let form = NamingForm { is_left_out, is_path };
                     self.name(&format!("{pointer}{below}"), variable, form);
                 });
-                if !field.secrets().is_empty() {
+                if field.names_secret() {
                     self.secrets.push(pointer.to_owned());
                 }
                 Some(field)

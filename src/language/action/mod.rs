@@ -8,6 +8,8 @@ mod matcher;
 mod table;
 mod text;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -148,8 +150,8 @@ pub struct ActionHead<'a> {
     pub action_name: &'a str,
     /// What it does, for the model.
     pub description: Option<&'a str>,
-    /// The JSON Schema of its input.
-    pub parameters: Option<&'a Value>,
+    /// The JSON Schema of its input: all that is compiled from the action shares it.
+    pub parameters: Option<&'a Arc<Value>>,
     /// Whether a call may be made again without harm.
     pub idempotent: Option<bool>,
     /// What to do with a call of unknown outcome.
@@ -186,11 +188,11 @@ macro_rules! action {
             /// The JSON Schema of its input. Without it: the template variables, all required.
             #[serde(
                 default,
-                deserialize_with = "crate::language::react::read_schema",
+                deserialize_with = "crate::language::react::read_shared_schema",
                 skip_serializing_if = "Option::is_none"
             )]
             #[schemars(schema_with = "crate::language::react::json_schema")]
-            pub parameters: Option<serde_json::Value>,
+            pub parameters: Option<std::sync::Arc<serde_json::Value>>,
             /// Whether a call may be made again without harm. Default: http GET, HEAD, PUT and
             /// DELETE, and read-only queries.
             #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,6 +40,26 @@ fn what_stands_beside_a_host_is_not_dropped_from_it() {
 }
 
 #[test]
+fn a_host_that_is_taken_as_it_stands_is_read_to_the_same() {
+    use super::{is_plain, spelling, without_dot};
+    let long = format!("{}.example.com", "a".repeat(70));
+    let hosts =
+        ["a", "api.example.com", "a-b.c1.d", "-a.b", "a--b.c", "ab--cd.de", "1.2.3.c", "0x7f.a", "localhost", &long];
+    for text in hosts {
+        assert!(is_plain(text), "{text}");
+        let read = url::Host::parse(text).map(|host| without_dot(&host.to_string()).to_owned()).ok();
+        assert_eq!(read.as_deref(), Some(text));
+    }
+    for text in
+        ["1.2.3.4", "a.0x7f", "a.1", "xn--bcher-kva.example", "a..b", "a.", ".a", "A.b", "a_b.c", "b\u{fc}.c", "[::1]"]
+    {
+        assert!(!is_plain(text), "{text}");
+        let read = url::Host::parse(text).map(|host| without_dot(&host.to_string()).to_owned()).ok();
+        assert_eq!(spelling(text), read.filter(|host| !host.is_empty()), "{text}");
+    }
+}
+
+#[test]
 fn entries_take_what_they_say() {
     let takes = |entry: &str, name: &str| AllowedHost::parse(entry).is_some_and(|entry| entry.allows(name, Some(443)));
     assert!(takes(" Example.com ", "example.com"));

@@ -1,5 +1,7 @@
 //! All that is wrong with a schema, and what is left of it without the parts that are wrong.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::vocabulary::{Holds, keyword_named};
@@ -31,11 +33,11 @@ enum ExaminedPart {
 
 impl Schema {
     /// Compiles a schema, and looks for all that is wrong with it.
-    pub fn examine(written: &Value) -> Examined {
+    pub fn examine(written: &Arc<Value>) -> Examined {
         let (mut faults, mut left_out): (Vec<SchemaFault>, Vec<ExaminedPart>) = (Vec::new(), Vec::new());
-        // Most schemas are sound, and are not copied a second time.
-        let mut compiled = Self::compile_all(written.clone());
-        let mut source = if compiled.is_ok() { Value::Null } else { written.clone() };
+        // Most schemas are sound, and are not copied.
+        let mut compiled = Self::compile_all(Arc::clone(written));
+        let mut source = if compiled.is_ok() { Value::Null } else { Value::clone(written) };
         for _ in 0..MAX_ROUNDS {
             let found = match compiled {
                 Ok(schema) => return Examined { faults, rest: Some(schema), left_out },
@@ -49,7 +51,7 @@ impl Schema {
                     faults.push(fault);
                 }
             }
-            compiled = Self::compile_all(source.clone());
+            compiled = Self::compile_all(Arc::new(source.clone()));
         }
         Examined { faults, rest: compiled.ok(), left_out }
     }
@@ -120,7 +122,8 @@ mod tests {
     use super::*;
 
     fn paths(source: &Value) -> Vec<String> {
-        let mut paths: Vec<String> = Schema::examine(source).faults.into_iter().map(|fault| fault.path).collect();
+        let mut paths: Vec<String> =
+            Schema::examine(&Arc::new(source.clone())).faults.into_iter().map(|fault| fault.path).collect();
         paths.sort();
         paths
     }
@@ -167,19 +170,19 @@ mod tests {
     #[test]
     fn what_is_left_has_the_names_that_no_fault_hides() {
         let source = json!({"type": "dict", "properties": {"a": {"type": "int"}, "b": 5}, "required": ["a"]});
-        let examined = Schema::examine(&source);
+        let examined = Schema::examine(&Arc::new(source.clone()));
         assert!(examined.has_names());
         let rest = examined.rest.unwrap();
         assert_eq!((rest.properties(), rest.required()), (vec!["a", "b"], vec!["a"]));
         for source in [json!({"properties": []}), json!({"required": "a"}), json!({"allOf": [5]}), json!(5)] {
-            assert!(!Schema::examine(&source).has_names(), "{source}");
+            assert!(!Schema::examine(&Arc::new(source.clone())).has_names(), "{source}");
         }
     }
 
     #[test]
     fn a_sound_schema_has_no_fault_and_is_left_whole() {
         let source = json!({"properties": {"type": {"type": "string"}}});
-        let examined = Schema::examine(&source);
+        let examined = Schema::examine(&Arc::new(source.clone()));
         assert!(examined.faults.is_empty() && examined.has_names());
         assert_eq!(examined.rest.unwrap().source(), &source);
     }

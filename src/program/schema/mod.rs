@@ -63,7 +63,7 @@ pub struct Schema {
 
 #[derive(Debug)]
 struct SchemaParts {
-    source: Value,
+    source: Arc<Value>,
     text: OnceLock<Box<str>>,
     plan: OnceLock<Result<Plan, SchemaFault>>,
     pattern_bytes: usize,
@@ -105,11 +105,11 @@ impl Schema {
     /// When it is no valid JSON Schema, refers to elsewhere, or can't be compared with values in bounded
     /// work; `path` leads into the schema then.
     pub fn compile(source: Value) -> Result<Self, SchemaFault> {
-        Self::compile_all(source).map_err(first)
+        Self::compile_all(Arc::new(source)).map_err(first)
     }
 
     /// The same with all faults that can be seen at once.
-    fn compile_all(source: Value) -> Result<Self, Vec<SchemaFault>> {
+    fn compile_all(source: Arc<Value>) -> Result<Self, Vec<SchemaFault>> {
         let cell = OnceLock::new();
         let pattern_bytes = if plain::is_plain(&source) {
             plain::pattern_bytes(&source)
@@ -127,7 +127,7 @@ impl Schema {
 
     /// The schema that every object matches.
     pub fn any() -> Self {
-        let (source, plan) = (json!({"type": "object"}), OnceLock::new());
+        let (source, plan) = (Arc::new(json!({"type": "object"})), OnceLock::new());
         Self { parts: Arc::new(SchemaParts { source, text: OnceLock::new(), plan, pattern_bytes: 0 }) }
     }
 
@@ -187,11 +187,11 @@ impl Schema {
     /// The names of the properties that it describes for an object, in their order: its own, those
     /// of what it refers to, and those of `allOf`, `anyOf` and `oneOf`.
     pub fn properties(&self) -> Vec<&str> {
+        if self.is_one_part() {
+            return property_names(self.source()).collect();
+        }
         let (mut names, mut known) = (Vec::new(), HashSet::new());
-        self.each_part(&mut |part| {
-            let described = part.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-            names.extend(described.map(String::as_str).filter(|name| known.insert(*name)));
-        });
+        self.each_part(&mut |part| names.extend(property_names(part).filter(|name| known.insert(*name))));
         names
     }
 
@@ -222,8 +222,17 @@ impl Schema {
             && self.source().get("patternProperties").is_none()
     }
 
+    /// Whether no other part describes the same object.
+    fn is_one_part(&self) -> bool {
+        let names_others = |keyword: &String| matches!(keyword.as_str(), "$ref" | "allOf" | "anyOf" | "oneOf");
+        !self.source().as_object().is_some_and(|members| members.keys().any(names_others))
+    }
+
     /// Visits the parts that describe the same object, each once.
     fn each_part<'s>(&'s self, visit: &mut dyn FnMut(&'s Value)) {
+        if self.is_one_part() {
+            return visit(self.source());
+        }
         self.parts_of(self.source(), MAX_PARTS_DEPTH, &mut HashMap::new(), visit);
     }
 
@@ -262,6 +271,12 @@ impl Schema {
         let pointer = part.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.source().pointer(pointer)
     }
+}
+
+/// The names of the properties that a part describes itself.
+fn property_names(part: &Value) -> impl Iterator<Item = &str> {
+    let members = part.get("properties").and_then(Value::as_object);
+    members.into_iter().flat_map(Map::keys).map(String::as_str)
 }
 
 /// Why a comparison was not carried to its end.
@@ -325,7 +340,7 @@ fn each_pattern<'v>(
                 ("patternProperties", Value::Object(patterns)) => patterns.keys().all(|pattern| visit(pattern, &path)),
                 _ => true,
             };
-            here && each_pattern(member, &path, visit)
+            here && (!(member.is_object() || member.is_array()) || each_pattern(member, &path, visit))
         }),
         _ => true,
     }

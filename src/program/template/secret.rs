@@ -30,6 +30,11 @@ pub(super) fn is_named(text: &str) -> bool {
 /// Splits a text at the secrets that it names. Returns whether a key extends to the end of the text, so that
 /// following text would become a part of it.
 pub(super) fn split(text: &str, nodes: &mut Vec<TemplateNode>, secrets: &mut SecretKeys) -> bool {
+    // Most texts name none, and a look for one character costs less than one for the mark.
+    if !text.contains(':') {
+        push_text(nodes, text);
+        return false;
+    }
     let mut from = 0;
     while let Some((begin, key)) = next(text, from) {
         push_text(nodes, text.get(from..begin).unwrap_or_default());
@@ -52,19 +57,15 @@ fn push_text(nodes: &mut Vec<TemplateNode>, text: &str) {
 
 /// The next secret at or after `from`: the start of its mark, and its key. A mark inside of a word does not
 /// count, nor does one without a key.
-fn next(text: &str, mut from: usize) -> Option<(usize, &str)> {
-    if !text.contains(':') {
-        return None;
-    }
-    loop {
-        let begin = from + text.get(from..)?.find(MARK)?;
-        from = begin + MARK.len();
-        let rest = text.get(from..)?;
-        let key = rest.split(|c: char| !is_key(c)).next().unwrap_or_default().trim_end_matches([':', '.', '-']);
-        if !inside(text, begin) && !key.is_empty() {
-            return Some((begin, key));
-        }
-    }
+fn next(text: &str, from: usize) -> Option<(usize, &str)> {
+    // The mark ends with a colon: few texts have one.
+    let colons = text.get(from..)?.match_indices(':').map(|(at, _)| from + at + 1);
+    colons.filter(|end| text.get(from..*end).is_some_and(|before| before.ends_with(MARK))).find_map(|end| {
+        let begin = end - MARK.len();
+        let key = text.get(end..)?.split(|c: char| !is_key(c)).next().unwrap_or_default();
+        let key = key.trim_end_matches([':', '.', '-']);
+        (!inside(text, begin) && !key.is_empty()).then_some((begin, key))
+    })
 }
 
 /// Whether the character before `at` belongs to the same word.

@@ -116,7 +116,11 @@ fn close(open: &mut Vec<OpenTag<'_>>, name: &str, place: &Range<usize>) -> Resul
 fn next_tag(text: &str, mut from: usize) -> Option<usize> {
     let start = from;
     loop {
-        let begin = from + text.get(from..)?.find("{{")?;
+        let begin = from + text.get(from..)?.find('{')?;
+        if !text.get(begin..)?.starts_with("{{") {
+            from = begin + 1;
+            continue;
+        }
         let backslashes = text.get(start..begin)?.bytes().rev().take_while(|byte| *byte == b'\\').count();
         if backslashes != 1 {
             return Some(begin);

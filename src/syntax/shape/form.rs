@@ -2,7 +2,6 @@
 //! once for each process, each part on first use, because steps contain steps. Messages use the words of the
 //! schema itself.
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
@@ -37,7 +36,7 @@ pub(super) struct SchemaForm {
     /// The fewest and the most entries.
     pub count: (Option<usize>, Option<usize>),
     /// The fields of an object.
-    pub fields: BTreeMap<&'static str, LazyForm>,
+    pub fields: FormFields,
     /// The other fields of an object.
     pub others: Others,
     /// The required fields.
@@ -46,6 +45,27 @@ pub(super) struct SchemaForm {
     pub bounds: (Option<String>, Option<String>),
     /// The fewest and the most characters.
     pub length: (Option<usize>, Option<usize>),
+}
+
+/// The fields of an object by name. There are few: a look at all of them costs less than a search by order.
+#[derive(Debug)]
+pub(super) struct FormFields(Vec<(&'static str, LazyForm)>);
+
+impl FormFields {
+    /// The field of a name.
+    pub(super) fn get(&self, name: &str) -> Option<&LazyForm> {
+        self.0.iter().find(|(field, _)| *field == name).map(|(_, form)| form)
+    }
+
+    /// Whether there is a field of a name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The first field and its name.
+    pub(super) fn first(&self) -> Option<(&'static str, &LazyForm)> {
+        self.0.first().map(|(name, form)| (*name, form))
+    }
 }
 
 /// The other fields that an object may have.
@@ -118,7 +138,7 @@ impl SchemaForm {
             types,
             items: schema.get("items").map(part),
             count: (length("minItems"), length("maxItems")),
-            fields: fields.map(|(name, field)| (name.as_str(), part(field))).collect(),
+            fields: FormFields(fields.map(|(name, field)| (name.as_str(), part(field))).collect()),
             others: match schema.get("additionalProperties") {
                 Some(Value::Bool(false)) => Others::None,
                 Some(others @ Value::Object(_)) => Others::Of(part(others)),

@@ -10,6 +10,8 @@ use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
 use crate::syntax::{Member, Node, Span, foreign, other_word, quoted};
 
+/// So many members are few.
+const FEW: usize = 16;
 /// The most places that one fault lists.
 const MAX_RELATED: usize = 50;
 
@@ -33,7 +35,7 @@ struct UnknownIn<'o, 'a> {
 /// A field of another branch, in words: `items_path` is one of mode `foreach`.
 fn of_sibling(union: &SchemaForm, name: &str) -> Option<String> {
     let tag = union.tag?;
-    let has = |(word, branch): &(Option<&'static str>, LazyForm)| word.filter(|_| branch.fields.contains_key(name));
+    let has = |(word, branch): &(Option<&'static str>, LazyForm)| word.filter(|_| branch.fields.has(name));
     let words: Vec<String> = union.one_of.iter().filter_map(has).map(|word| format!("`{word}`")).collect();
     (!words.is_empty()).then(|| format!("`{name}` is a field of {tag} {}", listed(&words)))
 }
@@ -46,7 +48,7 @@ impl<'a> Walker<'a> {
         let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
         if matches!(form.others, Others::None) {
             let (mut homes, mut absent) = (BTreeMap::new(), None);
-            for member in members.iter().filter(|member| !form.fields.contains_key(&*member.key)) {
+            for member in members.iter().filter(|member| !form.fields.has(&*member.key)) {
                 self.unknown_names += 1;
                 if !self.full() && self.unknown_names <= MAX_UNKNOWN {
                     let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
@@ -97,8 +99,11 @@ impl<'a> Walker<'a> {
         if !self.whole {
             return;
         }
-        for name in form.required.iter().copied().filter(|name| !map.contains_key(*name)).collect::<Vec<_>>() {
-            if let Some(field) = form.fields.get(name)
+        for name in form.required.iter().copied() {
+            // An object has few members: a look at them costs less than a search.
+            let is_there = if map.len() <= FEW { map.keys().any(|key| key == name) } else { map.contains_key(name) };
+            if !is_there
+                && let Some(field) = form.fields.get(name)
                 && self.inside(name, Self::mark_unknown)
             {
                 insert(map, name, field.stand_in());
@@ -234,7 +239,7 @@ impl<'a> Walker<'a> {
 
 /// Whether an object is a step.
 fn is_step(form: &SchemaForm) -> bool {
-    form.fields.contains_key("onFalse")
+    form.fields.has("onFalse")
 }
 
 /// The field of a step that its action is named by.

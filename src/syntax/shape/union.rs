@@ -110,7 +110,7 @@ impl<'a> Walker<'a> {
         for (at, member) in members.iter().enumerate() {
             let name = &*member.key;
             let near = if known(name).is_none() { self.nearest.of(name, names()) } else { None };
-            let of = known(near.unwrap_or(name)).and_then(|branch| branch.fields.first_key_value());
+            let of = known(near.unwrap_or(name)).and_then(|branch| branch.fields.first());
             if known(name).is_none() {
                 if !self.full() {
                     self.unknown_key(form, member);
