@@ -18,29 +18,18 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let cursor = subject.at(&format!("{pointer}/approval"));
         let action = subject.actions().iter().find(|used| used.name() == name);
         let floor = action.map(|used| !used.action.head().requires_approval.is_never());
-        if required.is_never() && floor != Some(true) && !subject.is_faulty(&format!("{pointer}/requires_approval")) {
+        // Who writes `"requires_approval": false` beside it means it.
+        let is_silent = !subject.at(&format!("{pointer}/requires_approval")).is_written();
+        if is_silent && required.is_never() && floor != Some(true) {
             let fault = cursor.clone().report(&RULE, format!("no call of `{name}` needs an approval"));
             found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
         }
         let has_time = action.and_then(|used| used.action.head().approval?.expires_after_ms).is_some();
         no_time(&cursor, &settings, has_time, found);
     }
-    let is_loop = subject.property("tools").is_some();
     for used in subject.actions().iter().filter(|used| used.knows(&["/approval", "/requires_approval"])) {
         if let Some(settings) = used.action.head().approval {
-            let declared = subject.declarations().filter_map(|(_, declaration)| match declaration {
-                ToolDeclaration::Typed(tool) if tool.name() == Some(used.name()) => Some(tool.approval().0),
-                _ => None,
-            });
-            let asks = declared.into_iter().any(|required| !required.is_never());
-            // Another loop may ask for it, where the action is in a file of its own.
-            let is_own = used.at("").place().file == subject.texts.main.name;
-            if is_loop && is_own && !asks && used.action.head().requires_approval.is_never() {
-                let fault =
-                    used.at("/approval").key().report(&RULE, format!("no call of `{}` needs an approval", used.name()));
-                found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
-            }
-            if !is_own && used.written().get("requires_approval").is_none() {
+            if used.written().get("requires_approval").is_none() {
                 unasked(subject, used, found);
             }
             no_time(&used.at("/approval"), &settings, false, found);
@@ -48,34 +37,66 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// An action in a file of its own that says how an approval is given, where neither it nor who calls it says that one
-/// is needed. Who writes `"requires_approval": false` means it.
+/// An action that says how an approval is given, where neither it nor who calls it says that one is needed. Who writes
+/// `"requires_approval": false` means it.
 fn unasked(subject: &Subject<'_>, used: &Used<'_>, found: &mut Vec<Diagnostic>) {
     let document = &subject.document().value;
-    let text = |at: &str| document.pointer(at).and_then(Value::as_str);
-    let is_silent = |at: &str| {
-        let asks = |name: &str| document.pointer(&format!("{at}/{name}")).is_some();
-        !asks("requires_approval") && !asks("approval")
+    let is_own = *used.at("").file() == subject.texts.main.name;
+    // The calls of the document's own action are judged together: only here can one ask.
+    if is_own && subject.is_step() {
+        return;
+    }
+    let calls = calls(subject, used.name(), is_own);
+    let is_silent = |at: &String| {
+        let says = |name: &str| document.pointer(&format!("{at}/{name}")).is_some();
+        !says("requires_approval") && !says("approval")
     };
-    let declared = subject.declarations().filter_map(|(at, declaration)| match declaration {
-        ToolDeclaration::Typed(TypedTool::Action(tool)) if tool.name == used.name() && is_silent(at) => {
-            Some(format!("{at}/name"))
-        }
-        _ => None,
-    });
-    let steps = &subject.compiled.steps.places;
-    let steps = steps.iter().filter(|_| !subject.is_step()).map(|at| format!("{at}/type"));
-    for at in declared.chain(steps.filter(|at| text(at) == Some(used.name()))) {
-        let message = format!("`{}` has `approval`, and no call of it here needs one", used.name());
-        let help = match at.ends_with("/name") {
+    if is_own && !calls.is_empty() && calls.iter().all(is_silent) {
+        let fault = used.at("/approval").key().report(&RULE, format!("no call of `{}` needs an approval", used.name()));
+        found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
+        return;
+    }
+    for at in calls.into_iter().filter(is_silent) {
+        let is_declared = document.pointer(&format!("{at}/name")).is_some();
+        let (named, message) = match is_declared {
+            true => (format!("{at}/name"), format!("`{}` has `approval`, and this loop asks for none", used.name())),
+            false => (format!("{at}/type"), format!("`{}` has `approval`, and this step asks for none", used.name())),
+        };
+        let help = match is_declared {
             true => {
                 "write \"requires_approval\": true, or a condition, beside this name or in the action; false when that is meant"
             }
             false => "write \"requires_approval\": true, or a condition, in the action; false when that is meant",
         };
-        let fault = subject.at(&at).report(&RULE, message).help(help);
+        let fault = subject.at(&named).report(&RULE, message).help(help);
         found.push(fault.related(&used.at("/approval").key().place(), "`approval` does not ask for one"));
     }
+}
+
+/// The JSON pointers of the declarations and steps that call an action: in the loop, or in all of the document.
+fn calls(subject: &Subject<'_>, name: &str, in_document: bool) -> Vec<String> {
+    let document = &subject.document().value;
+    let text = |at: &str| document.pointer(at).and_then(Value::as_str);
+    let mut calls: Vec<String> = subject
+        .declarations()
+        .filter_map(|(at, declaration)| match declaration {
+            ToolDeclaration::Typed(TypedTool::Action(tool)) if tool.name == name => Some(at.to_owned()),
+            _ => None,
+        })
+        .collect();
+    if in_document {
+        for inner in &subject.compiled.steps.loops {
+            let tools = inner.layout.pointer("tools");
+            let count = document.pointer(&tools).and_then(Value::as_array).map_or(0, Vec::len);
+            let declared = (0..count).map(|number| format!("{tools}/{number}"));
+            calls.extend(declared.filter(|at| text(&format!("{at}/name")) == Some(name)));
+        }
+    }
+    if !subject.is_step() {
+        let steps = subject.compiled.steps.places.iter();
+        calls.extend(steps.filter(|at| text(&format!("{at}/type")) == Some(name)).cloned());
+    }
+    calls
 }
 
 /// `on_expiry` where nothing expires.
