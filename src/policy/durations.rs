@@ -50,10 +50,16 @@ const MINUTES: [f64; 8] =
     [300_000.0, 600_000.0, 900_000.0, 1_200_000.0, 1_800_000.0, 2_700_000.0, 3_600_000.0, 7_200_000.0];
 /// The seconds above which a form would be open for months.
 const MONTHS: f64 = 10_000_000.0;
+/// A quarter of an hour in milliseconds. Months and years of seconds are hardly ever a multiple of it.
+const QUARTER: f64 = 900_000.0;
+/// A year in seconds, and how many of them a form may mean.
+const YEAR: f64 = 31_536_000.0;
+const YEARS: f64 = 100.0;
 
 /// Whether so many seconds for a human are surely meant as milliseconds.
 pub fn seems_milliseconds(seconds: f64) -> bool {
-    MINUTES.contains(&seconds) || (seconds >= MONTHS && seconds % 1000.0 == 0.0)
+    let is_years = seconds % YEAR == 0.0 && seconds <= YEAR * YEARS;
+    MINUTES.contains(&seconds) || (seconds >= MONTHS && seconds % QUARTER == 0.0 && !is_years)
 }
 
 #[cfg(test)]
@@ -75,7 +81,11 @@ mod tests {
                 assert!(!timed.seems_seconds(value), "{timed:?} {value}");
             }
         }
-        assert!([600_000.0, 3_600_000.0, 86_400_000.0].into_iter().all(seems_milliseconds));
+        let milliseconds = [600_000.0, 3_600_000.0, 36_000_000.0, 86_400_000.0, 604_800_000.0, 31_536_000_000.0];
+        assert!(milliseconds.into_iter().all(seems_milliseconds));
         assert!(![3_600.0, 86_400.0, 432_000.0, 604_800.0, 2_592_000.0].into_iter().any(seems_milliseconds));
+        for days in [120.0, 150.0, 180.0, 365.0, 366.0, 730.0, 1_825.0, 3_650.0, 36_500.0] {
+            assert!(!seems_milliseconds(days * 86_400.0), "{days} days");
+        }
     }
 }
