@@ -8,6 +8,9 @@ use serde_json::Value;
 /// The most names that are kept. Each of a thousand steps has a context of its own.
 const MAX_NAMES: usize = 1_000;
 
+/// The number of a step in its list.
+pub(super) const STEP: &str = "__step";
+
 /// The names that a step can take values from.
 #[derive(Debug, Clone, Default)]
 pub(in crate::compile) struct Context {
@@ -24,7 +27,7 @@ impl Context {
     /// That of a workflow's first step, beside what every loop knows.
     pub(super) fn first() -> Self {
         let mut context = Self::default();
-        context.add("__step");
+        context.add(STEP);
         context
     }
 
@@ -50,31 +53,29 @@ impl Context {
 
     /// A name is written. Beyond [`MAX_NAMES`], any other may be, too.
     pub(super) fn add(&mut self, name: &str) {
-        let first = first_part(name);
-        if first.is_empty() {
+        if name.is_empty() {
             return;
         }
-        if self.has(first) {
+        if self.has(name) {
             // The value may be that of either step.
-            self.schemas.remove(first);
+            self.schemas.remove(name);
             return;
         }
         if self.is_full() {
             self.open = true;
             return;
         }
-        self.names.push(first.to_owned());
-        self.known.insert(first.to_owned());
+        self.names.push(name.to_owned());
+        self.known.insert(name.to_owned());
     }
 
     /// A name is written, with a value that matches a schema.
     pub(super) fn add_value(&mut self, name: &str, schema: Value) {
-        let first = first_part(name);
-        let before = self.schemas.get(first).cloned();
-        let is_new = !self.has(first);
+        let before = self.schemas.get(name).cloned();
+        let is_new = !self.has(name);
         self.add(name);
-        if self.has(first) && (is_new || before.as_deref() == Some(&schema)) {
-            self.schemas.insert(first.to_owned(), Arc::new(schema));
+        if self.has(name) && (is_new || before.as_deref() == Some(&schema)) {
+            self.schemas.insert(name.to_owned(), Arc::new(schema));
         }
     }
 
@@ -110,9 +111,4 @@ impl Context {
             }
         }
     }
-}
-
-/// The part of a path that is looked up in the context.
-fn first_part(name: &str) -> &str {
-    name.trim_start_matches('@').split('.').next().unwrap_or_default()
 }

@@ -287,7 +287,7 @@ fn gather_outputs(part: &Value, outputs: &mut BTreeSet<String>) {
             for (name, member) in members {
                 match member.as_str() {
                     Some(key) if matches!(name.as_str(), "outputKey" | "result_key") && outputs.len() < MEASURED => {
-                        outputs.extend(key.split('.').next().map(str::to_owned));
+                        outputs.insert(key.to_owned());
                     }
                     _ => gather_outputs(member, outputs),
                 }

@@ -50,8 +50,7 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
         let near = nearest(name, free.take(MEASURED));
         missing.retain(|missing| Some(*missing) != near);
         let cursor = subject.at(&step.property(name)).key();
-        // What else a request takes, its templates do not say.
-        let refused = input.schema.is_closed() && !(input.is_derived && input.sends_all);
+        let refused = input.schema.is_closed();
         if near.is_none() && !refused && (input.sends_all || input.schema.is_open()) {
             continue;
         }

@@ -133,6 +133,11 @@ impl KnownValue {
         }
     }
 
+    /// The moment at which a step becomes due: a text that is no number.
+    pub(crate) fn of_moment() -> Self {
+        Self { text: DeclaredText::Formatted("a date with a time"), ..Self::of_types(JsonTypes::TEXT) }
+    }
+
     /// A value that is written out.
     pub(crate) fn of_literal(value: &Value) -> Self {
         Self { words: Some(vec![value.clone()]), ..Self::of_types(JsonTypes::of(value)) }

@@ -104,8 +104,6 @@ pub(crate) struct StepInput {
     pub schema: Schema,
     /// Whether it sends what no template of it names.
     pub sends_all: bool,
-    /// Whether the action has no `parameters`, and the schema consists of the names in its templates.
-    pub is_derived: bool,
 }
 
 /// What an action that is a step takes; its faults where it can't be compiled.
@@ -117,8 +115,7 @@ pub(crate) fn step_input(
     let declaration = ActionTool { name: action.head().action_name.to_owned(), ..ActionTool::default() };
     let (tool, _) = declared(&declaration, action, properties, unknown)?;
     let sends_all = matches!(action, Action::Http(http) if http.body.is_none());
-    let is_derived = action.head().parameters.is_none();
-    Ok(StepInput { schema: tool.parameters, sends_all, is_derived })
+    Ok(StepInput { schema: tool.parameters, sends_all })
 }
 
 /// The tool that an embedder's function makes, under the name of its declaration.

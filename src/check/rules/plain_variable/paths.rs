@@ -14,6 +14,8 @@ const OUTPUT: &str = "/definition/output";
 pub(super) enum MisspeltPath<'a> {
     /// A path but for its `@`: `input.order_id`.
     Bare(&'a str),
+    /// A path where a text takes templates only: `@order_id` as an argument of a program.
+    Untaken(&'a str),
     /// A path with an index or a name in brackets: `@items[0].id`.
     Bracketed(String),
     /// A path of jq: `.items[0].id`.
@@ -32,7 +34,11 @@ pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<Missp
     if text.starts_with("={{") && text.ends_with("}}") && !sent.kind.is_prose() {
         return (text.matches("{{").count() == 1).then_some(MisspeltPath::N8n);
     }
-    if !sent.kind.takes_path() || is_other {
+    if !sent.kind.takes_path() {
+        let is_template = !matches!(sent.kind, TextKind::Hint | TextKind::Script) && as_path(text).is_some();
+        return text.strip_prefix('@').filter(|_| is_template).map(MisspeltPath::Untaken);
+    }
+    if is_other {
         return None;
     }
     if let Some(inner) = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) {
@@ -57,6 +63,15 @@ impl MisspeltPath<'_> {
         let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };
         match self {
             Self::Bare(path) => bare_name(sent, path, scope),
+            Self::Untaken(path) => {
+                let is_free = |meant: &String| path.starts_with("input.") || !scope.takes_elsewhere(meant);
+                let meant = scope.meant(path).filter(is_free)?;
+                let meant = format!("{{{{{meant}}}}}");
+                let fault = sent.cursor.report(&RULE, format!("`{}` is a text here, and no path", sent.text));
+                let fault = fault.help(format!("a value is written `{meant}` here")).suggest(quoted(&meant));
+                // A program may read `@name` itself, as the name of a file.
+                Some(if sent.kind.is_prose() { fault } else { warn(fault) })
+            }
             Self::Bracketed(path) => {
                 let meant = format!("@{path}");
                 scope.meant(&path)?;

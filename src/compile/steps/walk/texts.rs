@@ -47,7 +47,8 @@ impl<'a> Walk<'_, 'a, '_> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
             "input" => KnownValue::of_schema(self.input()?, rest),
-            "now" | "__run_id" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::TEXT)),
+            "now" if rest.is_empty() => Some(KnownValue::of_moment()),
+            "__run_id" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::TEXT)),
             "__step" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::NUMBER)),
             name => KnownValue::of_schema(context.schema(name)?, rest),
         }
