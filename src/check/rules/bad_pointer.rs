@@ -5,11 +5,14 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::no_member::query_advice;
-use crate::check::{Cursor, Rule, Subject};
-use crate::compile::steps::of_action;
-use crate::diagnostic::{Diagnostic, codes};
+use crate::check::{Cursor, Rule, Subject, Used};
+use crate::compile::Compiled;
+use crate::compile::steps::{head, launched, of_action, of_tables, text};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::action::Method;
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
+use crate::program::Program;
 use crate::program::reference::{PathStep, steps};
 use crate::program::schema::{StepOwner, described, short};
 use crate::syntax::{quoted, token};
@@ -32,7 +35,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             TypedTool::Loop(tool) => &tool.remember,
             TypedTool::Mcp(tool) => &tool.remember,
         };
-        let result = if remember.is_empty() { None } else { result_schema(subject, typed) };
+        let results = if remember.is_empty() { None } else { ToolResults::of(subject, typed) };
         for (key, pointer) in remember {
             let cursor = subject.at(&format!("{at}/remember/{}", token(key)));
             if key.is_empty() || key.chars().count() > KEY_CHARS {
@@ -40,30 +43,84 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 found.push(fault.help("name the key by what it holds, like `order_id`"));
             } else if let Some((message, help)) = fault_of(pointer) {
                 found.push(cursor.report(&RULE, message).help(help));
-            } else if let Some(result) = &result {
-                found.extend(absent_part(subject, &cursor, typed, result, pointer));
+            } else if let Some(results) = &results {
+                found.extend(absent_part(subject, &cursor, typed, results, pointer));
             }
         }
     }
 }
 
-/// The schema of the results of a tool, where it is known: those of a query, and the answers of a loop.
-fn result_schema<'s>(subject: &'s Subject<'_>, tool: &TypedTool) -> Option<Cow<'s, Value>> {
-    let name = tool.name()?;
-    match tool {
-        TypedTool::Action(_) => {
-            let used = subject.actions().iter().find(|used| used.name() == name)?;
-            let is_query = matches!(&*used.action, Action::Db(_)) && used.knows(&["/query", "/datasource"]);
-            let databases = subject.texts.outside.databases.as_deref();
-            is_query.then(|| Cow::Owned(of_action(used.written(), None, databases)))
+/// What is known of the results of a tool.
+struct ToolResults<'s> {
+    schema: Cow<'s, Value>,
+    /// What its calls may change about that, or why that is all.
+    note: Option<&'static str>,
+    /// Whether a call may give other results.
+    is_open: bool,
+}
+
+impl<'s> ToolResults<'s> {
+    fn of(subject: &'s Subject<'_>, tool: &TypedTool) -> Option<Self> {
+        let known = |schema| Self { schema, note: None, is_open: false };
+        match tool {
+            TypedTool::Action(tool) => {
+                let used = subject.actions().iter().find(|used| used.name() == tool.name)?;
+                Self::of_action(subject, used)
+            }
+            TypedTool::Workflow(tool) if !tool.wait => Some(Self {
+                note: Some("a call with `\"wait\": false` returns `run_id` and `status`, before the workflow ends"),
+                ..known(Cow::Owned(launched()))
+            }),
+            TypedTool::Workflow(tool) => {
+                let is_meant = |program: &Program| {
+                    let flow = program.flow.as_ref().filter(|flow| flow.is_workflow());
+                    let by_id = flow.is_some_and(|flow| tool.id.is_some() && flow.id == tool.id);
+                    by_id || (flow.is_some() && tool.name.as_deref() == Some(program.name.as_str()))
+                };
+                Some(known(Cow::Borrowed(&called(subject, is_meant)?.steps.answer)))
+            }
+            TypedTool::Loop(tool) => {
+                let is_meant = |program: &Program| {
+                    program.name == tool.name && program.flow.as_ref().is_none_or(|flow| !flow.is_workflow())
+                };
+                let called = called(subject, is_meant)?;
+                let program = called.program.as_deref()?;
+                match program.flow {
+                    Some(_) => Some(known(Cow::Borrowed(&called.steps.answer))),
+                    None => program.properties.answer_schema.as_ref().map(|schema| known(Cow::Borrowed(schema))),
+                }
+            }
+            TypedTool::Mcp(_) => None,
         }
-        TypedTool::Loop(_) => {
-            let mut called = subject.compiled.called.iter().filter_map(|(_, compiled)| compiled.program.as_deref());
-            let called = called.find(|program| program.flow.is_none() && program.name == name)?;
-            called.properties.answer_schema.as_ref().map(Cow::Borrowed)
-        }
-        TypedTool::Workflow(_) | TypedTool::Mcp(_) => None,
     }
+
+    fn of_action(subject: &Subject<'_>, used: &Used<'_>) -> Option<Self> {
+        let known = |schema| Some(Self { schema: Cow::Owned(schema), note: None, is_open: false });
+        let of_kind = || of_action(used.written(), None, subject.texts.outside.databases.as_deref());
+        match &*used.action {
+            Action::Db(_) if used.knows(&["/query", "/datasource"]) => known(of_kind()),
+            Action::CustomTable(table) if used.knows(&["/read_only"]) => known(of_tables(table.read_only)),
+            Action::Http(http) if http.http_method == Method::Head => known(head()),
+            Action::Llm(_) => known(text()).map(|results| Self {
+                note: Some("the result of an `llm` action is one text: `\"\"` keeps it as a whole"),
+                ..results
+            }),
+            Action::Matcher(_) if used.knows(&["/outputMatched", "/outputUnmatchedLeft", "/outputUnmatchedRight"]) => {
+                let listed = used.written().get("parameters").map(|schema| schema.get("properties"));
+                let is_given =
+                    |name: &&str| listed.is_none_or(|listed| listed.is_some_and(|listed| listed.get(name).is_some()));
+                let is_open = ["outputMatched", "outputUnmatchedLeft", "outputUnmatchedRight"].iter().any(is_given);
+                known(of_kind()).map(|results| Self { is_open, ..results })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A document that a loop calls.
+fn called<'s>(subject: &'s Subject<'_>, is_meant: impl Fn(&Program) -> bool) -> Option<&'s Compiled> {
+    let called = subject.compiled.called.iter().map(|(_, compiled)| compiled);
+    called.into_iter().find(|compiled| compiled.program.as_deref().is_some_and(&is_meant))
 }
 
 /// A pointer to a part that the results of a tool do not have: nothing would ever be kept.
@@ -71,20 +128,30 @@ fn absent_part(
     subject: &Subject<'_>,
     cursor: &Cursor<'_>,
     tool: &TypedTool,
-    result: &Value,
+    results: &ToolResults<'_>,
     pointer: &str,
 ) -> Option<Diagnostic> {
     let names: Vec<String> =
         pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
-    let absent = described(result, &steps(&names)).absent?;
+    let absent = described(&results.schema, &steps(&names)).absent?;
     let (before, PathStep::Name(name)) = (names.get(..absent.at)?, steps(&names).into_iter().nth(absent.at)?) else {
         return None;
     };
     let owner = match before.is_empty() {
-        true => format!("the result of `{}`", tool.name().unwrap_or("the tool")),
+        true => match tool.name() {
+            Some(name) => format!("the result of `{name}`"),
+            None => "the result".to_owned(),
+        },
         false => format!("`/{}`", before.join("/")),
     };
-    let fault = cursor.report(&RULE, format!("{owner} {}: nothing is ever kept", absent.why));
+    let mut fault = cursor.report(&RULE, format!("{owner} {}: nothing is ever kept", absent.why));
+    if results.is_open {
+        fault.severity = Severity::Warning;
+        fault.message = format!("{owner} {}, unless a call names its lists so", absent.why);
+    }
+    if let Some(note) = results.note {
+        return Some(fault.help(note));
+    }
     let members = absent.members.into_iter().flat_map(|members| members.keys()).map(String::as_str);
     let near = subject.compiled.effort.nearest(&name, members.clone().take(MEASURED)).map(str::to_owned);
     let advice = absent.members.and_then(|members| query_advice(members, &name));

@@ -23,7 +23,8 @@ use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
 pub(crate) use known::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
-pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action};
+pub(crate) use output::{head, launched, text};
+pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action, of_tables};
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.
@@ -56,6 +57,8 @@ pub(crate) struct Steps {
     pub matchers: BTreeMap<String, [Value; 2]>,
     /// The schemas of the inputs of the actions that are steps, by name.
     pub inputs: HashMap<String, Option<Arc<StepInput>>>,
+    /// The schema of what a run of the document answers, where it has steps.
+    pub answer: Value,
 }
 
 /// A text that takes parts of values whose schemas are known.

@@ -14,7 +14,8 @@ pub(super) fn list(items: Value) -> Value {
     Value::Object(members.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-fn text() -> Value {
+/// The schema of a text.
+pub(crate) fn text() -> Value {
     json!({ "type": "string" })
 }
 
@@ -43,6 +44,42 @@ fn refers(schema: &Value) -> bool {
         Value::Array(values) => values.iter().any(refers),
         _ => false,
     }
+}
+
+/// The schema of a value that matches one of two schemas of objects that name all members; else nothing is known of it.
+pub(super) fn either(one: Value, other: Value) -> Value {
+    let members = |schema: Value| match schema {
+        Value::Object(mut schema) if schema.keys().all(|keyword| matches!(keyword.as_str(), "type" | "properties")) => {
+            match schema.remove("properties") {
+                Some(Value::Object(members)) => Some(members),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let (Some(mut all), Some(others)) = (members(one), members(other)) else { return ANY };
+    for (name, schema) in others {
+        let known = all.entry(name).or_insert_with(|| schema.clone());
+        if *known != schema {
+            *known = ANY;
+        }
+    }
+    of_keys(all)
+}
+
+/// What a workflow answers whose `condition` does not hold.
+pub(super) fn not_met() -> Value {
+    object([("status", text())])
+}
+
+/// What a call returns that does not wait for the run that it starts.
+pub(crate) fn launched() -> Value {
+    object([("run_id", text()), ("status", text())])
+}
+
+/// What a HEAD request gives.
+pub(crate) fn head() -> Value {
+    object([("status", number()), ("headers", ANY)])
 }
 
 /// What a loop of mode `react` writes under its `result_key`.

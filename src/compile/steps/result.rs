@@ -98,6 +98,12 @@ pub(super) fn of_table(properties: Option<&Value>, databases: Option<&dyn Databa
     }
 }
 
+/// What a tool gives whose calls may do any operation on some tables, or only read them.
+pub(crate) fn of_tables(only_reads: bool) -> Value {
+    let written = || changes(ROW_IDS.get(..1).unwrap_or_default());
+    if only_reads { rows(None) } else { output::either(rows(None), written()) }
+}
+
 /// Whether the script of the project makes the database: then it has the columns that the script says.
 fn is_made(databases: &dyn DatabaseProbe, datasource: &str) -> bool {
     databases.state(datasource) == DatabaseState::Ready { is_made: true }

@@ -1,5 +1,6 @@
 //! The walk through the steps of a document, in the order in which they would run.
 
+mod answer;
 mod texts;
 
 use std::collections::BTreeMap;
@@ -65,13 +66,16 @@ pub(in crate::compile) fn walk<'a>(
     {
         // The document is the step.
         walk.steps.places.push(String::new());
-        walk.foreach(pointer, properties, &mut context);
+        walk.steps.answer = walk.foreach(pointer, properties, &mut context);
     }
     if let Some(pointer) = roots.list {
         walk.list(pointer, at(pointer), &mut context);
     }
-    if let Some(output) = at("/definition/output").filter(|_| main.kind == Some(DocumentKind::Workflow)) {
-        walk.values("/definition/output", output, &context);
+    if main.kind == Some(DocumentKind::Workflow) {
+        if let Some(output) = at("/definition/output") {
+            walk.values("/definition/output", output, &context);
+        }
+        walk.steps.answer = walk.answer(&context);
     }
     if let Some(pointer) = roots.lone
         && let Some(step) = at(pointer).filter(|step| step.is_object())

@@ -1,0 +1,1 @@
+CREATE TABLE stock (part TEXT, pieces INTEGER);
