@@ -44,12 +44,15 @@ struct RestateServeCommand {
     /// The public key of the Restate server; requests of others are refused
     #[arg(long, value_name = "KEY")]
     identity_key: Option<String>,
-    /// The most steps that a run may have in Restate's journal; beyond them it is cancelled
+    /// The most steps that a run may have in a workflow of Restate; beyond them it goes on in a further workflow
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: u32,
     /// The most bytes of events that a run may have in Restate's journal; beyond them it is cancelled
     #[arg(long, value_name = "BYTES", default_value_t = 32 << 20, value_parser = clap::value_parser!(u32).range(1..))]
     max_bytes: u32,
+    /// The most workflows that a run may have, one after the other; beyond them it is cancelled
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    max_parts: u32,
 }
 
 /// The program: parses the arguments, serves, and returns the exit code.
@@ -85,7 +88,8 @@ impl RestateServeCommand {
         runtime.block_on(async {
             let _handled = signals::survive_file_limit();
             let most = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-            let bound = JournalBound { steps: most(self.max_steps), bytes: most(self.max_bytes) };
+            let (steps, bytes, parts) = (most(self.max_steps), most(self.max_bytes), most(self.max_parts));
+            let bound = JournalBound { steps, bytes, parts };
             let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref(), bound);
             let endpoint = endpoint.map_err(CommandError::usage)?;
             surface.print(&format!("http://{}\n", endpoint.address()))?;

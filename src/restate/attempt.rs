@@ -9,14 +9,16 @@ use tokio::task::JoinHandle;
 
 use super::attempt_journal::{Acknowledgement, AttemptJournal, PendingWrite};
 use super::bound::{JournalBound, JournalUse, MAX_GATHERED_BYTES};
-use super::record::{DurableStep, RestReason};
+use super::handover::HandedRun;
+use super::record::{DurableStep, JournalWrite, RestReason};
 use super::served::{OrderedRun, ServedFolder};
 use crate::drive::clock;
 use crate::drive::engine::{Engine, Resume, Watch};
 use crate::drive::fault::Fault;
+use crate::drive::stop::Stop;
 use crate::engine::due::due_at_ms;
 use crate::engine::event::Decided;
-use crate::engine::outcome::Termination;
+use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::journal::{Journal as _, StoreFault};
 use crate::program::Program;
@@ -42,6 +44,8 @@ pub enum NextTask {
 pub struct RunAttempt {
     served: Arc<ServedFolder>,
     run_id: String,
+    /// The number of the workflow, from 1.
+    part: usize,
     request: Value,
     journal: Arc<AttemptJournal>,
     writes: mpsc::UnboundedReceiver<PendingWrite>,
@@ -53,6 +57,12 @@ pub struct RunAttempt {
     /// Whether the step before this one was made by another attempt.
     is_repeating: bool,
     used: JournalUse,
+    /// What is durable: what a further workflow begins with.
+    durable: Vec<JournalWrite>,
+    /// Asks the driver to leave the run.
+    stop: Stop,
+    /// Whether the run is to go on in a further workflow.
+    is_leaving: bool,
 }
 
 /// A driver that ends when the attempt does.
@@ -65,12 +75,13 @@ impl Drop for RunningDriver {
 }
 
 impl RunAttempt {
-    /// An attempt that knows nothing of the run yet.
+    /// An attempt at a run that begins with this request.
     pub fn new(served: Arc<ServedFolder>, run_id: &str, request: Value, bound: JournalBound) -> Self {
         let (journal, writes) = AttemptJournal::new();
         Self {
             served,
             run_id: run_id.to_owned(),
+            part: 1,
             request,
             journal: Arc::new(journal),
             writes,
@@ -78,8 +89,45 @@ impl RunAttempt {
             unacknowledged: None,
             looked: None,
             is_repeating: false,
-            used: JournalUse::new(bound),
+            used: JournalUse::new(bound, 1, &[]),
+            durable: Vec::new(),
+            stop: Stop::new(),
+            is_leaving: false,
         }
+    }
+
+    /// An attempt at a part of a run that another workflow handed over.
+    ///
+    /// # Errors
+    /// When what was handed over does not fit together.
+    pub async fn handed(served: Arc<ServedFolder>, handed: HandedRun, bound: JournalBound) -> Result<Self, StoreFault> {
+        let HandedRun { run_id, part, writes, cancel } = handed;
+        let mut attempt = Self::new(served, &run_id, Value::Null, bound);
+        (attempt.part, attempt.used) = (part, JournalUse::new(bound, part, &writes));
+        attempt.repeat(writes).await?;
+        if let Some(order) = cancel {
+            attempt.cancel(order.reason).await?;
+        }
+        Ok(attempt)
+    }
+
+    /// What the next workflow of the run begins with.
+    pub fn hand_over(&mut self) -> HandedRun {
+        let writes = std::mem::take(&mut self.durable);
+        HandedRun { run_id: self.run_id.clone(), part: self.part.saturating_add(1), writes, cancel: None }
+    }
+
+    /// The id of the run.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    async fn repeat(&mut self, writes: Vec<JournalWrite>) -> Result<(), StoreFault> {
+        for write in writes {
+            write.clone().repeat(self.journal.copy()).await?;
+            self.durable.push(write);
+        }
+        Ok(())
     }
 
     /// Makes the next step: waits until the driver writes something, or leaves the run.
@@ -87,7 +135,13 @@ impl RunAttempt {
     /// # Errors
     /// When the driver failed for a reason that another attempt may not have.
     pub async fn step(&mut self, task: NextTask) -> Result<DurableStep, Fault> {
-        if std::mem::take(&mut self.is_repeating) {
+        let is_repeating = std::mem::take(&mut self.is_repeating);
+        if self.is_leaving && self.driver.is_none() {
+            // The driver died before it left the run: there is none that could be in the middle of something.
+            self.unacknowledged = Some(Vec::new());
+            return Ok(self.bounded(DurableStep { rest: Some(RestReason::Left), ..DurableStep::default() }));
+        }
+        if is_repeating {
             // A request to cancel the run may have come while there was no attempt that could see it: it is looked for before the
             // driver makes a call.
             self.unacknowledged = Some(Vec::new());
@@ -124,7 +178,7 @@ impl RunAttempt {
         };
         let (writes, acknowledgements) = pending.into_iter().map(|pending| (pending.write, pending.durable)).unzip();
         self.unacknowledged = Some(acknowledgements);
-        let step = DurableStep { writes, rest, look: self.look(), excess: None };
+        let step = DurableStep { writes, rest, look: self.look(), ..DurableStep::default() };
         if let Some(why) = self.used.refusal(&step) {
             self.driver = None;
             self.unacknowledged = Some(Vec::new());
@@ -142,10 +196,13 @@ impl RunAttempt {
         is_due
     }
 
-    /// The step, and whether the run has too much in Restate's journal with it. It is a part of the step, so that each attempt decides
-    /// the same.
+    /// The step, and whether the run has too much in Restate's journal with it, or goes on in a further workflow. These are parts of
+    /// the step, so that each attempt decides the same.
     fn bounded(&self, step: DurableStep) -> DurableStep {
-        DurableStep { excess: self.used.and(&step).excess(), ..step }
+        let used = self.used.and(&step);
+        let hands_over = self.is_leaving || used.hands_over();
+        let excess = used.excess(hands_over);
+        DurableStep { hands_over: hands_over && excess.is_none(), excess, ..step }
     }
 
     /// Called when a step is durable. The attempt that made it lets its driver go on; another one takes over what was
@@ -158,13 +215,17 @@ impl RunAttempt {
         let acknowledgements = self.unacknowledged.take();
         self.is_repeating = acknowledgements.is_none();
         if self.is_repeating {
-            for write in step.writes {
-                write.repeat(self.journal.copy()).await?;
-            }
+            self.repeat(step.writes).await?;
+        } else {
+            self.durable.extend(step.writes);
         }
         if step.excess.is_some() {
-            // Before the driver goes on, so that it leaves no run that waits.
+            // Before the driver goes on, so that it leaves no run that waits. The next one is not to leave the run, but to end it.
             self.cancel(step.excess).await?;
+            (self.stop, self.is_leaving) = (Stop::new(), false);
+        } else if step.hands_over {
+            self.stop.leave();
+            self.is_leaving = true;
         }
         acknowledgements.into_iter().flatten().for_each(Acknowledgement::send);
         Ok(step.rest)
@@ -194,8 +255,9 @@ impl RunAttempt {
                 Err(why) => tokio::spawn(async move { Ok(RestReason::Refused { why }) }),
                 Ok(OrderedRun { program, start }) => {
                     let engine = self.served.engine(&program, journal);
+                    let watch = self.watch();
                     tokio::spawn(async move {
-                        match engine.run(&program, start, Watch::default()).await {
+                        match engine.run(&program, start, watch).await {
                             Ok(finished) => rest(&program, finished.state, None),
                             Err(fault) if is_final(&fault) => Ok(RestReason::Refused { why: fault.to_string() }),
                             Err(fault) => Err(fault),
@@ -209,12 +271,22 @@ impl RunAttempt {
         let events = crate::drive::fold::events(&self.run_id, &events, &texts)?;
         let program = self.served.program(&self.run_id, &events)?;
         let engine = self.served.engine(&program, journal);
-        let run_id = self.run_id.clone();
-        Ok(RunningDriver(tokio::spawn(async move { resume(&engine, &program, &run_id, task).await })))
+        let (run_id, watch) = (self.run_id.clone(), self.watch());
+        Ok(RunningDriver(tokio::spawn(async move { resume(&engine, &program, &run_id, task, watch).await })))
+    }
+
+    fn watch(&self) -> Watch<'static> {
+        Watch { listener: None, stop: Some(self.stop.clone()) }
     }
 }
 
-async fn resume(engine: &Engine, program: &Arc<Program>, run_id: &str, task: NextTask) -> Result<RestReason, Fault> {
+async fn resume(
+    engine: &Engine,
+    program: &Arc<Program>,
+    run_id: &str,
+    task: NextTask,
+    watch: Watch<'_>,
+) -> Result<RestReason, Fault> {
     let resume = match task {
         NextTask::GoOn => Resume::default(),
         NextTask::Decide(decided) => Resume { decided: Some(*decided), ..Resume::default() },
@@ -226,7 +298,7 @@ async fn resume(engine: &Engine, program: &Arc<Program>, run_id: &str, task: Nex
         }
     };
     let is_decision = resume.decided.is_some();
-    match engine.resume(program, run_id, resume, Watch::default()).await {
+    match engine.resume(program, run_id, resume, watch).await {
         Ok(finished) => rest(program, finished.state, None),
         Err(Fault::Refused(why)) if is_decision => rest(program, engine.state(program, run_id).await?, Some(why)),
         Err(fault) => Err(fault),
@@ -240,6 +312,9 @@ fn is_final(fault: &Fault) -> bool {
 
 /// How a run that the driver left goes on.
 fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result<RestReason, Fault> {
+    if state.status() == Status::Running {
+        return Ok(RestReason::Left);
+    }
     let wait_ms = match &state.phase {
         Phase::Ended(_) => None,
         Phase::Paused { pause, .. } if pause.kind == Termination::ModelError => Some(OUTAGE.as_millis()),

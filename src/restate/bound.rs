@@ -1,64 +1,87 @@
 //! How much a run may have in Restate's journal. Restate sends all of it to each new attempt, and an attempt that can't be sent can't
 //! be repeated: a run without a bound would neither end nor be cancelled.
 
-use super::record::DurableStep;
+use std::io;
 
-/// The most that a step may have in Restate's journal: the server refuses messages of 32 MiB and more, and its own parts of a message
-/// and the status that is stored beside an end need room.
-const MAX_STEP_BYTES: usize = 24 << 20;
+use super::record::{DurableStep, JournalWrite};
+
+/// The most that a step, or what a workflow begins with, may have in Restate's journal: the server refuses messages of 32 MiB and more,
+/// and its own parts of a message and the status that is stored beside an end need room.
+const MAX_ENTRY_BYTES: usize = 24 << 20;
 /// The driver's writes are stored together up to so many bytes: more of them wait for the next step.
 pub const MAX_GATHERED_BYTES: usize = 4 << 20;
 
 /// The most that a run may have in Restate's journal.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalBound {
-    /// Steps of the workflow.
+    /// Steps of one workflow.
     pub steps: usize,
-    /// Bytes of events and texts.
+    /// Bytes of events and texts, of all workflows of the run.
     pub bytes: usize,
+    /// Workflows, one after the other.
+    pub parts: usize,
 }
 
 /// What a run has in Restate's journal.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalUse {
     bound: JournalBound,
+    /// The number of the workflow, from 1.
+    part: usize,
     steps: usize,
     bytes: usize,
+    /// The bytes of the writes as Restate stores them.
+    stored_bytes: usize,
 }
 
 impl JournalUse {
-    /// Nothing yet.
-    pub fn new(bound: JournalBound) -> Self {
-        Self { bound, steps: 0, bytes: 0 }
+    /// At the beginning of a workflow: it has what the workflow before it handed over.
+    pub fn new(bound: JournalBound, part: usize, handed: &[JournalWrite]) -> Self {
+        Self { bound, part, steps: 0, bytes: bytes(handed), stored_bytes: stored_bytes(handed) }
     }
 
     /// With one more step.
     pub fn and(self, step: &DurableStep) -> Self {
-        let (steps, bytes) = (self.steps.saturating_add(1), self.bytes.saturating_add(step.bytes()));
-        Self { steps, bytes, ..self }
+        Self {
+            steps: self.steps.saturating_add(1),
+            bytes: self.bytes.saturating_add(bytes(&step.writes)),
+            stored_bytes: self.stored_bytes.saturating_add(stored_bytes(&step.writes)),
+            ..self
+        }
     }
 
-    /// Why the run ends, when it has more than it may.
-    pub fn excess(&self) -> Option<String> {
-        let JournalBound { steps, bytes } = self.bound;
-        let what = if self.steps > steps {
-            format!("{steps} steps")
-        } else if self.bytes > bytes {
-            format!("{bytes} bytes")
+    /// Whether the run has all the steps of its workflow, and may go on in a further one.
+    pub fn hands_over(&self) -> bool {
+        self.steps > self.bound.steps && self.part < self.bound.parts
+    }
+
+    /// Why the run ends, when it has more than it may. `hands_over`: the run is to go on in a further workflow already.
+    pub fn excess(&self, hands_over: bool) -> Option<String> {
+        let JournalBound { steps, bytes, parts } = self.bound;
+        let what = if self.bytes > bytes {
+            format!("{bytes} bytes in the journal of Restate, which sends all of it to each attempt")
+        } else if hands_over && self.stored_bytes > MAX_ENTRY_BYTES {
+            let has = self.stored_bytes;
+            format!(
+                "{steps} steps in the journal of Restate, and its events have {has} bytes there: a further workflow can begin \
+                     with {MAX_ENTRY_BYTES}"
+            )
+        } else if !hands_over && self.steps > steps {
+            format!(
+                "{steps} steps in the journal of Restate, which sends all of it to each attempt, and may have no workflow after \
+                     its {parts}"
+            )
         } else {
             return None;
         };
-        Some(format!(
-            "the run has more than {what} in the journal of Restate, which sends all of it to each attempt: divide the work into \
-             several runs, or use `loopctl serve`"
-        ))
+        Some(format!("the run has more than {what}: divide the work into several runs, or use `loopctl serve`"))
     }
 
     /// Why a step can't be stored.
     pub fn refusal(&self, step: &DurableStep) -> Option<String> {
-        let most = MAX_STEP_BYTES.min(self.bound.bytes);
+        let most = MAX_ENTRY_BYTES.min(self.bound.bytes);
         // Escapes make a text longer, up to seven times: only what may be too long is written to find out.
-        let bytes = if step.bytes() > most / 8 { written_bytes(step) } else { 0 };
+        let bytes = if bytes(&step.writes) > most / 8 { stored_bytes(step) } else { 0 };
         (bytes > most).then(|| {
             format!(
                 "one step of the run has {bytes} bytes, and Restate stores at most {most}: let the tool return less, or use `loopctl \
@@ -68,6 +91,25 @@ impl JournalUse {
     }
 }
 
-fn written_bytes(step: &DurableStep) -> usize {
-    serde_json::to_vec(step).map_or(usize::MAX, |written| written.len())
+fn bytes(writes: &[JournalWrite]) -> usize {
+    writes.iter().map(JournalWrite::bytes).sum()
+}
+
+fn stored_bytes(stored: &(impl serde::Serialize + ?Sized)) -> usize {
+    let mut counter = ByteCounter(0);
+    serde_json::to_writer(&mut counter, stored).map_or(usize::MAX, |()| counter.0)
+}
+
+/// Counts what is written to it.
+struct ByteCounter(usize);
+
+impl io::Write for ByteCounter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -4,19 +4,23 @@
 mod attempt;
 mod attempt_journal;
 mod bound;
+mod handover;
 mod record;
 mod served;
+mod services;
 mod workflow;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use restate_sdk::prelude::{Endpoint, HttpServer, IntoServiceDefinition as _, ServiceOptions};
 use tokio::net::{TcpListener, TcpSocket};
 
 pub use self::bound::JournalBound;
 use self::served::ServedFolder;
-use self::workflow::LoopctlWorkflow;
+use self::services::{LoopctlPart, LoopctlWorkflow};
+use self::workflow::ServedRuns;
 use crate::serve::Folder;
 
 /// A service endpoint that listens, and serves nothing yet.
@@ -48,11 +52,13 @@ impl RestateEndpoint {
         }
         let served = ServedFolder::new(folder)?;
         let documents = served.count();
-        let workflow = LoopctlWorkflow::new(served, bound);
         // Restate takes an invocation that says nothing for dead. It would make a second attempt beside a slow call.
-        let silence = workflow.longest_silence();
-        let options = ServiceOptions::new().inactivity_timeout(silence).abort_timeout(silence);
-        let mut endpoint = Endpoint::builder().bind(workflow.into_service_definition().options(options));
+        let silence = served.longest_silence();
+        let options = || ServiceOptions::new().inactivity_timeout(silence).abort_timeout(silence);
+        let runs = Arc::new(ServedRuns::new(served, bound));
+        let workflow = LoopctlWorkflow(Arc::clone(&runs)).into_service_definition().options(options());
+        let part = LoopctlPart(runs).into_service_definition().options(options().ingress_private(true));
+        let mut endpoint = Endpoint::builder().bind(workflow).bind(part);
         if let Some(key) = identity_key {
             endpoint = endpoint.identity_key(key).map_err(|why| format!("--identity-key: {why}"))?;
         }

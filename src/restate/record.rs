@@ -22,13 +22,9 @@ pub struct DurableStep {
     /// Why the run ends, set from the step on with which it has more in Restate's journal than it may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess: Option<String>,
-}
-
-impl DurableStep {
-    /// The bytes of its events and texts.
-    pub fn bytes(&self) -> usize {
-        self.writes.iter().map(JournalWrite::bytes).sum()
-    }
+    /// Whether the run is to go on in a further workflow: the driver leaves it as soon as nothing is half done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hands_over: bool,
 }
 
 /// Why the driver left the run.
@@ -49,6 +45,8 @@ pub enum RestReason {
         /// Why the last decision was refused.
         refused: Option<String>,
     },
+    /// It goes on: the driver was asked to leave it.
+    Left,
     /// The run could not be started, or what it made can't be stored.
     Refused {
         /// Why, in a sentence.
@@ -57,7 +55,7 @@ pub enum RestReason {
 }
 
 /// A write to the journal of a run, or of a run that it calls.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalWrite {
     /// A run and its first event.
@@ -67,7 +65,7 @@ pub enum JournalWrite {
 }
 
 /// A run, as it was created. The fields are those of [`NewRun`].
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunWrite {
     run_id: String,
     loop_name: String,
@@ -83,7 +81,7 @@ pub struct RunWrite {
 }
 
 /// An event, as it was appended. The fields are those of [`Append`].
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EventWrite {
     run_id: String,
     seq: u64,
@@ -94,7 +92,7 @@ pub struct EventWrite {
     status: Option<StatusWrite>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct StatusWrite {
     status: Status,
     termination: Option<Termination>,

@@ -1,5 +1,5 @@
-//! The workflow: one per run. Each step is one entry in Restate's journal, and which step follows depends only on what
-//! the steps before it returned, so that any attempt repeats them in the same order.
+//! The workflows: one per run, and further ones of a long run. Each step is one entry in Restate's journal, and which step follows
+//! depends only on what the steps before it returned, so that any attempt repeats them in the same order.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::attempt::{NextTask, RunAttempt};
 use super::attempt_journal::AttemptJournal;
 use super::bound::JournalBound;
+use super::handover::{CancelOrder, HandedRun, part_key, part_target};
 use super::record::{DurableStep, RestReason};
 use super::served::ServedFolder;
 use crate::engine::event::{Decided, DecisionRights};
@@ -22,13 +23,20 @@ use crate::serve::route::ResumeRequest;
 const STATUS: &str = "status";
 /// The promise that is resolved to cancel the run.
 const CANCEL: &str = "cancel";
+/// The promise of the key of the workflow that goes on with the run.
+const NEXT: &str = "next";
 
-/// The runs of a folder as workflows.
-pub struct LoopctlWorkflow {
+/// The runs of a folder.
+pub struct ServedRuns {
     served: Arc<ServedFolder>,
     bound: JournalBound,
-    /// The attempts in this process: a request to cancel one of them need not wait for its next step.
-    here: Mutex<HashMap<String, Weak<AttemptJournal>>>,
+    /// The attempts in this process by the keys of their workflows: a request to cancel one of them need not wait for its next step.
+    here: Mutex<HashMap<String, AttemptHere>>,
+}
+
+struct AttemptHere {
+    run_id: String,
+    journal: Weak<AttemptJournal>,
 }
 
 /// What a run shows when nobody drives it.
@@ -43,6 +51,14 @@ struct ShownStatus {
 }
 
 impl ShownStatus {
+    fn of(wait: u32, status: Value) -> Self {
+        Self { wait, status, refused: None }
+    }
+
+    fn refused(why: String) -> Self {
+        Self { refused: Some(why), ..Self::of(0, Value::Null) }
+    }
+
     /// What the handlers report of the key of a run that was refused.
     fn not_refused(self) -> Result<Self, TerminalError> {
         match self.refused {
@@ -66,36 +82,38 @@ enum WaitEnd {
     Due,
 }
 
-impl LoopctlWorkflow {
+impl ServedRuns {
     /// The runs of a folder.
     pub fn new(served: ServedFolder, bound: JournalBound) -> Self {
         Self { served: Arc::new(served), bound, here: Mutex::default() }
     }
 
-    /// For so long an invocation may be silent.
-    pub fn longest_silence(&self) -> Duration {
-        self.served.longest_silence()
-    }
-
-    fn attempts(&self) -> std::sync::MutexGuard<'_, HashMap<String, Weak<AttemptJournal>>> {
+    fn attempts(&self) -> std::sync::MutexGuard<'_, HashMap<String, AttemptHere>> {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn attempt(&self, run_id: &str, request: Value) -> Arc<tokio::sync::Mutex<RunAttempt>> {
-        let attempt = RunAttempt::new(Arc::clone(&self.served), run_id, request, self.bound);
+    fn note(&self, key: &str, attempt: &RunAttempt) {
         let mut attempts = self.attempts();
-        attempts.retain(|_, journal| journal.strong_count() > 0);
-        attempts.insert(run_id.to_owned(), Arc::downgrade(&attempt.journal()));
-        Arc::new(tokio::sync::Mutex::new(attempt))
+        attempts.retain(|_, here| here.journal.strong_count() > 0);
+        let here = AttemptHere { run_id: attempt.run_id().to_owned(), journal: Arc::downgrade(&attempt.journal()) };
+        attempts.insert(key.to_owned(), here);
     }
-}
 
-#[restate_sdk::workflow(name = "loopctl")]
-impl LoopctlWorkflow {
     /// Runs a loop. The key of the workflow is the id of the run.
-    #[handler]
-    async fn run(&self, ctx: WorkflowContext<'_>, request: Json<Value>) -> HandlerResult<Json<Value>> {
-        let attempt = self.attempt(ctx.key(), request.into_inner());
+    pub async fn run(&self, ctx: &WorkflowContext<'_>, request: Value) -> HandlerResult<Json<Value>> {
+        let attempt = RunAttempt::new(Arc::clone(&self.served), ctx.key(), request, self.bound);
+        self.driven(ctx, attempt).await
+    }
+
+    /// Goes on with a run that another workflow handed over.
+    pub async fn go_on(&self, ctx: &WorkflowContext<'_>, handed: HandedRun) -> HandlerResult<Json<Value>> {
+        let attempt = RunAttempt::handed(Arc::clone(&self.served), handed, self.bound).await?;
+        self.driven(ctx, attempt).await
+    }
+
+    async fn driven(&self, ctx: &WorkflowContext<'_>, attempt: RunAttempt) -> HandlerResult<Json<Value>> {
+        self.note(ctx.key(), &attempt);
+        let attempt = Arc::new(tokio::sync::Mutex::new(attempt));
         let (mut task, mut waits, mut is_cancelled) = (NextTask::GoOn, 0_u32, false);
         // The wait whose decision the driver has not taken yet.
         let mut undecided = None;
@@ -103,7 +121,7 @@ impl LoopctlWorkflow {
             let (maker, next) = (Arc::clone(&attempt), task.clone());
             let step = ctx.run(move || async move { Ok(Json(maker.lock().await.step(next).await?)) });
             let Json(step): Json<DurableStep> = step.name("step").await?;
-            let (has_written, look) = (!step.writes.is_empty(), step.look);
+            let (has_written, look, hands_over) = (!step.writes.is_empty(), step.look, step.hands_over);
             if has_written {
                 task = NextTask::GoOn;
             }
@@ -120,18 +138,24 @@ impl LoopctlWorkflow {
             match rest {
                 None => {}
                 Some(RestReason::Refused { why }) => {
-                    let refused = Some(why.clone());
-                    ctx.set(STATUS, Json(ShownStatus { wait: 0, status: Value::Null, refused }));
+                    show(ctx, ShownStatus::refused(why.clone()));
                     return Err(refusal(why).into());
                 }
                 Some(RestReason::Ended { status }) => {
-                    ctx.set(STATUS, Json(ShownStatus { wait: 0, status: status.clone(), refused: None }));
+                    show(ctx, ShownStatus::of(0, status.clone()));
                     return Ok(Json(status));
+                }
+                Some(RestReason::Left | RestReason::Waiting { .. }) if hands_over => {
+                    return handed_over(ctx, attempt).await;
+                }
+                Some(RestReason::Left) => {
+                    task = NextTask::GoOn;
+                    continue;
                 }
                 Some(RestReason::Waiting { status, due_in_ms, .. }) => {
                     waits += 1;
-                    ctx.set(STATUS, Json(ShownStatus { wait: waits, status, refused: None }));
-                    task = match wait_end(&ctx, waits, due_in_ms).await? {
+                    show(ctx, ShownStatus::of(waits, status));
+                    task = match wait_end(ctx, waits, due_in_ms).await? {
                         WaitEnd::Decided(decided) => {
                             undecided = Some(waits);
                             NextTask::Decide(Box::new(decided))
@@ -159,25 +183,31 @@ impl LoopctlWorkflow {
         }
     }
 
-    /// Where the run is: as `run` returns it once the run waits or has ended.
-    #[handler]
-    async fn status(&self, ctx: SharedWorkflowContext<'_>) -> HandlerResult<Json<Value>> {
-        let shown = ctx.get::<Json<ShownStatus>>(STATUS).await?;
-        let running = || json!({"agent_run_id": ctx.key(), "status": "running"});
-        let Some(Json(shown)) = shown else { return Ok(Json(running())) };
-        Ok(Json(shown.not_refused()?.status))
+    /// Where the run is: as `run` returns it once the run waits or has ended; none while it is driven.
+    pub async fn status(&self, ctx: &SharedWorkflowContext<'_>) -> HandlerResult<Option<Value>> {
+        if let Some(Json(shown)) = ctx.get::<Json<ShownStatus>>(STATUS).await? {
+            return Ok(Some(shown.not_refused()?.status));
+        }
+        let Some(Json(next)) = ctx.peek_promise::<Json<String>>(NEXT).await? else { return Ok(None) };
+        let status = ctx.request::<(), Json<Option<Value>>>(part_target(&next, "status"), ());
+        Ok(status.call().await?.into_inner())
     }
 
     /// The decision of a human. Returns when the run has taken it.
-    #[handler]
-    async fn answer(&self, ctx: SharedWorkflowContext<'_>, request: Json<Value>) -> HandlerResult<Json<Value>> {
-        let decided = decided(request.into_inner()).map_err(|why| TerminalError::new_with_code(400, why))?;
+    pub async fn answer(&self, ctx: &SharedWorkflowContext<'_>, request: Value) -> HandlerResult<()> {
+        let decided = decided(request.clone()).map_err(|why| TerminalError::new_with_code(400, why))?;
         let refused = |why: &str| TerminalError::new_with_code(409, why);
         let shown = ctx.get::<Json<ShownStatus>>(STATUS).await?;
-        let wait = shown.map(|Json(shown)| shown.not_refused()).transpose()?.map_or(0, |shown| shown.wait);
-        if wait == 0 {
-            return Err(refused("the run does not wait for a decision").into());
+        let wait = shown.map(|Json(shown)| shown.not_refused()).transpose()?.map(|shown| shown.wait);
+        if wait.is_none()
+            && let Some(Json(next)) = ctx.peek_promise::<Json<String>>(NEXT).await?
+        {
+            let forwarded = ctx.request::<Json<Value>, ()>(part_target(&next, "answer"), Json(request));
+            return Ok(forwarded.call().await?);
         }
+        let Some(wait) = wait.filter(|wait| *wait > 0) else {
+            return Err(refused("the run does not wait for a decision").into());
+        };
         let name = decision(wait);
         let request = ctx.invocation_id().to_owned();
         ctx.resolve_promise(&name, Json(BroughtDecision { request: request.clone(), decided }));
@@ -186,33 +216,55 @@ impl LoopctlWorkflow {
             return Err(refused("somebody decided already").into());
         }
         match ctx.promise::<Json<Option<String>>>(&taken(wait)).await? {
-            Json(None) => Ok(Json(json!({"agent_run_id": ctx.key(), "taken": true}))),
+            Json(None) => Ok(()),
             Json(Some(why)) => Err(refused(&why).into()),
         }
     }
 
     /// Ends the run: at once if it waits or is driven by this process, else after its step.
-    #[handler]
-    async fn cancel(&self, ctx: SharedWorkflowContext<'_>, request: Json<CancelOrder>) -> HandlerResult<()> {
-        let Json(CancelOrder { reason }) = request;
-        ctx.resolve_promise(CANCEL, Json(reason.clone()));
+    pub async fn cancel(&self, ctx: &SharedWorkflowContext<'_>, order: CancelOrder) -> HandlerResult<()> {
+        ctx.resolve_promise(CANCEL, Json(order.reason));
         // It is durable before anything is done about it.
         let Some(Json(reason)) = ctx.peek_promise::<Json<Option<String>>>(CANCEL).await? else { return Ok(()) };
-        let here = self.attempts().get(ctx.key()).and_then(Weak::upgrade);
-        if let Some(journal) = here {
-            drop(journal.request_cancel(ctx.key(), reason));
+        // After that: a workflow that hands over looks for a request in the other order, so that one of both sees the other.
+        if let Some(Json(next)) = ctx.peek_promise::<Json<String>>(NEXT).await? {
+            let order = Json(CancelOrder { reason });
+            return Ok(ctx.request::<Json<CancelOrder>, ()>(part_target(&next, "cancel"), order).call().await?);
+        }
+        let here = self.attempts().get(ctx.key()).map(|here| (here.run_id.clone(), here.journal.upgrade()));
+        if let Some((run_id, Some(journal))) = here {
+            drop(journal.request_cancel(&run_id, reason));
         }
         Ok(())
     }
 }
 
-/// What `cancel` takes.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CancelOrder {
-    /// Why, for the record.
-    #[serde(default)]
-    reason: Option<String>,
+/// Hands the run over to a further workflow, and returns what becomes of it there.
+async fn handed_over(
+    ctx: &WorkflowContext<'_>,
+    attempt: Arc<tokio::sync::Mutex<RunAttempt>>,
+) -> HandlerResult<Json<Value>> {
+    let mut handed = attempt.lock().await.hand_over();
+    // This workflow may wait for long.
+    drop(attempt);
+    let key = part_key(&handed, ctx.invocation_id());
+    ctx.resolve_promise(NEXT, Json(key.clone()));
+    let reason = ctx.peek_promise::<Json<Option<String>>>(CANCEL).await?;
+    handed.cancel = reason.map(|Json(reason)| CancelOrder { reason });
+    let part = ctx.request::<Json<HandedRun>, Json<Value>>(part_target(&key, "run"), Json(handed));
+    let ended = part.call().await;
+    show(
+        ctx,
+        match &ended {
+            Ok(Json(status)) => ShownStatus::of(0, status.clone()),
+            Err(why) => ShownStatus::refused(why.message().to_owned()),
+        },
+    );
+    Ok(ended?)
+}
+
+fn show(ctx: &WorkflowContext<'_>, shown: ShownStatus) {
+    ctx.set(STATUS, Json(shown));
 }
 
 /// The failure of a workflow that has no run to return.

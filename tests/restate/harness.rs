@@ -116,7 +116,12 @@ impl Restate {
 
     /// Calls a handler of a run.
     pub fn call(&self, run_id: &str, handler: &str, body: &Value) -> Reply {
-        self.until(self.ingress, &format!("/loopctl/{run_id}/{handler}"), body)
+        self.call_service("loopctl", run_id, handler, body)
+    }
+
+    /// Calls a handler of a workflow.
+    pub fn call_service(&self, service: &str, key: &str, handler: &str, body: &Value) -> Reply {
+        self.until(self.ingress, &format!("/{service}/{key}/{handler}"), body)
     }
 
     /// The status of a run.

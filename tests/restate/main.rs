@@ -15,6 +15,7 @@ mod common;
 #[path = "../serve/client.rs"]
 mod client;
 mod harness;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -66,10 +67,14 @@ fn ask() -> Value {
 
 #[test]
 fn a_run_asks_a_human_and_completes_with_each_call_made_once() {
+    asks_and_completes(&[]);
+}
+
+fn asks_and_completes(options: &[&str]) {
     let Some(program) = harness::program() else { return };
     let replies = [think("again", json!({ "at": 0 })), ask(), think("once", json!({ "at": 1 })), complete(json!("ok"))];
     let (place, _tools, calls) = world(&replies, Duration::ZERO);
-    let restate = Restate::start(program, &place);
+    let restate = Restate::with_options(program, &place, options);
     restate.begin("r", &json!({ "n": 7 }));
 
     let waiting = restate.settled("r");
@@ -77,7 +82,8 @@ fn a_run_asks_a_human_and_completes_with_each_call_made_once() {
     let refused = restate.call("r", "answer", &json!({ "approve": true }));
     assert_eq!(refused.status, 409, "{refused:?}");
     assert_eq!(restate.settled("r")["status"], "paused");
-    assert_eq!(restate.call("r", "answer", &json!({ "answer": "Yes." })).status, 200);
+    let taken = restate.call("r", "answer", &json!({ "answer": "Yes." }));
+    assert_eq!((taken.status, &taken.json()["agent_run_id"]), (200, &json!("r")), "{taken:?}");
 
     let ended = restate.settled("r");
     assert_eq!((&ended["status"], &ended["final_answer"]), (&json!("completed"), &json!("ok")), "{ended}");
@@ -188,6 +194,10 @@ fn an_approval_expires_by_a_timer_that_survives_a_kill_of_the_service() {
 
 #[test]
 fn a_called_loop_asks_and_goes_on_in_the_workflow_of_its_caller() {
+    called_loop_asks(&[]);
+}
+
+fn called_loop_asks(options: &[&str]) {
     let Some(program) = harness::program() else { return };
     let helper =
         [think("once", json!({ "at": 1 })), ask(), think("again", json!({ "at": 2 })), complete(json!("helped"))];
@@ -209,7 +219,7 @@ fn a_called_loop_asks_and_goes_on_in_the_workflow_of_its_caller() {
             "m": { "provider": "script", "script": "script.json" },
             "boss": { "provider": "script", "script": "boss.script.json" } } }),
     );
-    let mut restate = Restate::start(program, &place);
+    let mut restate = Restate::with_options(program, &place, options);
     restate.begin("r", &json!({ "n": 1 }));
     let waiting = restate.settled("r");
     assert_eq!(waiting["status"], "paused", "{waiting}");
@@ -230,7 +240,7 @@ fn a_run_with_too_many_steps_is_cancelled_with_a_sentence_also_after_a_kill() {
     let call = |at: usize| think("again", json!({ "at": at }));
     let replies: Vec<Value> = (0..60).map(call).chain([complete(json!("ok"))]).collect();
     let (place, tools, calls) = world(&replies, Duration::from_millis(20));
-    let mut restate = Restate::with_options(program, &place, &["--max-steps", "30"]);
+    let mut restate = Restate::with_options(program, &place, &["--max-steps", "30", "--max-parts", "1"]);
     restate.begin("r", &json!({ "n": 1 }));
     tools.wait_for(5);
     restate.kill_service();
@@ -286,12 +296,12 @@ fn decided(restate: &Restate, run_id: &str) -> bool {
 }
 
 /// Runs of so many calls, during which the service and the server are killed by turns.
-fn killed(runs: usize, calls_of_run: usize, kills: usize) {
+fn killed(runs: usize, calls_of_run: usize, kills: usize, options: &[&str]) {
     let Some(program) = harness::program() else { return };
     let call = |at: usize| think(if at.is_multiple_of(2) { "again" } else { "once" }, json!({ "at": at }));
     let replies: Vec<Value> = (0..calls_of_run).map(call).chain([complete(json!("ok"))]).collect();
     let (place, _tools, calls) = world(&replies, Duration::from_millis(150));
-    let mut restate = Restate::start(program, &place);
+    let mut restate = Restate::with_options(program, &place, options);
     let id = |n: usize| format!("run-{n}");
     for n in 0..runs {
         restate.begin(&id(n), &json!({ "n": n }));
@@ -342,11 +352,11 @@ fn killed(runs: usize, calls_of_run: usize, kills: usize) {
 
 #[test]
 fn kills_of_the_service_and_of_the_server_lose_nothing_and_repeat_no_finished_call() {
-    killed(6, 6, 4);
+    killed(6, 6, 4, &[]);
 }
 
 #[test]
 #[ignore = "minutes: part of the nightly tests"]
 fn fifty_runs_survive_twenty_kills() {
-    killed(50, 40, 20);
+    killed(50, 40, 20, &[]);
 }
