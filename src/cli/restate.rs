@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::store::StorePlace;
 use super::surface::Surface;
 use super::{host, log, memory, report_arguments, signals};
+use crate::journal::Journal;
 use crate::restate::{JournalBound, RestateEndpoint};
 use crate::serve::{Folder, Unservable};
 use crate::trace::units::plural;
@@ -53,6 +56,9 @@ struct RestateServeCommand {
     /// The most workflows that a run may have, one after the other; beyond them it is cancelled
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     max_parts: u32,
+    /// A store that runs are copied to, for trace and runs: sqlite:PATH, postgres://..., env:VAR or file:PATH
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
 }
 
 /// The program: parses the arguments, serves, and returns the exit code.
@@ -81,6 +87,7 @@ impl RestateServeCommand {
             Unservable::Unsound(unsound) => CommandError::Document(unsound),
             Unservable::Refused(why) => CommandError::usage(why),
         })?;
+        let store = self.store.as_deref().map(copy_store).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -90,7 +97,7 @@ impl RestateServeCommand {
             let most = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
             let (steps, bytes, parts) = (most(self.max_steps), most(self.max_bytes), most(self.max_parts));
             let bound = JournalBound { steps, bytes, parts };
-            let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref(), bound);
+            let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref(), bound, store);
             let endpoint = endpoint.map_err(CommandError::usage)?;
             surface.print(&format!("http://{}\n", endpoint.address()))?;
             surface.say(&format!("serving {} to Restate\n", plural(endpoint.documents, "document")));
@@ -99,4 +106,13 @@ impl RestateServeCommand {
             Ok(Exit::Completed)
         })
     }
+}
+
+/// The store that runs are copied to.
+fn copy_store(url: &str) -> Result<Arc<dyn Journal>, CommandError> {
+    let place = StorePlace { url: url.to_owned(), base: PathBuf::from("."), project: None };
+    if !place.lasts() {
+        return Err(CommandError::usage_help(format!("`{url}` keeps no runs"), "name a store: --store sqlite:PATH"));
+    }
+    place.open()
 }

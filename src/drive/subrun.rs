@@ -330,6 +330,9 @@ impl Engine {
     /// # Errors
     /// When it is a sub-run: the run to resume instead.
     pub fn may_resume(run: &RunSummary, resume: &Resume) -> Result<(), Fault> {
+        if run.is_looked_at() {
+            return Err(Fault::Store(StoreFault::LookedAt(run.run_id.clone())));
+        }
         match &run.parent_run_id {
             Some(caller) if resume.reopens() => {
                 let why = format!(

@@ -52,6 +52,9 @@ pub enum StoreFault {
     /// An answer token of the run is unknown or was used.
     #[error("run {0}: the answer token was used already")]
     TokenUsed(String),
+    /// The run is a copy to be looked at.
+    #[error("run {0} is a copy of a run that a Restate server drives: answer or cancel it there")]
+    LookedAt(String),
     /// There is no such run.
     #[error("there is no run {0}")]
     NoSuchRun(String),
@@ -86,6 +89,7 @@ impl StoreFault {
             Self::Unreachable(_) => "store_unreachable",
             Self::WentBack(_) => "store_went_back",
             Self::TokenUsed(_) => "token_used",
+            Self::LookedAt(_) => "run_looked_at",
             Self::NoSuchRun(_) => "no_such_run",
             Self::Other(_) => "store_failed",
         }

@@ -9,6 +9,7 @@ pub mod decision_queue;
 pub mod failpoint;
 pub mod fault;
 mod log;
+mod looked_at;
 pub mod memory;
 mod now;
 mod open;

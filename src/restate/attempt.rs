@@ -12,6 +12,7 @@ use super::bound::{JournalBound, JournalUse, MAX_GATHERED_BYTES};
 use super::handover::HandedRun;
 use super::record::{DurableStep, JournalWrite, RestReason};
 use super::served::{OrderedRun, ServedFolder};
+use super::store_copy::{CopyStore, CopyTask};
 use crate::drive::clock;
 use crate::drive::engine::{Engine, Resume, Watch};
 use crate::drive::fault::Fault;
@@ -40,6 +41,16 @@ pub enum NextTask {
     Cancel(Option<String>),
 }
 
+/// What all attempts of a process have in common.
+pub struct AttemptContext {
+    /// The loops.
+    pub served: Arc<ServedFolder>,
+    /// What a run may have in Restate's journal.
+    pub bound: JournalBound,
+    /// Where runs are copied to.
+    pub store: Option<Arc<CopyStore>>,
+}
+
 /// One attempt at a run.
 pub struct RunAttempt {
     served: Arc<ServedFolder>,
@@ -59,6 +70,7 @@ pub struct RunAttempt {
     used: JournalUse,
     /// What is durable: what a further workflow begins with.
     durable: Vec<JournalWrite>,
+    copy: Option<CopyTask>,
     /// Asks the driver to leave the run.
     stop: Stop,
     /// Whether the run is to go on in a further workflow.
@@ -76,10 +88,10 @@ impl Drop for RunningDriver {
 
 impl RunAttempt {
     /// An attempt at a run that begins with this request.
-    pub fn new(served: Arc<ServedFolder>, run_id: &str, request: Value, bound: JournalBound) -> Self {
+    pub fn new(context: &AttemptContext, run_id: &str, request: Value) -> Self {
         let (journal, writes) = AttemptJournal::new();
         Self {
-            served,
+            served: Arc::clone(&context.served),
             run_id: run_id.to_owned(),
             part: 1,
             request,
@@ -89,8 +101,9 @@ impl RunAttempt {
             unacknowledged: None,
             looked: None,
             is_repeating: false,
-            used: JournalUse::new(bound, 1, &[]),
+            used: JournalUse::new(context.bound, 1, &[]),
             durable: Vec::new(),
+            copy: context.store.as_ref().map(CopyTask::start),
             stop: Stop::new(),
             is_leaving: false,
         }
@@ -100,10 +113,10 @@ impl RunAttempt {
     ///
     /// # Errors
     /// When what was handed over does not fit together.
-    pub async fn handed(served: Arc<ServedFolder>, handed: HandedRun, bound: JournalBound) -> Result<Self, StoreFault> {
+    pub async fn handed(context: &AttemptContext, handed: HandedRun) -> Result<Self, StoreFault> {
         let HandedRun { run_id, part, writes, cancel } = handed;
-        let mut attempt = Self::new(served, &run_id, Value::Null, bound);
-        (attempt.part, attempt.used) = (part, JournalUse::new(bound, part, &writes));
+        let mut attempt = Self::new(context, &run_id, Value::Null);
+        (attempt.part, attempt.used) = (part, JournalUse::new(context.bound, part, &writes));
         attempt.repeat(writes).await?;
         if let Some(order) = cancel {
             attempt.cancel(order.reason).await?;
@@ -125,9 +138,29 @@ impl RunAttempt {
     async fn repeat(&mut self, writes: Vec<JournalWrite>) -> Result<(), StoreFault> {
         for write in writes {
             write.clone().repeat(self.journal.copy()).await?;
-            self.durable.push(write);
+            self.keep(write);
         }
         Ok(())
+    }
+
+    fn keep(&mut self, write: JournalWrite) {
+        if let Some(copy) = &mut self.copy {
+            copy.copy(write.clone());
+        }
+        self.durable.push(write);
+    }
+
+    /// Whether the copy of the run in a store is complete, after a short wait for it.
+    pub async fn is_copied(&mut self) -> bool {
+        match &mut self.copy {
+            Some(copy) => copy.is_complete().await,
+            None => true,
+        }
+    }
+
+    /// Whether what is durable fits into one entry of Restate's journal.
+    pub fn fits(&self) -> bool {
+        self.used.fits()
     }
 
     /// Makes the next step: waits until the driver writes something, or leaves the run.
@@ -178,7 +211,8 @@ impl RunAttempt {
         };
         let (writes, acknowledgements) = pending.into_iter().map(|pending| (pending.write, pending.durable)).unzip();
         self.unacknowledged = Some(acknowledgements);
-        let step = DurableStep { writes, rest, look: self.look(), ..DurableStep::default() };
+        let completes_copy = self.copy.is_some() && matches!(rest, Some(RestReason::Ended { .. }));
+        let step = DurableStep { writes, rest, look: self.look(), completes_copy, ..DurableStep::default() };
         if let Some(why) = self.used.refusal(&step) {
             self.driver = None;
             self.unacknowledged = Some(Vec::new());
@@ -217,7 +251,7 @@ impl RunAttempt {
         if self.is_repeating {
             self.repeat(step.writes).await?;
         } else {
-            self.durable.extend(step.writes);
+            step.writes.into_iter().for_each(|write| self.keep(write));
         }
         if step.excess.is_some() {
             // Before the driver goes on, so that it leaves no run that waits. The next one is not to leave the run, but to end it.

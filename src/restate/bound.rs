@@ -55,12 +55,17 @@ impl JournalUse {
         self.steps > self.bound.steps && self.part < self.bound.parts
     }
 
+    /// Whether the events fit into one entry.
+    pub fn fits(&self) -> bool {
+        self.stored_bytes <= MAX_ENTRY_BYTES
+    }
+
     /// Why the run ends, when it has more than it may. `hands_over`: the run is to go on in a further workflow already.
     pub fn excess(&self, hands_over: bool) -> Option<String> {
         let JournalBound { steps, bytes, parts } = self.bound;
         let what = if self.bytes > bytes {
             format!("{bytes} bytes in the journal of Restate, which sends all of it to each attempt")
-        } else if hands_over && self.stored_bytes > MAX_ENTRY_BYTES {
+        } else if hands_over && !self.fits() {
             let has = self.stored_bytes;
             format!(
                 "{steps} steps in the journal of Restate, and its events have {has} bytes there: a further workflow can begin \

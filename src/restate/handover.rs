@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::record::JournalWrite;
 
 /// The service whose workflows go on with runs. It is not reachable from outside: what begins its workflows is believed.
-pub const PART_SERVICE: &str = "loopctl-part";
+const PART_SERVICE: &str = "loopctl-part";
+
+/// The service that completes copies of runs. It is not reachable from outside either.
+const COPY_SERVICE: &str = "loopctl-copy";
 
 /// What a workflow begins with that goes on with a run. Another version of the program may have written it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,4 +43,9 @@ pub fn part_key(handed: &HandedRun, invocation_id: &str) -> String {
 /// A handler of a further workflow.
 pub fn part_target(key: &str, handler: &str) -> RequestTarget {
     RequestTarget::workflow(PART_SERVICE, key, handler)
+}
+
+/// The handler that completes the copy of a run.
+pub fn copy_target() -> RequestTarget {
+    RequestTarget::service(COPY_SERVICE, "copy")
 }

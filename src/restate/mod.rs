@@ -8,6 +8,7 @@ mod handover;
 mod record;
 mod served;
 mod services;
+mod store_copy;
 mod workflow;
 
 use std::future::Future;
@@ -17,10 +18,13 @@ use std::sync::Arc;
 use restate_sdk::prelude::{Endpoint, HttpServer, IntoServiceDefinition as _, ServiceOptions};
 use tokio::net::{TcpListener, TcpSocket};
 
+use self::attempt::AttemptContext;
 pub use self::bound::JournalBound;
 use self::served::ServedFolder;
-use self::services::{LoopctlPart, LoopctlWorkflow};
+use self::services::{LoopctlCopy, LoopctlPart, LoopctlWorkflow};
+use self::store_copy::CopyStore;
 use self::workflow::ServedRuns;
+use crate::journal::Journal;
 use crate::serve::Folder;
 
 /// A service endpoint that listens, and serves nothing yet.
@@ -34,7 +38,7 @@ pub struct RestateEndpoint {
 
 impl RestateEndpoint {
     /// Listens for a Restate server. `identity_key`: its public key; requests of others are refused. `bound`: what each run may have in
-    /// Restate's journal.
+    /// Restate's journal. `store`: where runs are copied to, to look at.
     ///
     /// # Errors
     /// Why it can't be served, in a sentence.
@@ -43,6 +47,7 @@ impl RestateEndpoint {
         listen: SocketAddr,
         identity_key: Option<&str>,
         bound: JournalBound,
+        store: Option<Arc<dyn Journal>>,
     ) -> Result<Self, String> {
         if identity_key.is_none() && !listen.ip().is_loopback() {
             return Err(format!(
@@ -55,10 +60,13 @@ impl RestateEndpoint {
         // Restate takes an invocation that says nothing for dead. It would make a second attempt beside a slow call.
         let silence = served.longest_silence();
         let options = || ServiceOptions::new().inactivity_timeout(silence).abort_timeout(silence);
-        let runs = Arc::new(ServedRuns::new(served, bound));
+        let store = store.map(|store| Arc::new(CopyStore::new(store)));
+        let runs = Arc::new(ServedRuns::new(AttemptContext { served: Arc::new(served), bound, store }));
+        let copy = LoopctlCopy(Arc::clone(&runs)).into_service_definition();
+        let copy = copy.options(ServiceOptions::new().ingress_private(true));
         let workflow = LoopctlWorkflow(Arc::clone(&runs)).into_service_definition().options(options());
         let part = LoopctlPart(runs).into_service_definition().options(options().ingress_private(true));
-        let mut endpoint = Endpoint::builder().bind(workflow).bind(part);
+        let mut endpoint = Endpoint::builder().bind(workflow).bind(part).bind(copy);
         if let Some(key) = identity_key {
             endpoint = endpoint.identity_key(key).map_err(|why| format!("--identity-key: {why}"))?;
         }

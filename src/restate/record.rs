@@ -25,6 +25,9 @@ pub struct DurableStep {
     /// Whether the run is to go on in a further workflow: the driver leaves it as soon as nothing is half done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hands_over: bool,
+    /// Whether the copy of a run that has ended is completed after this step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completes_copy: bool,
 }
 
 /// Why the driver left the run.
@@ -67,13 +70,15 @@ pub enum JournalWrite {
 /// A run, as it was created. The fields are those of [`NewRun`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunWrite {
-    run_id: String,
+    /// Its id.
+    pub run_id: String,
     loop_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent_run_id: Option<String>,
     identity: String,
     at_ms: i64,
-    event: String,
+    /// The first event.
+    pub event: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     texts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,9 +88,12 @@ pub struct RunWrite {
 /// An event, as it was appended. The fields are those of [`Append`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EventWrite {
-    run_id: String,
-    seq: u64,
-    event: String,
+    /// The run.
+    pub run_id: String,
+    /// The number of the event, from 0.
+    pub seq: u64,
+    /// The event.
+    pub event: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     texts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,7 +169,8 @@ impl JournalWrite {
 }
 
 impl RunWrite {
-    fn read(self) -> NewRun {
+    /// The run to create.
+    pub fn read(self) -> NewRun {
         NewRun {
             run_id: self.run_id,
             loop_name: self.loop_name,
@@ -180,7 +189,8 @@ impl RunWrite {
 }
 
 impl EventWrite {
-    fn read(self, fence: u64) -> Append {
+    /// The event to append with this lease.
+    pub fn read(self, fence: u64) -> Append {
         Append {
             run_id: self.run_id,
             fence,

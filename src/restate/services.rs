@@ -66,3 +66,15 @@ impl LoopctlPart {
         self.0.cancel(&ctx, request.into_inner()).await
     }
 }
+
+/// Completes copies of runs whose store was away when they ended.
+pub struct LoopctlCopy(pub Arc<ServedRuns>);
+
+#[restate_sdk::service(name = "loopctl-copy")]
+impl LoopctlCopy {
+    /// Copies what the store does not have of a run.
+    #[handler]
+    async fn copy(&self, _ctx: Context<'_>, run: Json<HandedRun>) -> HandlerResult<()> {
+        self.0.copy(run.into_inner()).await
+    }
+}

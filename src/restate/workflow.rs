@@ -9,12 +9,11 @@ use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::attempt::{NextTask, RunAttempt};
+use super::attempt::{AttemptContext, NextTask, RunAttempt};
 use super::attempt_journal::AttemptJournal;
-use super::bound::JournalBound;
-use super::handover::{CancelOrder, HandedRun, part_key, part_target};
+use super::handover::{CancelOrder, HandedRun, copy_target, part_key, part_target};
 use super::record::{DurableStep, RestReason};
-use super::served::ServedFolder;
+use super::store_copy::RunCopier;
 use crate::engine::event::{Decided, DecisionRights};
 use crate::journal::Journal as _;
 use crate::serve::route::ResumeRequest;
@@ -28,8 +27,7 @@ const NEXT: &str = "next";
 
 /// The runs of a folder.
 pub struct ServedRuns {
-    served: Arc<ServedFolder>,
-    bound: JournalBound,
+    context: AttemptContext,
     /// The attempts in this process by the keys of their workflows: a request to cancel one of them need not wait for its next step.
     here: Mutex<HashMap<String, AttemptHere>>,
 }
@@ -84,8 +82,8 @@ enum WaitEnd {
 
 impl ServedRuns {
     /// The runs of a folder.
-    pub fn new(served: ServedFolder, bound: JournalBound) -> Self {
-        Self { served: Arc::new(served), bound, here: Mutex::default() }
+    pub fn new(context: AttemptContext) -> Self {
+        Self { context, here: Mutex::default() }
     }
 
     fn attempts(&self) -> std::sync::MutexGuard<'_, HashMap<String, AttemptHere>> {
@@ -101,13 +99,13 @@ impl ServedRuns {
 
     /// Runs a loop. The key of the workflow is the id of the run.
     pub async fn run(&self, ctx: &WorkflowContext<'_>, request: Value) -> HandlerResult<Json<Value>> {
-        let attempt = RunAttempt::new(Arc::clone(&self.served), ctx.key(), request, self.bound);
+        let attempt = RunAttempt::new(&self.context, ctx.key(), request);
         self.driven(ctx, attempt).await
     }
 
     /// Goes on with a run that another workflow handed over.
     pub async fn go_on(&self, ctx: &WorkflowContext<'_>, handed: HandedRun) -> HandlerResult<Json<Value>> {
-        let attempt = RunAttempt::handed(Arc::clone(&self.served), handed, self.bound).await?;
+        let attempt = RunAttempt::handed(&self.context, handed).await?;
         self.driven(ctx, attempt).await
     }
 
@@ -121,7 +119,8 @@ impl ServedRuns {
             let (maker, next) = (Arc::clone(&attempt), task.clone());
             let step = ctx.run(move || async move { Ok(Json(maker.lock().await.step(next).await?)) });
             let Json(step): Json<DurableStep> = step.name("step").await?;
-            let (has_written, look, hands_over) = (!step.writes.is_empty(), step.look, step.hands_over);
+            let (has_written, look) = (!step.writes.is_empty(), step.look);
+            let (hands_over, completes_copy) = (step.hands_over, step.completes_copy);
             if has_written {
                 task = NextTask::GoOn;
             }
@@ -143,6 +142,9 @@ impl ServedRuns {
                 }
                 Some(RestReason::Ended { status }) => {
                     show(ctx, ShownStatus::of(0, status.clone()));
+                    if completes_copy {
+                        complete_copy(ctx, attempt).await?;
+                    }
                     return Ok(Json(status));
                 }
                 Some(RestReason::Left | RestReason::Waiting { .. }) if hands_over => {
@@ -181,6 +183,21 @@ impl ServedRuns {
                 attempt.lock().await.cancel(reason).await?;
             }
         }
+    }
+
+    /// Completes the copy of a run that has ended.
+    ///
+    /// # Errors
+    /// When the store fails: Restate tries it again.
+    pub async fn copy(&self, handed: HandedRun) -> HandlerResult<()> {
+        if let Some(store) = &self.context.store {
+            let mut copier = RunCopier::new(store);
+            let count = handed.writes.len();
+            for (at, write) in handed.writes.iter().enumerate() {
+                copier.copy(write, at + 1 == count).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Where the run is: as `run` returns it once the run waits or has ended; none while it is driven.
@@ -261,6 +278,23 @@ async fn handed_over(
         },
     );
     Ok(ended?)
+}
+
+/// Waits for the copy of a run that has ended; leaves the rest of it to an invocation that Restate repeats until the store is there.
+async fn complete_copy(ctx: &WorkflowContext<'_>, attempt: Arc<tokio::sync::Mutex<RunAttempt>>) -> HandlerResult<()> {
+    let copied = Arc::clone(&attempt);
+    let is_copied = ctx.run(move || async move { Ok(Json(copied.lock().await.is_copied().await)) });
+    let Json(is_copied) = is_copied.name("copy").await?;
+    if is_copied {
+        return Ok(());
+    }
+    let mut attempt = attempt.lock().await;
+    if attempt.fits() {
+        ctx.request::<Json<HandedRun>, ()>(copy_target(), Json(attempt.hand_over())).send();
+    } else {
+        tracing::error!(run_id = attempt.run_id(), "the run is too large for its copy to be completed later");
+    }
+    Ok(())
 }
 
 fn show(ctx: &WorkflowContext<'_>, shown: ShownStatus) {

@@ -170,11 +170,12 @@ fn kill(child: &mut Option<Child>) {
 }
 
 /// What is waited for has no event that a test could wait for: it is in another process.
-fn pause() {
+pub fn pause() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-fn post(to: SocketAddr, path: &str, body: &Value) -> Option<Reply> {
+/// One request; none when there is no answer.
+pub fn post(to: SocketAddr, path: &str, body: &Value) -> Option<Reply> {
     let mut stream = TcpStream::connect(to).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
     let body = if body.is_null() { String::new() } else { body.to_string() };

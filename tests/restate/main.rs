@@ -14,6 +14,7 @@ mod common;
 
 #[path = "../serve/client.rs"]
 mod client;
+mod copies;
 mod harness;
 mod parts;
 

@@ -1,0 +1,52 @@
+//! Runs that are copied to a store to be looked at, while another system drives them. Nobody drives them here: their status is none that
+//! the queue takes, nothing of them is ever due, and their lease is refused to drivers.
+
+use super::{NewRun, RunSummary, StatusRecord};
+use crate::engine::outcome::{Status, Termination};
+
+/// What the identity of such a run begins with: a start with its id is so another run.
+const MARK: &str = "copied from Restate: ";
+
+impl NewRun {
+    /// The same run, to be looked at only.
+    #[must_use]
+    pub fn to_look_at(self) -> Self {
+        let began = StatusRecord {
+            status: Status::Running,
+            termination: None,
+            iterations: 0,
+            at_ms: self.at_ms,
+            due_at_ms: None,
+        };
+        Self {
+            identity: format!("{MARK}{}", self.identity),
+            status_record: Some(self.status_record.unwrap_or(began).to_look_at()),
+            session: None,
+            callback_url: None,
+            ..self
+        }
+    }
+}
+
+impl StatusRecord {
+    /// What lists show of a run that is looked at only. One that is under way elsewhere is stopped here, and so is one that waits for
+    /// its model: servers take up both otherwise.
+    #[must_use]
+    pub fn to_look_at(self) -> Self {
+        let is_taken_up = match self.status {
+            Status::Running | Status::Quarantined => true,
+            Status::Paused => self.termination == Some(Termination::ModelError),
+            Status::Completed | Status::Failed | Status::Cancelled => false,
+        };
+        let (status, termination) =
+            if is_taken_up { (Status::Cancelled, None) } else { (self.status, self.termination) };
+        Self { status, termination, due_at_ms: None, ..self }
+    }
+}
+
+impl RunSummary {
+    /// Whether the run is here to be looked at only.
+    pub fn is_looked_at(&self) -> bool {
+        self.identity.starts_with(MARK)
+    }
+}
