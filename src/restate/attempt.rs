@@ -12,7 +12,7 @@ use super::bound::{JournalBound, JournalUse, MAX_GATHERED_BYTES};
 use super::handover::HandedRun;
 use super::record::{DurableStep, JournalWrite, RestReason};
 use super::served::{OrderedRun, ServedFolder};
-use super::store_copy::{CopyStore, CopyTask};
+use super::store_copy::{AttemptCopy, CopyStore};
 use crate::drive::clock;
 use crate::drive::engine::{Engine, Resume, Watch};
 use crate::drive::fault::Fault;
@@ -70,7 +70,7 @@ pub struct RunAttempt {
     used: JournalUse,
     /// What is durable: what a further workflow begins with.
     durable: Vec<JournalWrite>,
-    copy: Option<CopyTask>,
+    copy: Option<AttemptCopy>,
     /// Asks the driver to leave the run.
     stop: Stop,
     /// Whether the run is to go on in a further workflow.
@@ -103,7 +103,7 @@ impl RunAttempt {
             is_repeating: false,
             used: JournalUse::new(context.bound, 1, &[]),
             durable: Vec::new(),
-            copy: context.store.as_ref().map(CopyTask::start),
+            copy: context.store.as_ref().map(AttemptCopy::start),
             stop: Stop::new(),
             is_leaving: false,
         }

@@ -42,14 +42,14 @@ impl CopyStore {
 }
 
 /// Copies what an attempt knows to be durable, in a task beside it.
-pub struct CopyTask {
+pub struct AttemptCopy {
     store: Arc<CopyStore>,
     writes: mpsc::UnboundedSender<JournalWrite>,
     sent: u64,
     copied: watch::Receiver<u64>,
 }
 
-impl CopyTask {
+impl AttemptCopy {
     /// A copy of what one attempt is going to hand over.
     pub fn start(store: &Arc<CopyStore>) -> Self {
         let (writes, pending) = mpsc::unbounded_channel();

@@ -105,6 +105,10 @@ impl ServedRuns {
 
     /// Goes on with a run that another workflow handed over.
     pub async fn go_on(&self, ctx: &WorkflowContext<'_>, handed: HandedRun) -> HandlerResult<Json<Value>> {
+        if let Some(CancelOrder { reason }) = &handed.cancel {
+            // A run that waits sees this one; a run that is driven sees the one in its journal.
+            ctx.resolve_promise(CANCEL, Json(reason.clone()));
+        }
         let attempt = RunAttempt::handed(&self.context, handed).await?;
         self.driven(ctx, attempt).await
     }

@@ -155,6 +155,10 @@ fn a_run_that_works_is_cancelled_during_its_call() {
 
 #[test]
 fn a_run_is_cancelled_before_a_new_process_goes_on_with_it() {
+    is_cancelled_after_a_kill(&[]);
+}
+
+fn is_cancelled_after_a_kill(options: &[&str]) {
     let Some(program) = harness::program() else { return };
     let gate = Gate::default();
     let held = gate.clone();
@@ -162,7 +166,7 @@ fn a_run_is_cancelled_before_a_new_process_goes_on_with_it() {
     let place = Place::new();
     acting(&place, &tools, json!({}));
     client::scripted(&place, &[think("again", json!({ "at": 0 })), complete(json!("ok"))], json!({}));
-    let mut restate = Restate::start(program, &place);
+    let mut restate = Restate::with_options(program, &place, options);
     restate.begin("r", &json!({ "n": 1 }));
     tools.wait_for(1);
     restate.kill_service();
@@ -174,6 +178,7 @@ fn a_run_is_cancelled_before_a_new_process_goes_on_with_it() {
     gate.open();
     assert_eq!(ended["status"], "cancelled", "{ended}");
     assert!(ended.to_string().contains("not needed"), "{ended}");
+    assert_eq!(tools.requests().len(), 1, "the call was made again");
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Runs that go on in further workflows, because they have all the steps that one may have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
-use crate::common::{Place, complete, think};
+use crate::common::{Place, complete, think, web};
 use crate::harness::{self, Restate};
-use crate::{acting, ask, asks_and_completes, called_loop_asks, client, decided, ended, killed, world};
+use crate::{
+    acting, ask, asks_and_completes, called_loop_asks, client, decided, ended, is_cancelled_after_a_kill, killed, world,
+};
 
 fn calls_in_turn(calls: usize) -> Vec<Value> {
     let call = |at: usize| think(if at.is_multiple_of(2) { "again" } else { "once" }, json!({ "at": at }));
@@ -81,6 +83,12 @@ fn a_run_is_cancelled_in_a_further_workflow_while_it_waits_and_while_it_works() 
     gate.open();
     assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
     assert!(cancelled.to_string().contains("not needed"), "{cancelled}");
+}
+
+#[test]
+fn a_request_to_cancel_is_handed_over() {
+    // The new process hands the run over before it does anything else.
+    is_cancelled_after_a_kill(&["--max-steps", "1"]);
 }
 
 #[test]
@@ -187,4 +195,41 @@ fn kills_at_random_moments_of_handovers_repeat_no_finished_call() {
 #[ignore = "minutes: part of the nightly tests"]
 fn kills_at_random_moments_of_handovers_with_many_seeds() {
     (2..22).for_each(|seed| killed_at_random(seed, 8, 16, 8));
+}
+
+#[test]
+fn a_workflow_with_steps_beside_each_other_goes_on_in_further_workflows() {
+    let Some(program) = harness::program() else { return };
+    let tools = Server::reading(|_, _| Answer::json(&json!({ "done": true })));
+    let place = Place::new();
+    let more = json!({ "http_method": "POST", "idempotent": false, "parameters": { "type": "object" } });
+    place.json("actions/act.json", &json!([web("act", &format!("{}/act", tools.url()), more)]));
+    let act = |properties: Value| json!({ "type": "act", "properties": properties });
+    let each = json!({ "mode": "foreach", "items_path": "@input.items", "item_variable_name": "one", "max_concurrency": 3,
+        "collect_results": true, "result_key": "all",
+        "actions_to_execute": [act(json!({ "n": "@one", "at": "first" })), act(json!({ "n": "@one", "at": "second" }))] });
+    let approval = json!({ "comment": "Close?", "request_payload": { "of": "@input.n" } });
+    let steps = json!([{ "id": "each", "type": "loop", "properties": each },
+        { "id": "ask", "type": "PbotApproval", "properties": approval }, act(json!({ "n": 0, "at": "last" }))]);
+    place.json(
+        "workflows/test.json",
+        &json!({ "name": "test", "description": "Acts.", "definition": { "output": "@all", "actions": steps },
+            "input": { "type": "object", "properties": { "items": { "type": "array" } }, "additionalProperties": true } }),
+    );
+    client::scripted(&place, &[], json!({}));
+    let mut made = 0;
+    for steps in ["2", "5"] {
+        let restate = Restate::with_options(program.clone(), &place, &["--max-steps", steps]);
+        restate.begin("r", &json!({ "n": steps, "items": (1..13).collect::<Vec<_>>() }));
+        let waiting = restate.settled("r");
+        assert_eq!(waiting["result"]["pause"]["steps"][0]["at"], "ask", "{waiting:#}");
+        let taken = restate.call("r", "answer", &json!({ "approve": true, "at": "ask" }));
+        assert_eq!(taken.status, 200, "{taken:?}");
+        let ended = ended(&restate, "r");
+        assert_eq!(ended["status"], "completed", "{ended:#}");
+        let requests = tools.requests();
+        let calls: BTreeSet<String> = requests.iter().skip(made).map(|request| request.json().to_string()).collect();
+        assert_eq!((calls.len(), requests.len() - made), (25, 25), "a call was made twice");
+        made = requests.len();
+    }
 }
