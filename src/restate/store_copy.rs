@@ -88,7 +88,10 @@ async fn copy_all(
         let mut waits = WAITS.into_iter();
         let mut wait = Duration::ZERO;
         while let Err(fault) = copier.copy(&write, writes.is_empty()).await {
-            copier.store.note(Some(&fault));
+            // The first fault may be that of an earlier attempt, or of the workflow before this one, which copies its last events.
+            if !wait.is_zero() {
+                copier.store.note(Some(&fault));
+            }
             if writes.is_closed() {
                 // The next attempt at the run, or the next workflow of it, goes on.
                 return;
