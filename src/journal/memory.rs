@@ -168,6 +168,12 @@ impl MemoryJournal {
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
     }
 
+    /// Gives a session the memory that it has elsewhere.
+    pub fn know(&self, session: &str, memory: BTreeMap<String, Value>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.entry(session.to_owned()).or_default().extend(memory);
+    }
+
     fn write(&self, entry: Append) -> Result<(), StoreFault> {
         let run = self.run(&entry.run_id)?;
         let mut data = run.held(entry.fence)?;

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::attempt_journal::{Acknowledgement, AttemptJournal, PendingWrite};
 use super::bound::{JournalBound, JournalUse, MAX_GATHERED_BYTES};
-use super::handover::HandedRun;
+use super::handover::{HandedRun, SessionMemory};
 use super::record::{DurableStep, JournalWrite, RestReason};
 use super::served::{OrderedRun, ServedFolder};
 use super::store_copy::{AttemptCopy, CopyStore};
@@ -71,6 +71,7 @@ pub struct RunAttempt {
     /// What is durable: what a further workflow begins with.
     durable: Vec<JournalWrite>,
     copy: Option<AttemptCopy>,
+    session: Option<SessionMemory>,
     /// Asks the driver to leave the run.
     stop: Stop,
     /// Whether the run is to go on in a further workflow.
@@ -104,6 +105,7 @@ impl RunAttempt {
             used: JournalUse::new(context.bound, 1, &[]),
             durable: Vec::new(),
             copy: context.store.as_ref().map(AttemptCopy::start),
+            session: None,
             stop: Stop::new(),
             is_leaving: false,
         }
@@ -114,9 +116,12 @@ impl RunAttempt {
     /// # Errors
     /// When what was handed over does not fit together.
     pub async fn handed(context: &AttemptContext, handed: HandedRun) -> Result<Self, StoreFault> {
-        let HandedRun { run_id, part, writes, cancel } = handed;
+        let HandedRun { run_id, part, writes, session, cancel } = handed;
         let mut attempt = Self::new(context, &run_id, Value::Null);
         (attempt.part, attempt.used) = (part, JournalUse::new(context.bound, part, &writes));
+        if let Some(session) = session {
+            attempt.join(session);
+        }
         attempt.repeat(writes).await?;
         if let Some(order) = cancel {
             attempt.cancel(order.reason).await?;
@@ -127,7 +132,24 @@ impl RunAttempt {
     /// What the next workflow of the run begins with.
     pub fn hand_over(&mut self) -> HandedRun {
         let writes = std::mem::take(&mut self.durable);
-        HandedRun { run_id: self.run_id.clone(), part: self.part.saturating_add(1), writes, cancel: None }
+        HandedRun {
+            run_id: self.run_id.clone(),
+            part: self.part.saturating_add(1),
+            writes,
+            session: self.session.clone(),
+            cancel: None,
+        }
+    }
+
+    /// Called before the first step of a run that has a session.
+    pub fn join(&mut self, session: SessionMemory) {
+        self.journal.copy().know(&session.name, session.memory.clone());
+        self.session = Some(session);
+    }
+
+    /// The session of the run.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_ref().map(|session| session.name.as_str())
     }
 
     /// The id of the run.

@@ -1,8 +1,11 @@
 //! What a workflow of a run hands over to the next one, when it has all the steps that it may have. The state of a run is the fold of
 //! its events, so all of them are handed over.
 
+use std::collections::BTreeMap;
+
 use restate_sdk::context::RequestTarget;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::record::JournalWrite;
 
@@ -11,6 +14,9 @@ const PART_SERVICE: &str = "loopctl-part";
 
 /// The service that completes copies of runs. It is not reachable from outside either.
 const COPY_SERVICE: &str = "loopctl-copy";
+
+/// The service of sessions: an object each. It is not reachable from outside either.
+const SESSION_SERVICE: &str = "loopctl-session";
 
 /// What a workflow begins with that goes on with a run. Another version of the program may have written it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,9 +27,21 @@ pub struct HandedRun {
     pub part: usize,
     /// All writes to the journals of the run and its sub-runs so far.
     pub writes: Vec<JournalWrite>,
+    /// The session of the run, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionMemory>,
     /// A request to cancel the run that came before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel: Option<CancelOrder>,
+}
+
+/// A session, and what it remembered when the run began.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SessionMemory {
+    /// Its name.
+    pub name: String,
+    /// Its memory.
+    pub memory: BTreeMap<String, Value>,
 }
 
 /// What `cancel` takes.
@@ -48,4 +66,9 @@ pub fn part_target(key: &str, handler: &str) -> RequestTarget {
 /// The handler that completes the copy of a run.
 pub fn copy_target() -> RequestTarget {
     RequestTarget::service(COPY_SERVICE, "copy")
+}
+
+/// A handler of a session.
+pub fn session_target(session: &str, handler: &str) -> RequestTarget {
+    RequestTarget::object(SESSION_SERVICE, session, handler)
 }

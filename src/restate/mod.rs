@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use self::attempt::AttemptContext;
 pub use self::bound::JournalBound;
 use self::served::ServedFolder;
-use self::services::{LoopctlCopy, LoopctlPart, LoopctlWorkflow};
+use self::services::{LoopctlCopy, LoopctlPart, LoopctlSession, LoopctlWorkflow};
 use self::store_copy::CopyStore;
 use self::workflow::ServedRuns;
 use crate::journal::Journal;
@@ -66,7 +66,9 @@ impl RestateEndpoint {
         let copy = copy.options(ServiceOptions::new().ingress_private(true));
         let workflow = LoopctlWorkflow(Arc::clone(&runs)).into_service_definition().options(options());
         let part = LoopctlPart(runs).into_service_definition().options(options().ingress_private(true));
-        let mut endpoint = Endpoint::builder().bind(workflow).bind(part).bind(copy);
+        let session = LoopctlSession.into_service_definition();
+        let session = session.options(ServiceOptions::new().ingress_private(true));
+        let mut endpoint = Endpoint::builder().bind(workflow).bind(part).bind(copy).bind(session);
         if let Some(key) = identity_key {
             endpoint = endpoint.identity_key(key).map_err(|why| format!("--identity-key: {why}"))?;
         }

@@ -1,6 +1,8 @@
 //! What a step of the workflow is in Restate's journal: what the driver wrote to its journal since the last step, and
 //! whether it came to rest.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,6 +30,17 @@ pub struct DurableStep {
     /// Whether the copy of a run that has ended is completed after this step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes_copy: bool,
+}
+
+impl DurableStep {
+    /// What it adds to the memory of the session.
+    pub fn remembered(&self) -> BTreeMap<String, Value> {
+        let events = self.writes.iter().filter_map(|write| match write {
+            JournalWrite::Event(event) => Some(event.remember.iter().cloned()),
+            JournalWrite::Run(_) => None,
+        });
+        events.flatten().collect()
+    }
 }
 
 /// Why the driver left the run.
@@ -74,6 +87,8 @@ pub struct RunWrite {
     pub run_id: String,
     loop_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     parent_run_id: Option<String>,
     identity: String,
     at_ms: i64,
@@ -98,6 +113,8 @@ pub struct EventWrite {
     texts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<StatusWrite>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    remember: Vec<(String, Value)>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -115,6 +132,7 @@ impl JournalWrite {
         Self::Run(Box::new(RunWrite {
             run_id: run.run_id.clone(),
             loop_name: run.loop_name.clone(),
+            session: run.session.clone(),
             parent_run_id: run.parent_run_id.clone(),
             identity: run.identity.clone(),
             at_ms: run.at_ms,
@@ -132,6 +150,7 @@ impl JournalWrite {
             event: entry.event.clone(),
             texts: written(&entry.texts),
             status: entry.status_record.as_ref().map(StatusWrite::of),
+            remember: entry.remember.clone(),
         })
     }
 
@@ -174,7 +193,7 @@ impl RunWrite {
         NewRun {
             run_id: self.run_id,
             loop_name: self.loop_name,
-            session: None,
+            session: self.session,
             org: None,
             token: None,
             callback_url: None,
@@ -198,7 +217,7 @@ impl EventWrite {
             event: self.event,
             texts: self.texts.into_iter().map(Blob::new).collect(),
             status_record: self.status.map(StatusWrite::read),
-            remember: Vec::new(),
+            remember: self.remember,
             reopens: false,
             answer_token: None,
             decision: None,

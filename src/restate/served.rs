@@ -17,6 +17,7 @@ use crate::program::Program;
 use crate::serve::Folder;
 use crate::serve::folder::ServedLoop;
 use crate::serve::route::LoopRequest;
+use crate::serve::view::is_session;
 
 /// What a run may take beyond its own limit before Restate takes it for dead: the last call, and the end of tools.
 const BEYOND_LIMITS: Duration = Duration::from_secs(120);
@@ -71,8 +72,11 @@ impl ServedFolder {
         let Some(offered) = self.folder.loops.get(&request.name) else {
             return Err(format!("there is no loop `{}`", request.name));
         };
-        if request.session.is_some() || request.callback_url.is_some() || request.previous_run_id.is_some() {
-            return Err("`session`, `callback_url` and `previous_run_id` are not in Restate mode yet".to_owned());
+        if request.callback_url.is_some() || request.previous_run_id.is_some() {
+            return Err("`callback_url` and `previous_run_id` are not in Restate mode yet".to_owned());
+        }
+        if request.session.as_deref().is_some_and(|session| !is_session(session)) {
+            return Err("`session` takes 1 to 128 letters, digits and _-.~@+=".to_owned());
         }
         let limit_ms = u64::try_from(self.longest_silence().saturating_sub(BEYOND_LIMITS).as_millis());
         if request
@@ -88,6 +92,7 @@ impl ServedFolder {
         let start = Start {
             input: request.input.map_or(Value::Null, Value::Object),
             timeout_ms: request.timeout_ms,
+            session: request.session,
             run_id: Some(run_id.to_owned()),
             ..Start::default()
         };

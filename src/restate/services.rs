@@ -1,5 +1,6 @@
 //! The services that Restate knows: their handlers, and what each returns.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use restate_sdk::prelude::*;
@@ -76,5 +77,30 @@ impl LoopctlCopy {
     #[handler]
     async fn copy(&self, _ctx: Context<'_>, run: Json<HandedRun>) -> HandlerResult<()> {
         self.0.copy(run.into_inner()).await
+    }
+}
+
+/// The memories of sessions.
+pub struct LoopctlSession;
+
+const MEMORY: &str = "memory";
+
+#[restate_sdk::object(name = "loopctl-session")]
+impl LoopctlSession {
+    /// What the session remembers.
+    #[handler]
+    async fn recall(&self, ctx: ObjectContext<'_>) -> HandlerResult<Json<BTreeMap<String, Value>>> {
+        let memory = ctx.get::<Json<BTreeMap<String, Value>>>(MEMORY).await?;
+        Ok(Json(memory.map(Json::into_inner).unwrap_or_default()))
+    }
+
+    /// Adds to it.
+    #[handler]
+    async fn remember(&self, ctx: ObjectContext<'_>, added: Json<BTreeMap<String, Value>>) -> HandlerResult<()> {
+        let memory = ctx.get::<Json<BTreeMap<String, Value>>>(MEMORY).await?;
+        let mut memory = memory.map(Json::into_inner).unwrap_or_default();
+        memory.extend(added.into_inner());
+        ctx.set(MEMORY, Json(memory));
+        Ok(())
     }
 }

@@ -74,7 +74,11 @@ impl AttemptCopy {
         let copied = self.copied.wait_for(|copied| *copied >= sent);
         tokio::select! {
             copied = copied => copied.is_ok(),
-            () = clock::sleep(END) => false,
+            () = clock::sleep(END) => {
+                // The next run does not wait for it.
+                self.store.note(Some(&StoreFault::Unreachable("it does not answer".to_owned())));
+                false
+            }
         }
     }
 }
@@ -202,6 +206,8 @@ impl RunCopier {
                 };
                 let mut entry = event.clone().read(fence);
                 (entry.release, entry.status_record) = (false, entry.status_record.map(|record| record.to_look_at()));
+                // The memory of a session of the store is another one.
+                entry.remember.clear();
                 journal.append(entry).await?;
                 Some(fence)
             }

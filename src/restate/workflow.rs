@@ -1,7 +1,7 @@
 //! The workflows: one per run, and further ones of a long run. Each step is one entry in Restate's journal, and which step follows
 //! depends only on what the steps before it returned, so that any attempt repeats them in the same order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use serde_json::Value;
 
 use super::attempt::{AttemptContext, NextTask, RunAttempt};
 use super::attempt_journal::AttemptJournal;
-use super::handover::{CancelOrder, HandedRun, copy_target, part_key, part_target};
+use super::handover::{CancelOrder, HandedRun, SessionMemory, copy_target, part_key, part_target, session_target};
 use super::record::{DurableStep, RestReason};
 use super::store_copy::RunCopier;
 use crate::engine::event::{Decided, DecisionRights};
 use crate::journal::Journal as _;
 use crate::serve::route::ResumeRequest;
+use crate::serve::view::is_session;
 
 /// The key of what a run that waits or has ended shows.
 const STATUS: &str = "status";
@@ -99,7 +100,13 @@ impl ServedRuns {
 
     /// Runs a loop. The key of the workflow is the id of the run.
     pub async fn run(&self, ctx: &WorkflowContext<'_>, request: Value) -> HandlerResult<Json<Value>> {
-        let attempt = RunAttempt::new(&self.context, ctx.key(), request);
+        let session = request.get("session").and_then(Value::as_str).filter(|name| is_session(name)).map(str::to_owned);
+        let mut attempt = RunAttempt::new(&self.context, ctx.key(), request);
+        if let Some(name) = session {
+            let recalled = ctx.request::<(), Json<BTreeMap<String, Value>>>(session_target(&name, "recall"), ());
+            let Json(memory) = recalled.call().await?;
+            attempt.join(SessionMemory { name, memory });
+        }
         self.driven(ctx, attempt).await
     }
 
@@ -115,6 +122,7 @@ impl ServedRuns {
 
     async fn driven(&self, ctx: &WorkflowContext<'_>, attempt: RunAttempt) -> HandlerResult<Json<Value>> {
         self.note(ctx.key(), &attempt);
+        let session = attempt.session().map(str::to_owned);
         let attempt = Arc::new(tokio::sync::Mutex::new(attempt));
         let (mut task, mut waits, mut is_cancelled) = (NextTask::GoOn, 0_u32, false);
         // The wait whose decision the driver has not taken yet.
@@ -127,6 +135,9 @@ impl ServedRuns {
             let (hands_over, completes_copy) = (step.hands_over, step.completes_copy);
             if has_written {
                 task = NextTask::GoOn;
+            }
+            if let Some(name) = session.as_deref() {
+                remember(ctx, name, step.remembered());
             }
             let rest = attempt.lock().await.durable(step).await?;
             if has_written || rest.is_some() {
@@ -299,6 +310,14 @@ async fn complete_copy(ctx: &WorkflowContext<'_>, attempt: Arc<tokio::sync::Mute
         tracing::error!(run_id = attempt.run_id(), "the run is too large for its copy to be completed later");
     }
     Ok(())
+}
+
+/// Adds to the memory of a session. Restate keeps the order of what a workflow adds.
+fn remember(ctx: &WorkflowContext<'_>, session: &str, memory: BTreeMap<String, Value>) {
+    if !memory.is_empty() {
+        let added = ctx.request::<Json<BTreeMap<String, Value>>, ()>(session_target(session, "remember"), Json(memory));
+        drop(added.send());
+    }
 }
 
 fn show(ctx: &WorkflowContext<'_>, shown: ShownStatus) {

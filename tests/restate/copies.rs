@@ -169,3 +169,35 @@ fn a_server_on_the_store_of_the_copies_drives_its_own_runs_only() {
     assert_eq!(ended(&restate, "r")["status"], "completed");
     copied(&place, "r", "completed");
 }
+
+/// The first event of a copy.
+fn begun(place: &Place, run_id: &str) -> String {
+    let first = "SELECT event FROM events WHERE seq = 0 AND run = (SELECT id FROM runs WHERE run_id = ?1)";
+    store(place).query_row(first, [run_id], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn runs_of_a_session_share_its_memory_also_after_a_handover_and_a_kill() {
+    let Some(program) = harness::program() else { return };
+    let kept = |key: &str| think("__store_memory__", json!({ "key": key, "value": format!("value-of-{key}") }));
+    let replies = [kept("one"), think("again", json!({ "at": 0 })), kept("two"), complete(json!("ok"))];
+    let (place, tools, _) = world(&replies, Duration::ZERO);
+    let mut restate = Restate::with_options(program, &place, &[&STORE[..], &["--max-steps", "3"]].concat());
+    let order = |session: &str| json!({ "loop": "test", "input": { "n": 1 }, "session": session });
+    for (run_id, session, knows) in [("a", "ada", false), ("b", "ada", true), ("c", "bob", false), ("d", "ada", true)] {
+        let ended = restate.call(run_id, "run", &order(session));
+        assert_eq!(ended.status, 200, "{ended:?}");
+        assert_eq!((&ended.json()["status"], &ended.json()["session"]), (&json!("completed"), &json!(session)));
+        copied(&place, run_id, "completed");
+        let begun = begun(&place, run_id);
+        assert_eq!(begun.matches("value-of-").count(), if knows { 2 } else { 0 }, "{begun}");
+        restate.kill_service();
+        restate.start_service(&place);
+    }
+    let store = store(&place);
+    let memories: i64 = store.query_row("SELECT count(*) FROM session_memory", [], |row| row.get(0)).unwrap();
+    assert_eq!(memories, 0, "the store has sessions of its own");
+    let refused = restate.call("e", "run", &order("not a session"));
+    assert!(refused.status == 422 && refused.json()["message"].to_string().contains("128 letters"), "{refused:?}");
+    drop(tools);
+}
