@@ -64,7 +64,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         });
         if let Some(cursor) = at("org").filter(|_| bad_org) {
             let fault = cursor.report(&RULE, format!("`org` of the token `{name}` has other signs than it may have"));
-            found.push(fault.help("an organisation is named by letters, digits, `_`, `-` and `.`"));
+            found.push(fault.help("an organisation is named by ASCII letters, digits, `_`, `-` and `.`"));
         }
     }
 }

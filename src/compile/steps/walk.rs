@@ -194,7 +194,7 @@ impl<'a> Walk<'_, 'a, '_> {
             self.faults.push(fault(message).help("begin an `id` with a letter"));
         } else if !is_word || id.len() > 64 {
             let message = format!("`{id}` can't stand in an address");
-            self.faults.push(fault(message).help("an `id` has at most 64 letters, digits, `_` and `-`"));
+            self.faults.push(fault(message).help("an `id` has at most 64 ASCII letters, digits, `_` and `-`"));
         } else if let Some(first) = self.ids.get(id) {
             let first = self.main.tree.place(first);
             let fault = fault(format!("two steps have the id `{id}`")).help("give one of the two another `id`");
