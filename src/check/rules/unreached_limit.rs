@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         Some((_, react)) if react.retry.attempts == Some(1) => {
             report("retry/for_ms", "with one attempt, nothing is retried".to_owned(), "raise `attempts`, or remove it");
         }
-        Some((for_ms, react)) if for_ms >= react.timeout_ms => {
+        Some((for_ms, react)) if for_ms > react.timeout_ms => {
             let run = react.timeout_ms;
             let message = format!("a model is retried for {for_ms} ms, and the whole run has {run} ms");
             report("retry/for_ms", message, "give the loop a larger `timeout_ms`, or `for_ms` a smaller value");
