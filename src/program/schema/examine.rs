@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_left_has_the_names_that_no_fault_hides() {
         let source = json!({"type": "dict", "properties": {"a": {"type": "int"}, "b": 5}, "required": ["a"]});
-        let examined = Schema::examine(&Arc::new(source.clone()));
+        let examined = Schema::examine(&Arc::new(source));
         assert!(examined.has_names());
         let rest = examined.rest.unwrap();
         assert_eq!((rest.properties(), rest.required()), (vec!["a", "b"], vec!["a"]));

@@ -48,7 +48,7 @@ impl<'a> Walker<'a> {
         let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
         if matches!(form.others, Others::None) {
             let (mut homes, mut absent) = (BTreeMap::new(), None);
-            for member in members.iter().filter(|member| !form.fields.has(&*member.key)) {
+            for member in members.iter().filter(|member| !form.fields.has(&member.key)) {
                 self.unknown_names += 1;
                 if !self.full() && self.unknown_names <= MAX_UNKNOWN {
                     let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
