@@ -113,6 +113,10 @@ fn named_by_word(
             continue;
         }
         let around = wrapped(text, word.start..end);
+        // An element of XML: `<env:Body>`.
+        if mark == ":" && text.contains(&format!("</{name}:")) {
+            continue;
+        }
         // A word of a sentence: "the orgconfig: block of the project".
         let spaced = mark.ends_with(' ') && text.get(..word.start).is_some_and(|before| before.ends_with(' '));
         if spaced && around == (word.start..end) && text.get(end..).is_some_and(|after| after.starts_with(' ')) {

@@ -173,6 +173,9 @@ macro_rules! action {
         #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
+            /// The JSON Schema of a file that is this action, for editors.
+            #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
+            pub schema: Option<String>,
             /// The name that tools declare it by.
             #[schemars(length(min = 1, max = 64))]
             pub action_name: String,
