@@ -276,9 +276,10 @@ impl RunAttempt {
             step.writes.into_iter().for_each(|write| self.keep(write));
         }
         if step.excess.is_some() {
-            // Before the driver goes on, so that it leaves no run that waits. The next one is not to leave the run, but to end it.
+            // Before the driver goes on, so that it leaves no run that waits. It looks for the request now and then, and when it leaves.
             self.cancel(step.excess).await?;
-            (self.stop, self.is_leaving) = (Stop::new(), false);
+            std::mem::take(&mut self.stop).leave();
+            self.is_leaving = false;
         } else if step.hands_over {
             self.stop.leave();
             self.is_leaving = true;

@@ -24,8 +24,10 @@ pub fn program() -> Option<PathBuf> {
     program
 }
 
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+/// Four free ports, all different.
+fn free() -> [SocketAddr; 4] {
+    let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("an address"))
 }
 
 /// Both processes; they end with the test.
@@ -52,7 +54,7 @@ impl Restate {
     pub fn with_options(program: PathBuf, place: &Place, options: &[&str]) -> Self {
         let options = options.iter().map(|&option| option.to_owned()).collect();
         let (data, server, service) = (Place::new(), None, None);
-        let (ingress, admin, node, endpoint) = (free(), free(), free(), free());
+        let [ingress, admin, node, endpoint] = free();
         let mut restate = Self { program, data, ingress, admin, node, endpoint, server, service, options };
         restate.start_server();
         restate.start_service(place);
