@@ -213,4 +213,19 @@ fn queries_are_added_to_what_is_there() {
     add_pairs(&mut pairs, "a&b=", &json!("é+ #"));
     add_query(&mut url, &pairs);
     assert_eq!(url.query().unwrap(), "x=1&n=1.10&a%26b%3D=%C3%A9%2B%20%23");
+    let mut empty = parse_url("https://a.example/?").unwrap();
+    add_query(&mut empty, &[]);
+    assert_eq!(empty.query(), Some(""));
+    add_query(&mut empty, &pairs);
+    assert_eq!(empty.query().unwrap(), "n=1.10&a%26b%3D=%C3%A9%2B%20%23");
+}
+
+#[test]
+fn no_header_is_in_the_debug_output_of_the_client_and_answers_are_not_compressed() {
+    let headers = header_map(&[("x-key".to_owned(), "k1-s3cret".to_owned())], "k", Some("text/plain")).unwrap();
+    assert!(!format!("{headers:?}").contains("k1-s3cret"), "{headers:?}");
+    let names = ["accept", "accept-encoding", "content-type", "idempotency-key", "x-key"];
+    assert!(names.iter().all(|name| headers.contains_key(*name)) && headers.len() == names.len(), "{headers:?}");
+    assert_eq!(headers.get("accept-encoding").unwrap(), "identity");
+    assert_eq!(headers.get("accept").unwrap(), "application/json");
 }
