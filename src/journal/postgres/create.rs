@@ -80,7 +80,7 @@ pub(super) type CreateOutbox = mpsc::UnboundedSender<WaitingCreate>;
 /// Creates what comes, until nothing can come any more.
 pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedReceiver<WaitingCreate>) {
     let bytes = |waiting: &WaitingCreate| {
-        waiting.run.event.len() + waiting.run.texts.iter().map(|text| text.as_bytes().len()).sum::<usize>()
+        waiting.run.event.len() + waiting.run.texts.iter().map(|text| text.len()).sum::<usize>()
     };
     while let Some(mut batch) = gather(&mut inbox, MOST_RUNS, bytes).await {
         // No two workers wait for each other in a circle.
