@@ -306,7 +306,7 @@ fn killed(runs: usize, calls_of_run: usize, kills: usize, options: &[&str]) {
     let Some(program) = harness::program() else { return };
     let call = |at: usize| think(if at.is_multiple_of(2) { "again" } else { "once" }, json!({ "at": at }));
     let replies: Vec<Value> = (0..calls_of_run).map(call).chain([complete(json!("ok"))]).collect();
-    let (place, _tools, calls) = world(&replies, Duration::from_millis(150));
+    let (place, _tools, calls) = world(&replies, Duration::from_millis(300));
     let mut restate = Restate::with_options(program, &place, options);
     let id = |n: usize| format!("run-{n}");
     for n in 0..runs {
@@ -364,5 +364,5 @@ fn kills_of_the_service_and_of_the_server_lose_nothing_and_repeat_no_finished_ca
 #[test]
 #[ignore = "minutes: part of the nightly tests"]
 fn fifty_runs_survive_twenty_kills() {
-    killed(50, 40, 20, &[]);
+    killed(50, 90, 20, &[]);
 }
