@@ -177,7 +177,7 @@ fn a_server_on_the_store_of_the_copies_drives_its_own_runs_only() {
 }
 
 /// The first event of a copy.
-fn begun(place: &Place, run_id: &str) -> String {
+fn first_event(place: &Place, run_id: &str) -> String {
     let first = "SELECT event FROM events WHERE seq = 0 AND run = (SELECT id FROM runs WHERE run_id = ?1)";
     store(place).query_row(first, [run_id], |row| row.get(0)).unwrap()
 }
@@ -195,8 +195,8 @@ fn runs_of_a_session_share_its_memory_also_after_a_handover_and_a_kill() {
         assert_eq!(ended.status, 200, "{ended:?}");
         assert_eq!((&ended.json()["status"], &ended.json()["session"]), (&json!("completed"), &json!(session)));
         copied(&place, run_id, "completed");
-        let begun = begun(&place, run_id);
-        assert_eq!(begun.matches("value-of-").count(), if knows { 2 } else { 0 }, "{begun}");
+        let first = first_event(&place, run_id);
+        assert_eq!(first.matches("value-of-").count(), if knows { 2 } else { 0 }, "{first}");
         restate.kill_service();
         restate.start_service(&place);
     }
