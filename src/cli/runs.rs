@@ -213,7 +213,7 @@ fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> St
 /// The reason for the status of a run, where the status alone does not say it.
 fn why(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
-        (Status::Cancelled, None) if run.is_looked_at() => "under way in Restate",
+        (Status::Cancelled, None) if run.is_read_only_copy() => "under way in Restate",
         (Status::Running, _) if !run.driven => "interrupted; resumable",
         (Status::Quarantined, _) => "its process died 3 times; resumable",
         (Status::Cancelled, None) => "stopped; resumable",

@@ -18,10 +18,10 @@ impl Leased {
     /// Takes the lease of a run.
     ///
     /// # Errors
-    /// When another driver has it, it is a copy to be looked at, there is no such run, or the store fails.
+    /// When another driver has it, it is a read-only copy, there is no such run, or the store fails.
     pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreFault> {
-        if journal.find(run_id).await?.is_some_and(|run| run.is_looked_at()) {
-            return Err(StoreFault::LookedAt(run_id.to_owned()));
+        if journal.find(run_id).await?.is_some_and(|run| run.is_read_only_copy()) {
+            return Err(StoreFault::ReadOnlyCopy(run_id.to_owned()));
         }
         Ok(Self::claimed(journal, run_id, journal.lease(run_id).await?))
     }

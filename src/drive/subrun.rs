@@ -330,8 +330,8 @@ impl Engine {
     /// # Errors
     /// When it is a sub-run: the run to resume instead.
     pub fn may_resume(run: &RunSummary, resume: &Resume) -> Result<(), Fault> {
-        if run.is_looked_at() {
-            return Err(Fault::Store(StoreFault::LookedAt(run.run_id.clone())));
+        if run.is_read_only_copy() {
+            return Err(Fault::Store(StoreFault::ReadOnlyCopy(run.run_id.clone())));
         }
         match &run.parent_run_id {
             Some(caller) if resume.reopens() => {

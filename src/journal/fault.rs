@@ -52,9 +52,9 @@ pub enum StoreFault {
     /// An answer token of the run is unknown or was used.
     #[error("run {0}: the answer token was used already")]
     TokenUsed(String),
-    /// The run is a copy to be looked at.
+    /// The run is a read-only copy.
     #[error("run {0} is a copy of a run that a Restate server drives: answer or cancel it there")]
-    LookedAt(String),
+    ReadOnlyCopy(String),
     /// There is no such run.
     #[error("there is no run {0}")]
     NoSuchRun(String),
@@ -89,7 +89,7 @@ impl StoreFault {
             Self::Unreachable(_) => "store_unreachable",
             Self::WentBack(_) => "store_went_back",
             Self::TokenUsed(_) => "token_used",
-            Self::LookedAt(_) => "run_looked_at",
+            Self::ReadOnlyCopy(_) => "read_only_copy",
             Self::NoSuchRun(_) => "no_such_run",
             Self::Other(_) => "store_failed",
         }

@@ -9,7 +9,6 @@ pub mod decision_queue;
 pub mod failpoint;
 pub mod fault;
 mod log;
-mod looked_at;
 pub mod memory;
 mod now;
 mod open;
@@ -17,6 +16,7 @@ mod open;
 pub mod postgres;
 pub mod prune;
 pub mod queue;
+mod read_only_copy;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub struct RestateEndpoint {
 
 impl RestateEndpoint {
     /// Listens for a Restate server. `identity_key`: its public key; requests of others are refused. `bound`: what each run may have in
-    /// Restate's journal. `store`: where runs are copied to, to look at.
+    /// Restate's journal. `store`: the store for read-only copies of runs.
     ///
     /// # Errors
     /// Why it can't be served, in a sentence.

@@ -1,4 +1,4 @@
-//! Copies of runs in a store, to look at. Restate's journal is the truth: what is copied is durable there already, in the same order for
+//! Read-only copies of runs in a store. Restate's journal is the truth: what is copied is durable there already, in the same order for
 //! each attempt, and a store that is away or has other events of a run never stops the run.
 
 use std::collections::HashMap;
@@ -167,7 +167,7 @@ impl RunCopier {
 
     /// Whether the store has this run now.
     async fn create(&mut self, run: &RunWrite) -> Result<bool, StoreFault> {
-        let copy = match self.store.journal.create(run.clone().read().to_look_at()).await? {
+        let copy = match self.store.journal.create(run.clone().read().to_read_only_copy()).await? {
             Created::New(lease) => RunCopy { there: Vec::new(), fence: Some(lease.fence) },
             Created::Same => {
                 let there = self.store.journal.read(&run.run_id).await?;
@@ -188,7 +188,7 @@ impl RunCopier {
         let copy = match self.runs.remove(&event.run_id) {
             Some(copy) => copy,
             None => {
-                let is_copy = journal.find(&event.run_id).await?.is_some_and(|run| run.is_looked_at());
+                let is_copy = journal.find(&event.run_id).await?.is_some_and(|run| run.is_read_only_copy());
                 if !is_copy {
                     return Ok(false);
                 }
@@ -205,7 +205,8 @@ impl RunCopier {
                     None => journal.lease(&event.run_id).await?.fence,
                 };
                 let mut entry = event.clone().read(fence);
-                (entry.release, entry.status_record) = (false, entry.status_record.map(|record| record.to_look_at()));
+                (entry.release, entry.status_record) =
+                    (false, entry.status_record.map(|record| record.to_read_only_copy()));
                 // The memory of a session of the store is another one.
                 entry.remember.clear();
                 journal.append(entry).await?;

@@ -110,7 +110,7 @@ impl From<StoreFault> for ProblemDetails {
     fn from(fault: StoreFault) -> Self {
         let status = match &fault {
             StoreFault::NoSuchRun(_) => return Self::no_such_run(),
-            StoreFault::Driven(_) | StoreFault::Fenced(_) | StoreFault::LookedAt(_) => StatusCode::CONFLICT,
+            StoreFault::Driven(_) | StoreFault::Fenced(_) | StoreFault::ReadOnlyCopy(_) => StatusCode::CONFLICT,
             StoreFault::TokenUsed(_) => return Self::answer_is_over(),
             StoreFault::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,

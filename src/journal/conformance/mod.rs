@@ -97,8 +97,8 @@ pub const CASES: &[(&str, Case)] = &[
         queue::a_waiting_run_is_claimed_when_something_is_due_and_one_that_waits_for_its_model_when_it_is_to_ask_again,
     ),
     (
-        "runs_that_are_looked_at_are_never_claimed_and_are_other_runs_than_those_of_their_id",
-        queue::runs_that_are_looked_at_are_never_claimed_and_are_other_runs_than_those_of_their_id,
+        "read_only_copies_are_never_claimed_and_are_other_runs_than_those_of_their_id",
+        queue::read_only_copies_are_never_claimed_and_are_other_runs_than_those_of_their_id,
     ),
     (
         "the_lease_is_released_with_the_last_event_or_not_at_all",

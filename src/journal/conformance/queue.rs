@@ -121,37 +121,36 @@ pub(super) fn a_waiting_run_is_claimed_when_something_is_due_and_one_that_waits_
     assert_eq!(ids(&claim(journal, &later, all())), ["later"]);
 }
 
-pub(super) fn runs_that_are_looked_at_are_never_claimed_and_are_other_runs_than_those_of_their_id(
-    journal: &dyn Journal,
-) {
+pub(super) fn read_only_copies_are_never_claimed_and_are_other_runs_than_those_of_their_id(journal: &dyn Journal) {
     let standings = [
         ("running", Status::Running, None),
         ("model", Status::Paused, Some(Termination::ModelError)),
         ("human", Status::Paused, Some(Termination::Human)),
         ("quarantined", Status::Quarantined, None),
     ];
-    // The same run as an ordinary one, to be looked at, and to be looked at before its second event.
+    // The same run as an ordinary one, as a copy, and as a copy before its second event.
     for (id, status, termination) in standings {
-        for (kind, is_looked_at) in [("driven", false), ("shown", true), ("new", true)] {
+        for (kind, is_read_only_copy) in [("driven", false), ("shown", true), ("new", true)] {
             let id = format!("{kind}-{id}");
             let new = NewRun { status_record: record(status, termination, Some(1)), ..new_run(&id) };
-            let new = if is_looked_at { new.to_look_at() } else { new };
+            let new = if is_read_only_copy { new.to_read_only_copy() } else { new };
             let Created::New(lease) = wait(journal.create(new)).unwrap() else { panic!("it is new") };
             if kind != "new" {
                 let record = record(status, termination, Some(1));
-                let status_record = if is_looked_at { record.map(StatusRecord::to_look_at) } else { record };
+                let status_record =
+                    if is_read_only_copy { record.map(StatusRecord::to_read_only_copy) } else { record };
                 wait(journal.append(Append { status_record, ..event(&id, lease.fence, 1) })).unwrap();
             }
             wait(journal.release(&id, lease.fence)).unwrap();
             wait(journal.retry_at(&id, 1)).unwrap();
-            assert_eq!(wait(journal.find(&id)).unwrap().unwrap().is_looked_at(), is_looked_at);
+            assert_eq!(wait(journal.find(&id)).unwrap().unwrap().is_read_only_copy(), is_read_only_copy);
         }
     }
     let mut claimed = claim(journal, &waiting(), share(None, None, 99));
     claimed.sort_by(|one, other| one.run_id.cmp(&other.run_id));
     assert_eq!(ids(&claimed), ["driven-human", "driven-model", "driven-running"]);
     assert_eq!(wait(journal.create(new_run("shown-running"))).unwrap(), Created::Conflict);
-    assert_eq!(wait(journal.create(new_run("shown-running").to_look_at())).unwrap(), Created::Same);
+    assert_eq!(wait(journal.create(new_run("shown-running").to_read_only_copy())).unwrap(), Created::Same);
 }
 
 pub(super) fn the_lease_is_released_with_the_last_event_or_not_at_all(journal: &dyn Journal) {

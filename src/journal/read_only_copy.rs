@@ -1,4 +1,4 @@
-//! Runs that are copied to a store to be looked at, while another system drives them. Nobody drives them here: their status is none that
+//! Read-only copies of runs that another system drives. Nobody drives them here: their status is none that
 //! the queue takes, nothing of them is ever due, and their lease is refused to drivers.
 
 use super::{NewRun, RunSummary, StatusRecord};
@@ -8,9 +8,9 @@ use crate::engine::outcome::{Status, Termination};
 const MARK: &str = "copied from Restate: ";
 
 impl NewRun {
-    /// The same run, to be looked at only.
+    /// A read-only copy of the run.
     #[must_use]
-    pub fn to_look_at(self) -> Self {
+    pub fn to_read_only_copy(self) -> Self {
         let began = StatusRecord {
             status: Status::Running,
             termination: None,
@@ -20,7 +20,7 @@ impl NewRun {
         };
         Self {
             identity: format!("{MARK}{}", self.identity),
-            status_record: Some(self.status_record.unwrap_or(began).to_look_at()),
+            status_record: Some(self.status_record.unwrap_or(began).to_read_only_copy()),
             session: None,
             callback_url: None,
             ..self
@@ -29,10 +29,10 @@ impl NewRun {
 }
 
 impl StatusRecord {
-    /// What lists show of a run that is looked at only. One that is under way elsewhere is stopped here, and so is one that waits for
+    /// What lists show of a read-only copy. One that is under way elsewhere is stopped here, and so is one that waits for
     /// its model: servers take up both otherwise.
     #[must_use]
-    pub fn to_look_at(self) -> Self {
+    pub fn to_read_only_copy(self) -> Self {
         let is_taken_up = match self.status {
             Status::Running | Status::Quarantined => true,
             Status::Paused => self.termination == Some(Termination::ModelError),
@@ -45,8 +45,8 @@ impl StatusRecord {
 }
 
 impl RunSummary {
-    /// Whether the run is here to be looked at only.
-    pub fn is_looked_at(&self) -> bool {
+    /// Whether the run is a read-only copy.
+    pub fn is_read_only_copy(&self) -> bool {
         self.identity.starts_with(MARK)
     }
 }
