@@ -1,5 +1,6 @@
 //! Secrets that a text names in a syntax that nothing here reads: `orgconfig.x`, `env:X`, `${X}`, `{{secrets.x}}`.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::SentText;
@@ -17,6 +18,8 @@ const BLANKS: [&str; 9] =
 const SCHEMES: [&str; 7] = ["bearer", "basic", "token", "apikey", "key", "digest", "auth"];
 /// The most that are found in one text.
 const MAX_FOUND: usize = 20;
+/// The longest prefix of an element, in bytes: longer words are none that may name a secret.
+const LONGEST_PREFIX: usize = 64;
 
 /// A secret that is named in another syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +101,7 @@ fn named_by_word(
     found: &mut Vec<SpelledSecret>,
 ) {
     let text = sent.text;
+    let elements = element_prefixes(text);
     let mut at = 0;
     // Few words have a key after them: these are looked for by the mark between the two.
     while let Some(word) = next_marked_word(text, at) {
@@ -114,7 +118,7 @@ fn named_by_word(
         }
         let around = wrapped(text, word.start..end);
         // An element of XML: `<env:Body>`.
-        if mark == ":" && text.contains(&format!("</{name}:")) {
+        if mark == ":" && elements.contains(name) {
             continue;
         }
         // A word of a sentence: "the orgconfig: block of the project".
@@ -147,9 +151,23 @@ fn named_by_word(
     }
 }
 
+/// The prefixes of the elements that a text of XML closes: `env` of `</env:Body>`. They are gathered once, because a text may have many words.
+fn element_prefixes(text: &str) -> HashSet<&str> {
+    // What stands before the first closing tag has no prefix.
+    text.split("</").skip(1).filter_map(prefix_of).collect()
+}
+
+fn prefix_of(tag: &str) -> Option<&str> {
+    let length = tag.bytes().take(LONGEST_PREFIX).take_while(is_word).count();
+    tag.get(length..)?.starts_with(':').then_some(tag.get(..length)?)
+}
+
+fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
 /// The next word with a mark behind it that may begin a key.
 fn next_marked_word(text: &str, from: usize) -> Option<Range<usize>> {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let rest = text.as_bytes().get(from..)?;
     let is_end = |at: usize| at > 0 && rest.get(at - 1).is_some_and(is_word);
     let mut marks = rest.iter().enumerate().filter(|(_, byte)| matches!(byte, b'[' | b'(' | b':' | b'.' | b'/'));

@@ -22,6 +22,8 @@ pub const ACTIONS: &[Construct] = &[
         let text = each(n, ",", |at| format!("{{{{p{at}}}}}"));
         http(&format!("\"body\":\"{text}\""))
     }),
+    ("body_words", |n| http(&format!("\"body\":\"</x> {}\"", each(n, ", ", |_| "env:abc".to_owned())))),
+    ("body_elements", |n| http(&format!("\"body\":\"{}\"", each(n, "", |at| format!("<env:a{at}></env:a{at}>"))))),
     ("unknown_paths", |n| {
         let properties = each(n, ",", |at| format!("\"parameter{at}\":{{}}"));
         let body = each(n, ",", |at| format!("\"@paramter{at}\""));
@@ -55,6 +57,7 @@ pub const ACTIONS: &[Construct] = &[
     }),
     ("quotes_of_query", |n| db(&each(n, "", |_| "'a' -- $x$ ".to_owned()))),
     ("open_quotes_of_query", |n| db(&each(n, "", |at| format!("$a{at}$ /")))),
+    ("comments_of_query", |n| db(&each(n, "", |_| "/*/* a */ ".to_owned()))),
     ("params_of_query", |n| {
         action(&format!(
             "\"kind\":\"db\",\"datasource\":\"d\",\"query\":\"SELECT ?\",\"params\":[{}]",
