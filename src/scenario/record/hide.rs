@@ -38,7 +38,13 @@ pub fn hide(recording: &mut Recording, redact: &Redaction) -> HiddenCount {
                     reply.text = hiding.text(&reply.text, "text");
                     reply.reasoning = hiding.text(&reply.reasoning, "reasoning");
                     for call in &mut reply.calls {
+                        call.name = hiding.text(&call.name, "name");
                         call.arguments = hiding.text(&call.arguments, "arguments");
+                    }
+                    // Its provider takes back only what it wrote: what holds a secret is left out as a whole.
+                    if reply.raw.as_ref().is_some_and(|raw| redact.text(&raw.sealed) != raw.sealed) {
+                        reply.raw = None;
+                        *hiding.count.hidden.entry("raw".to_owned()).or_default() += 1;
                     }
                 }
                 if let Some(failed) = &mut ask.failed {
@@ -58,6 +64,8 @@ pub fn hide(recording: &mut Recording, redact: &Redaction) -> HiddenCount {
                 let decision = &mut decided.decision;
                 decision.answer = decision.answer.as_ref().map(|answer| hiding.value(answer, "answer"));
                 decision.deny = decision.deny.as_ref().map(|reason| hiding.text(reason, "deny"));
+                decision.happened = decision.happened.as_ref().map(|result| hiding.value(result, "happened"));
+                decision.fail = decision.fail.as_ref().map(|reason| hiding.text(reason, "fail"));
                 if let Some(edit) = &decision.edit
                     && let Value::Object(hidden) = hiding.value(&Value::Object(edit.clone()), "edit")
                 {
@@ -169,3 +177,6 @@ impl Hiding<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
