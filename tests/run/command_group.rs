@@ -218,9 +218,11 @@ fn what_a_killed_process_left_is_removed_by_the_next_one() {
     assert_eq!((groups_of(&own, first.id()), groups_of(&own, pid)), (Vec::new(), Vec::new()));
 }
 
-/// What a program sees of how it was started.
+/// What a program sees of how it was started. Whether it ignores SIGINT does not count: who starts this test in the background
+/// makes it ignore that signal, and the command handles it.
 const SEES: &str = "#!/bin/sh\necho \"$0 $#\"\n[ \"$(cut -d' ' -f5 /proc/$$/stat)\" = $$ ] && echo leads\npwd\numask\nulimit -a\n\
-                    grep Sig[BIC] /proc/self/status\nls /proc/self/fd | wc -l\n";
+                    grep Sig[BC] /proc/self/status\n\
+                    echo ignores $((0x$(sed -n 's/SigIgn:.//p' /proc/self/status) & ~2))\nls /proc/self/fd | wc -l\n";
 
 #[tokio::test]
 async fn a_program_is_started_and_ends_the_same_with_a_group_and_without() {
