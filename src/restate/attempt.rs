@@ -23,6 +23,7 @@ use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::journal::{Journal as _, StoreFault};
 use crate::program::Program;
+use crate::serve::run_store::RunRow;
 use crate::serve::view::AgentStatus;
 
 /// A request to cancel a run is looked for this often while something happens in it.
@@ -380,7 +381,7 @@ fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result
     let due_in_ms = wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or(u64::MAX));
     let is_end = matches!(state.phase, Phase::Ended(_));
     let folded = crate::serve::run_store::FoldedRun { program: Arc::clone(program), state };
-    let status = serde_json::to_value(AgentStatus::new(&folded, None, false))
+    let status = serde_json::to_value(AgentStatus::new(&folded, &RunRow::default(), false))
         .map_err(|why| Fault::Refused(format!("its status can't be written: {why}")))?;
     Ok(if is_end { RestReason::Ended { status } } else { RestReason::Waiting { status, due_in_ms, refused } })
 }

@@ -19,7 +19,7 @@ pub use self::beside::QuestionPoster;
 use self::pause::PausesInPost;
 pub use self::pause::pause_of;
 use super::problem::ProblemDetails;
-use super::run_store::{FoldedRun, RunStore};
+use super::run_store::{FoldedRun, RunRow, RunStore};
 use super::view::AgentStatus;
 use crate::drive::egress::Egress;
 use crate::drive::fault::Fault;
@@ -279,7 +279,7 @@ fn ended(folded: &FoldedRun, run: &RunSummary, ending: &Ending) -> (String, Stri
         Status::Cancelled => "agent_run_cancelled",
         _ => "agent_run_failed",
     };
-    let payload = AgentStatus::new(folded, Some(run), false);
+    let payload = AgentStatus::new(folded, &RunRow::from(run), false);
     // Another end of the same run is no duplicate of the first.
     let name = match folded.state.continuations.len() {
         0 => run.run_id.clone(),

@@ -18,8 +18,9 @@ use crate::drive::fold;
 use crate::drive::launcher::Launcher;
 use crate::drive::requirements::MissingRequirement;
 use crate::engine::event::{Event, RunDocument};
+use crate::engine::outcome::Status;
 use crate::engine::state::State;
-use crate::journal::{Journal, RunSummary};
+use crate::journal::{Callback, Journal, RunSummary};
 use crate::language::Project;
 use crate::program::Program;
 
@@ -53,6 +54,33 @@ pub struct FoldedRun {
     pub program: Arc<Program>,
     /// Its state.
     pub state: State,
+}
+
+/// What only the row of a run in the store holds, and no event of it.
+#[derive(Debug, Clone, Default)]
+pub struct RunRow {
+    /// The organisation that it belongs to.
+    pub org: Option<String>,
+    /// The run that called it, when one did.
+    pub called_by: Option<String>,
+    /// Where its result is posted, and how far that is.
+    pub callback: Option<Callback>,
+    /// Whether a living driver has it.
+    pub is_driven: bool,
+    /// Whether it is set aside, because its drivers died again and again.
+    pub is_quarantined: bool,
+}
+
+impl From<&RunSummary> for RunRow {
+    fn from(run: &RunSummary) -> Self {
+        Self {
+            org: run.org.clone(),
+            called_by: run.parent_run_id.clone(),
+            callback: run.callback.clone(),
+            is_driven: run.driven,
+            is_quarantined: run.status == Status::Quarantined,
+        }
+    }
 }
 
 impl RunStore {

@@ -9,7 +9,7 @@ use crate::engine::event::ForkPoint;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::Phase;
 use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary};
-use crate::serve::run_store::FoldedRun;
+use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::trace::entries::entries;
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, RunResult, Shown, TraceEntry, result};
@@ -100,7 +100,7 @@ impl From<&Callback> for CallbackView {
 
 impl AgentStatus {
     /// A run by its state and its row in the store.
-    pub fn new(folded: &FoldedRun, run: Option<&RunSummary>, trace: bool) -> Self {
+    pub fn new(folded: &FoldedRun, row: &RunRow, trace: bool) -> Self {
         let FoldedRun { program, state } = folded;
         let redact = Redaction::new(&program.project.redact);
         let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: false, driven: false };
@@ -117,15 +117,14 @@ impl AgentStatus {
             Phase::Paused { pause, .. } => Some(pause.number),
             _ => None,
         };
-        let callback = run.and_then(|run| run.callback.as_ref());
         Self {
             agent_run_id: state.header.run_id.clone(),
-            status: match run.map(|run| run.status) {
-                Some(Status::Quarantined) if state.status() == Status::Running => Status::Quarantined,
-                _ => state.status(),
+            status: match state.status() {
+                Status::Running if row.is_quarantined => Status::Quarantined,
+                status => status,
             },
             loop_name: state.header.loop_name.clone(),
-            session: session_of(run.and_then(|run| run.org.as_deref()), state.header.session.as_deref()),
+            session: session_of(row.org.as_deref(), state.header.session.as_deref()),
             objective: redact.text(&state.header.objective).into_owned(),
             iterations: state.counters.iterations,
             final_answer,
@@ -134,14 +133,14 @@ impl AgentStatus {
             previous_run_id: result.previous_run_id.clone(),
             rerun_of: result.rerun_of.clone(),
             fork_of: result.fork_of.clone(),
-            called_by: run.and_then(|run| run.parent_run_id.clone()),
+            called_by: row.called_by.clone(),
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),
             completed_at: result.finished_at.clone(),
-            callback: callback.map(CallbackView::from),
+            callback: row.callback.as_ref().map(CallbackView::from),
             pause,
             result,
-            trace: trace.then(|| entries(state, run.is_some_and(|run| run.driven), &redact)),
+            trace: trace.then(|| entries(state, row.is_driven, &redact)),
         }
     }
 }

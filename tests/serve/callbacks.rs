@@ -146,7 +146,7 @@ fn a_store_that_can_t_be_read_for_a_moment_keeps_no_result_back() {
         // What is to be posted is read when the run has ended.
         journal.unreadable.store(1, Ordering::SeqCst);
         let program = ProgramOfRun { program: Arc::clone(&offered.program), engine: engine.clone() };
-        served.scheduler.start(program, started, Admission::default()).await.unwrap();
+        served.scheduler.start(program, started, Admission::default(), None).await.unwrap();
     });
     hook.wait_for(1);
     assert_eq!(hook.requests()[0].json()["payload"]["final_answer"], "ok");

@@ -351,3 +351,17 @@ fn a_run_that_is_cancelled_is_leased_and_read_once() {
     let asked: Vec<&str> = counting.asked().into_iter().filter(|asked| !asked.starts_with("find")).collect();
     assert_eq!(asked, ["lease", "read", "texts", "append", "release"]);
 }
+
+#[test]
+fn a_run_that_ends_here_is_answered_without_a_look_up_and_as_its_status_says() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let counting = Arc::new(Counting::default());
+    let (_runtime, address) = listening(&place, &counting);
+    let answer = ask(address, "POST", "/agents/execute", &json!({ "loop": "test", "session": "s" }));
+    let answer = parse(&answer).unwrap().json();
+    assert_eq!((&answer["status"], &answer["session"]), (&json!("completed"), &json!("s")));
+    let asked = counting.asked();
+    assert!(!asked.iter().any(|asked| matches!(*asked, "find" | "find_of" | "read" | "read_from")), "{asked:?}");
+    let status = format!("/agents/{}/status", answer["agent_run_id"].as_str().unwrap());
+    assert_eq!(parse(&ask(address, "GET", &status, &Value::Null)).unwrap().json(), answer);
+}

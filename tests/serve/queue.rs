@@ -87,7 +87,7 @@ fn a_start_while_the_server_stops_reports_that_the_run_is_left() {
         served.scheduler.drain();
         served.scheduler.leave_all().await;
         let program = ProgramOfRun { program: Arc::clone(&offered.program), engine: engine.clone() };
-        served.scheduler.start(program, started, Admission::default()).await.unwrap();
+        served.scheduler.start(program, started, Admission::default(), None).await.unwrap();
         tokio::time::timeout(Duration::from_secs(20), served.scheduler.wait(&run_id, None, None)).await
     });
     assert!(settled.expect("the caller gets a reply").unwrap().is_none(), "it goes on at the next server");

@@ -14,6 +14,7 @@ use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{RunId, query};
+use crate::serve::run_store::RunRow;
 use crate::serve::scheduler::SettledRun;
 
 /// Why a run is cancelled.
@@ -35,7 +36,8 @@ pub async fn cancel(
     app.runs.find(&caller, &run_id).await?;
     match app.scheduler.cancel(&run_id, reason).await? {
         Some(run) => {
-            let settled = SettledRun { summary: app.runs.journal.find(&run_id).await?, run: Some(Arc::new(run)) };
+            let row = app.runs.journal.find(&run_id).await?.as_ref().map(RunRow::from).unwrap_or_default();
+            let settled = SettledRun { row, run: Some(Arc::new(run)) };
             settled_answer(&app, &run_id, settled, false).await
         }
         None => accepted_answer(&app, &run_id).await,

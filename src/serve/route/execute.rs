@@ -24,7 +24,7 @@ use crate::serve::folder::REQUEST;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, WaitQuery};
-use crate::serve::run_store::ProgramOfRun;
+use crate::serve::run_store::{ProgramOfRun, RunRow};
 use crate::serve::scheduler::{ActiveRun, Admission};
 use crate::serve::view::{is_session, session_in_store};
 use crate::syntax::document;
@@ -132,11 +132,13 @@ pub(in crate::serve) async fn started(
             "the loop's project is not there",
         ));
     };
+    // A callback changes the row while the run is under way.
+    let row = start.callback_url.is_none().then(|| RunRow { org: start.org.clone(), ..RunRow::default() });
     match engine.begin(&program, start).await? {
         Begin::New(started) => {
             let run_id = started.run_id().to_owned();
             let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
-            let active = app.scheduler.start(ProgramOfRun { program, engine }, started, admission).await?;
+            let active = app.scheduler.start(ProgramOfRun { program, engine }, started, admission, row).await?;
             if let Some(reader) = reader {
                 active.expect_reader(reader);
             }

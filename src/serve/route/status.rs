@@ -14,7 +14,7 @@ use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{RunId, WaitQuery, json, query};
-use crate::serve::run_store::FoldedRun;
+use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::serve::scheduler::{ActiveRun, SettledRun};
 use crate::serve::view::{Accepted, AgentStatus};
 
@@ -47,7 +47,7 @@ pub(super) async fn read(
     let StatusQuery { include_trace } = query(uri)?;
     let summary = app.runs.find(caller, run_id).await?;
     let run = app.runs.folded(run_id).await?;
-    let status = AgentStatus::new(&run, Some(&summary), include_trace);
+    let status = AgentStatus::new(&run, &RunRow::from(&summary), include_trace);
     Ok((run, status))
 }
 
@@ -77,13 +77,13 @@ pub async fn settled_answer(
     settled: SettledRun,
     include_trace: bool,
 ) -> Result<Response, ProblemDetails> {
-    let SettledRun { summary, run } = settled;
+    let SettledRun { row, run } = settled;
     // The state of a run that was driven here is in memory: its journal is not read again.
     let run = match run {
         Some(run) => run,
         None => Arc::new(app.runs.folded(run_id).await?),
     };
-    Ok(with_location(json(StatusCode::OK, &AgentStatus::new(&run, summary.as_ref(), include_trace)), run_id))
+    Ok(with_location(json(StatusCode::OK, &AgentStatus::new(&run, &row, include_trace)), run_id))
 }
 
 /// 202 with the id of a run that continues.

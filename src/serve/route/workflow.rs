@@ -134,7 +134,7 @@ pub(super) async fn answer(
         Some(run) => run,
         None => Arc::new(app.runs.folded(run_id).await?),
     };
-    let status = AgentStatus::new(&run, settled.summary.as_ref(), waiting.include_trace);
+    let status = AgentStatus::new(&run, &settled.row, waiting.include_trace);
     Ok(with_location(json(StatusCode::OK, &shown(&run, status)), run_id))
 }
 

@@ -12,12 +12,14 @@ use crate::engine::state::State;
 use crate::program::Program;
 use crate::serve::callback::QuestionPoster;
 use crate::serve::metrics::Meter;
-use crate::serve::run_store::FoldedRun;
+use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::trace::Redaction;
 use crate::trace::live::{LivePosition, LiveReply};
 
 /// A run that is driven here, or queued.
 pub struct ActiveRun {
+    /// Its row in the store as its driver leaves it; none when that must be looked up, as for each run with a callback.
+    pub(super) row: Option<RunRow>,
     left: watch::Sender<Option<Left>>,
     /// How often something was written to the journal.
     version: AtomicU64,
@@ -40,8 +42,9 @@ struct Left {
 
 impl ActiveRun {
     /// A run that is not driven yet.
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(row: Option<RunRow>) -> Arc<Self> {
         Arc::new(Self {
+            row,
             left: watch::Sender::new(None),
             version: AtomicU64::new(0),
             news: Notify::new(),

@@ -147,7 +147,7 @@ impl Scheduler {
             let known = schedule.active.get(&run_id).cloned();
             // A request that wants to drive it now is refused: it has an entry of its own until then.
             let waits_here = schedule.waiting.remove(&run_id).is_some();
-            let active = known.filter(|_| waits_here).unwrap_or_else(ActiveRun::new);
+            let active = known.filter(|_| waits_here).unwrap_or_else(|| ActiveRun::new(None));
             schedule.active.insert(run_id.clone(), Arc::clone(&active));
             active
         };

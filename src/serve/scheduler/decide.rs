@@ -97,7 +97,7 @@ impl Scheduler {
             // The driver of a decision about another call of this pause may still be about to release the run.
             drop(tokio::time::timeout(BETWEEN_DECISIONS, driven.left()).await);
         }
-        let active = ActiveRun::new();
+        let active = ActiveRun::new(None);
         let slot = {
             let mut schedule = self.schedule();
             if schedule.active.contains_key(run_id) {

@@ -142,6 +142,8 @@ impl Scheduler {
     pub(super) fn finish(self: &Arc<Self>, driven: DrivenRun, result: Result<(), Fault>) {
         let run_id = driven.run_id.clone();
         let left = driven.left.clone();
+        // What is known without a look-up has no callback.
+        let may_post = driven.active.row.is_none();
         let run_id = run_id.as_str();
         let is_driven = result.is_ok();
         match result {
@@ -165,7 +167,9 @@ impl Scheduler {
         }
         drop(driven);
         if is_driven {
-            self.callbacks.post_what_is_due(run_id);
+            if may_post {
+                self.callbacks.post_what_is_due(run_id);
+            }
             self.resume_after_outage(run_id, left.as_deref());
         }
     }

@@ -34,13 +34,13 @@ use super::heads::{HeadReader, HeadWatch};
 use super::metrics::Metrics;
 use super::problem::ProblemDetails;
 use super::quotas::{Owner, Permit, QuotaItem, Quotas};
-use super::run_store::{FoldedRun, ProgramOfRun, RunStore};
+use super::run_store::{FoldedRun, ProgramOfRun, RunRow, RunStore};
 use crate::drive::begin::StartedRun;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::Leased;
 use crate::drive::stop::Stop;
 use crate::engine::outcome::Status;
-use crate::journal::{RunSummary, StoreFault};
+use crate::journal::StoreFault;
 
 /// The interval at which a caller who waits for a run that is not driven here looks whether the server stops.
 const POLL: Duration = Duration::from_millis(250);
@@ -98,8 +98,8 @@ pub struct Admission {
 
 /// A run that has ended or waits for a human.
 pub struct SettledRun {
-    /// Its row in the store; none when the store has no such run.
-    pub summary: Option<RunSummary>,
+    /// Its row in the store; the default when the store has no such run.
+    pub row: RunRow,
     /// The run as its driver left it, when it was driven here.
     pub run: Option<Arc<FoldedRun>>,
 }
@@ -213,7 +213,8 @@ impl Scheduler {
         }
     }
 
-    /// Drives a started run: at once, or when there is a slot for it.
+    /// Drives a started run: at once, or when there is a slot for it. `row` is the run's row as it will be when its driver
+    /// leaves it, if that is known now.
     ///
     /// # Errors
     /// When the store fails.
@@ -222,9 +223,10 @@ impl Scheduler {
         program: ProgramOfRun,
         started: Box<StartedRun>,
         admission: Admission,
+        row: Option<RunRow>,
     ) -> Result<Arc<ActiveRun>, Fault> {
         let run_id = started.run_id().to_owned();
-        let active = ActiveRun::new();
+        let active = ActiveRun::new(row);
         let slot = {
             let mut schedule = self.schedule();
             // A run does not overtake runs of its owner that wait.
@@ -306,16 +308,25 @@ impl Scheduler {
     ) -> Result<Option<SettledRun>, StoreFault> {
         loop {
             let run = match active.take().or_else(|| self.active(run_id)) {
-                Some(active) => active.left().await,
+                Some(active) => {
+                    let run = active.left().await;
+                    // What its driver left is in the store. To look that up would cost as much as a step.
+                    if let (Some(row), Some(run)) = (&active.row, &run)
+                        && run.state.status() != Status::Running
+                    {
+                        return Ok(Some(SettledRun { row: row.clone(), run: Some(Arc::clone(run)) }));
+                    }
+                    run
+                }
                 None => None,
             };
             let Some(summary) = self.runs.journal.find(run_id).await? else {
-                return Ok(Some(SettledRun { summary: None, run: None }));
+                return Ok(Some(SettledRun { row: RunRow::default(), run: None }));
             };
             if summary.status != Status::Running {
                 // Another driver may have changed the run since.
                 let run = run.filter(|run| run.state.status() == summary.status);
-                return Ok(Some(SettledRun { summary: Some(summary), run }));
+                return Ok(Some(SettledRun { row: RunRow::from(&summary), run }));
             }
             if self.active(run_id).is_some() {
                 continue;
