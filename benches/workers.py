@@ -58,6 +58,11 @@ class Bench:
             with open(os.path.join(folder, f"{name}.json"), "w", encoding="utf-8") as file:
                 json.dump(document, file)
 
+    def address(self):
+        """A schema of its own."""
+        self.schemas += 1
+        return f"{self.postgres.url}?schema=w{self.schemas}"
+
     @contextlib.contextmanager
     def workers(self, count, slots=SLOTS):
         """Workers on a schema of their own, and its name."""
@@ -104,6 +109,27 @@ def throughput(bench):
             line(f"runs/s, 10 steps of 20 ms, {count} x {SLOTS}", f"{one * count:.0f} (36 x {count} is ideal)", f"{rate:.1f}")
 
 
+def stores(bench):
+    """Runs a second of one worker and its CPU time a step, with the database's, on PostgreSQL and on SQLite by turns."""
+    for slots in (SLOTS, 8 * SLOTS):
+        found = {"sqlite": [], "postgres": []}
+        for turn in range(bench.arguments.turns):
+            for kind in (("sqlite", "postgres"), ("postgres", "sqlite"))[turn % 2]:
+                address = f"sqlite:{bench.folder}/stores{slots}-{turn}.db" if kind == "sqlite" else bench.address()
+                worker = Worker(bench.program, bench.folder, address, slots)
+                processes = (worker.process.pid, bench.postgres.process.pid)
+                worker.play("steps", slots, slots)
+                before = sum(map(store.cpu_of, processes))
+                taken = worker.play("steps", bench.arguments.runs, slots)
+                cpu = sum(map(store.cpu_of, processes)) - before
+                found[kind].append((bench.arguments.runs / taken, cpu / bench.arguments.runs / store.STEPS * 1e6))
+                worker.close()
+        (our_rate, our_cpu), (rate, cpu) = ([statistics.median(values) for values in zip(*found[kind])] for kind in ("postgres", "sqlite"))
+        what = f"one worker, 10 steps of 20 ms, {slots} at a time"
+        line(f"runs/s, {what}: PostgreSQL, SQLite", "90% of SQLite's", f"{our_rate:.1f}, {rate:.1f}: {our_rate / rate:.0%}")
+        line(f"us of CPU a step, {what}", "1.2 x SQLite's", f"{our_cpu:.0f}, {cpu:.0f}: {our_cpu / cpu:.2f}")
+
+
 def appends(bench):
     """Events a second of one process with many runs, beside SQLite, and of several processes."""
     program = bench.arguments.appends or built("appends")
@@ -113,22 +139,18 @@ def appends(bench):
         started = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in stores]
         return sum(json.loads(process.communicate()[0])["appends_s"] for process in started)
 
-    def address():
-        bench.schemas += 1
-        return f"{bench.postgres.url}?schema=w{bench.schemas}"
-
     for runs, share in ((1, 1), (64, 1), (512, 0.7)):
         rates = {"sqlite": [], "postgres": []}
         for turn in range(bench.arguments.turns):
             for kind in (("sqlite", "postgres"), ("postgres", "sqlite"))[turn % 2]:
-                name = f"sqlite:{bench.folder}/appends{runs}-{turn}.db" if kind == "sqlite" else address()
+                name = f"sqlite:{bench.folder}/appends{runs}-{turn}.db" if kind == "sqlite" else bench.address()
                 rates[kind].append(rate([name], runs))
         ours, theirs = (statistics.median(rates[kind]) for kind in ("postgres", "sqlite"))
         bar = "-" if runs == 1 else f"{share:.0%} of SQLite's"
         line(f"appends/s of 500 bytes, one process, {runs} runs: PostgreSQL, SQLite", bar, f"{ours:.0f}, {theirs:.0f}: {ours / theirs:.0%}")
     one = None
     for count in (1, 4, 8):
-        found = rate([address()] * count, 32)
+        found = rate([bench.address()] * count, 32)
         one = one or found
         line(f"appends/s of 500 bytes, {count} processes x 32 runs", "-" if count == 1 else "more, to the cores", f"{found:.0f}: {found / one:.2f} of one")
 
@@ -235,7 +257,7 @@ def connections(bench):
             line(f"connections of a worker that drives {runs} runs", "4", f"{bench.postgres.number(open_now):.0f}")
 
 
-FIGURES = {"throughput": throughput, "appends": appends, "takeover": takeover, "elsewhere": elsewhere, "news": news, "readers": readers, "connections": connections}
+FIGURES = {"throughput": throughput, "stores": stores, "appends": appends, "takeover": takeover, "elsewhere": elsewhere, "news": news, "readers": readers, "connections": connections}
 
 
 def built(name):

@@ -1,5 +1,5 @@
-//! Appends: one statement for all runs of this driver that wait. It checks the fence of each run, its driver and the
-//! order of its events, and is committed in one round trip. While one statement is under way, the next ones gather.
+//! Appends: one statement ([`super::append_statements`]) for all runs of this driver that wait, committed in one round trip.
+//! While one statement is under way, the next ones gather.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,66 +15,6 @@ use crate::journal::{Append, StoreFault, failpoint};
 
 /// The most events in a statement.
 const MOST_EVENTS: usize = 512;
-
-/// The statement. `FOR SHARE` stands against the update of another driver that takes the run: the append is before it
-/// and the new driver reads it, or behind it and finds another fence. The look at the event before keeps the order,
-/// and finds a database that lost events. Both are look-ups of a row for each event: as joins they would be compared
-/// with each other. `IS NOT DISTINCT FROM` keeps the planner from looking at all runs of this driver for each event.
-pub(super) const APPEND: &str = "
-WITH a AS MATERIALIZED (
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[], $7::text[],
-    $28::text[]) AS a(run, fence, seq, before, sum, event, token, decision)
-), ok AS MATERIALIZED (
-  SELECT a.* FROM a CROSS JOIN LATERAL (
-    SELECT 1 FROM @.runs r WHERE r.id = a.run AND r.fence = a.fence AND r.driver IS NOT DISTINCT FROM $8 FOR SHARE) r
-  WHERE (SELECT e.seq FROM @.events e WHERE e.run = a.run AND e.seq = a.before) IS NOT NULL
-    AND (a.token IS NULL OR (
-      SELECT 1 FROM @.answer_tokens t WHERE t.hash = a.token AND t.run = a.run AND NOT t.used) IS NOT NULL)
-), ins AS (
-  INSERT INTO @.events (run, seq, fence, sum, event) SELECT run, seq, fence, sum, event FROM ok
-  ON CONFLICT (run, seq) DO NOTHING RETURNING run, seq
-), tokens AS (
-  UPDATE @.answer_tokens SET used = true
-  WHERE hash IN (SELECT a.token FROM a JOIN ins USING (run, seq) WHERE a.token IS NOT NULL)
-), decided AS (
-  DELETE FROM @.decisions d USING a JOIN ins USING (run, seq)
-  WHERE a.decision IS NOT NULL AND d.run = a.run AND d.id = a.decision
-), kept AS (
-  INSERT INTO @.texts (sha256, text)
-  SELECT sha256, text FROM unnest($9::bytea[], $10::bytea[]) AS t(sha256, text) ORDER BY 1 ON CONFLICT DO NOTHING
-), named AS (
-  INSERT INTO @.run_texts (run, sha256)
-  SELECT run, sha256 FROM unnest($11::bigint[], $12::bytea[]) AS t(run, sha256)
-  WHERE run IN (SELECT run FROM ins) ON CONFLICT DO NOTHING
-), memory AS (
-  INSERT INTO @.session_memory (session, key, value)
-  SELECT session, key, value FROM unnest($13::bigint[], $14::text[], $15::bytea[], $16::bytea[]) AS m(run, session, key, value)
-  WHERE run IN (SELECT run FROM ins) ORDER BY 1, 2
-  ON CONFLICT (session, key) DO UPDATE SET value = excluded.value
-), standing AS (
-  UPDATE @.runs r SET
-    status = coalesce(s.status, r.status),
-    termination = CASE WHEN s.status IS NULL THEN r.termination ELSE s.termination END,
-    iterations = coalesce(s.iterations, r.iterations),
-    updated_at_ms = coalesce(s.at_ms, r.updated_at_ms),
-    due_at_ms = CASE WHEN s.status IS NULL THEN r.due_at_ms
-      WHEN s.status = 'paused' AND EXISTS (SELECT 1 FROM @.decisions d
-        WHERE d.run = r.id AND d.refused IS NULL AND (d.id = ANY ($28::text[])) IS NOT TRUE) THEN 0
-      ELSE s.due_at_ms END,
-    callback_at = CASE WHEN s.status IS NULL THEN r.callback_at
-      WHEN s.posts THEN clock_timestamp() + $26 * interval '1 ms' END,
-    callback_by = $8,
-    cancel_requested = r.cancel_requested AND NOT s.reopens,
-    cancel_reason = CASE WHEN s.reopens THEN NULL ELSE r.cancel_reason END,
-    callback_tries = CASE WHEN s.reopens THEN 0 ELSE r.callback_tries END,
-    callback = CASE WHEN s.reopens AND r.callback IS NOT NULL THEN 'pending' ELSE r.callback END,
-    failed_take_ups = CASE WHEN s.releases AND r.take_up_events < s.events THEN 0 ELSE r.failed_take_ups END,
-    driver = CASE WHEN s.releases THEN NULL ELSE r.driver END
-  FROM unnest($17::bigint[], $18::text[], $19::text[], $20::int[], $21::bigint[], $22::bigint[], $23::bool[], $24::bool[],
-    $25::bool[], $27::bigint[]) AS s(run, status, termination, iterations, at_ms, due_at_ms, posts, reopens, releases, events)
-  WHERE r.id = s.run AND s.run IN (SELECT run FROM ins)
-)
-SELECT run, seq FROM ins";
 
 /// What became of events that were not inserted: the fence and the driver of each run, and what is there in their place.
 const LOOK: &str = "

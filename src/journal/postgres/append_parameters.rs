@@ -4,45 +4,39 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tokio_postgres::types::Type;
 
-use super::append::{APPEND, WaitingAppend, seq};
+use super::append::{WaitingAppend, seq};
+use super::append_statements::AppendExtent;
 use super::database::Database;
+use super::link::Parameter;
 use super::trouble::StatementFailure;
-use super::writes::sha256;
+use super::writes::{milliseconds, sha256};
 use crate::journal::words::{sum, word};
 use crate::journal::{CALLBACK_LEASE, StatusRecord};
 
 /// The parameters of one sending.
 #[derive(Default)]
-pub(super) struct AppendParameters {
-    events: EventColumns,
-    texts: (Vec<Vec<u8>>, Vec<Vec<u8>>),
-    run_texts: (Vec<i64>, Vec<Vec<u8>>),
-    memory: MemoryColumns,
-    standing: StandingColumns,
+pub(super) struct AppendParameters<'a> {
+    events: EventColumns<'a>,
+    rows: RowColumns,
+    texts: TextColumns<'a>,
+    memory: MemoryColumns<'a>,
 }
 
 #[derive(Default)]
-struct EventColumns {
+struct EventColumns<'a> {
     run: Vec<i64>,
     fence: Vec<i64>,
     seq: Vec<i32>,
     before: Vec<i32>,
     sum: Vec<i64>,
-    event: Vec<Vec<u8>>,
-    token: Vec<Option<String>>,
-    decision: Vec<Option<String>>,
+    event: Vec<&'a [u8]>,
+    token: Vec<Option<&'a str>>,
+    decision: Vec<Option<&'a str>>,
 }
 
+/// What the rows of runs become.
 #[derive(Default)]
-struct MemoryColumns {
-    run: Vec<i64>,
-    session: Vec<String>,
-    key: Vec<Vec<u8>>,
-    value: Vec<Vec<u8>>,
-}
-
-#[derive(Default)]
-struct StandingColumns {
+struct RowColumns {
     run: Vec<i64>,
     status: Vec<Option<String>>,
     termination: Vec<Option<String>>,
@@ -55,14 +49,38 @@ struct StandingColumns {
     events: Vec<i64>,
 }
 
-impl AppendParameters {
-    pub(super) fn of(batch: &[WaitingAppend]) -> Self {
+#[derive(Default)]
+struct TextColumns<'a> {
+    /// Each text once, by its digest.
+    sha256: Vec<Vec<u8>>,
+    text: Vec<&'a [u8]>,
+    /// Which run names which text.
+    of_run: Vec<i64>,
+    of_sha256: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct MemoryColumns<'a> {
+    run: Vec<i64>,
+    session: Vec<&'a str>,
+    key: Vec<&'a [u8]>,
+    value: Vec<Vec<u8>>,
+}
+
+/// A value of a session, and the run that sets it.
+struct RememberedValue {
+    run: i64,
+    value: Vec<u8>,
+}
+
+impl<'a> AppendParameters<'a> {
+    pub(super) fn of(batch: &'a [WaitingAppend]) -> Self {
         let mut all = Self::default();
         // The events of one run follow each other: all are inserted, or none.
         let mut before: HashMap<i64, i32> = HashMap::new();
-        let mut texts: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-        let mut memory: BTreeMap<(String, Vec<u8>), (i64, Vec<u8>)> = BTreeMap::new();
-        let mut standing: BTreeMap<i64, &WaitingAppend> = BTreeMap::new();
+        let mut texts: BTreeMap<Vec<u8>, &'a [u8]> = BTreeMap::new();
+        let mut memory: BTreeMap<(&'a str, &'a [u8]), RememberedValue> = BTreeMap::new();
+        let mut rows: BTreeMap<i64, &WaitingAppend> = BTreeMap::new();
         for append in batch {
             let WaitingAppend { entry, row, session, .. } = append;
             let number = seq(append);
@@ -71,86 +89,99 @@ impl AppendParameters {
             all.events.seq.push(number);
             all.events.before.push(*before.entry(*row).or_insert(number.saturating_sub(1)));
             all.events.sum.push(sum(&entry.run_id, i64::from(number), &entry.event));
-            all.events.event.push(entry.event.clone().into_bytes());
-            all.events.token.push(entry.answer_token.clone());
-            all.events.decision.push(entry.decision.clone());
+            all.events.event.push(entry.event.as_bytes());
+            all.events.token.push(entry.answer_token.as_deref());
+            all.events.decision.push(entry.decision.as_deref());
             for text in &entry.texts {
                 let sha256 = sha256(text);
-                all.run_texts.0.push(*row);
-                all.run_texts.1.push(sha256.clone());
-                texts.insert(sha256, text.as_bytes().to_vec());
+                all.texts.of_run.push(*row);
+                all.texts.of_sha256.push(sha256.clone());
+                texts.insert(sha256, text.as_bytes());
             }
-            for (key, value) in entry.remember.iter().filter(|_| session.is_some()) {
-                let key = (session.clone().unwrap_or_default(), key.clone().into_bytes());
-                memory.insert(key, (*row, value.to_string().into_bytes()));
+            if let Some(session) = session {
+                for (key, value) in &entry.remember {
+                    let value = RememberedValue { run: *row, value: value.to_string().into_bytes() };
+                    memory.insert((session, key.as_bytes()), value);
+                }
             }
             if entry.status_record.is_some() || entry.reopens || entry.release {
-                standing.insert(*row, append);
+                rows.insert(*row, append);
             }
         }
-        all.texts = texts.into_iter().unzip();
-        for ((session, key), (run, value)) in memory {
+        (all.texts.sha256, all.texts.text) = texts.into_iter().unzip();
+        for ((session, key), RememberedValue { run, value }) in memory {
             all.memory.run.push(run);
             all.memory.session.push(session);
             all.memory.key.push(key);
             all.memory.value.push(value);
         }
-        for append in standing.into_values() {
-            all.standing.add(append, batch);
+        for append in rows.into_values() {
+            all.rows.add(append, batch);
         }
         all
     }
 
+    fn extent(&self) -> AppendExtent {
+        let Self { events, rows, texts, memory } = self;
+        let is_more = !texts.of_run.is_empty() || !memory.run.is_empty();
+        if is_more || events.token.iter().any(Option::is_some) || events.decision.iter().any(Option::is_some) {
+            AppendExtent::All
+        } else if rows.run.is_empty() {
+            AppendExtent::Events
+        } else {
+            AppendExtent::Rows
+        }
+    }
+
     /// Sends the statement; what it inserted.
     pub(super) async fn send(&self, database: &Database) -> Result<HashSet<(i64, i32)>, StatementFailure> {
-        let Self { events, texts, run_texts, memory, standing } = self;
-        let lease_ms = i64::try_from(CALLBACK_LEASE.as_millis()).unwrap_or(i64::MAX);
-        let lease_ms = f64::from(i32::try_from(lease_ms).unwrap_or(i32::MAX));
-        let rows = database
-            .writer
-            .query(
-                APPEND,
-                &[
-                    (&events.run, Type::INT8_ARRAY),
-                    (&events.fence, Type::INT8_ARRAY),
-                    (&events.seq, Type::INT4_ARRAY),
-                    (&events.before, Type::INT4_ARRAY),
-                    (&events.sum, Type::INT8_ARRAY),
-                    (&events.event, Type::BYTEA_ARRAY),
-                    (&events.token, Type::TEXT_ARRAY),
-                    (&database.me, Type::UUID),
-                    (&texts.0, Type::BYTEA_ARRAY),
-                    (&texts.1, Type::BYTEA_ARRAY),
-                    (&run_texts.0, Type::INT8_ARRAY),
-                    (&run_texts.1, Type::BYTEA_ARRAY),
-                    (&memory.run, Type::INT8_ARRAY),
-                    (&memory.session, Type::TEXT_ARRAY),
-                    (&memory.key, Type::BYTEA_ARRAY),
-                    (&memory.value, Type::BYTEA_ARRAY),
-                    (&standing.run, Type::INT8_ARRAY),
-                    (&standing.status, Type::TEXT_ARRAY),
-                    (&standing.termination, Type::TEXT_ARRAY),
-                    (&standing.iterations, Type::INT4_ARRAY),
-                    (&standing.at_ms, Type::INT8_ARRAY),
-                    (&standing.due_at_ms, Type::INT8_ARRAY),
-                    (&standing.posts, Type::BOOL_ARRAY),
-                    (&standing.reopens, Type::BOOL_ARRAY),
-                    (&standing.releases, Type::BOOL_ARRAY),
-                    (&lease_ms, Type::FLOAT8),
-                    (&standing.events, Type::INT8_ARRAY),
-                    (&events.decision, Type::TEXT_ARRAY),
-                ],
-            )
-            .await?;
-        let mut inserted = HashSet::new();
-        for row in rows {
-            inserted.insert((row.try_get(0)?, row.try_get(1)?));
+        let Self { events, rows, texts, memory } = self;
+        let lease_ms = milliseconds(CALLBACK_LEASE);
+        let extent = self.extent();
+        let mut parameters: Vec<Parameter<'_>> = vec![
+            (&events.run, Type::INT8_ARRAY),
+            (&events.fence, Type::INT8_ARRAY),
+            (&events.seq, Type::INT4_ARRAY),
+            (&events.before, Type::INT4_ARRAY),
+            (&events.sum, Type::INT8_ARRAY),
+            (&events.event, Type::BYTEA_ARRAY),
+            (&database.me, Type::UUID),
+        ];
+        if extent >= AppendExtent::Rows {
+            parameters.extend::<[Parameter<'_>; 11]>([
+                (&rows.run, Type::INT8_ARRAY),
+                (&rows.status, Type::TEXT_ARRAY),
+                (&rows.termination, Type::TEXT_ARRAY),
+                (&rows.iterations, Type::INT4_ARRAY),
+                (&rows.at_ms, Type::INT8_ARRAY),
+                (&rows.due_at_ms, Type::INT8_ARRAY),
+                (&rows.posts, Type::BOOL_ARRAY),
+                (&rows.reopens, Type::BOOL_ARRAY),
+                (&rows.releases, Type::BOOL_ARRAY),
+                (&rows.events, Type::INT8_ARRAY),
+                (&lease_ms, Type::FLOAT8),
+            ]);
         }
-        Ok(inserted)
+        if extent == AppendExtent::All {
+            parameters.extend::<[Parameter<'_>; 10]>([
+                (&events.token, Type::TEXT_ARRAY),
+                (&events.decision, Type::TEXT_ARRAY),
+                (&texts.sha256, Type::BYTEA_ARRAY),
+                (&texts.text, Type::BYTEA_ARRAY),
+                (&texts.of_run, Type::INT8_ARRAY),
+                (&texts.of_sha256, Type::BYTEA_ARRAY),
+                (&memory.run, Type::INT8_ARRAY),
+                (&memory.session, Type::TEXT_ARRAY),
+                (&memory.key, Type::BYTEA_ARRAY),
+                (&memory.value, Type::BYTEA_ARRAY),
+            ]);
+        }
+        let inserted = database.writer.query(extent.statement(), &parameters).await?;
+        inserted.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
 }
 
-impl StandingColumns {
+impl RowColumns {
     /// What the events of a run in this batch change in its row; `last` is the last of them that changes it.
     fn add(&mut self, last: &WaitingAppend, batch: &[WaitingAppend]) {
         let of_run = || batch.iter().filter(|append| append.row == last.row).map(|append| &append.entry);

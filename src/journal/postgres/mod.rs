@@ -8,6 +8,7 @@
 pub(crate) mod address;
 mod append;
 mod append_parameters;
+mod append_statements;
 mod batch;
 mod create;
 mod database;

@@ -43,34 +43,64 @@ fn a_dead_driver_s_run_is_claimed_when_its_lease_is_over_and_one_that_left_at_on
     assert_eq!((run.run_id.as_str(), run.lease.unwrap().events), ("a", 2));
 }
 
+/// Event 1 of three runs: alone, with a change of the run's row, and with a text. Each has a statement of its own.
+fn of_each_statement(ids: [&str; 3], fence: u64) -> [Append; 3] {
+    let [events, rows, all] = ids.map(|id| event(id, fence, 1));
+    [events, Append { release: true, ..rows }, Append { texts: vec![Blob::new("text".to_owned())], ..all }]
+}
+
 #[test]
 fn the_driver_that_lost_its_run_writes_nothing_and_finds_that_out() {
     let Some(server) = server("the_driver_that_lost_its_run_writes_nothing_and_finds_that_out") else { return };
     let url = store(server);
     let (old, new) = (open(&url), open(&url));
-    let fence = begin(&old, "r");
-    // As if it had slept past its lease.
-    new.sql("UPDATE @.drivers SET until = clock_timestamp() - interval '1 s'");
-    let lease = wait(new.lease("r")).unwrap();
-    assert_eq!(lease.fence, fence + 1);
-    let fenced = StoreFault::Fenced("r".to_owned());
-    assert_eq!(wait(old.append(event("r", fence, 1))).unwrap_err(), fenced);
-    assert_eq!(wait(old.confirm("r", fence)).unwrap_err(), fenced);
-    wait(new.append(event("r", lease.fence, 1))).unwrap();
-    assert_eq!(wait(old.read("r")).unwrap().len(), 2);
+    let ids = ["r", "s", "t"];
+    let fence = ids.map(|id| begin(&old, id))[0];
+    for (id, append) in ids.into_iter().zip(of_each_statement(ids, fence)) {
+        // As if it had slept past its lease.
+        new.sql("UPDATE @.drivers SET until = clock_timestamp() - interval '1 s'");
+        let lease = wait(new.lease(id)).unwrap();
+        assert_eq!(lease.fence, fence + 1);
+        let fenced = StoreFault::Fenced(id.to_owned());
+        assert_eq!(wait(old.append(append)).unwrap_err(), fenced);
+        assert_eq!(wait(old.confirm(id, fence)).unwrap_err(), fenced);
+        wait(new.append(event(id, lease.fence, 1))).unwrap();
+        assert_eq!(wait(old.read(id)).unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn an_event_of_an_older_lease_is_not_inserted_by_any_of_the_statements() {
+    let Some(server) = server("an_event_of_an_older_lease_is_not_inserted_by_any_of_the_statements") else { return };
+    let store = open(&server.store());
+    let ids = ["r", "s", "t"];
+    let fence = ids.map(|id| begin(&store, id))[0];
+    // The driver does not know yet.
+    store.sql("UPDATE @.runs SET fence = fence + 1");
+    for (id, append) in ids.into_iter().zip(of_each_statement(ids, fence)) {
+        assert_eq!(wait(store.append(append)).unwrap_err(), StoreFault::Fenced(id.to_owned()));
+        assert_eq!(wait(store.read(id)).unwrap().len(), 1);
+    }
+    assert_eq!(store.rows("SELECT count(driver)::text FROM @.runs"), ["3"], "no row was changed");
+    assert_eq!(store.rows("SELECT count(*)::text FROM @.run_texts"), ["0"]);
 }
 
 #[test]
 fn a_database_that_went_back_is_found_before_anything_follows() {
     let Some(server) = server("a_database_that_went_back_is_found_before_anything_follows") else { return };
     let store = open(&server.store());
-    let fence = begin(&store, "r");
-    wait(store.append(event("r", fence, 1))).unwrap();
+    let ids = ["r", "s", "t"];
+    let fence = ids.map(|id| begin(&store, id))[0];
+    for id in ids {
+        wait(store.append(event(id, fence, 1))).unwrap();
+    }
     store.sql("DELETE FROM @.events WHERE seq = 1");
-    let gone = StoreFault::WentBack("r".to_owned());
-    assert_eq!(wait(store.append(event("r", fence, 2))).unwrap_err(), gone);
-    assert_eq!(wait(store.confirm("r", fence)).unwrap_err(), StoreFault::Fenced("r".to_owned()));
-    assert_eq!(wait(store.read("r")).unwrap().len(), 1, "nothing is behind the gap");
+    for (id, append) in ids.into_iter().zip(of_each_statement(ids, fence)) {
+        let gone = StoreFault::WentBack(id.to_owned());
+        assert_eq!(wait(store.append(Append { seq: 2, ..append })).unwrap_err(), gone);
+        assert_eq!(wait(store.confirm(id, fence)).unwrap_err(), StoreFault::Fenced(id.to_owned()));
+        assert_eq!(wait(store.read(id)).unwrap().len(), 1, "nothing is behind the gap");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is checked when a store is opened, and the plan of its most frequent statement.
 
 use super::*;
+use crate::journal::postgres::append_statements::AppendExtent;
 use crate::journal::tests::{begin, event, wait};
 use crate::journal::words::sum;
 
@@ -90,17 +91,22 @@ fn an_event_that_is_not_what_was_written_is_found() {
     assert_eq!(store.rows("SELECT sum::text FROM @.events"), [sum("r", 0, "first").to_string()]);
 }
 
-/// The types of the parameters of the append.
-const APPEND_TYPES: &str = "bigint[], bigint[], int[], int[], bigint[], bytea[], text[], uuid, bytea[], bytea[],
-  bigint[], bytea[], bigint[], text[], bytea[], bytea[], bigint[], text[], text[], int[], bigint[], bigint[], bool[], bool[],
-  bool[], float8, bigint[], text[]";
+/// The types of the parameters of the appends, of which each takes the first ones.
+const APPEND_TYPES: [&str; 28] = [
+    "bigint[]", "bigint[]", "int[]", "int[]", "bigint[]", "bytea[]", "uuid", "bigint[]", "text[]", "text[]", "int[]",
+    "bigint[]", "bigint[]", "bool[]", "bool[]", "bool[]", "bigint[]", "float8", "text[]", "text[]", "bytea[]",
+    "bytea[]", "bigint[]", "bytea[]", "bigint[]", "text[]", "bytea[]", "bytea[]",
+];
 
-/// The plan of the append with these settings, as it is made without knowing how many rows come.
-fn append_plan(store: &PostgresJournal, settings: &str) -> String {
+/// The plans of the appends with these settings, as they are made without knowing how many rows come.
+fn append_plans(store: &PostgresJournal, settings: &str) -> Vec<String> {
     let sets: String = settings.split("-c ").filter(|set| !set.is_empty()).map(|set| format!("SET {set};")).collect();
-    let nulls = vec!["NULL"; 28].join(", ");
-    store.sql(&format!("{sets} DEALLOCATE ALL; PREPARE append ({APPEND_TYPES}) AS {}", append::APPEND));
-    store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n")
+    let plan = |extent: AppendExtent, parameters: usize| {
+        let (types, nulls) = (APPEND_TYPES[..parameters].join(", "), vec!["NULL"; parameters].join(", "));
+        store.sql(&format!("{sets} DEALLOCATE ALL; PREPARE append ({types}) AS {}", extent.statement()));
+        store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n")
+    };
+    vec![plan(AppendExtent::Events, 7), plan(AppendExtent::Rows, 18), plan(AppendExtent::All, 28)]
 }
 
 /// Whether a plan looks each run up by its key.
@@ -115,8 +121,9 @@ fn looks_up(plan: &str) -> bool {
 fn the_append_of_many_runs_looks_each_of_them_up() {
     let Some(server) = server("the_append_of_many_runs_looks_each_of_them_up") else { return };
     let store = open(&server.store());
-    let plan = append_plan(&store, link::PLANNED_ONCE);
-    assert!(looks_up(&plan), "the tables are empty: {plan}");
+    for plan in append_plans(&store, link::PLANNED_ONCE) {
+        assert!(looks_up(&plan), "the tables are empty: {plan}");
+    }
     // Half of them are one driver's.
     store.sql(
         "INSERT INTO @.runs (run_id, fence, driver, birth, format, status, iterations, started_at_ms, updated_at_ms,
@@ -130,7 +137,8 @@ fn the_append_of_many_runs_looks_each_of_them_up() {
     );
     // A pooler may refuse the other settings.
     for settings in [link::PLANNED_ONCE, "-c enable_seqscan=on -c plan_cache_mode=force_generic_plan"] {
-        let plan = append_plan(&store, settings);
-        assert!(looks_up(&plan), "{settings}: {plan}");
+        for plan in append_plans(&store, settings) {
+            assert!(looks_up(&plan), "{settings}: {plan}");
+        }
     }
 }
