@@ -110,24 +110,24 @@ def throughput(bench):
 
 
 def stores(bench):
-    """Runs a second of one worker and its CPU time a step, with the database's, on PostgreSQL and on SQLite by turns."""
+    """Runs a second of one worker, and the CPU time a step of worker and database, on PostgreSQL and on SQLite by turns."""
     for slots in (SLOTS, 8 * SLOTS):
         found = {"sqlite": [], "postgres": []}
         for turn in range(bench.arguments.turns):
             for kind in (("sqlite", "postgres"), ("postgres", "sqlite"))[turn % 2]:
                 address = f"sqlite:{bench.folder}/stores{slots}-{turn}.db" if kind == "sqlite" else bench.address()
                 worker = Worker(bench.program, bench.folder, address, slots)
-                processes = (worker.process.pid, bench.postgres.process.pid)
+                pids = (worker.process.pid, bench.postgres.process.pid)
                 worker.play("steps", slots, slots)
-                before = sum(map(store.cpu_of, processes))
+                before = [store.cpu_of(pid) for pid in pids]
                 taken = worker.play("steps", bench.arguments.runs, slots)
-                cpu = sum(map(store.cpu_of, processes)) - before
-                found[kind].append((bench.arguments.runs / taken, cpu / bench.arguments.runs / store.STEPS * 1e6))
+                us = [(store.cpu_of(pid) - begin) / bench.arguments.runs / store.STEPS * 1e6 for pid, begin in zip(pids, before)]
+                found[kind].append((bench.arguments.runs / taken, *us))
                 worker.close()
-        (our_rate, our_cpu), (rate, cpu) = ([statistics.median(values) for values in zip(*found[kind])] for kind in ("postgres", "sqlite"))
+        (our_rate, ours, database), (rate, theirs, _) = ([statistics.median(values) for values in zip(*found[kind])] for kind in ("postgres", "sqlite"))
         what = f"one worker, 10 steps of 20 ms, {slots} at a time"
         line(f"runs/s, {what}: PostgreSQL, SQLite", "90% of SQLite's", f"{our_rate:.1f}, {rate:.1f}: {our_rate / rate:.0%}")
-        line(f"us of CPU a step, {what}", "1.2 x SQLite's", f"{our_cpu:.0f}, {cpu:.0f}: {our_cpu / cpu:.2f}")
+        line(f"us of CPU a step, {what}", "1.2 x SQLite's", f"{ours:.0f} + {database:.0f}, {theirs:.0f}: {(ours + database) / theirs:.2f}")
 
 
 def appends(bench):

@@ -138,9 +138,8 @@ impl Hiding<'_> {
                 named.map(|(at, value)| self.named(before.get(at).unwrap_or(&Value::Null), value, name)).collect()
             }
             (Value::String(before), Value::String(after)) => Value::String(self.plain(before, after, name)),
-            (before, Value::String(after)) if after == HIDDEN && *before != Value::String(after.clone()) => {
-                Value::String(self.plain("", after, name))
-            }
+            // Hidden as a whole.
+            (_, Value::String(after)) => Value::String(self.plain("", after, name)),
             (_, after) => after,
         }
     }
