@@ -43,10 +43,8 @@ pub(super) fn split(text: &str, nodes: &mut Vec<TemplateNode>, secrets: &mut Sec
         nodes.push(TemplateNode::Secret(key.to_owned()));
     }
     push_text(nodes, text.get(from..).unwrap_or_default());
-    let run = text.rfind(|c: char| !is_key(c)).map_or(0, |at| at + 1);
-    // The character before the run may have more than one byte.
-    let run = (run..=text.len()).find_map(|at| text.get(at..)).unwrap_or_default();
-    run.match_indices(MARK).any(|(at, _)| !inside(run, at))
+    let run = text.trim_end_matches(is_key).len();
+    text.get(run..).unwrap_or_default().match_indices(MARK).any(|(at, _)| !inside(text, run + at))
 }
 
 fn push_text(nodes: &mut Vec<TemplateNode>, text: &str) {

@@ -80,7 +80,7 @@ fn blocks_go_by_their_values() {
     for (text, expected) in [
         ("{{#if l}}1{{else}}2{{/if}}{{#if no}}1{{else if zero}}2{{else}}3{{/if}}", "13"),
         ("{{#unless zero}}1{{/unless}}{{#unless l}}1{{^}}2{{/unless}}", "12"),
-        ("{{#each l}}{{@index}}{{this}}{{#if @last}}.{{else}},{{/if}}{{/each}}", "0a,1b."),
+        ("{{#each l}}{{#if @first}}>{{/if}}{{@index}}{{this}}{{#if @last}}.{{else}},{{/if}}{{/each}}", ">0a,1b."),
         ("{{#each o}}{{@key}}={{this}};{{/each}}", "k=1;m=2;"),
         ("{{#each o as |v k|}}{{k}}={{v}};{{/each}}", "k=1;m=2;"),
         (
@@ -194,11 +194,12 @@ fn secrets_are_escaped_too() {
 fn a_mark_without_a_key_or_inside_a_word_is_no_secret() {
     for text in ["orgconfig:", "orgconfig: x", "myorgconfig:api:x", "orgconfig:...", "Orgconfig:api:x"] {
         let template = Template::compile(text, ValueEscape::Plain).unwrap();
-        assert!(template.is_literal() && template.secrets().is_empty(), "{text}");
+        assert!(template.is_literal() && template.secrets().is_empty() && !secret::is_named(text), "{text}");
         assert_eq!(render(text, &Value::Null).as_deref(), Ok(text));
     }
     for (text, key) in [("(orgconfig:api:x)", "api:x"), ("/orgconfig:a.b-c/d", "a.b-c"), ("é orgconfig:k_", "k_")] {
         assert_eq!(Template::compile(text, ValueEscape::Plain).unwrap().secrets(), [key], "{text}");
+        assert!(secret::is_named(text), "{text}");
     }
 }
 
@@ -207,6 +208,9 @@ fn the_key_of_a_secret_is_never_made_of_data() {
     for text in ["orgconfig:{{x}}", "orgconfig:api:{{x}}", "orgconfig:api{{x}}", "a:orgconfig:{{#if x}}k{{/if}}"] {
         assert_eq!(fault(text).code, codes::TEMPLATE_NAME, "{text}");
     }
+    assert_eq!(fault("é orgconfig:{{x}}").code, codes::TEMPLATE_NAME);
+    // Inside of a word it is no mark, also behind a letter of several bytes.
+    assert_eq!(render("éorgconfig:{{x}}", &json!({"x": 1})).as_deref(), Ok("éorgconfig:1"));
     assert_eq!(render("{{x}}orgconfig:{{! }} k", &json!({"x": 1})).as_deref(), Ok("1orgconfig: k"));
     assert_eq!(render("{{a}}{{b}}", &json!({"a": "orgconfig:", "b": "api:x"})).as_deref(), Ok("orgconfig:api:x"));
 }
@@ -340,6 +344,33 @@ fn rendering_ends_however_long_the_lists_are() {
 }
 
 #[test]
+fn a_text_is_as_long_as_the_limit_and_a_value_as_deep_and_no_more() {
+    let long = |text: &str, escape: ValueEscape, value: String| {
+        render_with(text, escape, &json!({"t": value}), &Value::Null).map(|rendered| rendered.len())
+    };
+    let too_long = Err("the text would be longer than 16 MiB".to_owned());
+    let most = "x".repeat(MAX_RENDERED_BYTES - 1);
+    for (fits, does_not) in [("{{t}}a", "{{t}}ab"), ("a{{t}}", "ab{{t}}")] {
+        assert_eq!(long(fits, ValueEscape::Plain, most.clone()), Ok(MAX_RENDERED_BYTES), "{fits}");
+        assert_eq!(long(does_not, ValueEscape::Plain, most.clone()), too_long, "{does_not}");
+    }
+    // Three bytes for each.
+    let escaped = "/".repeat(MAX_RENDERED_BYTES / 3);
+    assert_eq!(long("a{{t}}", ValueEscape::Url, escaped.clone()), Ok(MAX_RENDERED_BYTES));
+    assert_eq!(long("ab{{t}}", ValueEscape::Url, escaped), too_long);
+    let piece = "x".repeat(5_000);
+    assert_eq!(long(&format!("{piece}{{{{t}}}}{piece}"), ValueEscape::Plain, piece), Ok(15_000));
+    let nested = |levels: usize, wrap: fn(Value) -> Value| {
+        let deep = (0..levels).fold(Value::Null, |deep, _| wrap(deep));
+        render("{{deep}}", &json!({"deep": deep})).map(|rendered| rendered.len())
+    };
+    for wrap in [|deep| json!([deep]), |deep| json!({"a": deep})] {
+        assert!(nested(256, wrap).is_ok());
+        assert_eq!(nested(257, wrap), Err("a value is nested more than 256 deep".to_owned()));
+    }
+}
+
+#[test]
 fn a_value_cannot_lead_an_address_elsewhere() {
     let render = |text: &str, x: &str| render_with(text, ValueEscape::Url, &json!({"x": x, "y": "."}), &Value::Null);
     let url = "https://h.example/a/{{x}}/b?q={{x}}#{{x}}";
@@ -362,6 +393,16 @@ fn a_value_cannot_lead_an_address_elsewhere() {
     assert_eq!(render("https://h/a?q={{x}}&r={{y}}", "").as_deref(), Ok("https://h/a?q=&r=."));
     assert_eq!(render("https://h/a{{x}}", "").as_deref(), Ok("https://h/a"));
     assert_eq!(render("{{x}}", "..").as_deref(), Ok(".."));
+    // What is before the path or behind it is no segment.
+    for (text, x, expected) in [
+        ("https://{{x}}", "h", "https://h"),
+        ("https://{{x}}/a", "..", "https://../a"),
+        ("https://..{{x}}", "", "https://.."),
+        ("https://h/?q={{x}}", "a", "https://h/?q=a"),
+        ("https://h/#{{x}}", "..", "https://h/#.."),
+    ] {
+        assert_eq!(render(text, x).as_deref(), Ok(expected), "{text}");
+    }
     assert_eq!(render("https://h/a{{x}}{{y}}/{{x}}", ""), Err("`x` is empty, and the address needs it".to_owned()));
     // Three hundred thousand values in one segment are checked once, not once each.
     let ids = render_with(
