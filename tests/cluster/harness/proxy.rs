@@ -1,6 +1,7 @@
 //! A network that fails, between workers and PostgreSQL: connections that are cut or slow, networks that lose what is sent in
 //! one direction, and answers to commits that are lost.
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How the statement that appends events begins.
-const APPEND: &[u8] = b"WITH a AS MATERIALIZED";
+/// What the statements that append events have, and no other one.
+const APPEND: &[u8] = b"SELECT a.run, a.seq, a.fence, a.sum, a.event FROM ";
 /// The end of each answer of PostgreSQL outside of a transaction.
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
@@ -144,12 +145,12 @@ fn pass(mut from: impl Read, mut to: impl Write, faults: &Faults, mut passes: im
 struct Requests {
     rest: Vec<u8>,
     has_begun: bool,
-    /// The name of the prepared append.
-    append: Option<Vec<u8>>,
+    /// The names of the prepared appends.
+    appends: HashSet<Vec<u8>>,
 }
 
 impl Requests {
-    /// Whether the last statement that a piece executes is the append; none when it executes none.
+    /// Whether the last statement that a piece executes is an append; none when it executes none.
     fn read(&mut self, piece: &[u8]) -> Option<bool> {
         self.rest.extend_from_slice(piece);
         let mut executed = None;
@@ -165,11 +166,13 @@ impl Requests {
             let mut words = message[head + 4..].split(|byte| *byte == 0);
             let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             match message[0] {
-                b'P' if self.has_begun && second.trim_ascii_start().starts_with(APPEND) => {
-                    self.append = Some(first.to_vec())
+                b'P' if self.has_begun && second.windows(APPEND.len()).any(|part| part == APPEND) => {
+                    self.appends.insert(first.to_vec());
                 }
-                b'P' if self.has_begun && self.append.as_deref() == Some(first) => self.append = None,
-                b'B' if self.has_begun => executed = Some(self.append.as_deref() == Some(second)),
+                b'P' if self.has_begun => {
+                    self.appends.remove(first);
+                }
+                b'B' if self.has_begun => executed = Some(self.appends.contains(second)),
                 b'Q' if self.has_begun => executed = Some(false),
                 _ => {}
             }

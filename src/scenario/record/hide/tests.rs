@@ -1,3 +1,5 @@
+//! Each text of a recording is hidden under its name, and what holds no secret stays.
+
 use serde_json::{Value, json};
 
 use super::{HiddenCount, hide, shown};
