@@ -16,6 +16,8 @@ mod tag;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_bounds;
+#[cfg(test)]
 mod tests_comments;
 
 use std::ops::Range;

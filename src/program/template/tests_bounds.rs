@@ -1,0 +1,98 @@
+//! How long and how deep what is rendered may be, and that no value leads an address elsewhere.
+
+use serde_json::{Value, json};
+
+use super::tests::{render, render_with};
+use super::*;
+
+#[test]
+fn rendering_ends_however_long_the_lists_are() {
+    let arguments = json!({"l": vec![0; 3000]});
+    let loops = "{{#each l}}{{#each ../l}}{{#each ../../l}}{{#if this}}{{/if}}{{/each}}{{/each}}{{/each}}";
+    assert_eq!(render(loops, &arguments), Err("the template's loops go round too often".to_owned()));
+    let long = json!({"t": "x".repeat(MAX_RENDERED_BYTES / 2), "l": [1, 2, 3]});
+    let text = "{{#each l}}{{../t}}{{/each}}";
+    assert_eq!(render(text, &long), Err("the text would be longer than 16 MiB".to_owned()));
+    assert!(render("{{#if l}}{{t}}{{/if}}", &long).is_ok());
+    let mut deep = Value::Null;
+    for _ in 0..128 {
+        deep = json!([deep]);
+    }
+    assert!(render("{{deep}}", &json!({"deep": deep})).is_ok());
+    let mut deeper = Value::Null;
+    for _ in 0..2000 {
+        deeper = Value::Array(vec![deeper]);
+    }
+    assert!(render("{{deep}}", &json!({"deep": deeper})).unwrap_err().contains("256 deep"));
+}
+
+#[test]
+fn a_text_is_as_long_as_the_limit_and_a_value_as_deep_and_no_more() {
+    let long = |text: &str, escape: ValueEscape, value: String| {
+        render_with(text, escape, &json!({"t": value}), &Value::Null).map(|rendered| rendered.len())
+    };
+    let too_long = Err("the text would be longer than 16 MiB".to_owned());
+    let most = "x".repeat(MAX_RENDERED_BYTES - 1);
+    for (fits, does_not) in [("{{t}}a", "{{t}}ab"), ("a{{t}}", "ab{{t}}")] {
+        assert_eq!(long(fits, ValueEscape::Plain, most.clone()), Ok(MAX_RENDERED_BYTES), "{fits}");
+        assert_eq!(long(does_not, ValueEscape::Plain, most.clone()), too_long, "{does_not}");
+    }
+    // Three bytes for each.
+    let escaped = "/".repeat(MAX_RENDERED_BYTES / 3);
+    assert_eq!(long("a{{t}}", ValueEscape::Url, escaped.clone()), Ok(MAX_RENDERED_BYTES));
+    assert_eq!(long("ab{{t}}", ValueEscape::Url, escaped), too_long);
+    let piece = "x".repeat(5_000);
+    assert_eq!(long(&format!("{piece}{{{{t}}}}{piece}"), ValueEscape::Plain, piece), Ok(15_000));
+    let nested = |levels: usize, wrap: fn(Value) -> Value| {
+        let deep = (0..levels).fold(Value::Null, |deep, _| wrap(deep));
+        render("{{deep}}", &json!({"deep": deep})).map(|rendered| rendered.len())
+    };
+    for wrap in [|deep| json!([deep]), |deep| json!({"a": deep})] {
+        assert!(nested(256, wrap).is_ok());
+        assert_eq!(nested(257, wrap), Err("a value is nested more than 256 deep".to_owned()));
+    }
+}
+
+#[test]
+fn a_value_cannot_lead_an_address_elsewhere() {
+    let render = |text: &str, x: &str| render_with(text, ValueEscape::Url, &json!({"x": x, "y": "."}), &Value::Null);
+    let url = "https://h.example/a/{{x}}/b?q={{x}}#{{x}}";
+    assert_eq!(
+        render(url, "c d/../?&#é").as_deref(),
+        Ok(
+            "https://h.example/a/c%20d%2F..%2F%3F%26%23%C3%A9/b?q=c%20d%2F..%2F%3F%26%23%C3%A9#c%20d%2F..%2F%3F%26%23%C3%A9"
+        )
+    );
+    for (text, x) in [
+        (url, ".."),
+        (url, "."),
+        ("https://h/{{y}}{{x}}", "."),
+        ("https://h/.{{x}}/a", "."),
+        ("https://h/.{{x}}/a", ""),
+    ] {
+        assert!(render(text, x).unwrap_err().contains("elsewhere"), "{text} {x}");
+    }
+    assert_eq!(render(url, ""), Err("`x` is empty, and the address needs it".to_owned()));
+    assert_eq!(render("https://h/a?q={{x}}&r={{y}}", "").as_deref(), Ok("https://h/a?q=&r=."));
+    assert_eq!(render("https://h/a{{x}}", "").as_deref(), Ok("https://h/a"));
+    assert_eq!(render("{{x}}", "..").as_deref(), Ok(".."));
+    // What is before the path or behind it is no segment.
+    for (text, x, expected) in [
+        ("https://{{x}}", "h", "https://h"),
+        ("https://{{x}}/a", "..", "https://../a"),
+        ("https://..{{x}}", "", "https://.."),
+        ("https://h/?q={{x}}", "a", "https://h/?q=a"),
+        ("https://h/#{{x}}", "..", "https://h/#.."),
+    ] {
+        assert_eq!(render(text, x).as_deref(), Ok(expected), "{text}");
+    }
+    assert_eq!(render("https://h/a{{x}}{{y}}/{{x}}", ""), Err("`x` is empty, and the address needs it".to_owned()));
+    // Three hundred thousand values in one segment are checked once, not once each.
+    let ids = render_with(
+        "https://h/{{#each l}}{{this}},{{/each}}",
+        ValueEscape::Url,
+        &json!({"l": vec![1; 300_000]}),
+        &Value::Null,
+    );
+    assert_eq!(ids.map(|url| url.len()), Ok(10 + 600_000));
+}
