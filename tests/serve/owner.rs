@@ -67,7 +67,10 @@ fn another_organisation_s_run_and_none_are_answered_alike_and_cost_the_store_ali
         routes.map(|(method, target, body)| {
             counting.asked();
             let reply = ask(address, &Asked { method, target, body: &body, org });
-            (method, seen(&reply), counting.asked())
+            // The server asks for its queue by itself, several times a second.
+            let asked =
+                counting.asked().into_iter().filter(|asked| !matches!(*asked, "queue" | "claim" | "claim_callbacks"));
+            (method, seen(&reply), asked.collect::<Vec<_>>())
         })
     };
     let (foreign, missing, own) = (asks(&theirs, "other"), asks(&none, "other"), asks(&theirs, "acme"));

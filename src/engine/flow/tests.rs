@@ -8,8 +8,12 @@ use serde_json::{Value, json};
 
 use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
+use crate::engine::due::due_beside;
 use crate::engine::effect::steps_of;
-use crate::engine::event::{Decided, Decision, Event, EventKind, Moment, StepReturned, ToolFault, ToolResult};
+
+use crate::engine::event::{
+    Decided, Decision, Event, EventKind, Moment, StepPaused, StepReturned, SubrunQuestion, ToolFault, ToolResult,
+};
 use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
@@ -111,6 +115,23 @@ impl World {
         ToolResult::Ok(json!({ "of": input }))
     }
 
+    /// A step returns what its input says.
+    fn returns(&mut self, at: String) {
+        let result = self.result(&at);
+        let kind = self.state.flow.as_ref().unwrap().open_at(&at).unwrap().kind.clone();
+        self.returned.insert(at.clone());
+        self.take(EventKind::StepReturned(Box::new(StepReturned {
+            at,
+            kind,
+            result,
+            duration_ms: 1,
+            tokens: None,
+            cost_usd: None,
+            estimated: false,
+            run_id: None,
+        })));
+    }
+
     fn play(mut self, deaths: usize) -> State {
         for _ in 0..10_000 {
             let dies = self.chance(20) < deaths;
@@ -121,19 +142,7 @@ impl World {
                 _ => {
                     let index = self.chance(self.under_way.len());
                     let at = self.under_way.swap_remove(index);
-                    let result = self.result(&at);
-                    let kind = self.state.flow.as_ref().unwrap().open_at(&at).unwrap().kind.clone();
-                    self.returned.insert(at.clone());
-                    self.take(EventKind::StepReturned(Box::new(StepReturned {
-                        at,
-                        kind,
-                        result,
-                        duration_ms: 1,
-                        tokens: None,
-                        cost_usd: None,
-                        estimated: false,
-                        run_id: None,
-                    })));
+                    self.returns(at);
                 }
             }
         }
@@ -235,4 +244,26 @@ fn an_event_that_does_not_fit_changes_nothing() {
         step(&world.program, &mut state, Event { at: Moment { wall_ms: 9, active_ms: 9 }, kind }).unwrap_err();
         assert_eq!(state, world.state);
     }
+}
+
+#[test]
+fn what_expired_in_a_run_below_is_not_due_again_while_that_run_goes_on() {
+    let mut world = World::new(program(2, "go_on", "continue_on_error"), &json!([{ "id": 1 }, { "id": 2 }]), 0);
+    let first = world.under_way.remove(0);
+    world.returns(first);
+    let at = world.under_way.remove(0);
+    assert_eq!(world.under_way.len(), 1, "another step is under way");
+    let form = json!({ "at": "form", "kind": "human", "question": "Why?", "action": "PbotForm", "run_id": "below" });
+    let asks = json!({ "run_id": "below", "pause": 1, "kind": "human", "question": "Why?", "steps": [form] });
+    let mut asks: SubrunQuestion = serde_json::from_value(asks).unwrap();
+    asks.steps[0].expires_at_ms = Some(1);
+    let (at_step, run_id) = (at.clone(), "below".to_owned());
+    world.take(EventKind::StepPaused(Box::new(StepPaused { at: at_step, run_id, asks, tokens: None, cost_usd: None })));
+    assert_eq!(due_beside(&world.state), Some(1));
+    world.take(EventKind::ApprovalExpired);
+    assert!(world.under_way.contains(&at), "the run below is resumed");
+    assert_eq!(due_beside(&world.state), None);
+    world.die();
+    assert!(world.under_way.contains(&at));
+    assert_eq!(due_beside(&world.state), None);
 }

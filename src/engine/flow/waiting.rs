@@ -157,7 +157,7 @@ pub fn reminders(program: &Program, state: &State) -> Vec<i64> {
 }
 
 /// When the earliest approval or form expires that a workflow waits for, in milliseconds since 1970: those of its own
-/// steps, and those of the runs below.
+/// steps, and those of the runs below that nobody drives: what expired in a run that was resumed is its own matter.
 pub(in crate::engine) fn due_at_ms(flow: &FlowState) -> DueTimes {
     let open = flow.open();
     let own = open.iter().filter_map(|open| match &open.progress {
@@ -166,7 +166,7 @@ pub(in crate::engine) fn due_at_ms(flow: &FlowState) -> DueTimes {
         _ => None,
     });
     let below = open.iter().filter_map(|open| match &open.progress {
-        StepProgress::Waits(waits) => waits.asks.due_at_ms(),
+        StepProgress::Waits(waits) if open.progress.waits_for_human() => waits.asks.due_at_ms(),
         _ => None,
     });
     DueTimes { own: own.min(), below: below.min() }
