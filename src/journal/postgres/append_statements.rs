@@ -7,6 +7,13 @@
 /// and finds a database that lost events. Both are look-ups of a row for each event: as joins they would be compared
 /// with each other. `IS NOT DISTINCT FROM` keeps the planner from looking at all runs of this driver for each event.
 macro_rules! inserted {
+    () => {
+        inserted!(
+            "unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[])
+    AS a(run, fence, seq, before, sum, event)",
+            ""
+        )
+    };
     ($from:literal, $and:literal) => {
         concat!(
             "INSERT INTO @.events (run, seq, fence, sum, event)
@@ -72,23 +79,10 @@ impl AppendExtent {
     }
 }
 
-const EVENTS: &str = inserted!(
-    "unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[])
-    AS a(run, fence, seq, before, sum, event)",
-    ""
-);
+const EVENTS: &str = inserted!();
 
-const EVENTS_AND_ROWS: &str = concat!(
-    "WITH ins AS (",
-    inserted!(
-        "unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[])
-    AS a(run, fence, seq, before, sum, event)",
-        ""
-    ),
-    "), standing AS (",
-    updated!(""),
-    ") SELECT run, seq FROM ins"
-);
+const EVENTS_AND_ROWS: &str =
+    concat!("WITH ins AS (", inserted!(), "), standing AS (", updated!(""), ") SELECT run, seq FROM ins");
 
 const EVENTS_AND_ALL: &str = concat!(
     "WITH a AS MATERIALIZED (
