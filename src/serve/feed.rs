@@ -6,6 +6,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::app::App;
 use super::heads::HeadReader;
 use super::problem::ProblemDetails;
@@ -27,9 +29,9 @@ use crate::trace::{Redaction, Shown, escape, events, result};
 const READ_BYTES: usize = 32 * 1024;
 /// The interval of the polls of a run of which nothing is known.
 const POLL: Duration = Duration::from_secs(1);
-/// The number of intervals without news after which a comment keeps the stream alive, and the run is polled whatever is
-/// known of it.
-const KEEP_ALIVE_POLLS: u32 = 15;
+/// After so much time in which the reader got nothing, whatever happened in the run, a comment keeps the stream alive, and
+/// the run is polled whatever is known of it.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A position in the events of a run: what `Last-Event-ID` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +87,8 @@ pub struct Feed {
     version: Option<u64>,
     /// Whether the last look-up of a run that is not driven here found no more events.
     has_all: bool,
-    silent: u32,
+    /// When the reader got something last.
+    sent_at: Instant,
     ended: bool,
     /// The result of a run that has ended, unless it continues: the last event of the stream.
     last: Option<(EventPosition, String)>,
@@ -137,7 +140,7 @@ impl Feed {
             head: None,
             version: None,
             has_all: false,
-            silent: 0,
+            sent_at: Instant::now(),
             ended: false,
             last: None,
             failed: None,
@@ -208,8 +211,7 @@ impl Feed {
         }
         loop {
             if let Some(piece) = self.ready.pop_front() {
-                self.silent = 0;
-                return Some(Ok(piece));
+                return self.sent(piece);
             }
             if self.ended {
                 return None;
@@ -222,8 +224,7 @@ impl Feed {
                 live.run = Some(Arc::clone(active));
             }
             if let Some(piece) = self.delta() {
-                self.silent = 0;
-                return Some(Ok(piece));
+                return self.sent(piece);
             }
             let version = active.as_ref().map(|active| active.version());
             // More of a reply is not in the journal.
@@ -248,15 +249,17 @@ impl Feed {
             if let Some(steps) = &mut self.steps {
                 steps.rest().await;
             }
-            if !self.wait(news, arrived).await {
-                continue;
-            }
-            self.silent += 1;
-            if self.silent.is_multiple_of(KEEP_ALIVE_POLLS) {
+            self.wait(news, arrived).await;
+            if self.sent_at.elapsed() >= KEEP_ALIVE {
                 (self.version, self.has_all) = (None, false);
-                return Some(Ok(": still here\n\n".to_owned()));
+                return self.sent(": still here\n\n".to_owned());
             }
         }
+    }
+
+    fn sent(&mut self, piece: String) -> Option<Result<String, Interrupted>> {
+        self.sent_at = Instant::now();
+        Some(Ok(piece))
     }
 
     /// Queues the steps as they are now, unless the reader has them or there are more events. Returns whether it did.
@@ -281,25 +284,21 @@ impl Feed {
         Some(format!("data: {}\n\n", escape::json(&json)))
     }
 
-    /// Waits for news, for as long as a poll; returns whether there were none.
-    async fn wait(
-        &mut self,
-        news: Option<impl Future<Output = ()>>,
-        arrived: Option<impl Future<Output = ()>>,
-    ) -> bool {
+    /// Waits for news, for as long as a poll.
+    async fn wait(&mut self, news: Option<impl Future<Output = ()>>, arrived: Option<impl Future<Output = ()>>) {
         let (Some(news), Some(arrived)) = (news, arrived) else {
             let folded = u64::try_from(self.folded).unwrap_or(u64::MAX);
             let head = self.head.get_or_insert_with(|| self.app.scheduler.head_reader(&self.run_id));
             let is_silent = tokio::time::timeout(POLL, head.until(|head| head.events > folded)).await.is_err();
             // One look-up answers for all readers. A run of which it says nothing is polled.
             self.has_all = is_silent && head.is(|head| head.events <= folded);
-            return is_silent;
+            return;
         };
         (self.head, self.has_all) = (None, false);
         tokio::select! {
-            () = news => false,
-            () = arrived, if self.live.is_some() => false,
-            () = tokio::time::sleep(POLL) => true,
+            () = news => {}
+            () = arrived, if self.live.is_some() => {}
+            () = tokio::time::sleep(POLL) => {}
         }
     }
 

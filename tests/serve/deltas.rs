@@ -123,9 +123,7 @@ fn a_model_streams_only_while_somebody_reads() {
 
 #[test]
 fn another_attempt_makes_the_parts_before_void_and_secrets_stay_hidden() {
-    let whole =
-        json!({ "thought": "T", "action": "__complete__", "action_input": { "answer": "x", "password": "hunter2" } });
-    let whole = whole.to_string();
+    let whole = complete(json!({ "text": "x", "password": "hunter2" })).to_string();
     let pieces: Vec<&str> = whole.split_inclusive(['u', ':']).collect();
     let gate = Gate::default();
     let again = answer("openai", &pieces).behind(&gate);
@@ -144,7 +142,10 @@ fn another_attempt_makes_the_parts_before_void_and_secrets_stay_hidden() {
     let parts: Vec<Value> = parts(&events).into_iter().filter(|part| part["attempt"] == 2).collect();
     assert_eq!(parts[0]["text"], "");
     assert_eq!(text(&parts), whole.replace("hunter2", "[hidden]"));
-    assert!(!events.iter().any(|(_, data)| data.to_string().contains("hunter2")));
+    // The answer is what the caller asked for, and is not changed.
+    let ((_, result), before) = events.split_last().unwrap();
+    assert!(!before.iter().any(|(_, data)| data.to_string().contains("hunter2")));
+    assert_eq!((&result["status"], model.requests().len()), (&json!("completed"), 2));
 }
 
 #[test]

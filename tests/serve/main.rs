@@ -32,6 +32,7 @@ mod heavy_schemas;
 mod idempotency;
 mod in_flight;
 mod judged;
+mod keep_alive;
 mod lists;
 mod machines;
 mod metrics;
