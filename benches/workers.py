@@ -131,26 +131,32 @@ def stores(bench):
 
 
 def appends(bench):
-    """Events a second of one process with many runs, beside SQLite, and of several processes."""
+    """Events a second of one process with many runs, and their CPU time, beside SQLite; and events a second of several processes."""
     program = bench.arguments.appends or built("appends")
 
-    def rate(stores, runs):
+    def measured(stores, runs):
+        """Events a second, and the CPU time of one in the process and in the database."""
         command = [program, "--seconds", str(bench.arguments.seconds), "--runs", str(runs), "--store"]
+        before = store.cpu_of(bench.postgres.process.pid)
         started = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in stores]
-        return sum(json.loads(process.communicate()[0])["appends_s"] for process in started)
+        ended = [json.loads(process.communicate()[0]) for process in started]
+        database = (store.cpu_of(bench.postgres.process.pid) - before) * 1e6 / sum(one["appends"] for one in ended)
+        return sum(one["appends_s"] for one in ended), ended[0]["cpu_us"], database
 
     for runs, share in ((1, 1), (64, 1), (512, 0.7)):
-        rates = {"sqlite": [], "postgres": []}
+        found = {"sqlite": [], "postgres": []}
         for turn in range(bench.arguments.turns):
             for kind in (("sqlite", "postgres"), ("postgres", "sqlite"))[turn % 2]:
                 name = f"sqlite:{bench.folder}/appends{runs}-{turn}.db" if kind == "sqlite" else bench.address()
-                rates[kind].append(rate([name], runs))
-        ours, theirs = (statistics.median(rates[kind]) for kind in ("postgres", "sqlite"))
+                found[kind].append(measured([name], runs))
+        (ours, client, database), (theirs, whole, _) = ([statistics.median(values) for values in zip(*found[kind])] for kind in ("postgres", "sqlite"))
         bar = "-" if runs == 1 else f"{share:.0%} of SQLite's"
         line(f"appends/s of 500 bytes, one process, {runs} runs: PostgreSQL, SQLite", bar, f"{ours:.0f}, {theirs:.0f}: {ours / theirs:.0%}")
+        bar = "1.2 x SQLite's" if runs == 64 else "-"
+        line(f"us of CPU an append, one process, {runs} runs", bar, f"{client:.1f} + {database:.1f}, {whole:.1f}: {(client + database) / whole:.2f}")
     one = None
     for count in (1, 4, 8):
-        found = rate([bench.address()] * count, 32)
+        found, _, _ = measured([bench.address()] * count, 32)
         one = one or found
         line(f"appends/s of 500 bytes, {count} processes x 32 runs", "-" if count == 1 else "more, to the cores", f"{found:.0f}: {found / one:.2f} of one")
 

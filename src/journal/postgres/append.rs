@@ -1,20 +1,19 @@
-//! Appends: one statement ([`super::append_statements`]) for all runs of this driver that wait, committed in one round trip.
-//! While one statement is under way, the next ones gather.
+//! Appends: one statement ([`super::append_statements`]) for many runs of this driver, committed in one round trip. While
+//! statements are under way, the next events gather ([`super::append_queue`]).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::Type;
 
 use super::append_parameters::AppendParameters;
-use super::batch::gather;
+use super::append_queue::{AppendQueue, MOST_EVENTS, QueuedAppend};
 use super::database::Database;
 use super::trouble::StatementFailure;
 use crate::journal::{Append, StoreFault, failpoint};
-
-/// The most events in a statement.
-const MOST_EVENTS: usize = 512;
 
 /// What became of events that were not inserted: the fence and the driver of each run, and what is there in their place.
 const LOOK: &str = "
@@ -34,24 +33,38 @@ pub(super) struct WaitingAppend {
     asker: oneshot::Sender<Result<(), StoreFault>>,
 }
 
-/// What waits to be appended.
-pub(super) type AppendInbox = mpsc::UnboundedReceiver<(Append, oneshot::Sender<Result<(), StoreFault>>)>;
-
 /// Appends what comes, until nothing can come any more.
-pub(super) async fn run(database: Arc<Database>, mut inbox: AppendInbox) {
-    while let Some(waiting) = gather(&mut inbox, MOST_EVENTS, |(entry, _)| entry.event.len()).await {
-        let batch = database.admitted(waiting).await;
-        if !batch.is_empty() {
-            database.append(batch).await;
+pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedReceiver<QueuedAppend>) {
+    let mut queue = AppendQueue::default();
+    let mut under_way = FuturesUnordered::new();
+    let mut is_open = true;
+    while is_open || !under_way.is_empty() {
+        let has_room = queue.waiting.len() < MOST_EVENTS;
+        tokio::select! {
+            Some(run_ids) = under_way.next() => queue.done(run_ids),
+            received = inbox.recv_many(&mut queue.waiting, MOST_EVENTS), if is_open && has_room => is_open = received > 0,
+        }
+        while let Some(batch) = queue.next_batch() {
+            under_way.push(database.append_batch(batch));
         }
     }
 }
 
 impl Database {
+    /// Appends events, and answers; returns their runs.
+    async fn append_batch(&self, queued: Vec<QueuedAppend>) -> Vec<String> {
+        let run_ids = queued.iter().map(|append| append.entry.run_id.clone()).collect();
+        let batch = self.admitted(queued).await;
+        if !batch.is_empty() {
+            self.append(batch).await;
+        }
+        run_ids
+    }
+
     /// The events that are the next ones of runs that this driver has; the others are refused.
-    async fn admitted(&self, waiting: Vec<(Append, oneshot::Sender<Result<(), StoreFault>>)>) -> Vec<WaitingAppend> {
-        let mut batch = Vec::with_capacity(waiting.len());
-        for (entry, asker) in waiting {
+    async fn admitted(&self, queued: Vec<QueuedAppend>) -> Vec<WaitingAppend> {
+        let mut batch = Vec::with_capacity(queued.len());
+        for QueuedAppend { entry, asker } in queued {
             match self.admit(&entry).await {
                 Ok((row, session)) => batch.push(WaitingAppend { entry, row, session, asker }),
                 // A caller who has gone wants no answer.

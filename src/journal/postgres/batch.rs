@@ -9,7 +9,7 @@ use super::link::StatementPatience;
 use super::trouble::StatementFailure;
 
 /// The most bytes in a statement; one entry more may be in it.
-const MOST_BYTES: usize = 8 << 20;
+pub(super) const MOST_BYTES: usize = 8 << 20;
 
 /// Waits for the next entries of an inbox: all that are there, at most `most`. None when no more can come.
 pub(super) async fn gather<T>(

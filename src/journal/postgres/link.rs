@@ -142,7 +142,7 @@ impl Link {
         let connected = self.connected().await?;
         let failure = failpoint::statement();
         if let Some((code, false)) = failure {
-            return Err(self.broken(code).await);
+            return Err(self.broken(&connected, code).await);
         }
         let asked = async {
             if self.target.prepares {
@@ -156,10 +156,10 @@ impl Link {
         let rows = self.in_time(asked).await;
         // The answer to a statement that was done is lost.
         if let Some((code, true)) = failure {
-            return Err(self.broken(code).await);
+            return Err(self.broken(&connected, code).await);
         }
         if let Err(StatementFailure::Lost(_)) = &rows {
-            self.drop_connection().await;
+            self.drop_connection(&connected).await;
         }
         rows
     }
@@ -174,7 +174,7 @@ impl Link {
         let sql = sql.replace('@', &self.target.schema);
         let rows = self.in_time(connected.client.query_typed(&sql, parameters)).await;
         if let Err(StatementFailure::Lost(_)) = &rows {
-            self.drop_connection().await;
+            self.drop_connection(&connected).await;
         }
         rows
     }
@@ -185,15 +185,18 @@ impl Link {
         Ok(connected.client.batch_execute(&sql.replace('@', &self.target.schema)).await?)
     }
 
-    /// The next statement makes a new connection.
-    async fn drop_connection(&self) {
-        *self.connection.lock().await = None;
+    /// The next statement makes a new connection, unless another one has made one since.
+    async fn drop_connection(&self, broken: &Arc<Connected>) {
+        let mut connection = self.connection.lock().await;
+        if connection.as_ref().is_some_and(|connected| Arc::ptr_eq(connected, broken)) {
+            *connection = None;
+        }
     }
 
     /// The trouble of a fail point, with its connection broken if its kind of error breaks it.
-    async fn broken(&self, code: &str) -> StatementFailure {
+    async fn broken(&self, connected: &Arc<Connected>, code: &str) -> StatementFailure {
         if code.starts_with("08") || code.starts_with("57P") {
-            self.drop_connection().await;
+            self.drop_connection(connected).await;
         }
         StatementFailure::of(code, "a fail point")
     }

@@ -8,6 +8,7 @@
 pub(crate) mod address;
 mod append;
 mod append_parameters;
+mod append_queue;
 mod append_statements;
 mod batch;
 mod create;
@@ -39,6 +40,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 
+use self::append_queue::QueuedAppend;
 use self::create::CreateOutbox;
 use self::database::{Database, REQUESTS_LAST_MS};
 use self::target::PostgresTarget;
@@ -69,13 +71,11 @@ pub(super) const KIND: StoreKind = StoreKind {
     }),
 };
 
-type AppendOutbox = mpsc::UnboundedSender<(Append, oneshot::Sender<Result<(), StoreFault>>)>;
-
 /// A store in a PostgreSQL database. One opened store is one driver; when it is dropped, it finishes the waiting
 /// requests and releases its leases.
 pub struct PostgresJournal {
     database: Arc<Database>,
-    appends: Option<AppendOutbox>,
+    appends: Option<mpsc::UnboundedSender<QueuedAppend>>,
     creates: Option<CreateOutbox>,
     runtime: Handle,
     stop: Option<oneshot::Sender<bool>>,
@@ -223,7 +223,7 @@ impl Journal for PostgresJournal {
         let (asker, answer) = oneshot::channel();
         if let Some(appends) = &self.appends {
             // If the thread is gone, the sender is dropped, and the ticket reports that.
-            drop(appends.send((entry, asker)));
+            drop(appends.send(QueuedAppend { entry, asker }));
         }
         Ticket::Coming(answer)
     }
