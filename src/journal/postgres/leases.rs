@@ -37,10 +37,17 @@ struct KnownLeases {
     /// Until when nobody else takes them, by the wall clock and by the monotonic one.
     until: (i64, u64),
     /// The requests to end runs, and when they were asked for by the monotonic clock.
-    cancels: HashMap<String, CancelRequest>,
+    cancels: HashMap<String, KnownCancel>,
     requests_at_ms: Option<u64>,
     /// The runs about which decisions wait, as of the same moment.
     decided: HashSet<String>,
+}
+
+/// A request to end a run.
+struct KnownCancel {
+    request: CancelRequest,
+    /// When this process made it, by the monotonic clock; none when it was looked up.
+    made_at_ms: Option<u64>,
 }
 
 impl KnownLeases {
@@ -137,26 +144,62 @@ impl HeldRows {
     /// moment.
     pub(super) fn set_requests(&self, at_ms: u64, cancels: HashMap<String, CancelRequest>, decided: HashSet<String>) {
         let mut known = self.change();
-        (known.cancels, known.decided, known.requests_at_ms) = (cancels, decided, Some(at_ms));
+        // The look-up may have been before a request that this process made meanwhile.
+        known.cancels.retain(|_, known| known.made_at_ms.is_some_and(|made_at_ms| made_at_ms >= at_ms));
+        for (run_id, request) in cancels {
+            known.cancels.insert(run_id, KnownCancel { request, made_at_ms: None });
+        }
+        (known.decided, known.requests_at_ms) = (decided, Some(at_ms));
     }
 
-    /// A request that this process made itself.
+    /// The request that stands after this process made one.
     pub(super) fn add_cancel(&self, run_id: &str, request: CancelRequest) {
+        let made_at_ms = Some(self.clock.monotonic_ms());
         let mut known = self.change();
         if known.runs.contains_key(run_id) {
-            known.cancels.entry(run_id.to_owned()).or_insert(request);
+            known.cancels.insert(run_id.to_owned(), KnownCancel { request, made_at_ms });
         }
     }
 
     /// Whether the end of a run was requested; none when only the database knows.
     pub(super) fn cancel(&self, run_id: &str, at_most_ms: u64) -> Option<Option<CancelRequest>> {
         let known = self.known();
-        known.is_recent(run_id, (self.clock.monotonic_ms(), at_most_ms)).then(|| known.cancels.get(run_id).cloned())
+        let is_recent = known.is_recent(run_id, (self.clock.monotonic_ms(), at_most_ms));
+        is_recent.then(|| known.cancels.get(run_id).map(|known| known.request.clone()))
     }
 
     /// Whether decisions about a run may wait; also when only the database knows.
     pub(super) fn may_be_decided(&self, run_id: &str, at_most_ms: u64) -> bool {
         let known = self.known();
         known.decided.contains(run_id) || !known.is_recent(run_id, (self.clock.monotonic_ms(), at_most_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_up_of_before_does_not_undo_a_request_of_this_process() {
+        let clock = Clock::new();
+        let held = HeldRows::new(clock.clone(), Duration::from_secs(10));
+        let asked = |reason: &str| CancelRequest { reason: Some(reason.to_owned()) };
+        held.granted("r", 1, (1, 1), None);
+        clock.advance(10);
+        let before = clock.monotonic_ms();
+        held.set_requests(before, HashMap::new(), HashSet::new());
+        assert_eq!(held.cancel("r", 1_000), Some(None));
+        clock.advance(10);
+        held.add_cancel("r", asked("enough"));
+        // Its statement was done before the request's, and its answer came after it.
+        held.set_requests(before, HashMap::new(), HashSet::new());
+        assert_eq!(held.cancel("r", 1_000), Some(Some(asked("enough"))));
+        clock.advance(10);
+        held.set_requests(clock.monotonic_ms(), HashMap::from([("r".to_owned(), asked("first"))]), HashSet::new());
+        assert_eq!(held.cancel("r", 1_000), Some(Some(asked("first"))));
+        // It is looked up again: the run was reopened.
+        clock.advance(10);
+        held.set_requests(clock.monotonic_ms(), HashMap::new(), HashSet::new());
+        assert_eq!(held.cancel("r", 1_000), Some(None));
     }
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use ring::digest;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::database::Database;
 use super::link::Parameter;
+use super::trouble::StatementFailure;
 use crate::engine::blob::Blob;
 use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
 use crate::journal::words::word;
@@ -21,7 +23,7 @@ UPDATE @.runs SET driver = NULL,
 WHERE run_id = $1 AND fence = $2 AND driver = $3";
 const CANCEL: &str = "
 UPDATE @.runs SET cancel_reason = CASE WHEN cancel_requested THEN cancel_reason ELSE $2 END, cancel_requested = true
-WHERE run_id = $1 RETURNING 1";
+WHERE run_id = $1 RETURNING cancel_reason";
 const RETRY_AT: &str = "
 UPDATE @.runs SET due_at_ms = $2 WHERE run_id = $1 AND status = 'paused' AND termination = 'model_error'";
 const NOTE_CALLBACK: &str = "
@@ -75,7 +77,10 @@ impl Database {
 
     pub(super) async fn request_cancel(&self, run_id: String, reason: Option<String>) -> Result<(), StoreFault> {
         let bytes = reason.as_ref().map(|reason| reason.as_bytes());
-        self.one(CANCEL, &run_id, &[(&run_id, Type::TEXT), (&bytes, Type::BYTEA)]).await?;
+        let row = self.one(CANCEL, &run_id, &[(&run_id, Type::TEXT), (&bytes, Type::BYTEA)]).await?;
+        // The first reason stays.
+        let stands: Option<Vec<u8>> = row.try_get(0).map_err(|error| StatementFailure::from(error).into_fault())?;
+        let reason = stands.map(|reason| String::from_utf8_lossy(&reason).into_owned());
         self.held.add_cancel(&run_id, CancelRequest { reason });
         Ok(())
     }
@@ -109,11 +114,12 @@ impl Database {
             ],
         )
         .await
+        .map(drop)
     }
 
     pub(super) async fn note_posted_pause(&self, run_id: String, pause: u32) -> Result<(), StoreFault> {
         let pause = i32::try_from(pause).unwrap_or(i32::MAX);
-        self.one(NOTE_PAUSE, &run_id, &[(&run_id, Type::TEXT), (&pause, Type::INT4)]).await
+        self.one(NOTE_PAUSE, &run_id, &[(&run_id, Type::TEXT), (&pause, Type::INT4)]).await.map(drop)
     }
 
     pub(super) async fn put_answer_tokens(&self, run_id: String, tokens: Vec<AnswerToken>) -> Result<(), StoreFault> {
@@ -140,11 +146,12 @@ impl Database {
             ],
         )
         .await
+        .map(drop)
     }
 
     /// A statement about a run, which returns a row if there is one.
-    async fn one(&self, sql: &'static str, run_id: &str, parameters: &[Parameter<'_>]) -> Result<(), StoreFault> {
+    async fn one(&self, sql: &'static str, run_id: &str, parameters: &[Parameter<'_>]) -> Result<Row, StoreFault> {
         let rows = self.persist(|| self.quick.query(sql, parameters)).await?;
-        if rows.is_empty() { Err(StoreFault::NoSuchRun(run_id.to_owned())) } else { Ok(()) }
+        rows.into_iter().next().ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))
     }
 }
