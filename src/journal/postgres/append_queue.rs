@@ -75,9 +75,8 @@ mod tests {
 
     /// A queue with events of these runs, each of so many bytes.
     fn queue(runs: impl IntoIterator<Item = usize>, bytes: usize) -> AppendQueue {
-        let mut queue = AppendQueue::default();
-        queue.waiting = runs.into_iter().enumerate().map(|(seq, run)| append(run, seq, bytes)).collect();
-        queue
+        let waiting = runs.into_iter().enumerate().map(|(seq, run)| append(run, seq, bytes)).collect();
+        AppendQueue { waiting, ..AppendQueue::default() }
     }
 
     fn append(run: usize, seq: usize, bytes: usize) -> QueuedAppend {
