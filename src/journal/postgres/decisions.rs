@@ -51,7 +51,11 @@ impl Database {
                 (false, false) => Queueing::NotDriven,
             })
         });
-        sent.await
+        let queueing = sent.await?;
+        if queueing == Queueing::Queued {
+            self.held.add_decided(&run_id);
+        }
+        Ok(queueing)
     }
 
     pub(super) async fn queued_decisions(&self, run_id: String) -> Result<Vec<QueuedDecision>, StoreFault> {

@@ -39,8 +39,8 @@ struct KnownLeases {
     /// The requests to end runs, and when they were asked for by the monotonic clock.
     cancels: HashMap<String, KnownCancel>,
     requests_at_ms: Option<u64>,
-    /// The runs about which decisions wait, as of the same moment.
-    decided: HashSet<String>,
+    /// The runs about which decisions wait, as of the same moment; with when this process queued one since.
+    decided: HashMap<String, Option<u64>>,
 }
 
 /// A request to end a run.
@@ -144,12 +144,26 @@ impl HeldRows {
     /// moment.
     pub(super) fn set_requests(&self, at_ms: u64, cancels: HashMap<String, CancelRequest>, decided: HashSet<String>) {
         let mut known = self.change();
-        // The look-up may have been before a request that this process made meanwhile.
-        known.cancels.retain(|_, known| known.made_at_ms.is_some_and(|made_at_ms| made_at_ms >= at_ms));
+        // The look-up may have been before what this process wrote meanwhile.
+        let is_newer = |made_at_ms: Option<u64>| made_at_ms.is_some_and(|made_at_ms| made_at_ms >= at_ms);
+        known.cancels.retain(|_, cancel| is_newer(cancel.made_at_ms));
+        known.decided.retain(|_, made_at_ms| is_newer(*made_at_ms));
         for (run_id, request) in cancels {
             known.cancels.insert(run_id, KnownCancel { request, made_at_ms: None });
         }
-        (known.decided, known.requests_at_ms) = (decided, Some(at_ms));
+        for run_id in decided {
+            known.decided.entry(run_id).or_default();
+        }
+        known.requests_at_ms = Some(at_ms);
+    }
+
+    /// This process queued a decision about a run.
+    pub(super) fn add_decided(&self, run_id: &str) {
+        let made_at_ms = Some(self.clock.monotonic_ms());
+        let mut known = self.change();
+        if known.runs.contains_key(run_id) {
+            known.decided.insert(run_id.to_owned(), made_at_ms);
+        }
     }
 
     /// The request that stands after this process made one.
@@ -171,13 +185,33 @@ impl HeldRows {
     /// Whether decisions about a run may wait; also when only the database knows.
     pub(super) fn may_be_decided(&self, run_id: &str, at_most_ms: u64) -> bool {
         let known = self.known();
-        known.decided.contains(run_id) || !known.is_recent(run_id, (self.clock.monotonic_ms(), at_most_ms))
+        known.decided.contains_key(run_id) || !known.is_recent(run_id, (self.clock.monotonic_ms(), at_most_ms))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_decision_that_this_process_queued_is_known_at_once_and_until_a_later_look_up() {
+        let clock = Clock::new();
+        let held = HeldRows::new(clock.clone(), Duration::from_secs(10));
+        held.granted("r", 1, (1, 1), None);
+        clock.advance(10);
+        let before = clock.monotonic_ms();
+        held.set_requests(before, HashMap::new(), HashSet::new());
+        assert!(!held.may_be_decided("r", 1_000));
+        clock.advance(10);
+        held.add_decided("r");
+        held.add_decided("another driver's");
+        assert!(held.may_be_decided("r", 1_000));
+        held.set_requests(before, HashMap::new(), HashSet::new());
+        assert!(held.may_be_decided("r", 1_000));
+        clock.advance(10);
+        held.set_requests(clock.monotonic_ms(), HashMap::new(), HashSet::new());
+        assert!(!held.may_be_decided("r", 1_000));
+    }
 
     #[test]
     fn a_look_up_of_before_does_not_undo_a_request_of_this_process() {
