@@ -155,7 +155,7 @@ fn schema_of<'a>(subject: &Subject<'a>, declaration: &ToolDeclaration) -> Option
     let name = tool.name()?;
     let compiled = subject.program().and_then(|program| program.tool(name)).map(|tool| tool.parameters.source());
     compiled.or_else(|| {
-        let used = subject.actions().iter().find(|used| used.name() == name)?;
+        let used = subject.action(name)?;
         schema_of_action(subject, used)
     })
 }

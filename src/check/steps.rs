@@ -76,7 +76,7 @@ impl<'a> WrittenStep<'a> {
             "loop" => keys.extend(self.text("result_key")),
             "custom-table" => {}
             action if own.is_none() => {
-                let used = subject.actions().iter().find(|used| used.name() == action);
+                let used = subject.action(action);
                 let of_action = used.and_then(|used| used.written().get("outputKey")?.as_str());
                 keys.push(of_action.unwrap_or(self.kind));
             }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use serde::Deserialize as _;
@@ -39,6 +39,8 @@ pub struct Subject<'a> {
     properties: OnceCell<Option<ReactProperties>>,
     declarations: OnceCell<Vec<(String, Cow<'a, ToolDeclaration>)>>,
     actions: OnceCell<Vec<Used<'a>>>,
+    /// Where the first action of each name is in `actions`.
+    actions_by_name: OnceCell<HashMap<String, usize>>,
     sent_texts: OnceCell<Vec<SentText<'a>>>,
     lone_project: OnceCell<Option<Project>>,
     input_schema: OnceCell<Option<Cow<'a, Value>>>,
@@ -90,6 +92,7 @@ impl<'a> Subject<'a> {
             properties: OnceCell::new(),
             declarations: OnceCell::new(),
             actions: OnceCell::new(),
+            actions_by_name: OnceCell::new(),
             sent_texts: OnceCell::new(),
             lone_project: OnceCell::new(),
             input_schema: OnceCell::new(),
@@ -245,6 +248,16 @@ impl<'a> Subject<'a> {
             Some((at(number), Cow::Owned(declaration)))
         };
         tools.enumerate().filter_map(read).collect()
+    }
+
+    /// The first of [`Subject::actions`] with this name.
+    pub fn action(&self, name: &str) -> Option<&Used<'a>> {
+        let actions = self.actions();
+        let by_name = self.actions_by_name.get_or_init(|| {
+            let named = actions.iter().enumerate().rev();
+            named.map(|(number, used)| (used.name().to_owned(), number)).collect()
+        });
+        by_name.get(name).and_then(|number| actions.get(*number))
     }
 
     /// The registered actions that the loop uses; those that are steps are the document's. In a document

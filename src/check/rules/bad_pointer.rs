@@ -64,7 +64,7 @@ impl<'s> ToolResults<'s> {
         let known = |schema| Self { schema, note: None, is_open: false };
         match tool {
             TypedTool::Action(tool) => {
-                let used = subject.actions().iter().find(|used| used.name() == tool.name)?;
+                let used = subject.action(&tool.name)?;
                 Self::of_action(subject, used)
             }
             TypedTool::Workflow(tool) if !tool.wait => Some(Self {

@@ -116,7 +116,7 @@ fn idle_concurrency(subject: &Subject<'_>, node: &StepNode<'_>, found: &mut Vec<
 fn asks_model(subject: &Subject<'_>, node: &StepNode<'_>) -> Option<String> {
     let step = &node.step;
     let is_llm = || {
-        let used = subject.actions().iter().find(|used| used.name() == step.kind);
+        let used = subject.action(step.kind);
         used.is_some_and(|used| matches!(&*used.action, Action::Llm(_)))
     };
     ((step.kind == "loop" && !step.is_foreach()) || is_llm()).then(|| step.at.to_owned())

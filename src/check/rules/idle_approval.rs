@@ -16,7 +16,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let ToolDeclaration::Typed(tool) = declaration else { continue };
         let ((required, Some(settings)), name) = (tool.approval(), tool.name().unwrap_or("the tool")) else { continue };
         let cursor = subject.at(&format!("{pointer}/approval"));
-        let action = subject.actions().iter().find(|used| used.name() == name);
+        let action = subject.action(name);
         let floor = action.map(|used| !used.action.head().requires_approval.is_never());
         // Who writes `"requires_approval": false` beside it means it.
         let is_silent = !subject.at(&format!("{pointer}/requires_approval")).is_written();

@@ -80,7 +80,7 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             TypedTool::Loop(tool) => (tool.timeout_ms, Timed::Model, "a run of the loop"),
             TypedTool::Workflow(tool) => (tool.timeout_ms, Timed::Server, "a run of the workflow"),
             TypedTool::Action(tool) => {
-                let used = subject.actions().iter().find(|used| used.name() == tool.name);
+                let used = subject.action(&tool.name);
                 (tool.timeout_ms, used.map_or(Timed::Model, |used| timed(&used.action)), "a call")
             }
             _ => continue,
@@ -188,7 +188,7 @@ fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         found.extend(seconds(Some(subject.at(whole)), limit, "the whole run"));
     }
     for step in steps(subject) {
-        let used = subject.actions().iter().find(|used| used.name() == step.kind);
+        let used = subject.action(step.kind);
         let own = used.and_then(|used| times(step.written.get("timeout_ms"), timed(&used.action)));
         let own = own.map(|limit| (limit, format!("{}/timeout_ms", step.at), "a call"));
         let item = times(step.properties.get("item_timeout_ms"), Timed::Server).filter(|_| step.is_foreach());
