@@ -72,6 +72,7 @@ impl AppendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::tests::event;
 
     /// A queue with events of these runs, each of so many bytes.
     fn queue(runs: impl IntoIterator<Item = usize>, bytes: usize) -> AppendQueue {
@@ -80,19 +81,8 @@ mod tests {
     }
 
     fn append(run: usize, seq: usize, bytes: usize) -> QueuedAppend {
-        let entry = Append {
-            run_id: format!("run-{run}"),
-            fence: 1,
-            seq: u64::try_from(seq).unwrap(),
-            event: "x".repeat(bytes),
-            texts: Vec::new(),
-            status_record: None,
-            remember: Vec::new(),
-            reopens: false,
-            answer_token: None,
-            decision: None,
-            release: false,
-        };
+        let event = event(&format!("run-{run}"), 1, u64::try_from(seq).unwrap());
+        let entry = Append { event: "x".repeat(bytes), ..event };
         QueuedAppend { entry, asker: oneshot::channel().0 }
     }
 
