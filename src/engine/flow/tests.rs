@@ -10,7 +10,6 @@ use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::due::due_beside;
 use crate::engine::effect::steps_of;
-
 use crate::engine::event::{
     Decided, Decision, Event, EventKind, Moment, StepPaused, StepReturned, SubrunQuestion, ToolFault, ToolResult,
 };

@@ -58,37 +58,3 @@ fn collect<'n>(nodes: &'n [TemplateNode], found: &mut Vec<&'n TemplateNode>) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::super::ValueEscape;
-    use super::*;
-
-    #[test]
-    fn a_rendering_says_of_each_condition_that_it_comes_to_whether_it_held() {
-        let text = "{{#each list}}{{#if this}}a{{else if @first}}b{{/if}}{{/each}}{{#unless no}}{{#if yes}}c{{/if}}{{/unless}}";
-        let template = Template::compile(text, ValueEscape::Plain).unwrap();
-        assert_eq!(template.conditions(), ["this", "@first", "no", "yes"]);
-        let judged = |arguments: serde_json::Value| -> Vec<(usize, bool)> {
-            let input = json!({});
-            let scope = Scope {
-                arguments: &arguments,
-                input: &input,
-                lists: None,
-                now: "",
-                run_id: "",
-                context: &[],
-                extra: &[],
-                secrets: None,
-            };
-            template.judged(&scope).iter().map(|condition| (condition.number, condition.holds)).collect()
-        };
-        let arguments = json!({ "list": [false, true, false], "no": false, "yes": true });
-        let first = [(0, false), (1, true), (0, true), (0, false), (1, false)];
-        assert_eq!(judged(arguments), [&first[..], &[(2, false), (3, true)]].concat());
-        // What is within a side that is not taken is not judged.
-        assert_eq!(judged(json!({ "list": [], "no": true, "yes": true })), [(2, true)]);
-    }
-}

@@ -340,3 +340,21 @@ fn a_name_that_begins_like_else_is_reported_with_its_cure() {
     );
     assert_eq!(render("{{this.elsewhere}}{{#if elsewhere}}1{{/if}}", &json!({"elsewhere": 7})).as_deref(), Ok("71"));
 }
+
+#[test]
+fn a_rendering_says_of_each_condition_that_it_comes_to_whether_it_held() {
+    let text =
+        "{{#each list}}{{#if this}}a{{else if @first}}b{{/if}}{{/each}}{{#unless no}}{{#if yes}}c{{/if}}{{/unless}}";
+    let template = Template::compile(text, ValueEscape::Plain).unwrap();
+    assert_eq!(template.conditions(), ["this", "@first", "no", "yes"]);
+    let judged = |arguments: Value| -> Vec<(usize, bool)> {
+        let vault = Vault(AtomicU32::new(0));
+        let judged = template.judged(&scope(&arguments, &Value::Null, &vault));
+        judged.iter().map(|condition| (condition.number, condition.holds)).collect()
+    };
+    let arguments = json!({ "list": [false, true, false], "no": false, "yes": true });
+    let first = [(0, false), (1, true), (0, true), (0, false), (1, false)];
+    assert_eq!(judged(arguments), [&first[..], &[(2, false), (3, true)]].concat());
+    // What is within a side that is not taken is not judged.
+    assert_eq!(judged(json!({ "list": [], "no": true, "yes": true })), [(2, true)]);
+}
