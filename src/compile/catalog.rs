@@ -141,8 +141,13 @@ impl<'a> Catalog<'a> {
         }
         let from = self.by_name.partition_point(|action| action.name < name);
         let rest = self.by_name.get(from..).unwrap_or_default();
-        let count = rest.iter().take_while(|action| action.name == name).count();
-        rest.get(..count).unwrap_or_default()
+        let to = rest.partition_point(|action| action.name == name);
+        rest.get(..to).unwrap_or_default()
+    }
+
+    /// The first two actions of this exact name: where there are two, none is meant.
+    pub(crate) fn first_two(&self, name: &str) -> Vec<Registered<'a>> {
+        self.find(name).iter().take(2).copied().collect()
     }
 }
 

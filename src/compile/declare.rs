@@ -204,7 +204,7 @@ impl<'a> Declare<'a> {
         }
         if let Some(fault) = self.name_fault(name, at) {
             // If the loop's own action has the name, it is reported there.
-            if !self.catalog.find(name).iter().any(|action| action.own) {
+            if !self.catalog.find(name).first().is_some_and(|action| action.own) {
                 self.faults.push(fault);
             }
             return;
@@ -212,7 +212,7 @@ impl<'a> Declare<'a> {
         if self.is_twice(name, at) {
             return;
         }
-        match self.catalog.find(name).to_vec().as_slice() {
+        match self.catalog.first_two(name).as_slice() {
             [] => match self.texts.embedded.iter().find(|embedded| embedded.name == name) {
                 Some(embedded) => {
                     self.embedded(declaration, embedded, pointer);

@@ -77,6 +77,15 @@ pub const DOCUMENTS: &[Construct] = &[
             each(n, ",", |at| format!("\"d{at}\":{{\"url\":\"sqlite:orgconfig:k{at}\"}}"))
         ))
     }),
+    ("datasources_and_actions", |n| {
+        let actions = each(n, ",", |at| {
+            format!("{{\"action_name\":\"t{at}\",\"kind\":\"db\",\"datasource\":\"a{at}\",\"query\":\"SELECT 1\"}}")
+        });
+        let mut texts = main(format!("[{actions}]"));
+        let datasources = each(n, ",", |at| format!("\"d{at}\":{{\"url\":\"oracle://h/d\"}}"));
+        texts.project = Some(Source::new("loopctl.json", format!("{{\"datasources\":{{{datasources}}}}}")));
+        texts
+    }),
     ("hosts", |n| {
         let mut texts = project(&format!("\"allow\":{{\"hosts\":[{}]}}", each(n, ",", |at| format!("\"*h{at}/\""))));
         let (tools, actions) = (each(900, ",", |at| format!("\"t{at}\"")), each(900, ",", |at| get(&format!("t{at}"))));

@@ -30,6 +30,10 @@ pub const TOOLS: &[Construct] = &[
         let actions = each(n, ",", |_| get("tool"));
         main(whole("Go.", "{\"type\":\"action\",\"name\":\"tool\"}", &format!("\"actions\":[{actions}],")))
     }),
+    ("same_tools_and_actions", |n| {
+        let tools = each(n, ",", |_| "{\"type\":\"action\",\"name\":\"tool\"}".to_owned());
+        main(whole("Go.", &tools, &format!("\"actions\":[{}],", each(n, ",", |_| get("tool")))))
+    }),
     ("legacy_tools", |n| main(whole("Go.", &each(n, ",", |at| format!("\"tool{at}\"")), ""))),
     ("case_twins", |n| {
         let tools =

@@ -1,5 +1,8 @@
 //! A datasource that can't be opened.
 
+use std::cell::LazyCell;
+use std::collections::HashMap;
+
 use super::bad_store::{NO_OPTIONS, has_options};
 use crate::check::{Cursor, Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, Severity, codes};
@@ -14,6 +17,13 @@ pub const RULE: Rule = Rule { code: codes::BAD_DATASOURCE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
+    let first_use = LazyCell::new(|| {
+        let uses = subject.actions().iter().rev().filter_map(|used| match &*used.action {
+            Action::Db(db) => Some((db.datasource.clone(), used)),
+            _ => None,
+        });
+        uses.collect::<HashMap<_, _>>()
+    });
     for (name, datasource) in &project.datasources {
         let url = datasource.url.as_str();
         let path = datasource.sqlite_path();
@@ -69,9 +79,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(path) = meant {
             fault = fault.suggest(quoted(&format!("sqlite:{path}")));
         }
-        let used =
-            subject.actions().iter().find(|used| matches!(&*used.action, Action::Db(db) if db.datasource == *name));
-        found.push(match used {
+        found.push(match first_use.get(name) {
             Some(used) => fault.related(&used.at("/datasource").place(), "it is used here"),
             None => fault,
         });

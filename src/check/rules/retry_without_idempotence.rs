@@ -25,8 +25,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         ));
     }
     for step in steps(subject) {
-        let used = subject.actions().iter().filter(known).find(|used| used.name() == step.kind);
-        let Some(used) = used.filter(|_| step.written.get("retry").is_some_and(Value::is_object)) else { continue };
+        if !step.written.get("retry").is_some_and(Value::is_object) {
+            continue;
+        }
+        let Some(used) = subject.action(step.kind).filter(known) else { continue };
         let kind = used.action.kind();
         if !kind.head().idempotent.unwrap_or_else(|| kind.is_idempotent()) {
             let cursor = subject.at(&format!("{}/retry", step.at)).key();

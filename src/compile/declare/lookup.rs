@@ -109,7 +109,7 @@ impl<'a> Declare<'a> {
         if name.is_empty() {
             return None;
         }
-        let found = self.catalog.find(name).to_vec();
+        let found = self.catalog.first_two(name);
         let [action] = found.as_slice() else {
             match found.as_slice() {
                 [first, second, ..] => {
