@@ -24,6 +24,9 @@ struct CallLog {
     /// The key of each call, each time that it arrived, and when that was.
     keys: Mutex<BTreeMap<CallName, Vec<(String, Instant)>>>,
     arrived: Condvar,
+    /// Whether calls that arrive are not answered yet.
+    are_held: Mutex<bool>,
+    released: Condvar,
 }
 
 /// The folder that all workers serve, and its tools.
@@ -44,6 +47,7 @@ impl World {
             let key = request.header("idempotency-key").unwrap_or("none").to_owned();
             noted.keys.lock().unwrap().entry(CallName { run, at }).or_default().push((key, Instant::now()));
             noted.arrived.notify_all();
+            drop(noted.released.wait_while(noted.are_held.lock().unwrap(), |are_held| *are_held).unwrap());
             Answer::json(&json!({ "done": at })).slow(pause)
         });
         Self { place: folder(play, &tools.url()), log, _tools: tools }
@@ -65,6 +69,12 @@ impl World {
             let (action, called) = (Action::Append(u64::try_from(call.at).unwrap()), first(call).unwrap());
             history.note(Operation { list: call.run, action, called, answered: first(&next) });
         }
+    }
+
+    /// Answers no call, so that no run ends, or all of them again.
+    pub fn hold(&self, are_held: bool) {
+        *self.log.are_held.lock().unwrap() = are_held;
+        self.log.released.notify_all();
     }
 
     /// How many calls arrived.
