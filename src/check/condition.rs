@@ -1,5 +1,10 @@
 //! Conditions of steps and of approvals, one operator after the other.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Cursor, Subject, Used};
@@ -31,7 +36,7 @@ pub(super) struct Operand<'a> {
     /// What kind of operand it is.
     pub form: OperandForm,
     /// What is known of its value.
-    pub known: KnownValue,
+    pub known: Arc<KnownValue>,
 }
 
 /// The kinds of operands.
@@ -57,7 +62,6 @@ pub(super) enum ConditionFacts<'a> {
 }
 
 /// A condition as it is written.
-#[derive(Clone)]
 pub(super) struct WrittenCondition<'a> {
     /// The document, or the action, in which it is written: pointers begin there.
     pub root: Cursor<'a>,
@@ -68,7 +72,9 @@ pub(super) struct WrittenCondition<'a> {
     /// What its operands are judged by.
     pub facts: ConditionFacts<'a>,
     /// What could not be read, with pointers from the root.
-    unknown: Unknown,
+    unknown: Rc<Unknown>,
+    /// What is known of the values of a call, by their paths: many operands may name one.
+    of_call: RefCell<HashMap<String, Option<Arc<KnownValue>>>>,
 }
 
 impl<'a> WrittenCondition<'a> {
@@ -83,15 +89,17 @@ impl<'a> WrittenCondition<'a> {
     }
 
     /// What is known of the value of an `@path` at a JSON pointer.
-    pub fn known(&self, at: &str, path: &str) -> Option<KnownValue> {
-        match self.facts {
-            ConditionFacts::Steps(steps) => steps.known.get(at).cloned(),
-            ConditionFacts::Call(schema) => {
-                let path = as_path(path)?;
-                let (_, rest) = path.split_first().filter(|(first, _)| *first == "input")?;
-                KnownValue::of_schema(schema?, rest)
-            }
-        }
+    pub fn known(&self, at: &str, path: &str) -> Option<Arc<KnownValue>> {
+        let schema = match self.facts {
+            ConditionFacts::Steps(steps) => return steps.known.get(at).cloned(),
+            ConditionFacts::Call(schema) => schema?,
+        };
+        let of_schema = || {
+            let path = as_path(path)?;
+            let (_, rest) = path.split_first().filter(|(first, _)| *first == "input")?;
+            KnownValue::of_schema(schema, rest).map(Arc::new)
+        };
+        self.of_call.borrow_mut().entry(path.to_owned()).or_insert_with(of_schema).clone()
     }
 
     /// The path that a text at a JSON pointer names without its `@`, when it seems to.
@@ -116,10 +124,11 @@ impl<'a> WrittenCondition<'a> {
 pub(super) fn conditions<'a>(subject: &Subject<'a>) -> Vec<WrittenCondition<'a>> {
     let mut found = Vec::new();
     let document = subject.document();
+    let unknown = Rc::new(document.unknown.clone());
     let in_document = |at: &str, facts| {
         let written = document.value.pointer(at)?;
-        let (at, unknown) = (at.to_owned(), document.unknown.clone());
-        Some(WrittenCondition { root: subject.at(""), at, written, facts, unknown })
+        let (at, unknown) = (at.to_owned(), Rc::clone(&unknown));
+        Some(WrittenCondition { root: subject.at(""), at, written, facts, unknown, of_call: RefCell::default() })
     };
     if !subject.is_step() {
         let steps = &subject.compiled.steps;
@@ -136,7 +145,8 @@ pub(super) fn conditions<'a>(subject: &Subject<'a>) -> Vec<WrittenCondition<'a>>
         };
         let facts = ConditionFacts::Call(schema_of_action(subject, used));
         let (root, at) = (used.at(""), "/requires_approval".to_owned());
-        found.push(WrittenCondition { root, at, written, facts, unknown: used.unknown().clone() });
+        let unknown = Rc::new(used.unknown().clone());
+        found.push(WrittenCondition { root, at, written, facts, unknown, of_call: RefCell::default() });
     }
     found
 }
@@ -218,14 +228,16 @@ impl<'a> Operand<'a> {
             _ if length.is_some() => {
                 let path = length.and_then(Value::as_str).unwrap_or_default();
                 let counted = condition.known(&format!("{at}/length"), path);
-                (OperandForm::Length, KnownValue::of_length(counted.as_ref()))
+                (OperandForm::Length, Arc::new(KnownValue::of_length(counted.as_deref())))
             }
             Value::String(text) if as_path(text).is_some() => {
                 let known = condition.known(&at, text);
-                (OperandForm::Path, known.unwrap_or(KnownValue::of_types(JsonTypes::ANY)))
+                (OperandForm::Path, known.unwrap_or_else(|| Arc::new(KnownValue::of_types(JsonTypes::ANY))))
             }
-            Value::String(text) if is_template(text) => (OperandForm::Template, KnownValue::of_types(JsonTypes::TEXT)),
-            literal => (OperandForm::Literal, KnownValue::of_literal(literal)),
+            Value::String(text) if is_template(text) => {
+                (OperandForm::Template, Arc::new(KnownValue::of_types(JsonTypes::TEXT)))
+            }
+            literal => (OperandForm::Literal, Arc::new(KnownValue::of_literal(literal))),
         };
         Self { at, written, form, known }
     }

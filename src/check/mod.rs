@@ -10,6 +10,7 @@ mod estimate;
 pub mod fix;
 mod input_schema;
 mod key_flow;
+mod made_tables;
 mod model;
 mod rules;
 pub mod scenario;

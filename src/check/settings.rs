@@ -87,7 +87,9 @@ impl<'j, 'a> WrittenSettings<'j, 'a> {
     /// What is known of the value at the path that a setting of a step is.
     pub fn known(&self, name: &str) -> Option<&'j KnownValue> {
         match self.owner {
-            SettingsOwner::Step(step) => self.subject.compiled.steps.known.get(&step.property(name)),
+            SettingsOwner::Step(step) => {
+                self.subject.compiled.steps.known.get(&step.property(name)).map(|known| &**known)
+            }
             SettingsOwner::Action(_) => None,
         }
     }

@@ -54,7 +54,7 @@ fn a_loop_in_an_item_ends_when_the_time_of_the_item_is_over() {
     let server = Server::with(move |_, _| Answer::openai(&complete(json!("late")).to_string()).behind(&held));
     let place = place();
     place.json("loopctl.json", &json!({ "model": "m" }));
-    let settings = json!({ "item_timeout_ms": 150, "failure_strategy": "continue_on_error", "collect_results": true,
+    let settings = json!({ "item_timeout_ms": 1_500, "failure_strategy": "continue_on_error", "collect_results": true,
         "result_key": "all" });
     steps(&place, json!([foreach("@input.items", settings, json!([judge("judge")]))]));
     let url = server.url();

@@ -88,7 +88,7 @@ fn empty_replies_for_ever_end_the_run_as_a_model_error() {
 #[test]
 fn the_runs_time_bounds_a_wait_that_a_server_asks_for_and_its_attempts_are_kept() {
     let server = Server::with(|_, _| Answer::json("{}").status(429).header("retry-after", "120"));
-    let place = place(json!({ "timeout_ms": 300 }));
+    let place = place(json!({ "timeout_ms": 3_000 }));
     let ran = run(&place, &server);
     let result = ran.json();
     assert_eq!((ran.code, &result["termination"]), (1, &json!("timeout")), "{ran:#?}");

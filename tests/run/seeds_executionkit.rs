@@ -13,10 +13,10 @@ fn ended(properties: Value, replies: &[Value], tools: Value) -> (i32, Value) {
     (ran.code, result)
 }
 
-/// A loop of its with this one action, which is really called.
-fn calling(action: &Value, project: &Value, replies: &[Value]) -> Value {
+/// A loop of its with this one action, which is really called and gets so much time.
+fn calling(action: &Value, project: &Value, tool_timeout_ms: u64, replies: &[Value]) -> Value {
     let place = Place::new();
-    let properties = json!({ "mode": "react", "objective": "Find out.", "max_iterations": 8, "tool_timeout_ms": 200,
+    let properties = json!({ "mode": "react", "objective": "Find out.", "max_iterations": 8, "tool_timeout_ms": tool_timeout_ms,
         "tools": [{ "type": "action", "name": action["action_name"] }] });
     place.json("loop.json", &json!({ "type": "loop", "name": "kit", "actions": [action], "properties": properties }));
     place.json("loopctl.json", project);
@@ -78,7 +78,7 @@ fn executionkit_ends_a_tool_that_takes_too_long_and_goes_on() {
     let action = json!({ "action_name": "wait", "kind": "command", "description": "Waits.", "program": "sleep",
         "args": ["600"], "parameters": { "type": "object" } });
     let allow = json!({ "allow": { "commands": ["sleep"] } });
-    let result = calling(&action, &allow, &[think("wait", json!({})), complete(json!("done"))]);
+    let result = calling(&action, &allow, 200, &[think("wait", json!({})), complete(json!("done"))]);
     assert_eq!(result["trace"][0]["success"], false, "{result:#}");
     assert!(observed(&result["trace"][0]).contains("timed out"), "{result:#}");
     assert_eq!(result["result"]["answer"], "done");
@@ -105,7 +105,7 @@ fn executionkit_shows_the_model_the_class_of_a_failure_and_no_more() {
     let server = Server::with(|_, _| Answer::json("{\"trace\": \"at pool.rs:7, user admin\"}").status(503));
     let action = web("look", &format!("{}/look", server.url()), json!({ "parameters": { "type": "object" } }));
     let allow = json!({ "allow": { "private_addresses": true } });
-    let result = calling(&action, &allow, &[think("look", json!({})), complete(json!("done"))]);
+    let result = calling(&action, &allow, 60_000, &[think("look", json!({})), complete(json!("done"))]);
     assert_eq!(result["trace"][0]["success"], false, "{result:#}");
     let observation = observed(&result["trace"][0]);
     assert!(observation.contains("http 503") && !observation.contains("pool.rs"), "{observation}");

@@ -211,7 +211,7 @@ fn a_called_run_that_was_cancelled_by_itself_is_a_failed_call() {
 #[test]
 fn the_time_of_the_run_bounds_the_called_one_which_ends_with_it() {
     let place = place();
-    parent(&place, json!({ "timeout_ms": 150 }), json!({}));
+    parent(&place, json!({ "timeout_ms": 1_500 }), json!({}));
     script(&place, &[call()], &[json!({ "delay_ms": 60_000, "text": "late" })]);
     let (ran, result) = run(&place);
     assert_eq!((ran.code, &result["termination"]), (1, &json!("timeout")), "{ran:#?}");

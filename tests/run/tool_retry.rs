@@ -118,10 +118,14 @@ fn what_stays_as_it_is_and_what_the_rule_leaves_out_is_not_made_again() {
 #[test]
 fn a_timeout_limits_each_attempt() {
     let silent = Server::with(|_, _| Answer::json("{}").behind(&crate::common::server::Gate::default()));
-    let held = place(&silent, json!({ "attempts": 2, "base_ms": 0 }), json!({ "tool_timeout_ms": 200 }));
+    let held = place(&silent, json!({ "attempts": 2, "base_ms": 0 }), json!({ "tool_timeout_ms": 1_500 }));
     let entry = &held.call(&RUN).json()["trace"][0];
-    assert_eq!(entry["attempts"][0]["error"]["class"], "timed out after 200 ms", "{entry:#}");
-    assert_eq!((&entry["error"]["class"], silent.requests().len()), (&json!("timed out after 200 ms"), 2), "{entry:#}");
+    assert_eq!(entry["attempts"][0]["error"]["class"], "timed out after 1.5 s", "{entry:#}");
+    assert_eq!(
+        (&entry["error"]["class"], silent.requests().len()),
+        (&json!("timed out after 1.5 s"), 2),
+        "{entry:#}"
+    );
 }
 
 #[test]

@@ -73,6 +73,7 @@ pub const ACTIONS: &[Construct] = &[
     }),
     ("secret_args", |n| command(&format!("\"args\":[{}]", each(n, ",", |at| format!("\"orgconfig:a{at}\""))))),
     ("env", |n| command(&format!("\"env\":{{{}}}", members(n, "V", |at| format!("{{{{a{at}}}}}"))))),
+    ("secrets_in_an_argument", |n| command(&format!("\"args\":[\"{}\"]", each(n, " ", |at| format!("$API_KEY{at}"))))),
     ("steering_env", |n| command(&format!("\"env\":{{{}}}", members(n, "LD_", |at| format!("{{{{a{at}}}}}"))))),
     ("questions", |n| {
         action(&format!("\"kind\":\"llm\",\"template\":\"{}\"", each(n, " ", |at| format!("{{{{a{at}}}}}"))))

@@ -3,6 +3,7 @@
 
 mod actions;
 mod documents;
+mod flows;
 mod schemas;
 mod tools;
 
@@ -16,7 +17,7 @@ pub type Construct = (&'static str, fn(usize) -> Texts);
 
 /// All constructs.
 pub fn all() -> impl Iterator<Item = &'static Construct> {
-    [actions::ACTIONS, tools::TOOLS, schemas::SCHEMAS, documents::DOCUMENTS].into_iter().flatten()
+    [actions::ACTIONS, tools::TOOLS, flows::FLOWS, schemas::SCHEMAS, documents::DOCUMENTS].into_iter().flatten()
 }
 
 /// What judging gives of these texts, as `loopctl check` and `POST /check` do it.

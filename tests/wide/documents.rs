@@ -92,6 +92,20 @@ pub const DOCUMENTS: &[Construct] = &[
         texts = Texts { project: Some(texts.main), ..main(whole("Go.", &tools, &format!("\"actions\":[{actions}],"))) };
         texts
     }),
+    ("hosts_and_actions", |n| {
+        let mut texts = main(format!("[{}]", each(n, ",", |at| get(&format!("t{at}")))));
+        let hosts = each(n, ",", |at| format!("\"h{at}.example.com\""));
+        texts.project = Some(Source::new("loopctl.json", format!("{{\"allow\":{{\"hosts\":[{hosts}]}}}}")));
+        texts
+    }),
+    ("commands_and_actions", |n| {
+        let actions =
+            each(n, ",", |at| format!("{{\"action_name\":\"t{at}\",\"kind\":\"command\",\"program\":\"comand{at}\"}}"));
+        let mut texts = main(format!("[{actions}]"));
+        let names = each(n, ",", |at| format!("\"command{at}\""));
+        texts.project = Some(Source::new("loopctl.json", format!("{{\"allow\":{{\"commands\":[{names}]}}}}")));
+        texts
+    }),
     ("near_models", |n| {
         let models = each(n, ",", |at| format!("\"model{at}\":{{\"provider\":\"openai\"}}"));
         let names = each(n, ",", |at| format!("\"mdel{at}\""));

@@ -34,6 +34,47 @@ pub const TOOLS: &[Construct] = &[
         let tools = each(n, ",", |_| "{\"type\":\"action\",\"name\":\"tool\"}".to_owned());
         main(whole("Go.", &tools, &format!("\"actions\":[{}],", each(n, ",", |_| get("tool")))))
     }),
+    ("required_tools", |n| {
+        let tools = each(n, ",", |at| format!("{{\"type\":\"action\",\"name\":\"tool{at}\"}}"));
+        let actions = each(n, ",", |at| get(&format!("tool{at}")));
+        let names = each(n, ",", |at| format!("\"tool{at}\""));
+        let mut texts = main(whole("Go.", &tools, &format!("\"actions\":[{actions}],")));
+        texts.main.text = texts
+            .main
+            .text
+            .replacen("\"tools\"", &format!("\"require_tool_before_answer\":[{names}],\"tools\""), 1)
+            .into();
+        texts
+    }),
+    ("required_unknown_tools", |n| {
+        let tools = each(n, ",", |at| format!("\"tool{at}\""));
+        let names = each(n, ",", |at| format!("\"tol{at}\""));
+        let mut texts = main(whole("Go.", &tools, ""));
+        texts.main.text = texts
+            .main
+            .text
+            .replacen("\"tools\"", &format!("\"require_tool_before_answer\":[{names}],\"tools\""), 1)
+            .into();
+        texts
+    }),
+    ("conditional_tools_with_faults", |n| {
+        let tools = each(n, ",", |at| {
+            let condition = "{\"equal\":[\"@input.x\",1]}";
+            format!(
+                "{{\"type\":\"action\",\"name\":\"tool{at}\",\"requires_approval\":{condition},\"timeout_ms\":\"x\"}}"
+            )
+        });
+        let actions = each(n, ",", |at| get(&format!("tool{at}")));
+        main(whole("Go.", &tools, &format!("\"actions\":[{actions}],")))
+    }),
+    ("variables_of_actions", |n| {
+        let one = |at: usize| {
+            format!(
+                "{{\"action_name\":\"t{at}\",\"kind\":\"http\",\"http_method\":\"GET\",\"url\":\"https://h/{{x}}\"}}"
+            )
+        };
+        main(format!("[{}]", each(n, ",", one)))
+    }),
     ("legacy_tools", |n| main(whole("Go.", &each(n, ",", |at| format!("\"tool{at}\"")), ""))),
     ("case_twins", |n| {
         let tools =

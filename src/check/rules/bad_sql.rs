@@ -9,7 +9,6 @@ use crate::language::Action;
 use crate::language::action::DbAction;
 use crate::policy::database_address::DatabaseServer;
 use crate::policy::sql::{self, PlaceholderValue};
-use crate::policy::statement::sql_words;
 use crate::syntax::token;
 
 /// The rule.
@@ -143,15 +142,4 @@ fn help(query: &str, message: &str) -> String {
         None if query.contains("::") => "`::` is of PostgreSQL; SQLite has `CAST(x AS TEXT)` and `date(x)`".to_owned(),
         None => "the query is one of SQLite: <https://sqlite.org/lang.html>".to_owned(),
     }
-}
-
-/// Whether a query of the loop makes a table of this name in the database of a datasource.
-pub(super) fn is_made_by_query(subject: &Subject<'_>, datasource: &str, table: &str) -> bool {
-    subject.actions().iter().any(|other| match &*other.action {
-        Action::Db(db) if db.datasource == datasource => {
-            let makes = sql_words(&db.query).next().is_some_and(|word| word.eq_ignore_ascii_case("CREATE"));
-            makes && sql_words(&db.query).any(|word| word.eq_ignore_ascii_case(table))
-        }
-        _ => false,
-    })
 }

@@ -1,12 +1,15 @@
 //! A condition whose outcome is known before the run.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::empty_range;
 use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
+use crate::compile::Effort;
 use crate::compile::steps::{JsonTypes, is_same, listed};
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::reference::as_path;
 use crate::syntax::quoted;
 
@@ -43,7 +46,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if condition.operands.iter().any(is_bare) {
             return;
         }
-        let Some(constant) = constant(condition) else { return misspelt_entries(whole, condition, found) };
+        let effort = &subject.compiled.effort;
+        let Some(constant) = constant(condition, effort) else {
+            return misspelt_entries(whole, condition, effort, found);
+        };
         let outcome = if constant.holds { "always holds" } else { "never holds" };
         let fault = whole
             .cursor(&constant.at)
@@ -72,13 +78,18 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Entries behind `in` that the value never is, where a word that it may be is near.
-fn misspelt_entries(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, found: &mut Vec<Diagnostic>) {
+fn misspelt_entries(
+    whole: &WrittenCondition<'_>,
+    condition: &WrittenOperator<'_>,
+    effort: &Effort,
+    found: &mut Vec<Diagnostic>,
+) {
     let ("in", [one, list]) = (condition.operator, condition.operands.as_slice()) else { return };
     let Some(words) = one.known.words.as_deref().filter(|_| one.form != OperandForm::Literal) else { return };
     for (index, item) in list.written.as_array().into_iter().flatten().enumerate() {
         let is_literal = item.as_str().is_some_and(|text| !text.starts_with('@') && !text.contains("{{"));
-        let near = nearest_word(item, words).filter(|_| is_literal && one.known.excludes(item).is_some());
-        if let Some(word) = near {
+        let is_strange = is_literal && one.known.excludes(item).is_some();
+        if let Some(word) = is_strange.then(|| nearest_word(item, words, effort)).flatten() {
             let message = format!("`in` never finds {item} here: {} {}", one.called(), one.known.called());
             let fault = whole.cursor(&format!("{}/{index}", list.at)).report(&RULE, message);
             let fault = Diagnostic { severity: Severity::Warning, ..fault };
@@ -87,10 +98,10 @@ fn misspelt_entries(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_
     }
 }
 
-fn constant(condition: &WrittenOperator<'_>) -> Option<Constant> {
+fn constant(condition: &WrittenOperator<'_>, effort: &Effort) -> Option<Constant> {
     match (condition.operator, condition.operands.as_slice()) {
         ("and" | "or", []) => of_parts(condition),
-        ("equal" | "eq" | "notEqual", [one, other]) => of_equality(condition, one, other),
+        ("equal" | "eq" | "notEqual", [one, other]) => of_equality(condition, one, other, effort),
         ("in", [one, list]) => of_membership(one, list),
         ("greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual", [one, other]) => {
             of_order(condition, one, other)
@@ -99,7 +110,12 @@ fn constant(condition: &WrittenOperator<'_>) -> Option<Constant> {
     }
 }
 
-fn of_equality(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<'_>) -> Option<Constant> {
+fn of_equality(
+    condition: &WrittenOperator<'_>,
+    one: &Operand<'_>,
+    other: &Operand<'_>,
+    effort: &Effort,
+) -> Option<Constant> {
     let holds = condition.operator == "notEqual";
     let made = |at: &str, why: String| Some(Constant::new(holds, at, why));
     if one.form == OperandForm::Literal && other.form == OperandForm::Literal {
@@ -123,7 +139,7 @@ fn of_equality(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Opera
     }
     let why = value.known.excludes(literal.written)?;
     let words = value.known.words.as_deref();
-    let meant = words.and_then(|words| nearest_word(literal.written, words));
+    let meant = words.and_then(|words| nearest_word(literal.written, words, effort));
     let why = if value.form == OperandForm::Length { bounded(value) } else { format!("{} {why}", value.called()) };
     Some(Constant { meant, values: words.map(listed), is_bounded: true, ..Constant::new(holds, &literal.at, why) })
 }
@@ -205,10 +221,11 @@ fn of_parts(condition: &WrittenOperator<'_>) -> Option<Constant> {
     }
     // `and` of two words for one value never holds, `or` of two words that it is not always does.
     let operators: &[&str] = if holds { &["equal", "eq"] } else { &["notEqual"] };
-    let equalities: Vec<(&str, &Value)> = parts.iter().filter_map(|part| path_and_word(part, operators)).collect();
-    let two = equalities.iter().enumerate().find_map(|(index, (path, word))| {
-        let before = equalities.iter().take(index).find(|(known, other)| known == path && !is_same(other, word))?;
-        Some((*path, before.1, *word))
+    let mut equalities = parts.iter().filter_map(|part| path_and_word(part, operators));
+    let mut words: HashMap<&str, &Value> = HashMap::new();
+    let two = equalities.find_map(|(path, word)| {
+        let before = *words.entry(path).or_insert(word);
+        (!is_same(before, word)).then_some((path, before, word))
     });
     let Some((path, one, other)) = two else {
         let why = empty_range::reason(parts).filter(|_| holds)?;
@@ -240,6 +257,6 @@ fn is_count(number: &Value) -> bool {
     number.as_f64().is_none_or(|number| number >= 0.0 && number.fract() == 0.0)
 }
 
-fn nearest_word(written: &Value, words: &[Value]) -> Option<String> {
-    Some(quoted(nearest(written.as_str()?, words.iter().filter_map(Value::as_str))?))
+fn nearest_word(written: &Value, words: &[Value], effort: &Effort) -> Option<String> {
+    Some(quoted(effort.nearest(written.as_str()?, words.iter().filter_map(Value::as_str))?))
 }

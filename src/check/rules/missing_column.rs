@@ -1,9 +1,11 @@
 //! A new row without a column that its table needs.
 
+use std::cell::LazyCell;
+
 use serde_json::{Map, Value};
 
-use super::bad_sql::is_made_by_query;
 use super::unknown_column::{is_literal, severity};
+use crate::check::made_tables::MadeTables;
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
 use crate::compile::DatabaseProbe;
@@ -17,6 +19,7 @@ pub const RULE: Rule = Rule { code: codes::MISSING_COLUMN, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(databases) = &subject.texts.outside.databases else { return };
+    let made = LazyCell::new(|| MadeTables::of(subject));
     for used in subject.actions() {
         let Action::Db(db) = &*used.action else { continue };
         let cursor = used.at("/query");
@@ -26,7 +29,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(insert) = insert(&db.query) else { continue };
         let known = || databases.prepare(&db.datasource, &db.query).is_none();
         let missing = missing(databases.as_ref(), &db.datasource, &insert.table, &insert.columns);
-        if missing.is_empty() || !known() || is_made_by_query(subject, &db.datasource, &insert.table) {
+        if missing.is_empty() || !known() || made.has(&db.datasource, &insert.table) {
             continue;
         }
         let word = insert_word(&db.query);
@@ -39,7 +42,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some((table, columns)) = written_row(step) else { continue };
         let missing = missing(databases.as_ref(), TABLES, table, &columns);
         let place = format!("{}/properties", step.at);
-        if missing.is_empty() || step.is_misread(subject) || is_made_by_query(subject, TABLES, table) {
+        if missing.is_empty() || step.is_misread(subject) || made.has(TABLES, table) {
             continue;
         }
         let cursor = match subject.at(&step.property("fields")) {

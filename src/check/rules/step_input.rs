@@ -8,7 +8,7 @@ use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
 use crate::compile::steps::{JsonTypes, KnownValue};
 use crate::compile::tool::StepInput;
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::reference::as_path;
 use crate::program::schema::Schema;
 use crate::program::template::is_template;
@@ -47,7 +47,7 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
     let strange = step.properties.keys().filter(|name| !names.contains(name.as_str()));
     for name in strange.filter(|name| !PLATFORM.contains(&name.as_str())).take(MAX_STRANGE) {
         let free = known.iter().copied().filter(|known| !step.properties.contains_key(*known));
-        let near = nearest(name, free.take(MEASURED));
+        let near = subject.compiled.effort.nearest(name, free.take(MEASURED));
         missing.retain(|missing| Some(*missing) != near);
         let cursor = subject.at(&step.property(name)).key();
         let refused = input.schema.is_closed();

@@ -1,12 +1,14 @@
 //! A table or a column that the database of a query does not have.
 
+use std::cell::LazyCell;
+
 use serde_json::{Map, Value};
 
-use super::bad_sql::is_made_by_query;
+use crate::check::made_tables::MadeTables;
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Cursor, Rule, Subject};
-use crate::compile::{DatabaseProbe, DatabaseState, QueryFaultKind};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes, nearest};
+use crate::compile::{DatabaseProbe, DatabaseState, Effort, QueryFaultKind};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::language::action::TABLES;
 use crate::program::template::is_template;
@@ -17,7 +19,8 @@ pub const RULE: Rule = Rule { code: codes::UNKNOWN_COLUMN, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(databases) = &subject.texts.outside.databases else { return };
-    let mut nearest = Nearest::default();
+    let made = LazyCell::new(|| MadeTables::of(subject));
+    let effort = &subject.compiled.effort;
     for used in subject.actions() {
         let Action::Db(db) = &*used.action else { continue };
         if !used.knows(&["/query", "/datasource"]) || subject.has_error_in(&used.at("/query").place()) {
@@ -25,7 +28,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         let Some(fault) = databases.prepare(&db.datasource, &db.query) else { continue };
         let QueryFaultKind::UnknownName { name, is_table, known } = fault.kind else { continue };
-        if is_table && is_made_by_query(subject, &db.datasource, &name) {
+        if is_table && made.has(&db.datasource, &name) {
             continue;
         }
         // `orders.total` is the column `total`.
@@ -43,7 +46,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         };
         let severity = severity(databases.as_ref(), &db.datasource);
         let report = Diagnostic { severity, ..cursor.report(&RULE, message) };
-        found.push(match nearest.of(bare, known.iter().map(String::as_str)) {
+        found.push(match effort.nearest(bare, known.iter().map(String::as_str)) {
             Some(near) => {
                 let report = report.help(format!("the nearest one is `{near}`"));
                 if range.is_some() { report.suggest(near) } else { report }
@@ -51,15 +54,16 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             None => report.help(listed(&known)),
         });
     }
-    tables(subject, databases.as_ref(), found);
+    tables(subject, databases.as_ref(), &made, found);
 }
 
 /// The tables that registered actions and steps name, and the columns of steps.
-fn tables(subject: &Subject<'_>, databases: &dyn DatabaseProbe, found: &mut Vec<Diagnostic>) {
+fn tables(subject: &Subject<'_>, databases: &dyn DatabaseProbe, made: &MadeTables<'_>, found: &mut Vec<Diagnostic>) {
     let Some(known) = databases.tables(TABLES) else { return };
+    let effort = &subject.compiled.effort;
     let table_fault = |cursor: &Cursor<'_>, name: &str| {
-        let fault = not_among(databases, cursor, TableName { name, of: None }, &known);
-        fault.filter(|_| !is_made_by_query(subject, TABLES, name))
+        let fault = not_among(databases, cursor, TableName { name, of: None }, &known, effort);
+        fault.filter(|_| !made.has(TABLES, name))
     };
     for used in subject.actions().iter().filter(|used| used.knows(&["/tables"])) {
         let Action::CustomTable(table) = &*used.action else { continue };
@@ -73,7 +77,7 @@ fn tables(subject: &Subject<'_>, databases: &dyn DatabaseProbe, found: &mut Vec<
             Some(columns) => {
                 let names = columns_of(subject, step);
                 let fault = |(cursor, name): (Cursor<'_>, &str)| {
-                    not_among(databases, &cursor, TableName { name, of: Some(table) }, &columns)
+                    not_among(databases, &cursor, TableName { name, of: Some(table) }, &columns, effort)
                 };
                 found.extend(names.into_iter().filter_map(fault));
             }
@@ -111,6 +115,7 @@ fn not_among(
     cursor: &Cursor<'_>,
     written: TableName<'_>,
     known: &[String],
+    effort: &Effort,
 ) -> Option<Diagnostic> {
     let TableName { name, of } = written;
     if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
@@ -121,7 +126,7 @@ fn not_among(
         Some(table) => format!("the table `{table}` has no column `{name}`"),
     };
     let report = Diagnostic { severity: severity(databases, TABLES), ..cursor.report(&RULE, message) };
-    Some(match nearest(name, known.iter().map(String::as_str)) {
+    Some(match effort.nearest(name, known.iter().map(String::as_str)) {
         Some(near) => report.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
         None => report.help(listed(known)),
     })

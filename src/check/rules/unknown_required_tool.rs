@@ -1,7 +1,9 @@
 //! A tool that must be called before an answer, and is not declared: no answer would ever be accepted.
 
+use std::collections::HashSet;
+
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::react::RequiredTools;
 use crate::program::{ToolKind, builtin};
 
@@ -27,12 +29,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
         }
         Some(RequiredTools::All(names)) => {
-            let is_unknown = |name: &str| match &declared {
-                Some(declared) => !declared.contains(&name),
+            let by_name: Option<HashSet<&str>> = declared.as_ref().map(|declared| declared.iter().copied().collect());
+            let is_unknown = |name: &str| match &by_name {
+                Some(by_name) => !by_name.contains(name),
                 None => builtin::NAMES.contains(&name),
             };
             for (at, name) in names.iter().enumerate().filter(|(_, name)| is_unknown(name)) {
-                let help = nearest(name, declared.iter().flatten().copied()).map_or_else(
+                let near = subject.compiled.effort.nearest(name, declared.iter().flatten().copied());
+                let help = near.map_or_else(
                     || "name a tool of `tools`; built-in tools do not count".to_owned(),
                     |near| format!("the nearest name is `{near}`"),
                 );

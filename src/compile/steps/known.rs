@@ -1,5 +1,7 @@
 //! What is known of a value before the run: its JSON types, and its words where a schema lists them.
 
+use std::sync::OnceLock;
+
 use serde_json::{Value, json};
 
 use super::bounds::SchemaBounds;
@@ -70,8 +72,11 @@ impl JsonTypes {
     }
 }
 
+/// A schema's longer list of words is not known: the texts that name the value would each be held against all of it.
+const MAX_WORDS: usize = 1_000;
+
 /// What is known of a value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct KnownValue {
     /// The types that it may have.
     pub types: JsonTypes,
@@ -84,11 +89,37 @@ pub(crate) struct KnownValue {
     /// How long it may be, where it is a text or a list alone.
     pub length: SchemaBounds,
     /// The pattern of its texts.
-    pub pattern: Option<String>,
+    pub pattern: Option<KnownPattern>,
     /// Of a text: what its schema says of it.
     pub text: DeclaredText,
     /// Of an object: the name of its only list.
     pub list: Option<String>,
+}
+
+/// A pattern, which is compiled when the first text is held against it.
+#[derive(Debug)]
+pub(crate) struct KnownPattern {
+    source: String,
+    schema: OnceLock<Option<Schema>>,
+}
+
+impl KnownPattern {
+    fn of_schema(schema: &Value) -> Option<Self> {
+        let source = schema.get("pattern")?.as_str()?.to_owned();
+        Some(Self { source, schema: OnceLock::new() })
+    }
+
+    /// Whether a value can't match it.
+    fn excludes(&self, value: &Value) -> bool {
+        let schema = self.schema.get_or_init(|| Schema::compile(json!({ "pattern": self.source })).ok());
+        schema.as_ref().is_some_and(|schema| !schema.faults(value).is_empty())
+    }
+}
+
+impl PartialEq for KnownPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
 }
 
 /// What a schema says of a text beside its type.
@@ -173,26 +204,27 @@ impl KnownValue {
             _ => None,
         };
         let words = match (schema.get("const"), schema.get("enum")) {
-            (Some(word), _) => Some(vec![word.clone()]),
-            (None, Some(Value::Array(words))) if !words.is_empty() => Some(words.clone()),
+            (Some(word), _) => Some(std::slice::from_ref(word)),
+            (None, Some(Value::Array(words))) if !words.is_empty() => Some(words.as_slice()),
             _ => None,
         };
-        let of_words = words.iter().flatten().map(JsonTypes::of).reduce(JsonTypes::or);
+        let of_words = words.iter().copied().flatten().map(JsonTypes::of).reduce(JsonTypes::or);
+        let has_words = words.is_some();
+        let words = words.filter(|words| words.len() <= MAX_WORDS).map(<[Value]>::to_vec);
         let types = types.or(of_words).filter(|types| *types != JsonTypes::ANY)?;
         let bounds = SchemaBounds::of_schema(schema, words.as_deref());
-        let text = if words.is_some() { DeclaredText::Open } else { DeclaredText::of_schema(schema) };
+        let text = if has_words { DeclaredText::Open } else { DeclaredText::of_schema(schema) };
         let names: Vec<&str> = match schema.get("type") {
             Some(Value::String(name)) => vec![name],
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         };
-        let pattern = schema.get("pattern").and_then(Value::as_str).map(str::to_owned);
         Some(Self {
             types,
             bounds,
             is_whole: names.contains(&"integer") && !names.contains(&"number"),
             length: SchemaBounds::of_length(schema, types),
-            pattern,
+            pattern: KnownPattern::of_schema(schema),
             words,
             text,
             list: lone_list(schema),
@@ -219,10 +251,8 @@ impl KnownValue {
                 if self.length.excludes(characters) {
                     return Some(format!("has a length that is {}", self.length.called_count()));
                 }
-                let pattern = self.pattern.as_ref()?;
-                let schema = Schema::compile(json!({ "pattern": pattern })).ok()?;
-                let is_outside = !schema.faults(literal).is_empty();
-                is_outside.then(|| format!("matches the pattern {}", quoted(pattern)))
+                let pattern = self.pattern.as_ref().filter(|pattern| pattern.excludes(literal))?;
+                Some(format!("matches the pattern {}", quoted(&pattern.source)))
             }
             _ => None,
         }

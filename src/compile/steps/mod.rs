@@ -48,7 +48,7 @@ pub(crate) struct Steps {
     /// The JSON pointers of all conditions.
     pub conditions: Vec<String>,
     /// What is known of the values that `@paths` name, by the JSON pointers of these texts.
-    pub known: BTreeMap<String, KnownValue>,
+    pub known: BTreeMap<String, Arc<KnownValue>>,
     /// Texts of conditions that name a value and lack the `@`: the path that is meant, by the JSON pointer of the text.
     pub bare_paths: BTreeMap<String, String>,
     /// The texts that take parts of values whose schemas are known.

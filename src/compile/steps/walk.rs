@@ -3,7 +3,7 @@
 mod answer;
 mod texts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
 use super::super::prompt::Inputs;
 use super::super::react::{Around, LoweredLoop, ReadLoop, react};
-use super::{Inner, MAX_STEPS, Steps, name_of_loop, output, result, roots};
+use super::{Inner, KnownValue, MAX_STEPS, Steps, name_of_loop, output, result, roots};
 use crate::compile::DatabaseProbe;
 use crate::compile::context::Context;
 use crate::compile::documents;
@@ -49,6 +49,7 @@ pub(in crate::compile) fn walk<'a>(
         count: 0,
         loops: 0,
         ids: BTreeMap::new(),
+        read_values: HashMap::new(),
     };
     let roots = roots(main);
     let mut context = walk.first();
@@ -99,6 +100,15 @@ struct Walk<'w, 'a, 't> {
     loops: usize,
     /// The pointers of the steps with an `id`, by it.
     ids: BTreeMap<String, String>,
+    /// What is known of the values at paths.
+    read_values: HashMap<Vec<String>, ReadValue>,
+}
+
+/// What is known of a value, as the schema says that was there when a text named it last.
+struct ReadValue {
+    /// What the step that wrote it says; none for the run's input.
+    schema: Option<Arc<Value>>,
+    known: Option<Arc<KnownValue>>,
 }
 
 impl<'a> Walk<'_, 'a, '_> {

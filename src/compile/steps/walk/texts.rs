@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{GIVEN, Walk};
+use super::{GIVEN, ReadValue, Walk};
 use crate::compile::context::Context;
 use crate::compile::documents::{self, MisplacedName};
 use crate::compile::layout::LoopLayout;
@@ -42,16 +42,26 @@ impl<'a> Walk<'_, 'a, '_> {
         self.steps.bare_paths.extend(bare);
     }
 
-    /// What is known of the value at a path.
-    fn known(&self, path: &[String], context: &Context) -> Option<KnownValue> {
+    /// What is known of the value at a path. Many texts may name one value: its schema is read once.
+    fn known(&mut self, path: &[String], context: &Context) -> Option<Arc<KnownValue>> {
         let (first, rest) = path.split_first()?;
-        match first.as_str() {
-            "input" => KnownValue::of_schema(self.input()?, rest),
+        let written = context.shared_schema(first).filter(|_| first != "input");
+        if let Some(read) = self.read_values.get(path)
+            && read.schema.as_ref().map(Arc::as_ptr) == written.map(Arc::as_ptr)
+        {
+            return read.known.clone();
+        }
+        let known = match first.as_str() {
+            "input" => self.input().and_then(|schema| KnownValue::of_schema(schema, rest)),
             "now" if rest.is_empty() => Some(KnownValue::of_moment()),
             "__run_id" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::TEXT)),
             "__step" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::NUMBER)),
-            name => KnownValue::of_schema(context.schema(name)?, rest),
-        }
+            _ => written.and_then(|schema| KnownValue::of_schema(schema, rest)),
+        };
+        let read = ReadValue { schema: written.cloned(), known: known.map(Arc::new) };
+        let known = read.known.clone();
+        self.read_values.insert(path.to_vec(), read);
+        known
     }
 
     /// The schema of the run's input.
