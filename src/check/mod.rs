@@ -22,6 +22,7 @@ mod shell;
 mod step_tree;
 mod steps;
 mod subject;
+mod taken_paths;
 #[cfg(test)]
 mod tests;
 mod text_scope;
@@ -38,7 +39,7 @@ pub use rules::RULES;
 pub use script_calls::{ScriptedLoops, script_calls};
 pub use sent_text::SentText;
 pub use subject::Subject;
-pub use text_scope::TextScope;
+pub use text_scope::{ScopeNames, TextScope};
 pub use used::Used;
 pub use value_schemas::{DescribedValue, ValueSchemas};
 

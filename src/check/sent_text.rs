@@ -83,7 +83,7 @@ impl<'a> SentText<'a> {
     }
 }
 
-/// All texts of a subject.
+/// All texts of a subject: first those that belong to no action, then those of each action.
 pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
     let mut texts = Vec::new();
     let prompts =
@@ -92,9 +92,6 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
         let Some(cursor) = subject.property(name) else { continue };
         let Some(text) = cursor.node().and_then(Node::as_str) else { continue };
         texts.push(SentText::new(cursor, text, kind, String::new()));
-    }
-    for (at, used) in subject.actions().iter().enumerate() {
-        of_action(used, at, &mut texts);
     }
     if !subject.is_step() {
         let document = subject.document();
@@ -105,10 +102,14 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
             }
         }
     }
+    for (at, used) in subject.actions().iter().enumerate() {
+        of_action(used, at, &mut texts);
+    }
     texts
 }
 
 fn of_action<'a>(used: &Used<'a>, action: usize, texts: &mut Vec<SentText<'a>>) {
+    let first = texts.len();
     for field in used.texts() {
         used.each_text(field, &mut |at, text| {
             let sent = sent(used.at(at), text, field.kind, Some(action));
@@ -118,7 +119,7 @@ fn of_action<'a>(used: &Used<'a>, action: usize, texts: &mut Vec<SentText<'a>>) 
     if let Action::Command(command) = &*used.action
         && let Some(shell) = shell::of(command)
     {
-        let own = texts.iter_mut().filter(|sent| sent.action == Some(action) && sent.kind == TextKind::Argument);
+        let own = texts.iter_mut().skip(first).filter(|sent| sent.kind == TextKind::Argument);
         let scripts = own.skip(shell.script).take(if shell.all { usize::MAX } else { 1 });
         scripts.for_each(|sent| sent.kind = TextKind::Script);
     }

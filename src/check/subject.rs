@@ -284,6 +284,14 @@ impl<'a> Subject<'a> {
         self.sent_texts.get_or_init(|| sent_text::all(self))
     }
 
+    /// Those of an action, by its number in [`actions`](Self::actions).
+    pub(super) fn texts_of_action(&self, at: usize) -> &[SentText<'a>] {
+        let texts = self.sent_texts();
+        let from = texts.partition_point(|sent| sent.action < Some(at));
+        let to = texts.partition_point(|sent| sent.action <= Some(at));
+        texts.get(from..to).unwrap_or_default()
+    }
+
     /// Whether a name is a parameter that the action of a text lists.
     pub fn is_argument(&self, sent: &SentText<'_>, name: &str) -> bool {
         let used = sent.action.and_then(|at| self.actions().get(at));

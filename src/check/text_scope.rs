@@ -1,10 +1,15 @@
 //! The names that a text can take values from: what a placeholder in another syntax was meant to take.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use serde_json::Value;
 
+use super::taken_paths::TakenPaths;
 use super::{SentText, Subject};
 use crate::policy::secret_names::fold;
-use crate::program::reference::{Field, RESERVED};
+use crate::program::reference::RESERVED;
 use crate::syntax::document::DocumentKind;
 
 /// What other products call the object that has the values: `$json.id`, `${inputs.id}`.
@@ -12,35 +17,90 @@ const AROUND: [&str; 9] = ["json", "inputs", "body", "params", "args", "vars", "
 /// The most names that are looked through.
 const MAX_NAMES: usize = 1_000;
 
+/// What the scopes of the texts of a subject have in common: it is read once, and not for each text.
+#[derive(Default)]
+pub struct ScopeNames {
+    /// The names of the run's input.
+    inputs: OnceCell<FoldedNames>,
+    /// The keys that steps write.
+    keys: OnceCell<FoldedNames>,
+    /// By the action that texts belong to; those of the loop belong to none.
+    of_texts: RefCell<HashMap<Option<usize>, Rc<TextNames>>>,
+}
+
+/// Names by their spelling without case and word marks.
+#[derive(Default)]
+struct FoldedNames(HashMap<String, String>);
+
+impl FoldedNames {
+    fn find(&self, name: &str) -> Option<&str> {
+        self.0.get(&fold(name)).map(String::as_str)
+    }
+}
+
+impl<'n> FromIterator<&'n str> for FoldedNames {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
+        let mut folded = HashMap::new();
+        for name in names.into_iter().take(MAX_NAMES) {
+            folded.entry(fold(name)).or_insert_with(|| name.to_owned());
+        }
+        Self(folded)
+    }
+}
+
+/// The names of the texts of an action.
+struct TextNames {
+    /// What the model writes for the action.
+    arguments: FoldedNames,
+    /// Whether the action lists them, and has no others.
+    is_closed: bool,
+    /// Whether it lists one that none of its texts takes.
+    has_idle_argument: bool,
+    /// What its texts take; where they belong to no action, what all texts of the loop take.
+    taken: TakenPaths,
+}
+
+impl TextNames {
+    fn of(subject: &Subject<'_>, action: Option<usize>) -> Self {
+        let Some(at) = action else {
+            let taken = TakenPaths::of(subject.sent_texts());
+            return Self { arguments: FoldedNames::default(), is_closed: false, has_idle_argument: false, taken };
+        };
+        let taken = TakenPaths::of(subject.texts_of_action(at));
+        let parameters = subject.actions().get(at).and_then(|used| used.written().get("parameters"));
+        match parameters.and_then(|parameters| parameters.get("properties")?.as_object()) {
+            Some(listed) => Self {
+                arguments: listed.keys().map(String::as_str).collect(),
+                is_closed: true,
+                has_idle_argument: listed.keys().take(MAX_NAMES).any(|name| !taken.has(name)),
+                taken,
+            },
+            None => Self {
+                arguments: taken.first_names().filter(|name| !RESERVED.contains(name)).collect(),
+                is_closed: false,
+                has_idle_argument: false,
+                taken,
+            },
+        }
+    }
+}
+
 /// The names that a text can take values from.
 pub struct TextScope<'s, 'a> {
     subject: &'s Subject<'a>,
     sent: &'s SentText<'a>,
-    /// What the model writes for the action that the text belongs to.
-    arguments: Vec<String>,
-    /// Whether the action lists them, and has no others.
-    is_closed: bool,
-    /// The names of the run's input.
-    inputs: Vec<&'a str>,
+    common: &'s ScopeNames,
+    names: Rc<TextNames>,
+    /// What the text itself takes.
+    own: OnceCell<TakenPaths>,
 }
 
 impl<'s, 'a> TextScope<'s, 'a> {
     /// The scope of a text.
-    pub fn of(subject: &'s Subject<'a>, sent: &'s SentText<'a>) -> Self {
-        let written = sent.action.and_then(|at| subject.actions().get(at)).map(|used| used.written());
-        let parameters = written.and_then(|written| written.get("parameters"));
-        let listed = parameters.and_then(|parameters| parameters.get("properties")?.as_object());
-        let mut scope =
-            Self { subject, sent, arguments: Vec::new(), is_closed: listed.is_some(), inputs: inputs(subject) };
-        match listed {
-            Some(listed) => scope.arguments = listed.keys().take(MAX_NAMES).cloned().collect(),
-            None => {
-                let mut taken = scope.taken(|other| other.action.is_some() && other.action == sent.action);
-                taken.retain(|path| path.first().is_some_and(|name| !RESERVED.contains(&name.as_str())));
-                scope.arguments = taken.into_iter().filter_map(|path| path.into_iter().next()).collect();
-            }
-        }
-        scope
+    pub fn of(subject: &'s Subject<'a>, common: &'s ScopeNames, sent: &'s SentText<'a>) -> Self {
+        let mut of_texts = common.of_texts.borrow_mut();
+        let names = of_texts.entry(sent.action).or_insert_with(|| Rc::new(TextNames::of(subject, sent.action)));
+        Self { subject, sent, common, names: Rc::clone(names), own: OnceCell::new() }
     }
 
     /// How a name is written here that a text spells in another syntax: `order_id`, `input.order_id`; nothing when
@@ -59,80 +119,51 @@ impl<'s, 'a> TextScope<'s, 'a> {
             return Some(name.to_owned());
         }
         let with = |known: &str| if rest.is_empty() { known.to_owned() } else { format!("{known}.{rest}") };
-        let same = |known: &str| known == first || fold(known) == fold(first);
-        if let Some(known) = self.arguments.iter().find(|known| same(known)) {
+        if let Some(known) = self.names.arguments.find(first) {
             return Some(with(known));
         }
-        if let Some(known) = self.inputs.iter().find(|known| same(known)) {
+        if let Some(known) = self.common.inputs.get_or_init(|| inputs(self.subject)).find(first) {
             return Some(format!("input.{}", with(known)));
         }
-        let names = &self.subject.compiled.steps.names;
         let of_steps = self.subject.is_step() || self.sent.action.is_none();
-        names.iter().take(MAX_NAMES).find(|known| of_steps && same(known)).map(|known| with(known))
+        let keys = || self.subject.compiled.steps.names.iter().map(String::as_str).collect();
+        of_steps.then(|| self.common.keys.get_or_init(keys).find(first).map(with))?
     }
 
     /// Whether a new name may be used in the text.
     pub fn takes_any(&self) -> bool {
-        self.sent.action.is_some() && !self.is_closed
+        self.sent.action.is_some() && !self.names.is_closed
     }
 
     /// Whether the action of the text lists a parameter that none of its texts takes.
     pub fn has_idle_argument(&self) -> bool {
-        self.is_closed && self.arguments.iter().any(|name| !self.takes_elsewhere(name))
+        self.names.has_idle_argument
     }
 
     /// Whether the text takes a value, which is written as it is here: then its author knows how.
     pub fn takes(&self, path: &str) -> bool {
-        self.is_taken(path, |other| self.is_itself(other))
+        self.own().has(path)
     }
 
     /// Whether another text of the same action takes the value; of a prompt, any text of the loop.
     pub fn takes_elsewhere(&self, path: &str) -> bool {
-        self.is_taken(path, |other| self.sent.action.is_none() || other.action == self.sent.action)
+        self.names.taken.has(path)
     }
 
     /// Whether the text takes any value at all.
     pub fn takes_something(&self) -> bool {
-        !self.taken(|other| self.is_itself(other)).is_empty()
+        !self.own().is_empty()
     }
 
-    fn is_itself(&self, other: &SentText<'_>) -> bool {
-        other.action == self.sent.action && other.cursor.path() == self.sent.cursor.path()
-    }
-
-    fn is_taken(&self, path: &str, of: impl Fn(&SentText<'_>) -> bool) -> bool {
-        let wanted: Vec<&str> = path.split('.').collect();
-        let begins = |taken: &Vec<String>| {
-            let length = taken.len().min(wanted.len());
-            length > usize::from(wanted.first() == Some(&"input"))
-                && taken.iter().zip(&wanted).all(|(one, other)| one == other)
-        };
-        self.taken(of).iter().any(begins)
-    }
-
-    /// The paths that some of the texts take.
-    fn taken(&self, of: impl Fn(&SentText<'_>) -> bool) -> Vec<Vec<String>> {
-        let mut paths = Vec::new();
-        for other in self.subject.sent_texts().iter().filter(|other| of(other)) {
-            match other.compiled() {
-                Some(Field::Path(path)) if other.kind.takes_path() => paths.push(path.clone()),
-                Some(Field::Template(template)) => {
-                    paths.extend(template.variables().iter().map(|variable| variable.path.clone()));
-                }
-                _ => {}
-            }
-            if paths.len() > MAX_NAMES {
-                break;
-            }
-        }
-        paths
+    fn own(&self) -> &TakenPaths {
+        self.own.get_or_init(|| TakenPaths::of(std::slice::from_ref(self.sent)))
     }
 }
 
 /// The names of the run's input that the document knows.
-fn inputs<'a>(subject: &Subject<'a>) -> Vec<&'a str> {
+fn inputs(subject: &Subject<'_>) -> FoldedNames {
     let document = subject.document();
     let pointer = if document.kind == Some(DocumentKind::Loop) { "/input/properties" } else { "/input" };
     let known = document.value.pointer(pointer).and_then(Value::as_object);
-    known.into_iter().flatten().map(|(name, _)| name.as_str()).take(MAX_NAMES).collect()
+    known.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }

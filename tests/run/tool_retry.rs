@@ -121,11 +121,7 @@ fn a_timeout_limits_each_attempt() {
     let held = place(&silent, json!({ "attempts": 2, "base_ms": 0 }), json!({ "tool_timeout_ms": 1_500 }));
     let entry = &held.call(&RUN).json()["trace"][0];
     assert_eq!(entry["attempts"][0]["error"]["class"], "timed out after 1.5 s", "{entry:#}");
-    assert_eq!(
-        (&entry["error"]["class"], silent.requests().len()),
-        (&json!("timed out after 1.5 s"), 2),
-        "{entry:#}"
-    );
+    assert_eq!((&entry["error"]["class"], silent.requests().len()), (&json!("timed out after 1.5 s"), 2), "{entry:#}");
 }
 
 #[test]

@@ -73,6 +73,16 @@ pub const ACTIONS: &[Construct] = &[
     }),
     ("secret_args", |n| command(&format!("\"args\":[{}]", each(n, ",", |at| format!("\"orgconfig:a{at}\""))))),
     ("env", |n| command(&format!("\"env\":{{{}}}", members(n, "V", |at| format!("{{{{a{at}}}}}"))))),
+    ("plain_names_of_arguments", |n| {
+        let names = each(n, ",", |at| format!("\"y{at}\":{{}}"));
+        command(&format!(
+            "\"args\":[{}],\"parameters\":{{\"type\":\"object\",\"properties\":{{{names}}}}}",
+            each(n, ",", |at| format!("\"{{x{at}}}\""))
+        ))
+    }),
+    ("plain_names_beside_values", |n| {
+        command(&format!("\"args\":[{}]", each(n, ",", |at| format!("\"{{x{at}}} {{{{y{at}}}}}\""))))
+    }),
     ("secrets_in_an_argument", |n| command(&format!("\"args\":[\"{}\"]", each(n, " ", |at| format!("$API_KEY{at}"))))),
     ("steering_env", |n| command(&format!("\"env\":{{{}}}", members(n, "LD_", |at| format!("{{{{a{at}}}}}"))))),
     ("questions", |n| {

@@ -8,6 +8,11 @@ use super::{Construct, each, get, http, letters, loop_with, main, objective, pro
 /// Them.
 pub const DOCUMENTS: &[Construct] = &[
     ("plain_variables", |n| main(objective(&each(n, " ", |_| "{input.x}".to_owned())))),
+    ("plain_names", |n| {
+        let text = each(n, " ", |at| format!("{{x{at}}}"));
+        let names = each(n, ",", |at| format!("\"y{at}\":{{}}"));
+        main(whole(&text, "", &format!("\"input\":{{\"type\":\"object\",\"properties\":{{{names}}}}},")))
+    }),
     ("at_variables", |n| main(objective(&each(n, " ", |_| "see @input.x".to_owned())))),
     ("dollar_variables", |n| main(objective(&each(n, "", |_| "${input.abc}".to_owned())))),
     ("braces", |n| main(objective(&"{{ ".repeat(n)))),

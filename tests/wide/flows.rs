@@ -63,6 +63,15 @@ pub const FLOWS: &[Construct] = &[
         let all: Vec<Value> = (0..n).map(|at| json!({ "equal": ["@input.q", format!("wrd{at}")] })).collect();
         conditional(&json!({ "type": "string", "enum": words }), &json!({ "or": all }))
     }),
+    ("plain_names_of_a_step", |n| {
+        let texts: Vec<String> = (0..n).map(|at| format!("{{x{at}}}")).collect();
+        flow(
+            &json!({}),
+            std::iter::once(
+                json!({ "type": "PbotForm", "outputKey": "form", "properties": { "expected_keys": ["a"], "a": texts } }),
+            ),
+        )
+    }),
     ("conditions_on_a_pattern", |n| {
         let all: Vec<Value> = (0..n).map(|at| json!({ "equal": ["@input.q", format!("w{at}")] })).collect();
         conditional(

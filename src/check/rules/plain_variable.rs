@@ -5,7 +5,7 @@ mod paths;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::check::{Rule, SentText, Subject, TextScope};
+use crate::check::{Rule, ScopeNames, SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::action::TextKind;
 use crate::policy::placeholder::{Notation, Placeholder};
@@ -18,13 +18,14 @@ pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
 const BLOCK_WORDS: [&str; 10] = ["for", "not", "and", "else", "elif", "elsif", "endif", "endfor", "end", "unless"];
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let names = ScopeNames::default();
     for sent in subject.sent_texts() {
         // An operand of a condition is judged as one.
         if subject.compiled.steps.bare_paths.contains_key(sent.cursor.path()) {
             continue;
         }
         let before = found.len();
-        in_text(subject, sent, found);
+        in_text(subject, &names, sent, found);
         if found.len() == before {
             found.extend(unread_argument(sent));
         }
@@ -32,7 +33,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn in_text<'a>(subject: &Subject<'a>, sent: &SentText<'a>, found: &mut Vec<Diagnostic>) {
+fn in_text<'a>(subject: &Subject<'a>, names: &ScopeNames, sent: &SentText<'a>, found: &mut Vec<Diagnostic>) {
     if sent.kind == TextKind::Hint {
         found.extend(in_hint(sent));
     }
@@ -41,7 +42,7 @@ fn in_text<'a>(subject: &Subject<'a>, sent: &SentText<'a>, found: &mut Vec<Diagn
     if written.is_empty() && misspelt.is_none() {
         return;
     }
-    let scope = TextScope::of(subject, sent);
+    let scope = TextScope::of(subject, names, sent);
     // What is meant as a path as a whole has no placeholders.
     if let Some(fault) = misspelt.and_then(|path| path.fault(subject, sent, &scope)) {
         return found.push(fault);

@@ -1,0 +1,71 @@
+//! The values that texts take.
+
+use std::collections::HashSet;
+
+use super::SentText;
+use crate::program::reference::Field;
+
+/// The most paths that are kept.
+const MAX_PATHS: usize = 1_000;
+
+/// The paths of the values that some texts take.
+#[derive(Default)]
+pub(super) struct TakenPaths {
+    /// The paths, with dots between their names.
+    whole: HashSet<String>,
+    /// The same, and all that they begin with.
+    begun: HashSet<String>,
+    /// The first name of each path, in the order of the texts.
+    first_names: Vec<String>,
+}
+
+impl TakenPaths {
+    /// Those of texts.
+    pub fn of(texts: &[SentText<'_>]) -> Self {
+        let mut taken = Self::default();
+        for text in texts {
+            match text.compiled() {
+                Some(Field::Path(path)) if text.kind.takes_path() => taken.add(path),
+                Some(Field::Template(template)) => {
+                    template.variables().iter().for_each(|variable| taken.add(&variable.path));
+                }
+                _ => {}
+            }
+            if taken.first_names.len() > MAX_PATHS {
+                break;
+            }
+        }
+        taken
+    }
+
+    fn add(&mut self, path: &[String]) {
+        let mut begun = String::new();
+        for name in path {
+            if !begun.is_empty() {
+                begun.push('.');
+            }
+            begun.push_str(name);
+            self.begun.insert(begun.clone());
+        }
+        self.whole.insert(begun);
+        self.first_names.extend(path.first().cloned());
+    }
+
+    /// Whether none is taken.
+    pub fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+    }
+
+    /// The first name of each path.
+    pub fn first_names(&self) -> impl Iterator<Item = &str> {
+        self.first_names.iter().map(String::as_str)
+    }
+
+    /// Whether the value at a path is taken: itself, a part of it, or one that it is a part of. All of `input` is none
+    /// of them.
+    pub fn has(&self, path: &str) -> bool {
+        let mut around = path.match_indices('.').filter_map(|(at, _)| path.get(..at));
+        let is_it = path != "input" && self.begun.contains(path);
+        is_it || around.any(|around| around != "input" && self.whole.contains(around))
+    }
+}
