@@ -222,13 +222,15 @@ fn the_time_of_the_run_bounds_the_called_one_which_ends_with_it() {
 fn the_default_deadline_of_tools_does_not_cut_a_called_loop_and_its_own_does() {
     let place = place();
     parent(&place, json!({ "tool_timeout_ms": 1 }), json!({}));
-    let slow = json!({ "delay_ms": 60, "text": complete(json!("slow")) });
-    script(&place, &[call(), complete(json!("done"))], std::slice::from_ref(&slow));
-    assert_eq!(run(&place).1["trace"][0]["observation"], "slow");
-    let (_, result) = {
-        parent(&place, json!({}), json!({ "timeout_ms": 20 }));
-        place.run(&["--run-id", "r2"])
+    let slow = |delay_ms: u64| {
+        let reply = json!({ "delay_ms": delay_ms, "text": complete(json!("slow")) });
+        script(&place, &[call(), complete(json!("done"))], std::slice::from_ref(&reply));
     };
+    slow(60);
+    assert_eq!(run(&place).1["trace"][0]["observation"], "slow");
+    slow(600_000);
+    parent(&place, json!({}), json!({ "timeout_ms": 20 }));
+    let (_, result) = place.run(&["--run-id", "r2"]);
     assert_eq!(observed(&result["trace"][0]), "Error: the loop `helper` ended: timeout");
 }
 
