@@ -24,7 +24,8 @@ impl Engine {
     /// When there is no such run, it has ended, or the store fails.
     pub async fn cancel(&self, program: &Program, run_id: &str, reason: Option<String>) -> Result<Status, Fault> {
         let Some(leased) = Leased::to_cancel(&self.world.journal, run_id, reason.as_deref()).await? else {
-            return Ok(Status::Running);
+            let run = self.world.journal.find(run_id).await.map_err(Fault::Store)?;
+            return Ok(run.map_or(Status::Running, |run| run.status));
         };
         let events = self.events(run_id).await?;
         let state = self.cancel_leased(program, LeasedRun { leased, events }, reason).await?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::fault::Fault;
 use crate::engine::event::Event;
+use crate::engine::outcome::Status;
 use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
 
 /// A run that is leased to us, and untouched so far.
@@ -32,7 +33,8 @@ impl Leased {
         Self { run_id: run_id.to_owned(), lease, guard }
     }
 
-    /// Takes the lease of a run to cancel it. `None`: another driver has it, and was asked to cancel it.
+    /// Takes the lease of a run to cancel it. `None`: another driver has it, and was asked to cancel it, or has done
+    /// so already.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.
@@ -46,11 +48,18 @@ impl Leased {
             taken => return taken.map(Some).map_err(Fault::Store),
         }
         journal.request_cancel(run_id, reason.map(str::to_owned)).await.map_err(Fault::Store)?;
-        // The driver may have left before it could see the request.
-        match Self::take(journal, run_id).await {
-            Err(StoreFault::Driven(_)) => Ok(None),
-            taken => taken.map(Some).map_err(Fault::Store),
+        // The driver may have left before it could see the request, or have ended the run since.
+        let leased = match Self::take(journal, run_id).await {
+            Err(StoreFault::Driven(_)) => return Ok(None),
+            taken => taken.map_err(Fault::Store)?,
+        };
+        let run = journal.find(run_id).await.map_err(Fault::Store)?;
+        if run.is_some_and(|run| run.status == Status::Cancelled) {
+            // A lease that could not be released expires.
+            drop(leased.give_back().await);
+            return Ok(None);
         }
+        Ok(Some(leased))
     }
 
     /// Whether too many drivers in a row took the run, did nothing in it and died.

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use loopctl::drive::engine::Watch;
 use loopctl::drive::start::Start;
 use loopctl::engine::blob::Blob;
+use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
@@ -29,7 +30,7 @@ use crate::common::{Place, complete, think};
 /// A store that counts.
 #[derive(Default)]
 pub struct Counting {
-    inner: MemoryJournal,
+    inner: Arc<MemoryJournal>,
     /// So often a journal can't be read.
     pub unreadable: AtomicUsize,
     /// How often a journal was read whole.
@@ -38,6 +39,8 @@ pub struct Counting {
     from: AtomicUsize,
     /// What it was asked, in that order.
     asked: Mutex<Vec<&'static str>>,
+    /// Whether a request to cancel is answered when the run's driver has ended the run.
+    answers_cancels_late: AtomicBool,
 }
 
 impl Counting {
@@ -135,7 +138,23 @@ impl Journal for Counting {
 
     fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
         self.note("request_cancel");
-        self.inner.request_cancel(run_id, reason)
+        let requested = self.inner.request_cancel(run_id, reason);
+        if !self.answers_cancels_late.load(Ordering::SeqCst) {
+            return requested;
+        }
+        let (answer, ticket) = tokio::sync::oneshot::channel();
+        let (inner, run_id) = (Arc::clone(&self.inner), run_id.to_owned());
+        std::thread::spawn(move || {
+            let is_running = || {
+                let Ticket::Ready(Some(Ok(Some(run)))) = inner.find(&run_id) else { panic!("it is there at once") };
+                run.status == Status::Running
+            };
+            while is_running() {
+                std::thread::yield_now();
+            }
+            answer.send(Ok(())).unwrap();
+        });
+        Ticket::Coming(ticket)
     }
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
@@ -350,6 +369,23 @@ fn a_run_that_is_cancelled_is_leased_and_read_once() {
     assert_eq!(cancelled["status"], "cancelled");
     let asked: Vec<&str> = counting.asked().into_iter().filter(|asked| !asked.starts_with("find")).collect();
     assert_eq!(asked, ["lease", "read", "texts", "append", "release"]);
+}
+
+#[test]
+fn a_cancel_is_answered_as_such_though_the_driver_ends_the_run_before_its_request_is_answered() {
+    let place = place(json!({}), &[json!({ "delay_ms": 600_000, "text": "too late" })]);
+    let counting = Arc::new(Counting::default());
+    counting.answers_cancels_late.store(true, Ordering::SeqCst);
+    let (_runtime, address) = listening(&place, &counting);
+    let run = parse(&ask(address, "POST", "/agents/execute?async=true", &json!({ "loop": "test" }))).unwrap().json();
+    let mut events = TcpStream::connect(address).unwrap();
+    let id = run["agent_run_id"].as_str().unwrap();
+    ask_for_events(&mut events, address, id);
+    let mut first = [0; 1];
+    // The run is driven.
+    events.read_exact(&mut first).unwrap();
+    let cancelled = parse(&ask(address, "DELETE", &format!("/agents/{id}"), &Value::Null)).unwrap();
+    assert_eq!((cancelled.status, &cancelled.json()["status"]), (202, &json!("cancelled")), "{cancelled:?}");
 }
 
 #[test]
