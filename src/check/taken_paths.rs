@@ -7,6 +7,8 @@ use crate::program::reference::Field;
 
 /// The most paths that are kept.
 const MAX_PATHS: usize = 1_000;
+/// The most beginnings of a path that are kept, or looked for.
+const MAX_DEPTH: usize = 16;
 
 /// The paths of the values that some texts take.
 #[derive(Default)]
@@ -39,15 +41,9 @@ impl TakenPaths {
     }
 
     fn add(&mut self, path: &[String]) {
-        let mut begun = String::new();
-        for name in path {
-            if !begun.is_empty() {
-                begun.push('.');
-            }
-            begun.push_str(name);
-            self.begun.insert(begun.clone());
-        }
-        self.whole.insert(begun);
+        let depths = 1..=path.len().min(MAX_DEPTH);
+        self.begun.extend(depths.filter_map(|depth| Some(path.get(..depth)?.join("."))));
+        self.whole.insert(path.join("."));
         self.first_names.extend(path.first().cloned());
     }
 
@@ -64,8 +60,8 @@ impl TakenPaths {
     /// Whether the value at a path is taken: itself, a part of it, or one that it is a part of. All of `input` is none
     /// of them.
     pub fn has(&self, path: &str) -> bool {
-        let mut around = path.match_indices('.').filter_map(|(at, _)| path.get(..at));
-        let is_it = path != "input" && self.begun.contains(path);
+        let mut around = path.match_indices('.').take(MAX_DEPTH).filter_map(|(at, _)| path.get(..at));
+        let is_it = path != "input" && (self.begun.contains(path) || self.whole.contains(path));
         is_it || around.any(|around| around != "input" && self.whole.contains(around))
     }
 }

@@ -13,6 +13,13 @@ pub const DOCUMENTS: &[Construct] = &[
         let names = each(n, ",", |at| format!("\"y{at}\":{{}}"));
         main(whole(&text, "", &format!("\"input\":{{\"type\":\"object\",\"properties\":{{{names}}}}},")))
     }),
+    ("long_paths_beside_a_name", |n| {
+        main(objective(&format!(
+            "{{{{input.{}}}}} {{input.{}}}",
+            each(n, ".", |_| "a".to_owned()),
+            each(n, ".", |_| "b".to_owned())
+        )))
+    }),
     ("at_variables", |n| main(objective(&each(n, " ", |_| "see @input.x".to_owned())))),
     ("dollar_variables", |n| main(objective(&each(n, "", |_| "${input.abc}".to_owned())))),
     ("braces", |n| main(objective(&"{{ ".repeat(n)))),
