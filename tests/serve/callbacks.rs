@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::client::{Serving, place, scripted, served};
 use crate::common::server::{Answer, Server};
 use crate::common::{Place, complete, think};
-use crate::counted::Counting;
+use crate::counting::Counting;
 
 fn signed() -> Place {
     let place = place(json!({}), &[]);

@@ -19,6 +19,7 @@ mod client;
 mod composed;
 mod continued;
 mod counted;
+mod counting;
 mod decisions;
 mod deltas;
 mod deputy;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::client::{Reply, parse, place};
 use crate::common::complete;
-use crate::counted::{Counting, listening};
+use crate::counting::{Counting, listening};
 
 /// A request of an organisation.
 struct Asked<'a> {
