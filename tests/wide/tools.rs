@@ -38,24 +38,12 @@ pub const TOOLS: &[Construct] = &[
         let tools = each(n, ",", |at| format!("{{\"type\":\"action\",\"name\":\"tool{at}\"}}"));
         let actions = each(n, ",", |at| get(&format!("tool{at}")));
         let names = each(n, ",", |at| format!("\"tool{at}\""));
-        let mut texts = main(whole("Go.", &tools, &format!("\"actions\":[{actions}],")));
-        texts.main.text = texts
-            .main
-            .text
-            .replacen("\"tools\"", &format!("\"require_tool_before_answer\":[{names}],\"tools\""), 1)
-            .into();
-        texts
+        main(requiring(&names, &whole("Go.", &tools, &format!("\"actions\":[{actions}],"))))
     }),
     ("required_unknown_tools", |n| {
         let tools = each(n, ",", |at| format!("\"tool{at}\""));
         let names = each(n, ",", |at| format!("\"tol{at}\""));
-        let mut texts = main(whole("Go.", &tools, ""));
-        texts.main.text = texts
-            .main
-            .text
-            .replacen("\"tools\"", &format!("\"require_tool_before_answer\":[{names}],\"tools\""), 1)
-            .into();
-        texts
+        main(requiring(&names, &whole("Go.", &tools, "")))
     }),
     ("conditional_tools_with_faults", |n| {
         let tools = each(n, ",", |at| {
@@ -218,3 +206,8 @@ pub const TOOLS: &[Construct] = &[
         main(whole("Go.", "", &format!("\"filter\":{{\"condition\":{}true{}}},", "{\"not\":".repeat(n), "}".repeat(n))))
     }),
 ];
+
+/// A loop that must call these tools before its answer.
+fn requiring(names: &str, document: &str) -> String {
+    document.replacen("\"tools\"", &format!("\"require_tool_before_answer\":[{names}],\"tools\""), 1)
+}
