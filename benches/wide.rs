@@ -32,7 +32,7 @@ struct Arguments {
     /// The first size.
     #[arg(long, default_value_t = 1_000)]
     from: usize,
-    /// The last size.
+    /// The last size. Where fewer than three doublings take long enough to be measured, larger ones follow.
     #[arg(long, default_value_t = 64_000)]
     to: usize,
     /// A construct that takes so long, in seconds, is not doubled further.

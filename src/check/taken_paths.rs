@@ -15,8 +15,8 @@ const MAX_DEPTH: usize = 16;
 pub(super) struct TakenPaths {
     /// The paths, with dots between their names.
     whole: HashSet<String>,
-    /// The same, and all that they begin with.
-    begun: HashSet<String>,
+    /// What each path begins with: its first name, its first two, and so on.
+    beginnings: HashSet<String>,
     /// The first name of each path, in the order of the texts.
     first_names: Vec<String>,
 }
@@ -42,7 +42,7 @@ impl TakenPaths {
 
     fn add(&mut self, path: &[String]) {
         let depths = 1..=path.len().min(MAX_DEPTH);
-        self.begun.extend(depths.filter_map(|depth| Some(path.get(..depth)?.join("."))));
+        self.beginnings.extend(depths.filter_map(|depth| Some(path.get(..depth)?.join("."))));
         self.whole.insert(path.join("."));
         self.first_names.extend(path.first().cloned());
     }
@@ -61,7 +61,7 @@ impl TakenPaths {
     /// of them.
     pub fn has(&self, path: &str) -> bool {
         let mut around = path.match_indices('.').take(MAX_DEPTH).filter_map(|(at, _)| path.get(..at));
-        let is_it = path != "input" && (self.begun.contains(path) || self.whole.contains(path));
+        let is_it = path != "input" && (self.beginnings.contains(path) || self.whole.contains(path));
         is_it || around.any(|around| around != "input" && self.whole.contains(around))
     }
 }

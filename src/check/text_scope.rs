@@ -49,6 +49,7 @@ impl<'n> FromIterator<&'n str> for FoldedNames {
 }
 
 /// The names of the texts of an action.
+#[derive(Default)]
 struct TextNames {
     /// What the model writes for the action.
     arguments: FoldedNames,
@@ -64,7 +65,7 @@ impl TextNames {
     fn of(subject: &Subject<'_>, action: Option<usize>) -> Self {
         let Some(at) = action else {
             let taken = TakenPaths::of(subject.sent_texts());
-            return Self { arguments: FoldedNames::default(), is_closed: false, has_idle_argument: false, taken };
+            return Self { taken, ..Self::default() };
         };
         let taken = TakenPaths::of(subject.texts_of_action(at));
         let parameters = subject.actions().get(at).and_then(|used| used.written().get("parameters"));
@@ -77,9 +78,8 @@ impl TextNames {
             },
             None => Self {
                 arguments: taken.first_names().filter(|name| !RESERVED.contains(name)).collect(),
-                is_closed: false,
-                has_idle_argument: false,
                 taken,
+                ..Self::default()
             },
         }
     }

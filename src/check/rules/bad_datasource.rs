@@ -19,7 +19,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let first_use = LazyCell::new(|| {
         let uses = subject.actions().iter().rev().filter_map(|used| match &*used.action {
-            Action::Db(db) => Some((db.datasource.clone(), used)),
+            Action::Db(db) => Some((db.datasource.as_str(), used)),
             _ => None,
         });
         uses.collect::<HashMap<_, _>>()
@@ -79,7 +79,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(path) = meant {
             fault = fault.suggest(quoted(&format!("sqlite:{path}")));
         }
-        found.push(match first_use.get(name) {
+        found.push(match first_use.get(name.as_str()) {
             Some(used) => fault.related(&used.at("/datasource").place(), "it is used here"),
             None => fault,
         });
