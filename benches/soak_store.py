@@ -4,7 +4,7 @@
 Needs what store.py needs. Two workers play runs of ten steps by a script, so many at once that the store is what limits
 them. The runs are cut into ten parts; for each part the table says the median and the 99th of 100 of the milliseconds that a
 run took, the runs a second, the dead rows of each table of the journal as autovacuum left them (PostgreSQL's defaults), and the
-memory of the workers. It takes about a minute for each 100,000 steps.
+memory of the workers. A million steps take about 2.5 minutes on two quiet cores, and 1.5 GB of disk.
 """
 import argparse
 import concurrent.futures
