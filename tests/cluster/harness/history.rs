@@ -42,11 +42,15 @@ impl History {
         (appends.len(), reads.len())
     }
 
+    pub fn operations(&self) -> Vec<Operation> {
+        self.0.lock().unwrap().clone()
+    }
+
     /// What no order explains. The last read of each list, after everything, must be in the history.
     pub fn violations(&self) -> Vec<String> {
         let mut lists: BTreeMap<usize, Vec<Operation>> = BTreeMap::new();
-        for operation in self.0.lock().unwrap().iter() {
-            lists.entry(operation.list).or_default().push(operation.clone());
+        for operation in self.operations() {
+            lists.entry(operation.list).or_default().push(operation);
         }
         lists.into_iter().flat_map(|(list, operations)| of_list(list, &operations)).collect()
     }
@@ -118,9 +122,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::harness::elle;
 
-    /// The violations of operations on one list, each with its call and its answer in milliseconds.
-    fn of(operations: &[(Action, u64, Option<u64>)]) -> Vec<String> {
+    /// Operations on one list, each with its call and its answer in milliseconds.
+    fn of(operations: &[(Action, u64, Option<u64>)]) -> History {
         #![allow(clippy::disallowed_methods, reason = "any moment will do")]
         let (start, history) = (Instant::now(), History::default());
         let at = |ms: u64| start + Duration::from_millis(ms);
@@ -128,7 +133,7 @@ mod tests {
             let (called, answered) = (at(*called), answered.map(at));
             history.note(Operation { list: 1, action: action.clone(), called, answered });
         }
-        history.violations()
+        history
     }
 
     #[test]
@@ -142,18 +147,21 @@ mod tests {
             (Read(vec![1, 3]), 11, Some(13)),
             (Read(vec![1, 3, 2]), 20, Some(21)),
         ];
-        assert!(of(&sound).is_empty(), "{:?}", of(&sound));
+        let history = of(&sound);
+        assert_eq!((history.violations(), elle::anomalies(&history.operations())), (vec![], vec![]));
         for (unsound, why) in [
             (vec![(Append(1), 0, Some(1)), (Read(vec![]), 2, Some(3))], "lost 1"),
             (vec![(Read(vec![1, 2, 1]), 2, Some(3))], "twice"),
             (vec![(Read(vec![1, 2]), 0, Some(9)), (Read(vec![2]), 0, Some(9))], "does not lead to"),
             (vec![(Append(1), 0, Some(1)), (Read(vec![]), 2, Some(3)), (Read(vec![1]), 4, Some(5))], "came after"),
-            (vec![(Read(vec![1]), 0, Some(1)), (Read(vec![]), 2, Some(3))], "came after"),
+            (vec![(Append(1), 0, None), (Read(vec![1]), 0, Some(1)), (Read(vec![]), 2, Some(3))], "came after"),
             (vec![(Append(1), 0, Some(1)), (Append(2), 2, Some(3)), (Read(vec![2, 1]), 4, Some(5))], "came after"),
             (vec![(Read(vec![1]), 0, Some(1)), (Append(1), 2, Some(3))], "came after"),
         ] {
-            let found = of(&unsound);
+            let history = of(&unsound);
+            let found = history.violations();
             assert!(found.iter().any(|found| found.contains(why)), "{why}: {found:?}");
+            assert_ne!(elle::anomalies(&history.operations()), [""; 0], "{why}: {unsound:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! from a seed. After a play, [`invariants`] says what must hold whatever happened.
 
 pub mod database;
+pub mod elle;
 pub mod history;
 pub mod invariants;
 pub mod proxy;
