@@ -76,21 +76,7 @@ async fn append(
 ) -> Result<u64, loopctl::journal::StoreFault> {
     let mut seq = 1;
     while Instant::now() < end {
-        journal
-            .append(Append {
-                run_id: run_id.clone(),
-                fence,
-                seq,
-                event: event.to_string(),
-                texts: Vec::new(),
-                status_record: None,
-                remember: Vec::new(),
-                reopens: false,
-                answer_token: None,
-                decision: None,
-                release: false,
-            })
-            .await?;
+        journal.append(Append::new(run_id.clone(), fence, seq, event.to_string())).await?;
         seq += 1;
     }
     Ok(seq - 1)

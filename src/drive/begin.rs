@@ -59,19 +59,7 @@ impl StartedRun {
         if !steps_of(&effects).is_empty() {
             let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
             let event = written(&Event { at, kind: EventKind::Left })?;
-            let append = Append {
-                run_id,
-                fence,
-                seq: events,
-                event,
-                texts: Vec::new(),
-                status_record: None,
-                remember: Vec::new(),
-                reopens: false,
-                answer_token: None,
-                decision: None,
-                release: true,
-            };
+            let append = Append { release: true, ..Append::new(run_id, fence, events, event) };
             guard.journal().append(append).await.map_err(Fault::Store)?;
             guard.released();
         }

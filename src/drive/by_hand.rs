@@ -64,19 +64,8 @@ impl Engine {
         let event = Event { at, kind: EventKind::Cancelled(Cancelled { reason }) };
         let text = written(&event)?;
         step(program, &mut state, event)?;
-        let append = Append {
-            run_id: run_id.to_owned(),
-            fence: leased.lease.fence,
-            seq,
-            event: text,
-            texts: Vec::new(),
-            status_record: Some(status_record(&state)),
-            remember: Vec::new(),
-            reopens: false,
-            answer_token: None,
-            decision: None,
-            release: false,
-        };
+        let status_record = Some(status_record(&state));
+        let append = Append { status_record, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
         Ok(state)
     }

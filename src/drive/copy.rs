@@ -132,19 +132,8 @@ impl StorePair {
         let last = run.events.len().saturating_sub(1);
         let mut waiting = Vec::new();
         for (seq, event) in run.events.iter().enumerate().skip(next) {
-            let mut entry = Append {
-                run_id: run_id.clone(),
-                fence,
-                seq: u64::try_from(seq).unwrap_or(u64::MAX),
-                event: event.clone(),
-                texts: Vec::new(),
-                status_record: None,
-                remember: Vec::new(),
-                reopens: false,
-                answer_token: None,
-                decision: None,
-                release: false,
-            };
+            let number = u64::try_from(seq).unwrap_or(u64::MAX);
+            let mut entry = Append::new(run_id.clone(), fence, number, event.clone());
             if seq == last {
                 (entry.release, entry.status_record) = (true, Some(run.record()));
                 entry.texts.clone_from(&run.texts);

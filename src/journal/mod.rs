@@ -234,6 +234,25 @@ pub struct Append {
     pub release: bool,
 }
 
+impl Append {
+    /// An event that nothing else is stored with.
+    pub fn new(run_id: String, fence: u64, seq: u64, event: String) -> Self {
+        Self {
+            run_id,
+            fence,
+            seq,
+            event,
+            texts: Vec::new(),
+            status_record: None,
+            remember: Vec::new(),
+            reopens: false,
+            answer_token: None,
+            decision: None,
+            release: false,
+        }
+    }
+}
+
 /// What lists of runs show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusRecord {

@@ -211,17 +211,11 @@ impl EventWrite {
     /// The event to append with this lease.
     pub fn read(self, fence: u64) -> Append {
         Append {
-            run_id: self.run_id,
-            fence,
-            seq: self.seq,
-            event: self.event,
             texts: self.texts.into_iter().map(Blob::new).collect(),
             status_record: self.status.map(StatusWrite::read),
             remember: self.remember,
-            reopens: false,
-            answer_token: None,
-            decision: None,
             release: true,
+            ..Append::new(self.run_id, fence, self.seq, self.event)
         }
     }
 }

@@ -35,17 +35,5 @@ pub fn create(journal: &dyn Journal, run_id: &str) -> Lease {
 
 /// Appends an event to a run that is leased.
 pub fn append(journal: &dyn Journal, run_id: &str, fence: u64, seq: u64, event: String) -> Ticket<()> {
-    journal.append(Append {
-        run_id: run_id.to_owned(),
-        fence,
-        seq,
-        event,
-        texts: Vec::new(),
-        status_record: None,
-        remember: Vec::new(),
-        reopens: false,
-        answer_token: None,
-        decision: None,
-        release: false,
-    })
+    journal.append(Append::new(run_id.to_owned(), fence, seq, event))
 }

@@ -108,19 +108,8 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
     let status = Status::Paused;
     let record =
         StatusRecord { status, termination: Some(termination), iterations: 1, at_ms: now_ms - age_ms, due_at_ms: None };
-    wait(journal.append(Append {
-        run_id: id.to_owned(),
-        fence: lease.fence,
-        seq: 1,
-        event: "{}".to_owned(),
-        texts: Vec::new(),
-        status_record: Some(record),
-        remember: Vec::new(),
-        reopens: false,
-        answer_token: None,
-        decision: None,
-        release: false,
-    }));
+    let event = Append::new(id.to_owned(), lease.fence, 1, "{}".to_owned());
+    wait(journal.append(Append { status_record: Some(record), ..event }));
     wait(journal.release(id, lease.fence));
 }
 

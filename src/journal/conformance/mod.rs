@@ -144,19 +144,7 @@ pub fn new_run(id: &str) -> NewRun {
 
 /// Event `seq` of a run.
 pub fn event(id: &str, fence: u64, seq: u64) -> Append {
-    Append {
-        run_id: id.to_owned(),
-        fence,
-        seq,
-        event: format!("event {seq} of {id}"),
-        texts: Vec::new(),
-        status_record: None,
-        remember: Vec::new(),
-        reopens: false,
-        answer_token: None,
-        decision: None,
-        release: false,
-    }
+    Append::new(id.to_owned(), fence, seq, format!("event {seq} of {id}"))
 }
 
 /// Awaits a future on a runtime of its own.

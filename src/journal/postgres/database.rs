@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::leases::HeldRows;
-use super::link::{Link, Parameter, persist};
+use super::link::{Link, Parameter, persist, text_of};
 use super::pooler;
 use super::schema;
 use super::target::PostgresTarget;
@@ -239,8 +239,7 @@ impl Database {
             let mut cancels = HashMap::new();
             for row in self.heart.query(CANCELS, &[(&self.me, Type::UUID)]).await? {
                 let reason: Option<Vec<u8>> = row.try_get(1)?;
-                let reason = reason.map(|reason| String::from_utf8_lossy(&reason).into_owned());
-                cancels.insert(row.try_get(0)?, CancelRequest { reason });
+                cancels.insert(row.try_get(0)?, CancelRequest { reason: reason.map(text_of) });
             }
             let mut decided = HashSet::new();
             for row in self.heart.query(DECIDED, &[(&self.me, Type::UUID)]).await? {

@@ -3,6 +3,7 @@
 use tokio_postgres::types::Type;
 
 use super::database::Database;
+use super::link::text_of;
 use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreFault};
 
 /// `FOR UPDATE` stands against the release of the run: the driver that releases it has seen the decision, or the run is
@@ -62,13 +63,12 @@ impl Database {
         let read = self.persist(|| async {
             let mut queued = Vec::new();
             for row in self.quick.query(OF_RUN, &[(&run_id, Type::TEXT)]).await? {
-                let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
                 let refused: Option<Vec<u8>> = row.try_get(3)?;
                 queued.push(QueuedDecision {
                     id: row.try_get(0)?,
                     subject: row.try_get(1)?,
-                    decision: text(row.try_get(2)?),
-                    refused: refused.map(text),
+                    decision: text_of(row.try_get(2)?),
+                    refused: refused.map(text_of),
                 });
             }
             Ok(queued)

@@ -18,6 +18,11 @@ use crate::journal::{StoreFault, failpoint};
 /// The value of a parameter, and its type.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// The text in a `bytea` column: a column of type `text` would refuse a NUL, which what clients write may contain.
+pub(super) fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// The first wait before a statement is sent again; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// The longest of these waits.

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::database::Database;
-use super::link::Parameter;
+use super::link::{Parameter, text_of};
 use super::queue::lives;
 use super::trouble::StatementFailure;
 use super::writes::sha256;
@@ -156,8 +156,7 @@ impl Database {
             let missing = || StoreFault::NoSuchRun(run_id.clone());
             let row = rows.first().ok_or_else(missing)?;
             let (requested, reason): (bool, Option<Vec<u8>>) = (row.try_get(0)?, row.try_get(1)?);
-            let reason = reason.map(|reason| String::from_utf8_lossy(&reason).into_owned());
-            Ok(requested.then_some(CancelRequest { reason }))
+            Ok(requested.then(|| CancelRequest { reason: reason.map(text_of) }))
         });
         found.await
     }
@@ -179,7 +178,7 @@ impl Database {
             let mut memory = BTreeMap::new();
             for row in self.quick.query(MEMORY, &[(&session, Type::TEXT)]).await? {
                 let (key, value): (Vec<u8>, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
-                let key = String::from_utf8_lossy(&key).into_owned();
+                let key = text_of(key);
                 let value = from_bytes(&value).map_err(|error| {
                     StoreFault::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
                 })?;
@@ -280,7 +279,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
         updated_at_ms: row.try_get(7)?,
         driven: row.try_get(10)?,
         damaged: None,
-        identity: String::from_utf8_lossy(&identity).into_owned(),
+        identity: text_of(identity),
         parent_run_id: row.try_get(16)?,
         org: row.try_get(11)?,
         token: row.try_get(18)?,

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::database::Database;
-use super::link::Parameter;
+use super::link::{Parameter, text_of};
 use super::trouble::StatementFailure;
 use crate::engine::blob::Blob;
 use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
@@ -80,8 +80,7 @@ impl Database {
         let row = self.one(CANCEL, &run_id, &[(&run_id, Type::TEXT), (&bytes, Type::BYTEA)]).await?;
         // The first reason stays.
         let stands: Option<Vec<u8>> = row.try_get(0).map_err(|error| StatementFailure::from(error).into_fault())?;
-        let reason = stands.map(|reason| String::from_utf8_lossy(&reason).into_owned());
-        self.held.add_cancel(&run_id, CancelRequest { reason });
+        self.held.add_cancel(&run_id, CancelRequest { reason: stands.map(text_of) });
         Ok(())
     }
 
