@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod answer_token;
+pub mod append;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod decision_queue;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use answer_token::AnswerToken;
+pub use append::Append;
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreFault;
 pub use open::{file, open, outlives_process, shown};
@@ -203,54 +205,6 @@ pub enum Created {
     Same,
     /// A run of this id, and another identity, exists.
     Conflict,
-}
-
-/// An event to be appended.
-#[derive(Debug, Clone)]
-pub struct Append {
-    /// The run.
-    pub run_id: String,
-    /// The lease's number.
-    pub fence: u64,
-    /// The event's number, from 0.
-    pub seq: u64,
-    /// The event, as JSON text.
-    pub event: String,
-    /// The long texts that the event names, durable together with it: kept once for all runs.
-    pub texts: Vec<Blob>,
-    /// The run's new status record; `None` when it did not change.
-    pub status_record: Option<StatusRecord>,
-    /// What to add to the memory of the session, durable together with the event.
-    pub remember: Vec<(String, Value)>,
-    /// Whether a run that had ended continues with this event: a request to end it is over, and its callback is to be
-    /// made again.
-    pub reopens: bool,
-    /// The hash of the answer token that the event uses up: the event is refused when the run has no such token, or it
-    /// was used.
-    pub answer_token: Option<String>,
-    /// The id of the queued decision that the event takes.
-    pub decision: Option<String>,
-    /// Whether the lease is released together with the event.
-    pub release: bool,
-}
-
-impl Append {
-    /// An event that nothing else is stored with.
-    pub fn new(run_id: String, fence: u64, seq: u64, event: String) -> Self {
-        Self {
-            run_id,
-            fence,
-            seq,
-            event,
-            texts: Vec::new(),
-            status_record: None,
-            remember: Vec::new(),
-            reopens: false,
-            answer_token: None,
-            decision: None,
-            release: false,
-        }
-    }
 }
 
 /// What lists of runs show.
