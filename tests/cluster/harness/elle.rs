@@ -18,8 +18,10 @@ pub fn anomalies(operations: &[Operation]) -> Vec<String> {
     match report.valid {
         Valid::True => Vec::new(),
         Valid::False | Valid::Unknown => {
+            let verdict = format!("strictly serializable: {:?}", report.valid);
             let found = report.anomalies.into_values().flatten();
-            found.map(|anomaly| format!("{}: {} {}", anomaly.kind, anomaly.explanation, anomaly.detail)).collect()
+            let found = found.map(|anomaly| format!("{}: {} {}", anomaly.kind, anomaly.explanation, anomaly.detail));
+            std::iter::once(verdict).chain(found).collect()
         }
     }
 }

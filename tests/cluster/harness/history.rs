@@ -163,5 +163,8 @@ mod tests {
             assert!(found.iter().any(|found| found.contains(why)), "{why}: {found:?}");
             assert_ne!(elle::anomalies(&history.operations()), [""; 0], "{why}: {unsound:?}");
         }
+        // The other checker leaves out a value that no operation appended.
+        let found = of(&[(Read(vec![1]), 0, Some(1)), (Read(vec![]), 2, Some(3))]).violations();
+        assert!(found.iter().any(|found| found.contains("came after")), "{found:?}");
     }
 }
