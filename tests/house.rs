@@ -137,9 +137,10 @@ const IMPURE: &[&str] = &[
 /// Names that say nothing of what a file holds.
 const EMPTY_NAMES: &[&str] = &["core", "util", "utils", "common", "types", "helpers", "misc"];
 
-const FILE_LINES: usize = 400;
+const SOURCE_FILE_LINES: usize = 800;
+const TEST_FILE_LINES: usize = 1_200;
 const FUNCTION_LINES: usize = 80;
-const ARGUMENTS: usize = 5;
+const ARGUMENTS: usize = 7;
 const CIRCLE_FILES: usize = 3;
 
 /// Types that are defined once for each platform or feature, in a file each.
@@ -163,9 +164,12 @@ fn every_file_says_first_what_it_holds() {
 fn no_file_is_too_long() {
     let faults: Vec<String> = all_files()
         .iter()
-        .map(|file| (file.name(), file.text.lines().count()))
-        .filter(|(_, lines)| *lines > FILE_LINES)
-        .map(|(name, lines)| format!("{name}: {lines} lines, {FILE_LINES} at most"))
+        .map(|file| {
+            let limit = if file.path.starts_with(root().join("src")) { SOURCE_FILE_LINES } else { TEST_FILE_LINES };
+            (file.name(), file.text.lines().count(), limit)
+        })
+        .filter(|(_, lines, limit)| lines > limit)
+        .map(|(name, lines, limit)| format!("{name}: {lines} lines, {limit} at most"))
         .collect();
     must_be_empty(&faults, "split the file where its subject changes");
 }
