@@ -15,6 +15,7 @@ use super::layout::{self, LoopLayout, unreadable};
 use super::link::Linker;
 use super::names::{self, stem};
 use super::react::{Around, Head, LoweredLoop, ReadLoop, react, schema};
+use super::review::ReviewedValues;
 use super::steps::{self, Steps};
 use super::{Compiled, Texts};
 use crate::diagnostic::{Diagnostic, Source, codes, few};
@@ -227,12 +228,12 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     let name = text("name");
     if main.kind == Some(DocumentKind::Workflow) {
         // A wrong name is reported where a tool names it.
-        let input = schema(main, "/input", faults);
+        let input = schema(main, "/input", ReviewedValues::Objects, faults);
         return Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) };
     }
     if let Some((name, fault)) = name.as_deref().and_then(|name| Some((name, names::fault_of(name)?))) {
         faults.push(names::bad_name(name, fault, "/name", main.tree.place("/name")));
     }
-    let input = schema(main, "/input", faults);
+    let input = schema(main, "/input", ReviewedValues::Objects, faults);
     Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) }
 }

@@ -12,7 +12,7 @@ use super::declare::Declare;
 use super::layout::{self, LoopLayout, unreadable};
 use super::link::{self, Linker};
 use super::prompt::Prompts;
-use super::review::review;
+use super::review::{ReviewedValues, review};
 use super::{Texts, effort, names, tool};
 use crate::diagnostic::{Diagnostic, few_of_many};
 use crate::program::Program;
@@ -82,7 +82,7 @@ pub(super) fn react(
     let mut prompts = Prompts::compile(main, layout, context, &calls.effort);
     faults.append(&mut prompts.faults);
     few_of_many(faults);
-    let answer = schema(main, &layout.pointer("answer_schema"), faults);
+    let answer = schema(main, &layout.pointer("answer_schema"), ReviewedValues::Anything, faults);
     let link::MadeLoops { made, levels, is_whole } = calls.make(main, called, faults);
     // The shape reports why they can't be read, unless it found nothing.
     if sound {
@@ -137,11 +137,16 @@ impl Head {
 }
 
 /// The JSON Schema that the document holds at a pointer.
-pub(super) fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Option<Schema> {
+pub(super) fn schema(
+    main: &Document,
+    pointer: &str,
+    about: ReviewedValues,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Schema> {
     let written = main.value.pointer(pointer).filter(|written| written.is_object())?;
     let examined = Schema::examine(&Arc::new(written.clone()));
     let refused: Vec<&str> = examined.faults.iter().map(|fault| fault.path.as_str()).collect();
-    let review = review(written, &refused);
+    let review = review(written, about, &refused);
     let refused = examined.faults.into_iter().map(|fault| tool::bad_schema(written, fault));
     let found: Vec<Diagnostic> = refused.chain(review.faults).map(|fault| fault.placed(&main.tree, pointer)).collect();
     let is_sound = !found.iter().any(Diagnostic::is_error);

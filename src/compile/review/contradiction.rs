@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::possible::ValueTypes;
 use super::{Part, short};
 use crate::diagnostic::codes;
 use crate::program::condition::slashed;
@@ -49,23 +50,15 @@ const BOUNDS: [Bounds; 8] = [
 /// Reports what contradicts itself in a part.
 pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
     let mut faults: Vec<LocalFault> = bounds(part).into_iter().chain(slashed_pattern(part)).collect();
+    if !part.judges_values() {
+        return Vec::new();
+    }
     if !part.members.keys().any(|name| matches!(name.as_str(), "const" | "enum" | "default" | "examples")) {
         return faults;
     }
     // The keywords are compared with the values beside them, unless one of them is itself wrong.
-    let own: Map<String, Value> = part
-        .members
-        .iter()
-        .filter(|(name, _)| OWN.contains(&name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let is_free = own.is_empty();
-    let Some(own) = compiled(part, own).filter(|_| faults.is_empty()) else { return faults };
-    let why = |value: &Value| match value {
-        _ if is_free => None,
-        Value::Null if part.is_nullable() => None,
-        value => own.faults(value).into_iter().next().map(|fault| fault.message),
-    };
+    let Some(own) = OwnJudge::of(part).filter(|_| faults.is_empty()) else { return faults };
+    let why = |value: &Value| own.why(value);
     if let Some(value) = part.members.get("const")
         && let Some(why) = why(value)
     {
@@ -98,7 +91,7 @@ fn choices(part: &Part<'_>, values: &[Value], why: &dyn Fn(&Value) -> Option<Str
         return faults
             .push(LocalFault::error(codes::IMPOSSIBLE_SCHEMA, at, message).help("list the values, or leave it out"));
     }
-    if let Some(value) = part.members.get("const").filter(|value| !values.contains(value)) {
+    if let Some(value) = part.members.get("const").filter(|value| !values.iter().any(|listed| is_same(listed, value))) {
         let message = format!("nothing matches this: `enum` does not have the `const` {}", short(&value.to_string()));
         return faults.push(LocalFault::error(codes::IMPOSSIBLE_SCHEMA, at, message).help("leave one of them out"));
     }
@@ -144,6 +137,66 @@ fn described(part: &Part<'_>, why: &dyn Fn(&Value) -> Option<String>, faults: &m
     }
 }
 
+/// The keywords of a part that judge a value by itself.
+struct OwnJudge {
+    /// None where there is no such keyword.
+    own: Option<Schema>,
+    is_nullable: bool,
+}
+
+impl OwnJudge {
+    fn of(part: &Part<'_>) -> Option<Self> {
+        let own = part.members.iter().filter(|(name, _)| OWN.contains(&name.as_str()));
+        let own: Map<String, Value> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let own = if own.is_empty() { None } else { Some(compiled(part, own)?) };
+        Some(Self { own, is_nullable: part.is_nullable() })
+    }
+
+    /// Why they don't allow a value.
+    fn why(&self, value: &Value) -> Option<String> {
+        match value {
+            Value::Null if self.is_nullable => None,
+            value => self.own.as_ref()?.faults(value).into_iter().next().map(|fault| fault.message),
+        }
+    }
+}
+
+/// The types of the values that a part shuts out by bounds that nothing meets, each with the JSON pointer of the cause.
+pub(super) fn excluded(part: &Part<'_>) -> Vec<(ValueTypes, String)> {
+    let about = |names: &[&str]| names.iter().copied().map(ValueTypes::named).fold(ValueTypes::NONE, ValueTypes::or);
+    let mut found: Vec<_> =
+        empty_bounds(part).map(|(bounds, ..)| (about(bounds.about), part.below(bounds.lower))).collect();
+    if slashed_pattern(part).is_some() {
+        found.push((ValueTypes::TEXT, part.below("pattern")));
+    }
+    found
+}
+
+/// The types of the values that `const` or `enum` leaves, with the JSON pointer of the keyword.
+pub(super) fn listed_types(part: &Part<'_>) -> Option<(ValueTypes, String)> {
+    let constant = part.members.get("const").filter(|_| !part.draft_4);
+    let values = part.members.get("enum").and_then(Value::as_array);
+    let name = if values.is_some() { "enum" } else { "const" };
+    let values: Vec<&Value> = match (values, constant) {
+        (Some(values), _) => values.iter().collect(),
+        (None, constant) => vec![constant?],
+    };
+    if values.len() > LOOKED_AT {
+        return None;
+    }
+    let own = OwnJudge::of(part)?;
+    let is_left = |value: &&Value| own.why(value).is_none() && constant.is_none_or(|constant| is_same(constant, value));
+    let left = values.into_iter().filter(is_left).map(ValueTypes::of).fold(ValueTypes::NONE, ValueTypes::or);
+    // A `const` that breaks the keywords beside it is itself the cause.
+    let is_bad = constant.is_some_and(|constant| own.why(constant).is_some());
+    Some((left, part.below(if is_bad { "const" } else { name })))
+}
+
+/// Whether two values are equal: numbers by what they are worth.
+fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || (one.is_number() && other.is_number() && one.as_f64() == other.as_f64())
+}
+
 /// The keywords of a part that judge a value by itself, ready to do so.
 fn compiled(part: &Part<'_>, mut own: Map<String, Value>) -> Option<Schema> {
     if part.draft_4 {
@@ -152,23 +205,32 @@ fn compiled(part: &Part<'_>, mut own: Map<String, Value>) -> Option<Schema> {
     Schema::compile(Value::Object(own)).ok()
 }
 
+/// The pairs of bounds between which there is nothing, with what they are.
+fn empty_bounds<'p>(part: &'p Part<'_>) -> impl Iterator<Item = (&'static Bounds, &'p Value, &'p Value)> {
+    // Most parts have no bounds: a look at their few keywords costs less than a search for each bound.
+    let has_any = part.members.keys().any(|name| BOUNDS.iter().any(|bounds| bounds.upper == name));
+    let types = if has_any { part.types() } else { None };
+    BOUNDS.iter().filter(move |_| has_any).filter_map(move |bounds| {
+        let (low, high) = (part.members.get(bounds.lower)?, part.members.get(bounds.upper)?);
+        let (least, most) = (low.as_f64()?, high.as_f64()?);
+        let is_open = bounds.lower.starts_with("exclusive") || bounds.upper.starts_with("exclusive");
+        let is_about = types.as_ref().is_none_or(|types| types.iter().any(|name| bounds.about.contains(name)));
+        let is_idle = bounds.lower == "minContains" && !part.members.contains_key("contains");
+        (is_about && !is_idle && (least > most || (is_open && least >= most))).then_some((bounds, low, high))
+    })
+}
+
 /// Bounds between which there is nothing.
 fn bounds(part: &Part<'_>) -> Option<LocalFault> {
-    // Most parts have no bounds: a look at their few keywords costs less than a search for each bound.
-    if !part.members.keys().any(|name| BOUNDS.iter().any(|bounds| bounds.upper == name)) {
-        return None;
-    }
-    let types = part.types();
-    BOUNDS.iter().find_map(|Bounds { lower, upper, about }| {
-        let (low, high) = (part.members.get(*lower)?, part.members.get(*upper)?);
-        let (least, most) = (low.as_f64()?, high.as_f64()?);
-        let is_open = lower.starts_with("exclusive") || upper.starts_with("exclusive");
-        let is_about = types.as_ref().is_none_or(|types| types.iter().any(|name| about.contains(name)));
-        if !is_about || !(least > most || (is_open && least >= most)) {
-            return None;
-        }
-        let message = format!("nothing matches this: `{lower}` is {low}, and `{upper}` is {high}");
-        let fault = LocalFault::error(codes::IMPOSSIBLE_SCHEMA, part.below(lower), message);
-        Some(fault.help("the lower bound is not above the upper one"))
-    })
+    let (Bounds { lower, upper, about }, low, high) = empty_bounds(part).next()?;
+    let is_all = part.types().is_some_and(|types| types.iter().all(|name| about.contains(name)));
+    let message = match (is_all, about.first().copied()) {
+        (true, _) => format!("nothing matches this: `{lower}` is {low}, and `{upper}` is {high}"),
+        (false, Some("string")) => format!("no text matches this: `{lower}` is {low}, and `{upper}` is {high}"),
+        (false, Some("array")) => format!("no list matches this: `{lower}` is {low}, and `{upper}` is {high}"),
+        (false, Some("object")) => format!("no object matches this: `{lower}` is {low}, and `{upper}` is {high}"),
+        (false, _) => format!("no number matches this: `{lower}` is {low}, and `{upper}` is {high}"),
+    };
+    let fault = LocalFault::error(codes::IMPOSSIBLE_SCHEMA, part.below(lower), message);
+    Some(fault.help("the lower bound is not above the upper one"))
 }

@@ -29,8 +29,8 @@ pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
         }
         let given = types.join("` or `");
         let message = format!("`{name}` has no effect beside the type `{given}`: it is about {}", about(keyword));
-        // Without them, nothing says what the value holds.
-        let holds = matches!(keyword.name, "properties" | "required" | "items" | "prefixItems");
+        // Without them, nothing says what the whole holds.
+        let holds = part.at.is_empty() && matches!(keyword.name, "properties" | "required" | "items" | "prefixItems");
         let severity = if holds { Severity::Error } else { Severity::Warning };
         let fault = LocalFault::error(codes::IDLE_KEYWORD, part.below(name), message).at_key();
         let fault = LocalFault { severity, ..fault }.help(help(keyword, &types));

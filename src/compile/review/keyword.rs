@@ -221,8 +221,10 @@ fn otherwise(part: &Part<'_>, name: &str, value: &Value) -> Option<KeywordMeanin
         ("nullable", Value::Bool(true)) => {
             let of_type = of_type.unwrap_or("string");
             meant(
-                Severity::Error,
-                format!("it is OpenAPI's: a value that may be null has \"type\": [\"{of_type}\", \"null\"]"),
+                Severity::Warning,
+                format!(
+                    "it is OpenAPI's, and null is refused here: a value that may be null has \"type\": [\"{of_type}\", \"null\"]"
+                ),
             )
         }
         ("nullable", Value::Bool(false)) => meant(

@@ -30,7 +30,9 @@ const DESCRIBES: [&str; 12] = [
 
 /// Reports the names in `required` of a part; not those that are written outside of `properties`, which is reported.
 pub(super) fn faults(part: &Part<'_>, outside: &[&str]) -> Vec<LocalFault> {
-    let Some(Value::Array(required)) = part.members.get("required") else { return Vec::new() };
+    let Some(Value::Array(required)) = part.members.get("required").filter(|_| part.judges_values()) else {
+        return Vec::new();
+    };
     let properties = match part.members.get("properties") {
         Some(Value::Object(properties)) => Some(properties),
         Some(_) => return Vec::new(),

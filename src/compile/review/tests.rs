@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::review;
+use super::{ReviewedValues, review};
 use crate::diagnostic::codes::{
     IDLE_KEYWORD as IDLE, IMPOSSIBLE_SCHEMA as IMPOSSIBLE, NO_SCHEMA, UNDESCRIBED_NAME as UNDESCRIBED,
     UNKNOWN_KEYWORD as UNKNOWN,
 };
 
 fn found(schema: &Value) -> Vec<(&'static str, String)> {
-    review(schema, &[]).faults.into_iter().map(|fault| (fault.code, fault.pointer)).collect()
+    review(schema, ReviewedValues::Objects, &[]).faults.into_iter().map(|fault| (fault.code, fault.pointer)).collect()
 }
 
 fn fixed(schema: &Value) -> Vec<String> {
-    let faults = review(schema, &[]).faults;
+    let faults = review(schema, ReviewedValues::Objects, &[]).faults;
     faults.into_iter().filter_map(|fault| fault.replacement.or(fault.rename.map(|(_, meant)| meant))).collect()
 }
 
@@ -116,13 +116,14 @@ fn where_there_is_one_reading_it_is_offered() {
 fn what_the_draft_refuses_is_not_reported_again() {
     let schema = json!({"properties": {"a": {"enum": [1], "type": "string"}, "b": {"enum": [1], "type": "string"}}});
     let refused = ["/properties/a"];
-    let places: Vec<String> = review(&schema, &refused).faults.into_iter().map(|fault| fault.pointer).collect();
+    let places: Vec<String> =
+        review(&schema, ReviewedValues::Objects, &refused).faults.into_iter().map(|fault| fault.pointer).collect();
     assert_eq!(places, ["/properties/b/enum"]);
 }
 
 #[test]
 fn what_hides_the_names_of_a_schema_is_known() {
-    let hides = |schema: &Value| review(schema, &[]).hides_names;
+    let hides = |schema: &Value| review(schema, ReviewedValues::Objects, &[]).hides_names;
     assert!(hides(&json!({"a": "string"})) && hides(&json!({"fields": {"a": {"type": "string"}}})));
     assert!(!hides(&json!({"properties": {"a": {"enum": [1], "type": "string"}}})));
     assert!(!hides(&json!({"properties": {"a": {}}, "titel": "x"})));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{ActionDraft, approval, derived, matcher};
-use crate::compile::review::{known_part, review};
+use crate::compile::review::{ReviewedValues, known_part, review};
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 use crate::policy::secret_names::is_foreign_secret;
@@ -45,7 +45,7 @@ pub(super) fn of(
     let mut faults = faults_of(written, &examined);
     let is_object = faults.iter().all(|fault| fault.code == codes::BAD_SCHEMA);
     let refused: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
-    let review = review(written, &refused);
+    let review = review(written, ReviewedValues::Objects, &refused);
     faults.extend(review.faults);
     let errors: Vec<&str> =
         faults.iter().filter(|fault| fault.is_error()).map(|fault| fault.pointer.as_str()).collect();
@@ -185,7 +185,9 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
                 faults.push(fault.rename(&format!("{name}.{second}"), second).inside(named.variable.range.clone()));
                 continue;
             }
-            match nearest(name, known.iter().copied().take(compared).chain(RESERVED)) {
+            let has_parts = named.variable.path.len() > 1;
+            let own = RESERVED.into_iter().filter(|own| !has_parts || *own == "input");
+            match nearest(name, known.iter().copied().take(compared).chain(own)) {
                 Some(near) => fault.help(format!("the nearest name is `{near}`")).rename(name, near),
                 None if known.is_empty() => fault.help("add it to the properties of `parameters`"),
                 None => fault.help(format!("they have {}; add it, or use one of them", list(&known))),
