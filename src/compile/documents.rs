@@ -10,7 +10,7 @@ use super::steps;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
 use crate::program::file_value::{self, PREFIX, is_name, named};
-use crate::program::reference::{Field, each_text};
+use crate::program::reference::{Field, as_path, each_text};
 use crate::syntax::document::Document;
 use crate::syntax::quoted;
 
@@ -75,6 +75,20 @@ pub(super) fn faults(main: &Document, project: &Project, outside: &OutsideFiles)
     faults
 }
 
+/// The document, with a path behind it, that a text means which names one otherwise: with an `@`, in braces, without `doc:`.
+pub(crate) fn meant(text: &str, project: &Project) -> Option<String> {
+    let is_mark = |letter: char| matches!(letter, '@' | '{' | '}' | '$') || letter.is_whitespace();
+    let bare = text.trim_matches(is_mark);
+    let bare = bare.strip_prefix(PREFIX).or_else(|| bare.strip_prefix("doc.")).unwrap_or(bare).trim();
+    let of_file = |file: &str| file == bare || file.rsplit('/').next() == Some(bare);
+    if let Some((name, _)) = project.documents.iter().find(|(name, file)| of_file(file) && is_name(name)) {
+        return Some(format!("{PREFIX}{name}"));
+    }
+    let name = bare.split('.').next().filter(|name| project.documents.contains_key(*name))?;
+    let meant = format!("{PREFIX}{bare}");
+    (is_name(name) && meant != text && as_path(&meant).is_some()).then_some(meant)
+}
+
 /// A name of a document where it has no effect.
 pub(super) struct MisplacedName {
     /// The bytes of the text that are wrong.
@@ -97,6 +111,12 @@ pub(super) fn misplaced(text: &str, project: &Project) -> Option<MisplacedName> 
         };
         let help = format!("write `{PREFIX}{}`", known.unwrap_or("NAME"));
         return Some(MisplacedName { range: 0..text.len(), message, help });
+    }
+    // With a mark before it, the whole is a document that is written as a path is.
+    let is_marked = text.starts_with("@doc:") || text.starts_with("${doc:");
+    if let Some(meant) = Some(text).filter(|_| is_marked).and_then(|text| meant(text, project)) {
+        let message = format!("{} is plain text here: a document has no mark before it", quoted(text));
+        return Some(MisplacedName { range: 0..text.len(), message, help: format!("write `{meant}`") });
     }
     for (at, _) in text.match_indices(PREFIX) {
         let (before, rest) = (text.get(..at)?, text.get(at + PREFIX.len()..)?);

@@ -36,6 +36,7 @@ use crate::program::Program;
 use crate::syntax::document::Document;
 
 pub use alone::{Declared, alone};
+pub(crate) use documents::meant as document_meant;
 pub use effort::Effort;
 pub use link::MAX_LEVELS;
 pub use load::{compile, compile_read, once};

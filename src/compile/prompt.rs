@@ -9,8 +9,10 @@ use super::context::Context;
 use super::effort::Effort;
 use super::layout::LoopLayout;
 use crate::diagnostic::{Diagnostic, codes};
-use crate::program::file_value::named;
+use crate::program::file_value::{PREFIX, named};
 use crate::program::flow::APPROVAL_KEYS;
+use crate::program::reference::steps;
+use crate::program::schema::described;
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -126,6 +128,15 @@ impl KnownNames<'_> {
         self.given.contains(&name) || self.written.has(name) || self.more.contains(&name)
     }
 
+    /// Whether a name may have the parts that a variable names behind its first name.
+    fn leads(&self, name: &str, variable: &Variable) -> bool {
+        let Some(rest) = variable.path.get(1..).filter(|rest| !rest.is_empty()) else { return true };
+        if is_of_system(name) || (name != "input" && self.given.contains(&name)) {
+            return false;
+        }
+        self.written.schema(name).is_none_or(|schema| described(schema, &steps(rest)).absent.is_none())
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         self.given.iter().copied().chain(self.written.names()).chain(self.more.iter().copied())
     }
@@ -187,13 +198,15 @@ pub(super) fn unknown(
                  step that runs after that one"
             );
             (help, None)
+        } else if known.written.has(&format!("{PREFIX}{first}")) {
+            of_document(&written, is_path)
         } else if matches!(first, "$json" | "$input" | "$vars" | "$") {
             let meant = of_n8n(variable, inputs);
             let shown = meant.clone().unwrap_or_else(|| "input.name".to_owned());
             (format!("what a run is given is written `{}`", form(shown)), meant)
         } else if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
             (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
-        } else if let Some(near) = effort.nearest(first, known.names()) {
+        } else if let Some(near) = effort.nearest(first, known.names().filter(|name| known.leads(name, variable))) {
             (format!("the nearest name is `{near}`"), Some(with(near, 1)))
         } else if let Some(near) = effort.nearest(first, names()) {
             (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 1)))
@@ -225,6 +238,15 @@ pub(super) fn unknown(
         }
     };
     Some(UnknownVariable { message: format!("the {}'s `input` has no `{second}`", inputs.of), help, meant })
+}
+
+/// How a document is written that is named without its `doc:`. A path of one has no `@`.
+fn of_document(written: &str, is_path: bool) -> (String, Option<String>) {
+    let meant = format!("{PREFIX}{written}");
+    match is_path {
+        true => (format!("a document is written `{meant}`, without the `@`"), None),
+        false => (format!("a document is written `{{{{{meant}}}}}`"), Some(meant)),
+    }
 }
 
 /// The part of the run's input that an expression of n8n names: `$json.order`.

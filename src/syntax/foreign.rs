@@ -91,14 +91,15 @@ pub(super) fn operator(word: &str) -> Option<&'static str> {
 }
 
 /// The condition that a text means which compares two values: `@input.amount > 100`.
-pub(super) fn comparison(text: &str) -> Option<String> {
+/// `named` gives the path of the value that a name means.
+pub(super) fn comparison(text: &str, named: &dyn Fn(&str) -> String) -> Option<String> {
     let mut words = text.split_whitespace();
     let (one, sign, other) = (words.next()?, words.next()?, words.next()?);
     let ours = operator(sign).filter(|_| words.next().is_none())?;
     let path = one.trim_matches(['{', '}']).trim_start_matches('@');
     let is_path = !path.is_empty() && path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
     let value = serde_json::from_str::<serde_json::Value>(&other.replace('\'', "\"")).ok()?;
-    is_path.then(|| format!("{{\"{ours}\": [\"@{path}\", {value}]}}"))
+    is_path.then(|| format!("{{\"{ours}\": [\"@{}\", {value}]}}", named(path)))
 }
 
 /// The provider of a model whose servers are known by another name.

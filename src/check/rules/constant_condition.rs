@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::empty_range;
-use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
+use crate::check::condition::{ConditionFacts, Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
 use crate::compile::Effort;
-use crate::compile::steps::{JsonTypes, is_same, listed};
+use crate::compile::steps::{JsonTypes, KnownValue, is_same, listed};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::reference::as_path;
 use crate::syntax::quoted;
@@ -57,10 +57,19 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let literal =
             !condition.operands.is_empty() && condition.operands.iter().all(|one| one.form == OperandForm::Literal);
         // What always holds may be meant as a switch; what no value can meet is a slip.
-        let severity = if constant.holds || literal { Severity::Warning } else { Severity::Error };
+        let is_never_asked = whole.is_of_call() && never_holds(whole, condition, constant.holds);
+        let severity = if !is_never_asked && (constant.holds || literal) { Severity::Warning } else { Severity::Error };
         let fault = Diagnostic { severity, ..fault };
+        if let Some(named) = named_inputs(whole, condition).filter(|_| literal) {
+            let fault = fault.help(format!("the input of the call is named by its path: {named}"));
+            let is_sound = named.is_sound && constant.at == condition.at;
+            found.push(if is_sound { fault.suggest(named.operands.to_string()) } else { fault });
+            return;
+        }
         found.push(match constant.meant {
             Some(word) => fault.help(format!("the nearest one is {word}")).suggest(word),
+            None if is_never_asked && literal => fault
+                .help("no call would ask for approval; a value of the call is named by its `@path`: `@input.total`"),
             None if literal => fault.help("a value of the run is named by its `@path`: `@input.total`"),
             None if condition.operands.is_empty() => {
                 fault.help("the parts of an `and` hold together; `or` holds as soon as one of its parts does")
@@ -75,6 +84,57 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             None => fault.help("compare with a value of the same type; a word in quotes is a text"),
         });
     });
+}
+
+/// Whether a condition as a whole never holds, because of an operator with one outcome.
+fn never_holds(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, holds: bool) -> bool {
+    let below = condition.at.strip_prefix(&whole.at).unwrap_or_default();
+    let mut words: Vec<&str> = below.split('/').filter(|word| !word.is_empty()).collect();
+    words.pop();
+    words.retain(|word| !word.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_and = |word: &&str| *word == "and";
+    let nots = words.iter().skip_while(|word| is_and(word)).count();
+    let is_decisive = words.iter().skip_while(|word| is_and(word)).all(|word| *word == "not");
+    is_decisive && (holds != (nots % 2 == 0))
+}
+
+/// Two operands in which names of the call's input are written as texts, with their paths in place of the names.
+struct NamedInputs {
+    operands: Value,
+    /// Whether a value that is written out may be that of the input beside it.
+    is_sound: bool,
+}
+
+impl std::fmt::Display for NamedInputs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.operands)
+    }
+}
+
+fn named_inputs(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>) -> Option<NamedInputs> {
+    let ConditionFacts::Call(Some(schema)) = whole.facts else { return None };
+    let [one, other] = condition.operands.as_slice() else { return None };
+    let named = |operand: &Operand<'_>| {
+        let name = operand.written.as_str()?;
+        let part = schema.get("properties")?.get(name)?;
+        as_path(&format!("@input.{name}")).map(|_| (format!("@input.{name}"), KnownValue::of_schema(part, &[])))
+    };
+    let (path, known, literal, is_first) = match (named(one), named(other)) {
+        (Some((path, known)), None) => (path, known, other.written, true),
+        (None, Some((path, known))) => (path, known, one.written, false),
+        _ => return None,
+    };
+    // A number in quotes is no number.
+    let number = literal.as_str().and_then(|text| serde_json::from_str::<serde_json::Number>(text).ok());
+    let number = number.map(Value::Number);
+    let fits = |value: &Value| known.as_ref().is_none_or(|known| known.excludes(value).is_none());
+    let literal = match number.filter(|number| !fits(literal) && fits(number)) {
+        Some(number) => number,
+        None => literal.clone(),
+    };
+    let is_sound = fits(&literal) && condition.operator != "in";
+    let operands = if is_first { [Value::from(path), literal] } else { [literal, Value::from(path)] };
+    Some(NamedInputs { operands: operands.into_iter().collect(), is_sound })
 }
 
 /// Entries behind `in` that the value never is, where a word that it may be is near.

@@ -16,6 +16,69 @@ use crate::language::tool::WorkflowTool;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
 
+/// The kinds of actions that are no built-in steps.
+const KINDS: [&str; 4] = ["http", "db", "llm", "command"];
+
+/// A built-in step that a word of another product means.
+struct BuiltInStep {
+    /// The words, without marks and in small letters.
+    words: &'static [&'static str],
+    name: &'static str,
+    /// A property that the step needs.
+    needs: &'static str,
+    help: &'static str,
+}
+
+const BUILT_IN: [BuiltInStep; 5] = [
+    BuiltInStep {
+        words: &[
+            "approval",
+            "approve",
+            "humanapproval",
+            "manualapproval",
+            "approvalgate",
+            "human",
+            "confirm",
+            "waitforapproval",
+        ],
+        name: "PbotApproval",
+        needs: "comment",
+        help: "a human is asked by \"type\": \"PbotApproval\", with the question as `comment` in its `properties`",
+    },
+    BuiltInStep {
+        words: &["form", "humanform", "humaninput", "userinput", "ask", "question", "prompt"],
+        name: "PbotForm",
+        needs: "expected_keys",
+        help: "a human gives values in a \"type\": \"PbotForm\", with their names as `expected_keys` in its `properties`",
+    },
+    BuiltInStep {
+        words: &["foreach", "each", "map", "iterate", "iterator", "while", "repeat", "splitinbatches", "forloop"],
+        name: "loop",
+        needs: "items_path",
+        help: "the items of a list are gone through by \"type\": \"loop\" with \"mode\": \"foreach\" in its `properties`",
+    },
+    BuiltInStep {
+        words: &["react", "agent", "aiagent", "agentloop"],
+        name: "loop",
+        needs: "objective",
+        help: "a model with tools is \"type\": \"loop\" with \"mode\": \"react\" in its `properties`",
+    },
+    BuiltInStep {
+        words: &["table", "datatable", "customtable"],
+        name: "custom-table",
+        needs: "operation",
+        help: "a table of the project is read and written by \"type\": \"custom-table\"",
+    },
+];
+
+impl BuiltInStep {
+    fn meant_by(word: &str) -> Option<&'static Self> {
+        let plain: String =
+            word.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
+        BUILT_IN.iter().find(|step| step.words.contains(&plain.as_str()))
+    }
+}
+
 impl<'a> Declare<'a> {
     /// Whether an action seems to be in a file that can't be used: then only the file's own fault is reported.
     fn is_in_broken(&mut self, name: &str) -> bool {
@@ -41,8 +104,8 @@ impl<'a> Declare<'a> {
         broken.is_some()
     }
 
-    /// That an action is not found because the name is that of a loop, or of a workflow.
-    fn is_other_kind(&self, name: &str, at: &str) -> Option<Diagnostic> {
+    /// Whether a name is that of a loop or of a workflow: which of them, and its file.
+    fn other_kind(&self, name: &str) -> Option<(&'static str, &str)> {
         let wanted = quoted(name);
         let may_be = |source: &&Source| names::stem(&source.name) == name || source.text.contains(&wanted);
         let mut loops = self.texts.loops.iter().take(MEASURED.0).filter(may_be);
@@ -55,9 +118,15 @@ impl<'a> Declare<'a> {
         };
         let found = loops.find(is_loop).map(|found| ("loop", found));
         let (kind, found) = found.or_else(|| flows.find(is_flow).map(|found| ("workflow", found)))?;
+        Some((kind, &found.name))
+    }
+
+    /// That an action is not found because the name is that of a loop, or of a workflow.
+    fn is_other_kind(&self, name: &str, at: &str) -> Option<Diagnostic> {
+        let (kind, file) = self.other_kind(name)?;
         let message = format!("`{name}` is a {kind}, and no action");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
-        let help = format!("it is in {}: declare it as {{\"type\": \"{kind}\", \"name\": {wanted}}}", found.name);
+        let help = format!("it is in {file}: declare it as {{\"type\": \"{kind}\", \"name\": {}}}", quoted(name));
         let typed = at.strip_suffix("/name").map(|declaration| self.main.tree.place(&format!("{declaration}/type")));
         Some(match typed {
             Some(typed) => fault.help(help).suggest_at(quoted(kind), typed.start, typed.end),
@@ -170,11 +239,37 @@ impl<'a> Declare<'a> {
         Some(fault.help(help).suggest(quoted(name)))
     }
 
+    /// That a step names what is there and no step: a loop, a workflow, or a kind of actions.
+    fn is_no_step(&self, name: &str, at: &str) -> Option<Diagnostic> {
+        let fault = |message: String| Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
+        if KINDS.contains(&name) {
+            let message = format!("`{name}` is a kind of actions, and no step");
+            let help = format!(
+                "write an action of `\"kind\": \"{name}\"` into a file `actions/*.json` beside the workflow; the step has the \
+                 `action_name` as its `type`"
+            );
+            return Some(fault(message).help(help));
+        }
+        let (kind, file) = self.other_kind(name)?;
+        let tool = format!("{{\"type\": \"{kind}\", \"name\": {}}}", quoted(name));
+        let own = match kind {
+            "loop" => ", or write the `properties` of that loop into it",
+            _ => "",
+        };
+        let help = format!(
+            "it is in {file}: a step of `\"type\": \"loop\"` and mode `react` has it among its `tools` as {tool}{own}"
+        );
+        Some(fault(format!("`{name}` is a {kind}, and no step has its name as `type`")).help(help))
+    }
+
     fn unknown_step(&mut self, name: &str, at: &str) {
         if self.is_in_broken(name) {
             return;
         }
         if let Some(fault) = self.is_declared_as_tool(name, at) {
+            return self.faults.push(fault);
+        }
+        if let Some(fault) = self.is_no_step(name, at) {
             return self.faults.push(fault);
         }
         let names = PRIMITIVES.into_iter().chain(self.catalog.all.iter().map(|action| action.name));
@@ -184,12 +279,19 @@ impl<'a> Declare<'a> {
         let searched = self.searched_files();
         let message = format!("the action `{name}` is not found, and no built-in step has this name");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
-        self.faults.push(match near {
-            Some((near, lone)) => {
+        let built_in = BuiltInStep::meant_by(name);
+        self.faults.push(match (built_in, near) {
+            (Some(built_in), _) => {
+                let fault = fault.help(built_in.help);
+                let properties = at.strip_suffix("/type").map(|step| format!("{step}/properties/{}", built_in.needs));
+                let has_all = properties.is_some_and(|needed| self.main.tree.at(&needed).is_some());
+                if has_all { fault.suggest(quoted(built_in.name)) } else { fault }
+            }
+            (None, Some((near, lone))) => {
                 let fault = fault.help(format!("the nearest name is `{near}`; {searched}"));
                 if lone { fault.suggest(quoted(near)) } else { fault }
             }
-            None => fault.help(searched),
+            (None, None) => fault.help(format!("the built-in steps are `{}`; {searched}", PRIMITIVES.join("`, `"))),
         });
         if self.unknown == 1 {
             for document in self.shelf.beside.iter().filter(|document| document.is_broken()) {

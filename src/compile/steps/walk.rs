@@ -314,6 +314,9 @@ impl<'a> Walk<'_, 'a, '_> {
         };
         let message = format!("`{name}` must be an `@path`; the text {} was given", quoted(path));
         let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, self.main.tree.place(at));
+        if let Some(meant) = documents::meant(path, self.project()).filter(|_| name == "items_path") {
+            return self.faults.push(fault.help(format!("a document is written `{meant}`")).suggest(quoted(&meant)));
+        }
         let bare = path.trim().trim_start_matches('{').trim_end_matches('}').trim();
         let meant = format!("@{bare}");
         self.faults.push(match as_path(&meant) {

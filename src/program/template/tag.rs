@@ -327,6 +327,10 @@ impl<'t> TagReader<'t> {
                 '!' if !self.rest().starts_with("!=") => {
                     ("", "the opposite of {{#if name}} is {{#unless name}}...{{/unless}}")
                 }
+                '?' => (
+                    ": nothing is printed of what is missing",
+                    "a value that may be missing: {{#if name}}{{name}}{{/if}}",
+                ),
                 '>' | '<' | '!' => (": a template has no comparisons", NO_COMPARISONS),
                 _ => (
                     "",

@@ -38,7 +38,9 @@ impl DocumentSchema {
             let mut homes = BTreeMap::new();
             self.gather(self.schema, "", &mut Vec::new(), &mut homes);
             for paths in homes.values_mut() {
-                paths.sort_by_key(|path: &String| (path.matches('.').count(), path.len()));
+                // An entry of a list is further away than an object, and the step in a loop's place than its own parts.
+                let depth = |path: &String| path.matches(['.', '[']).count() + usize::from(path.starts_with("onFalse"));
+                paths.sort_by_key(|path: &String| (depth(path), path.len()));
                 paths.dedup();
             }
             homes

@@ -144,6 +144,11 @@ impl<'a> Walker<'a> {
             self.report(fault.help("a step names its action as its `type`, and itself by its `id`"));
             return None;
         }
+        if let Some(help) = self.elsewhere(form, name) {
+            self.misplaced.push(name.to_owned());
+            self.report(fault.help(help));
+            return None;
+        }
         let foreign = foreign::help_for(name);
         let (fault, explains) = match (near, home) {
             // A name that is known elsewhere is no typing mistake, unless the field that it is close to is
@@ -184,6 +189,25 @@ impl<'a> Walker<'a> {
         };
         self.report(fault);
         explains
+    }
+
+    /// What belongs to no place that the shape of the document shows.
+    fn elsewhere(&self, form: &SchemaForm, name: &str) -> Option<String> {
+        let is_workflow = self.pointer.is_empty() && form.fields.has("definition");
+        match name {
+            "requires_approval" | "approval" if is_step(form) => Some(
+                "an action says it for each of its calls, in its own file; in a workflow, a step before this one asks: \
+                 {\"type\": \"PbotApproval\", \"properties\": {\"comment\": \"...\"}}"
+                    .to_owned(),
+            ),
+            "type" | "kind" | "mode" if is_workflow => {
+                Some(format!("a workflow has no `{name}`, its `definition` makes it one: leave it out"))
+            }
+            "steps" | "nodes" | "tasks" | "jobs" if is_workflow => {
+                Some("the steps of a workflow are the list `actions` in its `definition`".to_owned())
+            }
+            _ => None,
+        }
     }
 
     /// The field that is probably meant by an unknown key: by a common word for it, or by a similar name.

@@ -7,7 +7,7 @@ use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
 use crate::syntax::decimal::Decimal;
 use crate::syntax::foreign;
-use crate::syntax::{Node, NodeKind, quoted};
+use crate::syntax::{Node, NodeKind, quoted, token};
 
 /// The longest value that a message or a suggestion repeats, in bytes.
 const SHOWN: usize = 200;
@@ -30,7 +30,8 @@ impl Walker<'_> {
         let fault = Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span));
         let raw = self.tree.raw(node.span);
         let takes = |name: &str| types.contains(&name);
-        let compared = node.as_str().filter(|_| takes("object")).and_then(foreign::comparison);
+        let compared = node.as_str().filter(|_| takes("object"));
+        let compared = compared.and_then(|text| foreign::comparison(text, &|path| self.named_value(path)));
         let fault = match &node.kind {
             _ if compared.is_some() => {
                 let meant = compared.unwrap_or_default();
@@ -56,6 +57,15 @@ impl Walker<'_> {
             _ => fault,
         };
         self.report(fault);
+    }
+
+    /// The path of the value that a name without its `@` means in a condition: an approval is about the input of a call,
+    /// and a lone name may be that of an input of the run.
+    fn named_value(&self, path: &str) -> String {
+        let first = path.split('.').next().unwrap_or_default();
+        let is_of_run = self.tree.at(&format!("/input/properties/{}", token(first))).is_some();
+        let is_of_call = self.pointer.ends_with("/requires_approval");
+        if first != "input" && (is_of_call || is_of_run) { format!("input.{path}") } else { path.to_owned() }
     }
 
     fn meant_without_quotes(&self, types: &[&str], text: &str) -> bool {
