@@ -11,7 +11,7 @@ use super::{Cursor, Subject, Used};
 use crate::compile::steps::{JsonTypes, KnownValue, Steps};
 use crate::language::ToolDeclaration;
 use crate::language::approval::RequiresApproval;
-use crate::program::reference::{as_path, spelled_path};
+use crate::program::reference::{as_any_path, as_path, spelled_path};
 use crate::program::template::is_template;
 use crate::syntax::shape::Unknown;
 
@@ -95,7 +95,7 @@ impl<'a> WrittenCondition<'a> {
             ConditionFacts::Call(schema) => schema?,
         };
         let of_schema = || {
-            let path = as_path(path)?;
+            let path = as_any_path(path)?;
             let (_, rest) = path.split_first().filter(|(first, _)| *first == "input")?;
             KnownValue::of_schema(schema, rest).map(Arc::new)
         };
@@ -230,7 +230,7 @@ impl<'a> Operand<'a> {
                 let counted = condition.known(&format!("{at}/length"), path);
                 (OperandForm::Length, Arc::new(KnownValue::of_length(counted.as_deref())))
             }
-            Value::String(text) if as_path(text).is_some() => {
+            Value::String(text) if as_any_path(text).is_some() => {
                 let known = condition.known(&at, text);
                 (OperandForm::Path, known.unwrap_or_else(|| Arc::new(KnownValue::of_types(JsonTypes::ANY))))
             }

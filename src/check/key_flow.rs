@@ -7,8 +7,8 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::Subject;
-use super::step_tree::StepNode;
-use crate::program::reference::{as_path, each_text};
+use super::step_tree::{StepNode, tree};
+use crate::program::reference::{as_any_path, as_optional_path, as_path, each_text};
 
 /// The most keys that are followed. Of the others nothing is said.
 const MAX_KEYS: usize = 1_000;
@@ -64,20 +64,26 @@ impl<'a> KeysAt<'a> {
     /// Whether a key is there as far as the facts tell, which say more than those around the place.
     pub fn is_there(&self, key: &str, facts: &[Fact<'a>]) -> bool {
         let Some(KeyState::Maybe { when, .. }) = self.get(key) else { return true };
-        if facts.len() > MAX_FACTS || facts.iter().any(|fact| fact.shows(key)) {
+        if facts.len() > MAX_FACTS || facts.iter().any(|fact| fact.shows(&[key])) {
             return true;
         }
         // Where another key is there, what its step asked for holds too.
         let mut all = facts.to_vec();
         for fact in facts {
             each_text(fact.condition, &mut String::new(), &mut |_, text| {
-                let Some(other) = named(text).filter(|other| fact.shows(other)) else { return };
+                let other = named(text).and_then(|path| path.into_iter().next());
+                let Some(other) = other.filter(|other| fact.shows(&[other])) else { return };
                 if let Some(KeyState::Maybe { when, .. }) = self.get(&other) {
                     all.extend(when.iter().take(MAX_FACTS));
                 }
             });
         }
-        all.iter().any(|fact| fact.shows(key)) || when.iter().all(|fact| all.contains(fact))
+        all.iter().any(|fact| fact.shows(&[key])) || when.iter().all(|fact| all.contains(fact))
+    }
+
+    /// Whether a step that writes a key may have been skipped.
+    pub fn has_unsure(&self) -> bool {
+        self.states.values().any(|state| matches!(state, KeyState::Maybe { .. }))
     }
 
     fn set(&mut self, key: String, state: KeyState<'a>) {
@@ -110,15 +116,17 @@ impl<'a> KeysAt<'a> {
 }
 
 impl Fact<'_> {
-    /// Whether it shows that a key is there.
-    fn shows(&self, key: &str) -> bool {
+    /// Whether it shows that the value at a path is there, or the key that is its only name.
+    pub fn shows(&self, path: &[&str]) -> bool {
         let Some((operator, operands)) = operator(self.condition) else { return false };
         let parts = || operands.as_array().into_iter().flatten();
-        let shown = |holds: bool| parts().all(|condition| Fact { condition, holds }.shows(key));
-        let is_key = |operand: &Value| operand.as_str().and_then(key_of).is_some_and(|named| named == key);
+        let shown = |holds: bool| parts().all(|condition| Fact { condition, holds }.shows(path));
+        let leads =
+            |named: Vec<String>| named.len() >= path.len() && path.iter().zip(&named).all(|(one, other)| one == other);
+        let is_key = |operand: &Value| operand.as_str().and_then(as_path).is_some_and(leads);
         let is_length = |operand: &Value| operand.get("length").is_some_and(is_key);
         match operator {
-            "hasKey" => self.holds && operands.as_str().and_then(named).is_some_and(|named| named == key),
+            "hasKey" => self.holds && operands.as_str().and_then(named).is_some_and(leads),
             "and" => !self.holds && parts().next().is_some() && shown(false),
             "or" => self.holds && parts().next().is_some() && shown(true),
             // Only what is missing or null equals null.
@@ -130,7 +138,11 @@ impl Fact<'_> {
             }
             "in" | "matches" => self.holds && parts().next().is_some_and(is_key),
             // The step fails otherwise.
-            _ if is_order(operator) => parts().any(is_key) || parts().any(is_length),
+            _ if is_order(operator) => {
+                // Without a value, an order on an `@x.y?` does not hold.
+                let is_optional = |operand: &Value| operand.as_str().and_then(as_optional_path).is_some_and(leads);
+                parts().any(is_key) || parts().any(is_length) || (self.holds && parts().any(is_optional))
+            }
             _ => false,
         }
     }
@@ -170,9 +182,21 @@ pub(super) fn key_of(text: &str) -> Option<String> {
     as_path(text)?.into_iter().next()
 }
 
-/// The key of the path of a `hasKey`, whose `@` may be left out.
-fn named(text: &str) -> Option<String> {
-    key_of(text).or_else(|| key_of(&format!("@{text}")))
+/// The path of a `hasKey`, whose `@` may be left out.
+fn named(text: &str) -> Option<Vec<String>> {
+    as_any_path(text).or_else(|| as_any_path(&format!("@{text}")))
+}
+
+/// What the filters say where each step of a document runs, by the JSON pointer of the step.
+pub(super) fn facts_at_steps<'a>(subject: &Subject<'a>) -> BTreeMap<String, Vec<Fact<'a>>> {
+    let mut found = BTreeMap::new();
+    let of_all = subject.document().value.pointer("/definition/condition");
+    follow(subject, &tree(subject), &mut |node, keys| {
+        let mut all = keys.facts.clone();
+        all.extend(node.step.filter().into_iter().chain(of_all).flat_map(|filter| facts(filter, true)));
+        found.insert(node.step.at.to_owned(), all);
+    });
+    found
 }
 
 /// Follows the keys through steps in their order, and calls `visit` with each step and the keys when it becomes due.

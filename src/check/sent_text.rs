@@ -11,7 +11,7 @@ use crate::language::Action;
 use crate::language::action::TextKind;
 use crate::policy::placeholder::{Placeholder, placeholders};
 use crate::policy::secret_names::{Secrecy, secrecy};
-use crate::program::reference::{Field, as_path, each_text};
+use crate::program::reference::{Field, as_any_path, each_text};
 use crate::syntax::{Node, unescaped};
 
 /// A text that is rendered or sent.
@@ -55,7 +55,7 @@ impl<'a> SentText<'a> {
     pub fn placeholders(&self) -> &[Placeholder<'a>] {
         self.placeholders.get_or_init(|| {
             // A name of a path may hold a hyphen, which ends a name inside a text.
-            let is_path = self.text.starts_with('@') && self.kind.takes_path() && as_path(self.text).is_some();
+            let is_path = self.text.starts_with('@') && self.kind.takes_path() && as_any_path(self.text).is_some();
             if is_path { Vec::new() } else { placeholders(self.text) }
         })
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::steps::WrittenStep;
 use super::{Cursor, Rule, Subject, Used};
 use crate::compile::steps::KnownValue;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 
 pub(super) use approval::approvals;
 pub(super) use foreach::{foreach, foreach_names, is_given};
@@ -122,4 +122,13 @@ impl<'j, 'a> WrittenSettings<'j, 'a> {
         let message = format!("a step of type `{}` needs {}", step.kind, missing.join(" and "));
         Some(cursor.report(self.rule, message).help(help))
     }
+}
+
+/// Warns of a list that is declared as a text: it may be one that is JSON.
+fn text_of_list(settings: &WrittenSettings<'_, '_>, name: &str) -> Option<Diagnostic> {
+    let known = settings.known(name).filter(|known| known.may_be_json())?;
+    let path = settings.text(name).unwrap_or_default();
+    let message = format!("`{path}` is {}: only the JSON of a list is taken as one", known.types.called());
+    let fault = Diagnostic { severity: Severity::Warning, ..settings.at(name, message)? };
+    Some(fault.help("with another text the step fails; declare it as `\"type\": \"array\"` if it is a list"))
 }

@@ -27,7 +27,7 @@ impl TakenPaths {
         let mut taken = Self::default();
         for text in texts {
             match text.compiled() {
-                Some(Field::Path(path)) if text.kind.takes_path() => taken.add(path),
+                Some(Field::Path(path) | Field::Optional(path)) if text.kind.takes_path() => taken.add(path),
                 Some(Field::Template(template)) => {
                     template.variables().iter().for_each(|variable| taken.add(&variable.path));
                 }

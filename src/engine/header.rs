@@ -52,6 +52,11 @@ pub struct RunHeader {
 }
 
 impl RunHeader {
+    /// Whether a loop of mode `foreach` goes through a text that is the JSON of a list.
+    pub(super) fn reads_json_lists(&self) -> bool {
+        self.edition >= 2
+    }
+
     /// Whether replies and observations are bounded by a window that the project says.
     pub(super) fn knows_windows(&self) -> bool {
         self.edition >= 1

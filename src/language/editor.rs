@@ -17,7 +17,7 @@ use self::json_schema::json_schema;
 /// What the fields of a name look like, beyond their type.
 const PATTERNS: [(&str, &str); 8] = [
     ("action_name", "^[^\\s@{}\"'`$:]+$"),
-    ("items_path", "^(@|doc:)[^\\s.@]+(\\.[^\\s.@]+)*$"),
+    ("items_path", "^(@|doc:)[^\\s.@?]+(\\.[^\\s.@?]+)*$"),
     ("item_variable_name", "^[^\\s.@0-9][^\\s.@]*$"),
     ("base_url", "^(https?://|orgconfig:)"),
     ("api_key", "^(env|file|orgconfig):.+"),

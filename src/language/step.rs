@@ -224,7 +224,7 @@ impl JsonSchema for Step {
         });
         let values = json!({
             "type": "object",
-            "description": "Values for the names that the action takes: texts, templates, `@paths`.",
+            "description": "Values for the names that the action takes: texts, templates, `@paths`. What is `\"@input.note?\"` is left out without the value.",
         });
         let action = branch(generator, "A registered action.", &action, &values, &["type"]);
         let all: Vec<Value> = branches.into_iter().chain([action]).collect();

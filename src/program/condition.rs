@@ -14,7 +14,7 @@ use serde_json::{Number, Value};
 
 use super::canonical::spelling;
 use super::fault::LocalFault;
-use super::reference::{Field, Scope, as_path};
+use super::reference::{Field, Scope, as_any_path, as_optional_path, as_path};
 use super::schema::TextPattern;
 use crate::diagnostic::codes;
 use crate::language::Condition;
@@ -149,7 +149,7 @@ impl ConditionCompiler {
     }
 
     fn has_key(&mut self, path: &str, at: &str) -> Option<ConditionTest> {
-        let read = as_path(path).or_else(|| as_path(&format!("@{path}")));
+        let read = as_any_path(path).or_else(|| as_any_path(&format!("@{path}")));
         if read.is_none() {
             let fault =
                 LocalFault::error(codes::BAD_OPERAND, at, format!("`hasKey` takes a path; {} is none", quoted(path)));
@@ -161,7 +161,7 @@ impl ConditionCompiler {
     fn matches(&mut self, value: &Value, pattern: &Value, at: &str) -> Option<ConditionTest> {
         let swapped = swapped_pattern(value, pattern);
         let value = self.operand(value, &format!("{at}/0"));
-        let is_path = |pattern: &Value| pattern.as_str().is_some_and(|text| as_path(text).is_some());
+        let is_path = |pattern: &Value| pattern.as_str().is_some_and(|text| as_any_path(text).is_some());
         let text = pattern.as_str().filter(|_| !is_path(pattern));
         match (value, text.and_then(TextPattern::read)) {
             (Some(value), Some(pattern)) => Some(ConditionTest::Matches(value, pattern)),
@@ -198,7 +198,7 @@ impl ConditionCompiler {
     fn operand(&mut self, written: &Value, at: &str) -> Option<ConditionOperand> {
         let length = written.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("length"));
         let takes = match length {
-            Some(path) => match path.as_str().and_then(as_path) {
+            Some(path) => match path.as_str().and_then(as_any_path) {
                 Some(path) => Some(OperandValue::Length(path)),
                 None => {
                     let message = format!("`length` takes an `@path`; {} was given", short(path));
@@ -233,6 +233,9 @@ impl ConditionTest {
                 Ok((spelt(one)? == spelt(other)?) == *holds)
             }
             Self::Order { operator, operands: [one, other], holds } => {
+                if missing == Missing::Absent && (one.is_left_out(scope) || other.is_left_out(scope)) {
+                    return Ok(false);
+                }
                 let (one, other) = (one.number(scope, operator, missing)?, other.number(scope, operator, missing)?);
                 Ok(holds(one.compare(&other)))
             }
@@ -282,6 +285,11 @@ impl ConditionTest {
 }
 
 impl ConditionOperand {
+    /// Whether it is an `@x.y?` without a value.
+    fn is_left_out(&self, scope: &Scope<'_>) -> bool {
+        matches!(&self.takes, OperandValue::Field(Field::Optional(path)) if scope.lookup(path).is_err())
+    }
+
     /// The value; none when it is missing and that is no fault.
     fn value(&self, scope: &Scope<'_>, missing: Missing) -> Result<Option<Value>, ConditionFault> {
         // The names that a model wrote are no part of a sentence of the engine.
@@ -328,7 +336,11 @@ impl ConditionOperand {
 /// A literal, an `@path`, or a list of them. A text with `{{ }}` is a literal in a condition.
 fn field(written: &Value) -> Field {
     match written {
-        Value::String(text) => as_path(text).map_or_else(|| Field::Literal(written.clone()), Field::Path),
+        Value::String(text) => match (as_path(text), as_optional_path(text)) {
+            (Some(path), _) => Field::Path(path),
+            (None, Some(path)) => Field::Optional(path),
+            (None, None) => Field::Literal(written.clone()),
+        },
         Value::Array(items) => Field::Array(items.iter().map(field).collect()),
         _ => Field::Literal(written.clone()),
     }

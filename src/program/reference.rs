@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
 use crate::program::fault::LocalFault;
 pub use scope::{Scope, Unresolved};
-pub(crate) use scope::{absent, descend};
+pub(crate) use scope::{absent, descend, json_in};
 use written_path::written_range;
-pub use written_path::{as_path, spelled_path};
+pub use written_path::{as_any_path, as_optional_path, as_path, spelled_path};
 
 /// The names that the engine defines; an argument with such a name is hidden.
 pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
@@ -53,6 +53,8 @@ pub enum Field {
     Template(Template),
     /// A whole string `@a.b`: keeps the type of its value.
     Path(Vec<String>),
+    /// A whole string `@a.b?`: the same, and left out of the object or the list around it where it has no value.
+    Optional(Vec<String>),
     /// An array of fields.
     Array(Vec<Field>),
     /// An object of fields.
@@ -77,6 +79,7 @@ impl Field {
         match value {
             Value::String(text) => match as_path(text) {
                 Some(path) => Ok(Self::Path(path)),
+                None if let Some(path) = as_optional_path(text) => Ok(Self::Optional(path)),
                 None if is_template(text) => Template::compile(text, ValueEscape::Plain)
                     .map(Self::Template)
                     .map_err(|fault| vec![LocalFault::template(fault, "")]),
@@ -104,10 +107,12 @@ impl Field {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Template(template) => template.render(scope).map(Value::String),
-            Self::Path(path) => scope.lookup(path).map(Cow::into_owned),
-            Self::Array(items) => {
-                items.iter().map(|item| item.resolve(scope)).collect::<Result<_, _>>().map(Value::Array)
-            }
+            Self::Path(path) | Self::Optional(path) => scope.lookup(path).map(Cow::into_owned),
+            Self::Array(items) => items
+                .iter()
+                .filter_map(|item| item.resolve_entry(scope).transpose())
+                .collect::<Result<_, _>>()
+                .map(Value::Array),
             Self::Object(members) => members
                 .iter()
                 .filter_map(|(key, member)| {
@@ -139,6 +144,10 @@ impl Field {
                 let range = 0..written_range(path).end;
                 visit(pointer, &Variable { path: path.clone(), range, optional: false }, true);
             }
+            Self::Optional(path) => {
+                let range = 0..written_range(path).end;
+                visit(pointer, &Variable { path: path.clone(), range, optional: true }, true);
+            }
             Self::Template(template) => {
                 template.variables().iter().for_each(|variable| visit(pointer, variable, false))
             }
@@ -152,6 +161,10 @@ impl Field {
             Self::Path(path) => {
                 let range = written_range(path);
                 visit(pointer, &ValueUse { path: steps(path), range, guarded: 0, is_printed: true });
+            }
+            Self::Optional(path) => {
+                let range = written_range(path);
+                visit(pointer, &ValueUse { path: steps(path), range, guarded: path.len(), is_printed: true });
             }
             Self::Template(template) => template.uses().iter().for_each(|used| visit(pointer, used)),
             _ => {}
@@ -186,7 +199,7 @@ impl Field {
             Self::Template(template) => !template.secrets().is_empty(),
             Self::Array(items) => items.iter().any(Self::names_secret),
             Self::Object(members) => members.iter().any(|(_, member)| member.names_secret()),
-            Self::Literal(_) | Self::Path(_) => false,
+            Self::Literal(_) | Self::Path(_) | Self::Optional(_) => false,
         }
     }
 
@@ -194,7 +207,7 @@ impl Field {
         let length = pointer.len();
         match self {
             Self::Literal(_) => {}
-            Self::Path(_) | Self::Template(_) => visit(pointer, self),
+            Self::Path(_) | Self::Optional(_) | Self::Template(_) => visit(pointer, self),
             Self::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
                     pointer.push_str(&format!("/{at}"));

@@ -50,6 +50,7 @@ mod journals;
 mod left_out;
 mod long_lists;
 mod matcher_tool;
+mod missing_values;
 mod mistakes;
 mod models;
 #[cfg(unix)]

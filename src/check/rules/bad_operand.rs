@@ -7,7 +7,7 @@ use crate::check::{Rule, Subject};
 use crate::compile::steps::{DeclaredText, JsonTypes};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::program::condition::{pattern_help, pattern_of_ending, slashed};
-use crate::program::reference::as_path;
+use crate::program::reference::{as_any_path, as_path};
 use crate::program::schema::Schema;
 use crate::syntax::quoted;
 
@@ -76,7 +76,7 @@ fn bad_length(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Dia
     let (name, inner) = members.iter().next()?;
     let at = format!("{}/{name}", operand.at);
     if name != "length" {
-        let path = inner.as_str().filter(|text| as_path(text).is_some())?;
+        let path = inner.as_str().filter(|text| as_any_path(text).is_some())?;
         let counts = nearest(name, ["length"]).is_some() || ["len", "size", "count"].contains(&name.as_str());
         let fault = whole.cursor(&operand.at).report(&RULE, format!("`{name}` is no operand of a condition"));
         let meant = if counts { json!({ "length": path }) } else { json!(path) };
@@ -85,7 +85,7 @@ fn bad_length(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Dia
     }
     let sized = JsonTypes::LIST.or(JsonTypes::TEXT).or(JsonTypes::OBJECT);
     let known = inner.as_str().and_then(|path| whole.known(&at, path));
-    let message = match inner.as_str().filter(|text| as_path(text).is_some()) {
+    let message = match inner.as_str().filter(|text| as_any_path(text).is_some()) {
         None => format!("`length` takes an `@path`; {inner} was given"),
         Some(path) => match known.filter(|known| !known.types.meets(sized)) {
             Some(known) => format!("`{path}` is {}, and has no length", known.types.called()),

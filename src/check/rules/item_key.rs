@@ -60,7 +60,7 @@ impl KeyReader<'_, '_> {
 
     fn text(&mut self, at: &str, text: &str) {
         let Ok(field) = Field::compile(&Value::from(text)) else { return };
-        let begin = usize::from(matches!(field, Field::Path(_)));
+        let begin = usize::from(matches!(field, Field::Path(_) | Field::Optional(_)));
         for used in field.variables() {
             let variable = used.variable;
             let Some(key) = variable.path.first() else { continue };

@@ -5,18 +5,22 @@ mod query_result;
 
 pub(super) use query_result::advice as query_advice;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::check::condition::{ConditionFacts, conditions};
+use crate::check::key_flow::{Fact, facts_at_steps};
 use crate::check::{Cursor, DescribedValue, Rule, SentText, Subject, ValueSchemas};
 use crate::compile::steps::TypedText;
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::Action;
 use crate::language::action::TextKind;
 use crate::program::reference::{Field, PathStep, each_text};
-use crate::program::schema::{AbsentStep, StepOwner, short};
+use crate::program::schema::{AbsentStep, StepOwner, described, short};
 use crate::program::template::ValueUse;
 use crate::syntax::document::DocumentKind;
+use crate::syntax::quoted;
 
 /// The rule. It reports a missing input as L054 and one that may be left out as L061, as the compiler does elsewhere.
 pub const RULE: Rule = Rule { code: codes::NO_MEMBER, check };
@@ -36,17 +40,30 @@ struct CompiledText<'t> {
     cursor: &'t Cursor<'t>,
     text: &'t str,
     uses: &'t [ValueUse],
-    /// Whether a value that may be left out of the input is a fault. A step may ask for it in its filter.
+    /// Whether a value that may be left out of the input is a fault.
     needs_input: bool,
+    /// Whether it is in a condition about a call: a text of the call is no JSON there.
+    is_of_call: bool,
+    /// What is known where the text of a step is rendered: its filter may ask for the value.
+    facts: &'t [Fact<'t>],
 }
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let document = subject.document();
     let schemas = ValueSchemas::of_input(subject);
     let of_steps = &subject.compiled.steps.typed;
+    let facts = if of_steps.is_empty() { BTreeMap::new() } else { facts_at_steps(subject) };
     for TypedText { at, uses, schemas: written } in of_steps.iter().filter(|_| !subject.is_step()) {
         let Some(text) = document.value.pointer(at).and_then(Value::as_str) else { continue };
-        let text = CompiledText { cursor: &subject.at(at), text, uses, needs_input: false };
+        let known = facts_at(&facts, at);
+        let text = CompiledText {
+            cursor: &subject.at(at),
+            text,
+            uses,
+            needs_input: known.is_some(),
+            is_of_call: false,
+            facts: known.unwrap_or_default(),
+        };
         in_text(subject, &text, ValueSchemas { written, ..schemas }, found);
         few_of_many(found);
     }
@@ -80,12 +97,34 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             let uses = uses(field);
             in_text(
                 subject,
-                &CompiledText { cursor: &sent.cursor, text: sent.text, uses: &uses, needs_input },
+                &CompiledText {
+                    cursor: &sent.cursor,
+                    text: sent.text,
+                    uses: &uses,
+                    needs_input,
+                    is_of_call: false,
+                    facts: &[],
+                },
                 schemas,
                 found,
             );
             few_of_many(found);
         }
+    }
+}
+
+/// What is known where a text of a step is rendered; nothing of a text in which a value may be missing: a condition, the
+/// output, and what is gathered of an item.
+fn facts_at<'f, 'a>(facts: &'f BTreeMap<String, Vec<Fact<'a>>>, at: &str) -> Option<&'f [Fact<'a>]> {
+    let mut step = at;
+    loop {
+        if let Some(facts) = facts.get(step) {
+            let below = at.strip_prefix(step).unwrap_or_default();
+            let may_be_missing =
+                below.starts_with("/filter/") || below == "/properties/collect" || !below.contains("properties");
+            return (!may_be_missing).then_some(facts);
+        }
+        step = step.rsplit_once('/')?.0;
     }
 }
 
@@ -113,7 +152,12 @@ fn in_plain_text(
     found: &mut Vec<Diagnostic>,
 ) {
     if let Some(field) = names_value(text).then(|| Field::compile(&Value::from(text)).ok()).flatten() {
-        in_text(subject, &CompiledText { cursor, text, uses: &uses(&field), needs_input: false }, schemas, found);
+        in_text(
+            subject,
+            &CompiledText { cursor, text, uses: &uses(&field), needs_input: false, is_of_call: true, facts: &[] },
+            schemas,
+            found,
+        );
     }
 }
 
@@ -150,11 +194,11 @@ fn names_entry(used: &ValueUse, schemas: ValueSchemas<'_>) -> bool {
 /// What is wrong with a value that a text uses, by the schema that describes it.
 fn judged(
     subject: &Subject<'_>,
-    CompiledText { cursor, text, needs_input, .. }: &CompiledText<'_>,
+    CompiledText { cursor, text, needs_input, is_of_call, facts, .. }: &CompiledText<'_>,
     used: &ValueUse,
     schemas: ValueSchemas<'_>,
 ) -> Option<Diagnostic> {
-    let DescribedValue { way, skipped, .. } = schemas.describe(&used.path)?;
+    let DescribedValue { schema, way, skipped } = schemas.describe(&used.path)?;
     let is_input = skipped > 0;
     let at = (*cursor).clone().inside(used.range.clone());
     if let Some(absent) = way.absent {
@@ -165,24 +209,73 @@ fn judged(
             return None;
         }
         let fault = (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent))?;
+        let fault = if *is_of_call { Diagnostic { severity: Severity::Error, ..fault } } else { fault };
         return Some(if is_request { of_request(fault, &absent, used) } else { fault });
     }
     if is_input && !needs_input {
         return None;
     }
     let optional = way.optional.into_iter().map(|step| step + skipped);
-    let optional = optional.filter(|step| *step >= used.guarded && (is_input || *step > 0)).min()?;
+    let is_of_input = matches!(used.path.first(), Some(PathStep::Name(first)) if first == "input");
+    // The schemas of what steps write require nothing, unless somebody wrote them.
+    let is_declared = |step: usize| {
+        let around = used.path.get(skipped..step).unwrap_or_default();
+        skipped == 0 || is_of_input || described(schema, around).value.is_some_and(|part| part.contains_key("required"))
+    };
+    let optional = optional.filter(|step| *step >= used.guarded && (is_input || *step > 0));
+    let optional = optional.filter(|step| !is_shown(facts, used.path.get(..=*step).unwrap_or_default()));
+    let optional = optional.filter(|step| is_declared(*step)).min()?;
     let name = spelled(used.path.get(..=optional)?);
     let message = format!("`{name}` may be left out, and the text needs it");
     let fault = Diagnostic::warning(codes::OPTIONAL_PARAMETER, message, at.path(), at.place());
     let last = spelled(used.path.get(optional..=optional)?);
+    let is_step = is_input && subject.document().kind != Some(DocumentKind::AgentRequest);
+    let is_step = is_step && subject.compiled.steps.typed.iter().any(|typed| typed.at == at.path());
     let help = match text.starts_with('@') {
+        _ if is_step => of_step(text, &name, &last, takes_optional(subject, at.path())),
         true => format!("put `{last}` among the `required` of its schema"),
         false => format!(
             "put `{last}` among the `required` of its schema, or write {{{{#if {name}}}}}...{{{{/if}}}} around it"
         ),
     };
     Some(fault.help(help))
+}
+
+/// Whether a condition that held shows that a value is there.
+fn is_shown(facts: &[Fact<'_>], path: &[PathStep]) -> bool {
+    let names: Option<Vec<&str>> = path
+        .iter()
+        .map(|step| match step {
+            PathStep::Name(name) => Some(name.as_str()),
+            PathStep::Entry => None,
+        })
+        .collect();
+    names.is_some_and(|names| facts.iter().any(|fact| fact.shows(&names)))
+}
+
+/// Whether a path at a place may end in `?`: a list that is gone through or matched is needed.
+pub(super) fn takes_optional(subject: &Subject<'_>, at: &str) -> bool {
+    let Some((step, name)) = at.rsplit_once("/properties/") else { return true };
+    let kind = subject.document().value.pointer(&format!("{step}/type")).and_then(Value::as_str);
+    !(name == "items_path" || (kind == Some("matcher") && ["left", "right"].contains(&name)))
+}
+
+/// How a step does with a value that may be left out.
+fn of_step(text: &str, name: &str, last: &str, takes_optional: bool) -> String {
+    let otherwise = match text.starts_with('@') {
+        true if !takes_optional => {
+            return format!(
+                "put `{last}` among the `required` of its schema, or ask for it in the step's `filter` with \
+                 {{\"hasKey\": \"@{name}\"}}"
+            );
+        }
+        true => format!("write {} to leave the value out with it", quoted(&format!("{text}?"))),
+        false => format!("write {{{{#if {name}}}}}...{{{{/if}}}} around it"),
+    };
+    format!(
+        "put `{last}` among the `required` of its schema, ask for it in the step's `filter` with \
+         {{\"hasKey\": \"@{name}\"}}, or {otherwise}"
+    )
 }
 
 /// A value that the `input` of an agent request lacks. Without a near name, a run may be given the value.
@@ -215,6 +308,9 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
     let code = if is_of_input { codes::UNKNOWN_VARIABLE } else { codes::NO_MEMBER };
     let message = format!("by its schema, {owner} {}", absent.why);
     let fault = Diagnostic::error(code, message, at.path(), at.place());
+    if matches!(absent.owner, StepOwner::Text) && matches!(used.path.get(step), Some(PathStep::Name(_))) {
+        return of_text(fault, used, step, text.get(used.range.clone()).unwrap_or_default());
+    }
     let is_inside = before.contains(&PathStep::Entry);
     let names_input = is_inside && matches!(used.path.get(step), Some(PathStep::Name(name)) if name == "input");
     let written = text.get(used.range.clone()).unwrap_or_default();
@@ -230,7 +326,7 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
             let is_of_entry = entries.is_some_and(|members| members.contains_key(name));
             return of_list(fault, name, &spelled(before), is_of_entry, written);
         }
-        (StepOwner::Text, Some(name)) if LENGTHS.contains(&name.as_str()) => {
+        (StepOwner::Text | StepOwner::Word, Some(name)) if LENGTHS.contains(&name.as_str()) => {
             let text = spelled(before);
             let fault = fault.help(format!("the number of its characters is its `length`: `{text}.length`"));
             return replaced(fault, written, name, "length");
@@ -259,6 +355,22 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
         )),
         _ if known.is_empty() => fault.help("correct the path, or the schema beside it"),
         _ => fault.help(format!("it has `{}`", known.join("`, `"))),
+    }
+}
+
+/// A path into what is declared as a text: it reads the JSON in it, and fails where there is none.
+fn of_text(fault: Diagnostic, used: &ValueUse, step: usize, written: &str) -> Diagnostic {
+    let text = spelled(used.path.get(..step).unwrap_or_default());
+    let fault = Diagnostic { severity: Severity::Warning, ..fault };
+    match used.path.get(step) {
+        Some(PathStep::Name(name)) if LENGTHS.contains(&name.as_str()) => {
+            let fault = fault.help(format!("the number of its characters is its `length`: `{text}.length`"));
+            replaced(fault, written, name, "length")
+        }
+        _ => fault.help(format!(
+            "a path into a text reads the JSON in it, and fails where it is none: if `{text}` is JSON, say so with \
+             `\"contentMediaType\": \"application/json\"`"
+        )),
     }
 }
 

@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 fn in_text(subject: &Subject<'_>, sent: &SentText<'_>, schemas: ValueSchemas<'_>, found: &mut Vec<Diagnostic>) {
     let Some(field) = sent.compiled() else { return };
-    let is_path = matches!(field, Field::Path(_));
+    let is_path = matches!(field, Field::Path(_) | Field::Optional(_));
     let place = if sent.kind == TextKind::Header { "a header" } else { "the address" };
     let judge = |used: &ValueUse| {
         let at = sent.cursor.clone().inside(used.range.clone());

@@ -9,7 +9,7 @@ use crate::check::{Rule, Subject};
 use crate::compile::steps::{JsonTypes, KnownValue};
 use crate::compile::tool::StepInput;
 use crate::diagnostic::{Diagnostic, Severity, codes};
-use crate::program::reference::as_path;
+use crate::program::reference::{as_any_path, as_optional_path, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::is_template;
 use crate::syntax::quoted;
@@ -28,6 +28,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(Some(input)) = subject.compiled.steps.inputs.get(step.kind) {
             names(subject, &step, input, found);
             for (name, value) in step.properties {
+                left_out(subject, &step, input, name, found);
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
                 {
                     of_value(subject, &step, &Given { name, value, part }, found);
@@ -78,6 +79,21 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
     }
 }
 
+/// A value that the action needs, and that may be left out.
+fn left_out(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, name: &str, found: &mut Vec<Diagnostic>) {
+    let text = step.text(name).filter(|text| as_optional_path(text).is_some());
+    let Some(text) = text.filter(|_| input.schema.required().contains(&name)) else { return };
+    let message = format!("the action `{}` needs the input `{name}`, and `{text}` may leave it out", step.kind);
+    let fault = subject.at(&step.property(name)).report(&RULE, message);
+    let fault = Diagnostic { severity: Severity::Warning, ..fault };
+    found.push(
+        fault.help(
+            "without the value the step fails; take `{name}` out of the `required` of the action's `parameters`"
+                .replace("{name}", name),
+        ),
+    );
+}
+
 /// A value that a step gives, and the schema that it must match.
 struct Given<'g> {
     name: &'g str,
@@ -91,7 +107,7 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         return;
     }
     let (action, name) = (step.kind, given.name);
-    let path = given.value.as_str().and_then(as_path);
+    let path = given.value.as_str().and_then(as_any_path);
     if path.is_none() && is_literal(given.value) {
         if refers(given.part) {
             return;

@@ -11,7 +11,7 @@ use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
-use crate::program::reference::as_path;
+use crate::program::reference::{as_any_path, as_path};
 use crate::syntax::quoted;
 
 /// The rule.
@@ -25,7 +25,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             "matcher" => matcher(&judge.settings, found),
             "custom-table" => table(&judge.settings, found),
             "PbotForm" => judge.form(found),
-            "PbotApproval" => judge.reminders(None, found),
+            "PbotApproval" => {
+                judge.question(found);
+                judge.reminders(None, found);
+            }
             "loop" if step.is_foreach() => foreach(&judge.settings, &step, found),
             _ => {}
         }
@@ -81,6 +84,21 @@ struct StepJudge<'j, 'a> {
 }
 
 impl StepJudge<'_, '_> {
+    /// A question that is a path: a human would read the path.
+    fn question(&self, found: &mut Vec<Diagnostic>) {
+        let text = self.settings.text("comment").filter(|text| as_any_path(text).is_some());
+        let Some(text) = text.filter(|text| text.starts_with('@')) else { return };
+        let meant = format!("{{{{{}}}}}", text.trim_matches(['@', '?']));
+        let fault =
+            self.settings.at("comment", format!("`comment` is a text: a human would read `{text}` as it stands"));
+        let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };
+        found.extend(
+            fault.map(|fault| {
+                warn(fault.help(format!("a value in a text is written `{meant}`")).suggest(quoted(&meant)))
+            }),
+        );
+    }
+
     fn form(&self, found: &mut Vec<Diagnostic>) {
         let keys = self.settings.list("expected_keys");
         if keys.is_some_and(Vec::is_empty) {

@@ -1,12 +1,15 @@
-//! An order that reads a key whose step may have been skipped: the step fails where the key is missing.
+//! An order, or a text of a step, that reads a key whose step may have been skipped: the step fails where the key is
+//! missing.
 
 use serde_json::Value;
 
 use super::bad_operand::RULE;
+use super::no_member::takes_optional;
 use crate::check::Subject;
 use crate::check::key_flow::{Fact, KeyState, KeysAt, facts, follow, is_order, key_of, operator};
-use crate::check::step_tree::tree;
+use crate::check::step_tree::{StepNode, tree};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::program::reference::{Field, PathStep, each_text};
 
 /// Reports those of the filters of a document.
 pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
@@ -16,6 +19,72 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             let mut reader = OrderReader { subject, keys, facts: keys.facts.clone(), found };
             reader.condition(&at, filter);
         }
+        if keys.has_unsure() {
+            texts(subject, node, keys, found);
+        }
+    });
+}
+
+/// The texts of a step that need a key whose step may have been skipped.
+fn texts(subject: &Subject<'_>, node: &StepNode<'_>, keys: &KeysAt<'_>, found: &mut Vec<Diagnostic>) {
+    let mut known = keys.facts.clone();
+    known.extend(node.step.filter().into_iter().flat_map(|filter| facts(filter, true)));
+    let mut reader = |name: &str, value: &Value| {
+        each_text(value, &mut node.step.property(name), &mut |at, text| {
+            if text.starts_with('@') || text.contains("{{") {
+                needed(
+                    subject,
+                    at,
+                    text,
+                    &|key| match keys.get(key)? {
+                        KeyState::Maybe { by, .. } if !keys.is_there(key, &known) => Some(*by),
+                        _ => None,
+                    },
+                    found,
+                );
+            }
+        });
+    };
+    let taken: Option<&[&str]> = match node.step.kind {
+        "loop" if node.step.is_foreach() => Some(&["items_path"]),
+        "loop" => Some(&["objective", "system_prompt"]),
+        _ => None,
+    };
+    let properties = node.step.properties.iter();
+    let properties = properties.filter(|(name, _)| taken.is_none_or(|taken| taken.contains(&name.as_str())));
+    properties.for_each(|(name, value)| reader(name, value));
+}
+
+/// Reports the keys that a text needs and that may be missing. `writer` names the step that may have been skipped.
+fn needed<'w>(
+    subject: &Subject<'_>,
+    at: &str,
+    text: &str,
+    writer: &dyn Fn(&str) -> Option<&'w str>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let Ok(field) = Field::compile(&Value::from(text)) else { return };
+    let mut reported: Vec<String> = Vec::new();
+    field.each_use(&mut |_, used| {
+        let Some(PathStep::Name(key)) = used.path.first() else { return };
+        let Some(by) = writer(key).filter(|_| used.guarded == 0 && !reported.contains(key)) else { return };
+        let cursor = subject.at(at).inside(used.range.clone());
+        if subject.is_reported(&cursor.place()) {
+            return;
+        }
+        reported.push(key.clone());
+        let message = format!("`{key}` is missing when the step that writes it was skipped: this step fails then");
+        let otherwise = match text.strip_prefix('@') {
+            Some(path) if path.contains('.') && takes_optional(subject, at) => {
+                format!(", or write \"{text}?\" to leave the value out with it")
+            }
+            Some(_) => String::new(),
+            None => format!(", or write {{{{#if {key}}}}}...{{{{/if}}}} around it"),
+        };
+        let help = format!("ask for it in the `filter` of this step with {{\"hasKey\": \"@{key}\"}}{otherwise}");
+        let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(&RULE, message) };
+        let writer = subject.at(&format!("{by}/type")).place();
+        found.push(fault.help(help).related(&writer, "this step, or the one in its place, may be skipped"));
     });
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::WrittenSettings;
+use super::{WrittenSettings, text_of_list};
 use crate::check::key_flow::{KeyState, KeysAt, key_of};
 use crate::check::step_tree::StepNode;
 use crate::check::steps::WrittenStep;
@@ -30,7 +30,8 @@ pub(in crate::check) fn foreach(
         found.extend(fault.map(|fault| fault.help("name the item for what it is: `invoice`")));
     }
     let items = settings.known("items_path");
-    if let Some(known) = items.filter(|known| !known.types.meets(JsonTypes::LIST)) {
+    found.extend(text_of_list(settings, "items_path"));
+    if let Some(known) = items.filter(|known| !known.types.meets(JsonTypes::LIST) && !known.may_be_json()) {
         let path = settings.text("items_path").unwrap_or_default();
         let message = format!("`{path}` is {}, and no list whose items could be taken", known.types.called());
         let fault = settings.at("items_path", message);

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::WrittenSettings;
+use super::{WrittenSettings, text_of_list};
 use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::program::reference::as_path;
+use crate::program::reference::{as_optional_path, as_path};
 use crate::syntax::quoted;
 
 /// What a matcher can't use.
@@ -121,15 +121,33 @@ fn side_fault(settings: &WrittenSettings<'_, '_>, side: &str, value: &Value) -> 
             return Some(fault.help("name the list: \"@input.invoices\""));
         }
     };
+    if as_optional_path(text).is_some() {
+        let fault = settings.at(side, format!("`{side}` is needed, and {} may be left out", quoted(text)))?;
+        let meant = text.trim_end_matches('?');
+        return Some(fault.help("a list that is matched has no `?`").suggest(quoted(meant)));
+    }
     if as_path(text).is_some() {
         let known = settings.known(side)?;
         if known.types.meets(JsonTypes::LIST) {
             return None;
         }
+        if known.may_be_json() {
+            return text_of_list(settings, side);
+        }
         let fault = settings.at(side, format!("`{side}` is a list, and `{text}` is {}", known.types.called()))?;
         return Some(fault.help("name the path of a list"));
     }
-    if (text.starts_with("doc:") && settings.is_step()) || text.starts_with('@') {
+    if text.starts_with("doc:") && settings.is_step() {
+        return None;
+    }
+    let of_document = settings.subject.project().filter(|_| settings.is_step());
+    let of_document = of_document.and_then(|project| crate::compile::document_meant(text, project));
+    if let Some(meant) = of_document {
+        let message = format!("`{side}` is a list or its `@path`; the text {} was given", quoted(text));
+        let fault = settings.at(side, message)?;
+        return Some(fault.help(format!("a document is written `{meant}`")).suggest(quoted(&meant)));
+    }
+    if text.starts_with('@') {
         return None;
     }
     let fault = settings.at(side, format!("`{side}` is a list or its `@path`; the text {} was given", quoted(text)))?;

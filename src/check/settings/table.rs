@@ -4,6 +4,8 @@ use serde_json::{Map, Value};
 
 use super::WrittenSettings;
 use crate::diagnostic::Diagnostic;
+use crate::program::reference::as_optional_path;
+use crate::syntax::quoted;
 
 /// What a custom table can't use.
 pub(in crate::check) fn table(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
@@ -14,6 +16,15 @@ pub(in crate::check) fn table(settings: &WrittenSettings<'_, '_>, found: &mut Ve
     let help = "`table` is one of the datasource `tables`, `operation` is `read`, `write`, `update` or `upsert`, `keys` are the \
                 columns that a row is found by, and `values` what they have, in their order";
     found.extend(settings.missing(&needed, help));
+    for (index, value) in settings.list("values").into_iter().flatten().enumerate() {
+        let Some(text) = value.as_str().filter(|text| as_optional_path(text).is_some()) else { continue };
+        let cursor = settings.cursor("values").below(&format!("/{index}"));
+        let message = format!("{} may be left out, and each entry of `values` belongs to one of `keys`", quoted(text));
+        let fault = cursor.report(settings.rule, message);
+        found.push(
+            fault.help(format!("a column that may be missing is one of `fields`: {{\"note\": {}}}", quoted(text))),
+        );
+    }
     if let (Some(keys), Some(values)) = (settings.list("keys"), settings.list("values"))
         && keys.len() != values.len()
     {

@@ -191,6 +191,12 @@ impl KnownValue {
         (!counted.types.meets(others)).then(|| Self::of_length(Some(&counted)))
     }
 
+    /// Whether it may be a text that is JSON, and nothing else of use.
+    pub(crate) fn may_be_json(&self) -> bool {
+        let is_open = !matches!(self.text, DeclaredText::Formatted(_));
+        self.types.meets(JsonTypes::TEXT) && !self.types.meets(JsonTypes::LIST) && self.words.is_none() && is_open
+    }
+
     fn all_but(types: JsonTypes) -> JsonTypes {
         JsonTypes(JsonTypes::ANY.0 & !types.0)
     }

@@ -8,7 +8,7 @@ use super::{ActionDraft, NamedVariable, NamingForm, is_at, is_value};
 use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
 use crate::program::fault::LocalFault;
-use crate::program::reference::{Field, as_path, escape_pointer};
+use crate::program::reference::{Field, as_any_path, escape_pointer};
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::program::{Body, HttpTool};
 
@@ -213,7 +213,7 @@ fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_json = media == "application/json" || media.ends_with("+json");
     let Value::String(text) = body else { return work.field(body, "/body").map(Body::Json) };
-    if as_path(text).is_some() {
+    if as_any_path(text).is_some() {
         return work.field(body, "/body").map(Body::Json);
     }
     let escape = match media.as_str() {

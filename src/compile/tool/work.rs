@@ -142,8 +142,8 @@ impl<'a> ActionDraft<'a> {
             Ok(field) => {
                 let members = field.left_out_members();
                 // A query parameter is a member, too.
-                let is_member =
-                    pointer.starts_with("/query/") && matches!(&field, Field::Path(path) if path.len() == 1);
+                let is_lone = matches!(&field, Field::Path(path) if path.len() == 1);
+                let is_member = pointer.starts_with("/query/") && (is_lone || matches!(&field, Field::Optional(_)));
                 field.each_named(&mut |below, variable, is_path| {
                     let is_left_out = is_member || members.contains(below);
                     let form = NamingForm { is_left_out, is_path };

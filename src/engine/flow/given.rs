@@ -11,7 +11,7 @@ use super::state::{ItemsState, StepFault, StepProgress};
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::{prompt, validate};
 use crate::program::flow::{ApprovalStep, CallStep, Foreach, ReactStep};
-use crate::program::reference::{Field, Scope, Unresolved};
+use crate::program::reference::{Field, Scope, Unresolved, json_in};
 
 impl Advance<'_> {
     /// The input of a call, and whether a human must approve it.
@@ -57,6 +57,12 @@ impl Advance<'_> {
             Some(list) => (Cow::Borrowed(&Value::Null), list.len()),
             None => {
                 let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
+                // A path and a matcher read a text that is JSON, too.
+                let of_text = match found.as_ref() {
+                    Value::String(text) if self.header.reads_json_lists() => json_in(text),
+                    _ => None,
+                };
+                let found = of_text.map_or(found, Cow::Owned);
                 let Value::Array(list) = found.as_ref() else {
                     return Err(BeginFault::new("not_a_list", format!("`{path}` is no list")));
                 };
@@ -97,9 +103,10 @@ impl Advance<'_> {
 
     fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, BeginFault> {
         let resolve = |(name, field): &(String, Field)| {
-            field.resolve(scope).map(|value| (name.clone(), value)).map_err(|unresolved| self.missing(&unresolved))
+            let value = field.resolve_entry(scope).transpose()?;
+            Some(value.map(|value| (name.clone(), value)).map_err(|unresolved| self.missing(&unresolved)))
         };
-        fields.iter().map(resolve).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+        fields.iter().filter_map(resolve).collect::<Result<Map<_, _>, _>>().map(Value::Object)
     }
 
     /// Why a value is missing; it says which step would have written it.

@@ -266,3 +266,26 @@ fn what_expired_in_a_run_below_is_not_due_again_while_that_run_goes_on() {
     assert!(world.under_way.contains(&at));
     assert_eq!(due_beside(&world.state), None);
 }
+
+#[test]
+fn a_run_of_an_older_edition_takes_no_text_for_a_list() {
+    for (edition, fails) in [(0, true), (1, true), (2, false)] {
+        let EventKind::Started(mut start) = started() else { unreachable!() };
+        (start.input, start.edition) = (json!({ "items": "[{\"id\": 1}]" }), edition);
+        let returned = EventKind::StepReturned(Box::new(StepReturned {
+            at: "0".to_owned(),
+            kind: "work".to_owned(),
+            result: ToolResult::Ok(Value::Null),
+            duration_ms: 0,
+            tokens: None,
+            cost_usd: None,
+            estimated: false,
+            run_id: None,
+        }));
+        let (program, mut state) = (program(1, "wait", "stop_on_error"), State::default());
+        for (wall_ms, kind) in (0..).zip([EventKind::Started(start), returned]) {
+            step(&program, &mut state, Event { at: Moment { wall_ms, active_ms: 0 }, kind }).unwrap();
+        }
+        assert_eq!(matches!(state.phase, Phase::Ended(_)), fails, "{edition}: {:?}", state.phase);
+    }
+}

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{MatchSettings, MatchTooLarge, match_lists};
 use crate::language::action::{MATCHER_SETTINGS, Matcher};
-use crate::program::reference::{Field, Scope, Unresolved};
+use crate::program::reference::{Field, Scope, Unresolved, json_in};
 
 /// The default keys of a result.
 const KEYS: [&str; 3] = ["matched", "unmatchedLeft", "unmatchedRight"];
@@ -89,8 +89,8 @@ impl MatcherTool {
 fn entries(value: Value) -> Result<Vec<Value>, &'static str> {
     match value {
         Value::Array(entries) => Ok(entries),
-        Value::String(text) => match serde_json::from_str(&text) {
-            Ok(Value::Array(entries)) => Ok(entries),
+        Value::String(text) => match json_in(&text) {
+            Some(Value::Array(entries)) => Ok(entries),
             _ => Err("a text"),
         },
         Value::Object(_) => Err("an object"),

@@ -21,6 +21,17 @@ impl Field {
     pub fn resolve_member(&self, scope: &Scope<'_>) -> Result<Option<Value>, Unresolved> {
         match self {
             Self::Path(path) if scope.leaves_out(path) => Ok(None),
+            _ => self.resolve_entry(scope),
+        }
+    }
+
+    /// Its value as an entry of a list, or a property of a step; none for an `@x.y?` without a value.
+    ///
+    /// # Errors
+    /// When another name that it needs has no value.
+    pub fn resolve_entry(&self, scope: &Scope<'_>) -> Result<Option<Value>, Unresolved> {
+        match self {
+            Self::Optional(path) => Ok(scope.lookup(path).ok().map(std::borrow::Cow::into_owned)),
             _ => self.resolve(scope).map(Some),
         }
     }
@@ -35,7 +46,7 @@ impl Field {
     fn add_members(&self, pointer: &mut String, found: &mut HashSet<String>) {
         let length = pointer.len();
         match self {
-            Self::Literal(_) | Self::Template(_) | Self::Path(_) => {}
+            Self::Literal(_) | Self::Template(_) | Self::Path(_) | Self::Optional(_) => {}
             Self::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
                     pointer.push_str(&format!("/{at}"));
@@ -46,7 +57,8 @@ impl Field {
             Self::Object(members) => {
                 for (key, member) in members {
                     pointer.push_str(&format!("/{}", escape_pointer(key)));
-                    if matches!(member, Self::Path(path) if path.len() == 1) {
+                    let is_lone = matches!(member, Self::Path(path) if path.len() == 1);
+                    if is_lone || matches!(member, Self::Optional(_)) {
                         found.insert(pointer.clone());
                     }
                     member.add_members(pointer, found);

@@ -50,7 +50,7 @@ impl<'a> Scope<'a> {
             let lists = self.lists.cloned().unwrap_or_default();
             return Ok(Cow::Owned(RunInput { value: self.input.clone(), lists }.into_whole()));
         }
-        let value = self.name(first).ok_or_else(|| self.not_given(first))?;
+        let value = self.name(first).ok_or_else(|| self.not_given(first, !rest.is_empty()))?;
         walk(value, first.clone(), rest)
     }
 
@@ -82,11 +82,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn not_given(&self, name: &str) -> Unresolved {
+    /// The fault that a name has no value. A text of the engine has no parts, which `has_parts` asks for.
+    fn not_given(&self, name: &str, has_parts: bool) -> Unresolved {
         let arguments = self.arguments.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
         let context = self.context.iter().flat_map(|names| names.keys()).map(String::as_str);
         let extra = self.extra.iter().map(|(name, _)| *name);
-        let hint = match nearest(name, arguments.chain(context).chain(extra).chain(RESERVED)) {
+        let own = RESERVED.into_iter().filter(|own| !has_parts || *own == "input");
+        let extra = extra.filter(|_| !has_parts);
+        let hint = match nearest(name, arguments.chain(context).chain(extra).chain(own)) {
             Some(near) => format!("; did you mean `{near}`?"),
             None if self.input.get(name).is_some() => format!("; did you mean `input.{name}`?"),
             None => String::new(),
@@ -143,13 +146,15 @@ pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v
     }
 }
 
+/// The object or list that a text is the JSON of: one rule for paths, loops and matchers.
+pub(crate) fn json_in(text: &str) -> Option<Value> {
+    let text = Some(text.trim_start()).filter(|text| text.starts_with(['{', '[']))?;
+    serde_json::from_str::<Value>(text).ok()
+}
+
 /// A step into a text: into its JSON, or to its length in characters.
 fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
-    let json = Some(text.trim_start())
-        .filter(|text| text.starts_with(['{', '[']))
-        .and_then(|text| serde_json::from_str::<Value>(text).ok())
-        .filter(|json| !json.is_string());
-    match json {
+    match json_in(text) {
         Some(json) => descend(Cow::Owned(json), segment).ok(),
         None => length(segment, text.chars().count()),
     }

@@ -16,6 +16,16 @@ pub fn as_path(text: &str) -> Option<Vec<String>> {
     (begins && path.split('.').all(named)).then(|| path.split('.').map(str::to_owned).collect())
 }
 
+/// The path in a whole string that ends in `?`, and has two names or more: what it names may be missing.
+pub fn as_optional_path(text: &str) -> Option<Vec<String>> {
+    as_path(text.strip_suffix('?')?).filter(|path| path.len() > 1)
+}
+
+/// The path in a whole string, with a `?` at its end or without.
+pub fn as_any_path(text: &str) -> Option<Vec<String>> {
+    as_path(text).or_else(|| as_optional_path(text))
+}
+
 /// A path without its `@` in the syntax of other languages, as it is written here: `items[0].id` is `items.0.id`.
 pub fn spelled_path(text: &str) -> Option<String> {
     let plain = text.replace(['"', '\'', ']'], "").replace('[', ".");

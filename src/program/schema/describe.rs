@@ -16,6 +16,9 @@ const ELSEWHERE: [&str; 9] =
 /// Keywords with which a schema describes members without naming them.
 const UNNAMED: [&str; 4] = ["patternProperties", "propertyNames", "additionalProperties", "unevaluatedProperties"];
 
+/// Formats of texts that are never JSON.
+const NO_JSON: [&str; 9] = ["date", "time", "date-time", "duration", "email", "uri", "uuid", "hostname", "ipv4"];
+
 /// How far a schema describes the way to a value.
 #[derive(Debug, Default, PartialEq)]
 pub struct Described<'s> {
@@ -45,8 +48,10 @@ pub struct AbsentStep<'s> {
 pub enum StepOwner<'s> {
     /// A list, with the members of its entries where they are objects.
     List(Option<&'s Map<String, Value>>),
-    /// A text.
+    /// A text that may be JSON, into which a path leads.
     Text,
+    /// A text that is no JSON.
+    Word,
     /// Another value.
     Other,
 }
@@ -176,6 +181,7 @@ fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
             };
             let owner = match *of_type {
                 "array" => StepOwner::List(members_of_entries(part)),
+                "string" if is_word(part) => StepOwner::Word,
                 "string" => StepOwner::Text,
                 _ => StepOwner::Other,
             };
@@ -217,6 +223,16 @@ fn is_json(part: &Map<String, Value>) -> bool {
         part.get(keyword).and_then(Value::as_str).is_some_and(|text| text.to_ascii_lowercase().contains("json"))
     };
     part.contains_key("contentSchema") || ["contentMediaType", "format", "description", "title"].into_iter().any(says)
+}
+
+/// Whether a text is said to be something else than JSON.
+fn is_word(part: &Map<String, Value>) -> bool {
+    let is_short = part.get("maxLength").and_then(Value::as_f64).is_some_and(|most| most < 2.0);
+    let format = part.get("format").and_then(Value::as_str).unwrap_or_default();
+    let is_begin = |value: &Value| value.as_str().is_some_and(|text| text.trim_start().starts_with(['{', '[']));
+    let values = part.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+    let values = values.or_else(|| part.get("const").map(std::slice::from_ref));
+    is_short || NO_JSON.contains(&format) || values.is_some_and(|values| !values.iter().any(is_begin))
 }
 
 /// A name, cut where it is long.

@@ -5,7 +5,7 @@ use super::RULE;
 use crate::check::{SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::language::action::TextKind;
-use crate::program::reference::{as_path, spelled_path};
+use crate::program::reference::{as_any_path, as_path, spelled_path};
 use crate::syntax::quoted;
 
 const OUTPUT: &str = "/definition/output";
@@ -35,8 +35,8 @@ pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<Missp
         return (text.matches("{{").count() == 1).then_some(MisspeltPath::N8n);
     }
     if !sent.kind.takes_path() {
-        let is_template = !matches!(sent.kind, TextKind::Hint | TextKind::Script) && as_path(text).is_some();
-        return text.strip_prefix('@').filter(|_| is_template).map(MisspeltPath::Untaken);
+        let is_template = !matches!(sent.kind, TextKind::Hint | TextKind::Script) && as_any_path(text).is_some();
+        return text.trim_end_matches('?').strip_prefix('@').filter(|_| is_template).map(MisspeltPath::Untaken);
     }
     if is_other {
         return None;

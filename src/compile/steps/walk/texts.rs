@@ -97,8 +97,8 @@ impl<'a> Walk<'_, 'a, '_> {
                 return self.faults.extend(faults.into_iter().map(|fault| fault.placed(&self.main.tree, at)));
             }
         };
-        let is_path = matches!(field, Field::Path(_));
-        if let Field::Path(path) = &field
+        let is_path = matches!(field, Field::Path(_) | Field::Optional(_));
+        if let Field::Path(path) | Field::Optional(path) = &field
             && let Some(known) = self.known(path, context)
         {
             self.steps.known.insert(at.to_owned(), known);

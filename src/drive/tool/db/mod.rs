@@ -185,7 +185,9 @@ impl DbRunner {
 fn query(tool: &DbTool, schema: &Value, call: &ToolCall<'_>, scope: &Scope<'_>) -> Result<Query, ToolFault> {
     let mut params = Vec::with_capacity(tool.params.len());
     for field in &tool.params {
-        params.push(field.resolve(scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?);
+        let value = field.resolve_entry(scope);
+        let value = value.map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
+        params.push(value.unwrap_or_default());
     }
     let optional = schema
         .get("properties")

@@ -66,7 +66,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     let mut url = parse_url(&tool.url.render(scope).map_err(missing)?)?;
     let mut headers = Vec::new();
     for (name, field) in &tool.headers {
-        match field.resolve(scope).map_err(missing)? {
+        match field.resolve_entry(scope).map_err(missing)?.unwrap_or_default() {
             Value::Null => {}
             value => headers.push((name.clone(), plain(&value))),
         }
