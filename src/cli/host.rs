@@ -79,12 +79,17 @@ pub fn recorded_with(
 /// # Errors
 /// When it can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
-    crate::journal::open(named(url, base)?.expose_secret(), base)
+    crate::journal::open_held(named(url, base)?.expose_secret(), holder(url), base)
+}
+
+/// The variable or the file, where one holds the name of a store: messages name it.
+fn holder(url: &str) -> Option<&str> {
+    matches!(url.split_once(':'), Some(("env" | "file", _))).then_some(url)
 }
 
 /// The name of a store; or what `env:VAR` or `file:PATH` hold.
 fn named(url: &str, base: &Path) -> Result<SecretString, StoreFault> {
-    if !matches!(url.split_once(':'), Some(("env" | "file", _))) {
+    if holder(url).is_none() {
         return Ok(url.into());
     }
     let named = Vault::new(BTreeMap::new(), base).read(url);
@@ -96,7 +101,7 @@ fn named(url: &str, base: &Path) -> Result<SecretString, StoreFault> {
 /// # Errors
 /// When its name is not valid.
 pub fn store_statements(url: &str, base: &Path) -> Result<String, StoreFault> {
-    crate::journal::admin::statements(named(url, base)?.expose_secret(), base)
+    crate::journal::admin::statements(named(url, base)?.expose_secret(), holder(url), base)
 }
 
 /// Looks at a store, and writes nothing.
@@ -104,7 +109,7 @@ pub fn store_statements(url: &str, base: &Path) -> Result<String, StoreFault> {
 /// # Errors
 /// When it can't be reached.
 pub fn examine_store(url: &str, base: &Path) -> Result<StoreReport, StoreFault> {
-    crate::journal::admin::examine(named(url, base)?.expose_secret(), base)
+    crate::journal::admin::examine(named(url, base)?.expose_secret(), holder(url), base)
 }
 
 /// Deletes runs that ended before a moment, or counts them; returns how many.

@@ -15,6 +15,8 @@ use crate::policy::database_address::DatabaseServer;
 pub struct OutsideFiles {
     /// Those that are not there, as the project file writes them.
     pub absent: BTreeSet<String>,
+    /// Those that lie outside of the project's folder, or that a link leads out of it to.
+    pub beyond: BTreeSet<String>,
     /// The project's `documents` that were looked at, by name: the schema of the value, or why it has none.
     pub documents: BTreeMap<String, Result<Value, String>>,
     /// The project's folder, as it is named and as links resolve; empty when it is not known.

@@ -167,6 +167,7 @@ codes! {
     WRONG_UNIT = "L145" Warning "wrong-unit" "Number in another unit",
     LIMITS_AT_ODDS = "L146" Warning "limits-at-odds" "Limits that contradict each other",
     RETRY_WITHOUT = "L147" Error "retry-without-idempotence" "Retry of an action that may not be repeated",
+    FORBIDDEN_PATH = "L148" Error "forbidden-path" "Path that a document may not name",
     BAD_PUBLIC_URL = "L149" Error "bad-public-url" "Invalid or missing public address of the server",
     UNKNOWN_KEYWORD = "L150" Error "unknown-keyword" "Unknown keyword of a schema",
     NO_SCHEMA = "L151" Error "no-schema" "Example or short form in place of a schema",

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::StoreFault;
 use super::open::StoreName;
+use crate::policy::held_address;
 
 /// What there is to say of a store.
 #[derive(Debug, Clone, Default)]
@@ -35,8 +36,12 @@ pub(super) struct StoreAdmin {
     pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreFault>,
 }
 
-fn of<'a>(url: &'a str, base: &'a Path) -> Result<(StoreName<'a>, &'static StoreAdmin), StoreFault> {
-    let name = StoreName::new(url, base);
+fn of<'a>(
+    url: &'a str,
+    source: Option<&'a str>,
+    base: &'a Path,
+) -> Result<(StoreName<'a>, &'static StoreAdmin), StoreFault> {
+    let name = StoreName::new(url, base).held_by(source);
     let kind = name.kind().ok_or_else(|| name.unknown())?;
     let admin = kind.admin.as_ref().ok_or_else(|| name.refuse("it keeps no runs: there is nothing to make"))?;
     Ok((name, admin))
@@ -46,16 +51,20 @@ fn of<'a>(url: &'a str, base: &'a Path) -> Result<(StoreName<'a>, &'static Store
 ///
 /// # Errors
 /// When the name is of no kind of store, or of one that keeps nothing.
-pub fn statements(url: &str, base: &Path) -> Result<String, StoreFault> {
-    let (name, admin) = of(url, base)?;
-    (admin.statements)(&name)
+pub fn statements(url: &str, source: Option<&str>, base: &Path) -> Result<String, StoreFault> {
+    let (name, admin) = of(url, source, base)?;
+    (admin.statements)(&name).map_err(|fault| name.without_held(fault))
 }
 
 /// Looks at a store, and writes nothing.
 ///
 /// # Errors
 /// When it can't be reached.
-pub fn examine(url: &str, base: &Path) -> Result<StoreReport, StoreFault> {
-    let (name, admin) = of(url, base)?;
-    (admin.examine)(&name)
+pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreReport, StoreFault> {
+    let (name, admin) = of(url, source, base)?;
+    let report = (admin.examine)(&name).map_err(|fault| name.without_held(fault))?;
+    let wrong = report.wrong.map(|fault| name.without_held(fault));
+    let Some(source) = name.source else { return Ok(StoreReport { wrong, ..report }) };
+    let facts = report.facts.into_iter().map(|(what, how)| (what, held_address::hidden(&how, name.written)));
+    Ok(StoreReport { store: source.to_owned(), facts: facts.collect(), wrong })
 }

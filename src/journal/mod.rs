@@ -38,7 +38,7 @@ pub use answer_token::AnswerToken;
 pub use append::Append;
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreFault;
-pub use open::{file, open, outlives_process, shown};
+pub use open::{file, open, open_held, outlives_process, shown};
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use ticket::Ticket;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::admin::StoreAdmin;
 use super::{Journal, STORES, StoreFault};
+use crate::policy::{held_address, secret_shapes};
 
 /// A kind of store.
 pub(super) struct StoreKind {
@@ -28,6 +29,8 @@ pub(super) struct StoreKind {
 pub(super) struct StoreName<'a> {
     /// As it is written.
     pub written: &'a str,
+    /// The variable or the file that holds it: messages name that, and nothing of what it holds.
+    pub source: Option<&'a str>,
     /// What follows the colon; none without a colon.
     pub rest: Option<&'a str>,
     /// The folder that relative paths start from.
@@ -40,7 +43,12 @@ pub(super) struct StoreName<'a> {
 
 impl<'a> StoreName<'a> {
     pub(super) fn new(url: &'a str, base: &'a Path) -> Self {
-        Self { written: url, rest: url.split_once(':').map(|(_, rest)| rest), base }
+        Self { written: url, source: None, rest: url.split_once(':').map(|(_, rest)| rest), base }
+    }
+
+    /// The same, held by a variable or a file.
+    pub(super) fn held_by(self, source: Option<&'a str>) -> Self {
+        Self { source, ..self }
     }
 
     pub(super) fn kind(&self) -> Option<&'static StoreKind> {
@@ -58,12 +66,38 @@ impl<'a> StoreName<'a> {
     }
 
     /// The name as messages show it.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
+        if let Some(source) = self.source {
+            return source.to_owned();
+        }
         match (self.kind(), self.written.split_once("://")) {
             (Some(kind), _) => (kind.shown)(self),
             // It may hold a password.
             (None, Some((scheme, _))) => format!("{scheme}://..."),
+            (None, None) if self.may_be_secret() => "of this name".to_owned(),
             (None, None) => self.written.to_owned(),
+        }
+    }
+
+    /// Whether a name of no kind may be a key, or parts of an address with a password.
+    fn may_be_secret(&self) -> bool {
+        let is_part = |c: char| c.is_whitespace() || matches!(c, '=' | '@');
+        self.written.contains(is_part) || !secret_shapes::find(self.written).is_empty()
+    }
+
+    /// A fault of the store, without what a variable or a file holds.
+    pub(super) fn without_held(&self, fault: StoreFault) -> StoreFault {
+        // What is said of a name of no kind is the same for all names.
+        let (Some(source), Some(_)) = (self.source, self.kind()) else { return fault };
+        let without = |why: String| held_address::hidden(&why, self.written);
+        match fault {
+            StoreFault::Open { reason, .. } => StoreFault::Open { store: source.to_owned(), reason: without(reason) },
+            StoreFault::Newer { found, known, .. } => StoreFault::Newer { store: source.to_owned(), found, known },
+            StoreFault::ReadOnly(why) => StoreFault::ReadOnly(without(why)),
+            StoreFault::Corrupt(why) => StoreFault::Corrupt(without(why)),
+            StoreFault::Unreachable(why) => StoreFault::Unreachable(without(why)),
+            StoreFault::Other(why) => StoreFault::Other(without(why)),
+            other => other,
         }
     }
 
@@ -80,9 +114,20 @@ impl<'a> StoreName<'a> {
 /// # Errors
 /// When the name is of no kind, or the store can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
-    let name = StoreName::new(url, base);
+    opened(&StoreName::new(url, base))
+}
+
+/// The same for a name that a variable or a file holds. Messages name `source`, and nothing of the name.
+///
+/// # Errors
+/// As those of [`open`].
+pub fn open_held(url: &str, source: Option<&str>, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
+    opened(&StoreName::new(url, base).held_by(source))
+}
+
+fn opened(name: &StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault> {
     match name.kind() {
-        Some(kind) => (kind.open)(&name),
+        Some(kind) => (kind.open)(name).map_err(|fault| name.without_held(fault)),
         None => Err(name.unknown()),
     }
 }
@@ -117,6 +162,27 @@ mod tests {
             assert!(forms && fault.to_string().contains(&format!("the store {shown} ")), "{fault}");
         }
         assert!(open("memory", Path::new(".")).is_ok());
+    }
+
+    #[test]
+    fn what_a_variable_or_a_file_holds_is_never_shown() {
+        for held in [
+            "sk-secret-17",
+            "host=db user=u password=secret-17",
+            "postgres://ada:secret-17@/d?x=secret-17",
+            "postgres:host=secret-17",
+            "sqlite://secret-17",
+            "line one\nsecret-17",
+        ] {
+            let Err(fault) = open_held(held, Some("env:KEY"), Path::new(".")) else { panic!("{held} was opened") };
+            let shown = format!("{fault} {fault:?}");
+            assert!(shown.contains("env:KEY") && !shown.contains("secret-17"), "{shown}");
+        }
+        for given in ["host=db user=u password=secret-17", "sk-proj-secret17secret17secret17secret17secret17"] {
+            let Err(fault) = open(given, Path::new(".")) else { panic!("{given} was opened") };
+            assert!(!fault.to_string().contains("secret"), "{fault}");
+        }
+        assert!(open_held("memory", Some("env:KEY"), Path::new(".")).is_ok());
     }
 
     #[test]

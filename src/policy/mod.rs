@@ -4,6 +4,7 @@ pub mod address;
 pub mod characters;
 pub mod database_address;
 pub mod durations;
+pub mod held_address;
 pub mod host;
 pub mod mysql;
 pub mod placeholder;

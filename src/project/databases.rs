@@ -16,6 +16,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Batch, Connection, ErrorCode, OpenFlags};
 
 use super::guarded;
+use super::paths::in_project;
 use crate::compile::{DatabaseProbe, DatabaseState, InitFault, QueryFault, QueryFaultKind};
 use crate::language::project::Datasource;
 use crate::policy::database_address::DatabaseServer;
@@ -108,8 +109,9 @@ impl Databases {
             Ok(_) => Err(DatabaseState::Unreadable("it is no regular file".to_owned())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let init = datasource.init.as_ref().ok_or(DatabaseState::Absent)?;
-                // One that is not there is reported as such.
-                let sql = guarded::text(&self.root.join(init), MAX_INIT).map_err(|_| DatabaseState::Unknown)?;
+                // One that is not there, or not in the project, is reported as such.
+                let script = in_project(&self.root, init).map_err(|_| DatabaseState::Unknown)?;
+                let sql = guarded::text(&script, MAX_INIT).map_err(|_| DatabaseState::Unknown)?;
                 of_script(&sql).map(|schema| (schema, true))
             }
             Err(_) => Err(DatabaseState::Unknown),

@@ -9,8 +9,10 @@ pub mod guarded;
 pub mod load;
 mod neighbours;
 mod outside;
+pub mod paths;
 mod replace;
 mod scenarios;
+pub mod snapshot_file;
 
 #[cfg(test)]
 mod tests;

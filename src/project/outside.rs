@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::files;
+use super::paths::in_project;
 use crate::compile::{OutsideFiles, documents};
 use crate::diagnostic::Source;
 use crate::language::Project;
@@ -27,7 +28,8 @@ pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
     let documents = documents(&project, root);
     let named = std::path::absolute(root).ok();
     let roots = named.into_iter().chain(root.canonicalize()).collect();
-    OutsideFiles { absent: absent(project, root), documents, roots, databases }
+    let beyond = beyond(&project, root);
+    OutsideFiles { absent: absent(project, root), beyond, documents, roots, databases }
 }
 
 /// What the project's `documents` are, up to so many bytes of them; of the others nothing is known.
@@ -43,6 +45,13 @@ fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Value, S
         known.insert(name.clone(), text.and_then(|text| documents::known(file, &text)));
     }
     known
+}
+
+/// The scripts of models and the texts that make databases that no run opens, because they lie elsewhere.
+fn beyond(project: &Project, root: &Path) -> BTreeSet<String> {
+    let scripts = project.models.values().filter_map(|model| model.script.as_ref());
+    let inits = project.datasources.values().filter_map(|datasource| datasource.init.as_ref());
+    scripts.chain(inits).filter(|file| in_project(root, file).is_err()).cloned().collect()
 }
 
 /// The scripts of models, the project's documents, and the texts that make databases which are not there yet, as the project file

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::load::{Loaded, examine, load};
-use super::{folder_of, guarded, name_of, within};
+use super::paths::NamedFiles;
+use super::snapshot_file::{self, SnapshotText};
+use super::{folder_of, guarded, name_of};
 use crate::check;
 use crate::check::scenario::ScenarioSubject;
 use crate::compile::Texts;
@@ -29,6 +31,24 @@ pub struct ScenarioSet {
     pub recordings: BTreeMap<usize, Recording>,
     /// The folder that its paths start from.
     pub folder: PathBuf,
+}
+
+impl ScenarioSet {
+    /// Replaces a recording that a scenario names: a file that was read as one, and still is one.
+    ///
+    /// # Errors
+    /// Why it was not written, in a sentence without a final stop.
+    pub fn rewrite(&self, recording: &str, text: &str) -> Result<(), String> {
+        let path = NamedFiles::new(self.folder.clone()).named(recording)?;
+        if path.is_foreign {
+            return Err(super::paths::OUTSIDE.to_owned());
+        }
+        read_recording(&path.path).map_err(|unusable| unusable.why)?;
+        // A link within the project is followed; the file that it leads to is replaced.
+        let real = path.path.canonicalize().map_err(|error| super::reason(&error))?;
+        let before = guarded::text(&real, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
+        super::replace(&real, &before, text).map_err(|fault| fault.message.clone())
+    }
 }
 
 /// A file of scenarios, checked.
@@ -72,55 +92,132 @@ pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
         }
         return ExaminedScenarios { set: None, faults };
     };
-    let folder = folder_of(path);
-    let loaded = match load(&within(&folder, &file.document), &[]) {
-        Ok(loaded) => Some(loaded),
-        Err(unsound) => {
-            let errors: Vec<&Diagnostic> = unsound.diagnostics.iter().filter(|fault| fault.is_error()).collect();
-            let first = errors.first().map_or_else(String::new, |first| format!(": {}", first.message));
-            let message = format!("the document `{}` can't be tested{first}", file.document);
-            let place = document.tree.place("/document");
-            let fault = Diagnostic::error(codes::SCENARIO_DOCUMENT, message, "/document", place);
-            let fault = match errors.first() {
-                Some(first) if first.code != codes::FILE => fault.related(&first.place, "the error is here"),
-                _ => fault,
-            };
-            faults
-                .push(fault.help("the path is relative to this file; `loopctl check` lists the errors of a document"));
-            None
-        }
-    };
+    let files = NamedFiles::new(folder_of(path));
+    let loaded = tested(document, &file, &files, &mut faults);
     let (mut scripts, mut recordings) = (BTreeMap::new(), BTreeMap::new());
     for (index, scenario) in file.scenarios.iter().enumerate() {
         if let Some(script) = &scenario.script {
-            match read_script(&within(&folder, script)) {
+            let read = NamedRead { document, named: format!("the script `{script}`"), pointer: at(index, "script") };
+            match read.with(&files, script, read_script) {
                 Ok(script) => drop(scripts.insert(index, script)),
-                Err(unusable) => {
-                    let fault = unusable.fault(document, &format!("the script `{script}`"), &at(index, "script"));
-                    faults.push(fault.help("the path is relative to this file"));
-                }
+                Err(fault) => faults.push(fault.help("the path is relative to this file")),
             }
         }
         if let Some(recording) = &scenario.recording {
-            match read_recording(&within(&folder, recording)) {
+            let named = format!("the recording `{recording}`");
+            match (NamedRead { document, named, pointer: at(index, "recording") }).with(
+                &files,
+                recording,
+                read_recording,
+            ) {
                 Ok(recording) => drop(recordings.insert(index, recording)),
-                Err(unusable) => {
-                    let named = format!("the recording `{recording}`");
-                    let fault = unusable.fault(document, &named, &at(index, "recording"));
+                Err(fault) => {
                     let help = "the path is relative to this file; `loopctl record RUN -o FILE` writes one";
                     faults.push(fault.help(help));
                 }
             }
         }
     }
+    snapshots(document, &file, &files, &mut faults);
     let program = loaded.as_ref().map(|loaded| &*loaded.program);
     let subject = ScenarioSubject { document, file: &file, program, scripts: &scripts, recordings: &recordings };
     check::scenario::judge(&subject, &mut faults);
     faults.retain(|fault| !document.is_guessed(fault));
     few(&mut faults);
     let sound = !document.is_broken() && !faults.iter().any(Diagnostic::is_error);
-    let set = loaded.filter(|_| sound).map(|loaded| ScenarioSet { file, loaded, scripts, recordings, folder });
+    let set =
+        loaded.filter(|_| sound).map(|loaded| ScenarioSet { file, loaded, scripts, recordings, folder: files.folder });
     ExaminedScenarios { set, faults }
+}
+
+/// The document that the scenarios test.
+fn tested(
+    document: &Document,
+    file: &ScenarioFile,
+    files: &NamedFiles,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Loaded> {
+    let named = format!("the document `{}`", file.document);
+    let pointer = "/document".to_owned();
+    let path = match files.named(&file.document) {
+        Ok(path) => path,
+        Err(why) => {
+            faults.push(forbidden(document, &named, pointer, why));
+            return None;
+        }
+    };
+    let unsound = match load(&path.path, &[]) {
+        Ok(loaded) => return Some(loaded),
+        Err(unsound) => unsound,
+    };
+    let first = unsound.diagnostics.iter().find(|fault| fault.is_error()).filter(|_| !path.is_foreign);
+    let why = first.map_or_else(String::new, |first| format!(": {}", first.message));
+    let message = format!("{named} can't be tested{why}");
+    let fault = Diagnostic::error(codes::SCENARIO_DOCUMENT, message, pointer.as_str(), document.tree.place(&pointer));
+    let fault = match first {
+        Some(first) if first.code != codes::FILE => fault.related(&first.place, "the error is here"),
+        _ => fault,
+    };
+    faults.push(fault.help("the path is relative to this file; `loopctl check` lists the errors of a document"));
+    None
+}
+
+/// A path that leads where nothing is opened.
+fn forbidden(document: &Document, named: &str, pointer: String, why: &str) -> Diagnostic {
+    let place = document.tree.place(&pointer);
+    Diagnostic::error(codes::FORBIDDEN_PATH, format!("{named} is not opened: {why}"), pointer, place)
+}
+
+/// Reports the snapshots that are neither compared nor written.
+fn snapshots(document: &Document, file: &ScenarioFile, files: &NamedFiles, faults: &mut Vec<Diagnostic>) {
+    /// The most bytes of snapshots that are read.
+    const MOST: usize = 64 << 20;
+    let mut read = 0_usize;
+    for (index, scenario) in file.scenarios.iter().enumerate() {
+        let under = scenario.under_faults.as_ref().and_then(|expect| expect.snapshot.as_ref());
+        let named = [(scenario.expect.snapshot.as_ref(), "expect/snapshot"), (under, "under_faults/snapshot")];
+        for (name, field) in named.into_iter().filter_map(|(name, field)| Some((name?, field))) {
+            let kept = snapshot_file::located(&files.folder, name)
+                .and_then(|path| if read < MOST { snapshot_file::read(&path) } else { Ok(SnapshotText::Absent) });
+            match kept {
+                Ok(SnapshotText::Kept(text)) => read = read.saturating_add(text.len()),
+                Ok(SnapshotText::Absent) => {}
+                Err(why) => {
+                    let fault = forbidden(document, &format!("the snapshot `{name}`"), at(index, field), &why);
+                    let help = "name a file below the folder of this file, like `snapshots/paid.txt`; `loopctl test --update` \
+                                makes it, and replaces only a snapshot";
+                    faults.push(fault.help(help));
+                }
+            }
+        }
+    }
+}
+
+/// A file that a scenario names, to be read.
+struct NamedRead<'a> {
+    document: &'a Document,
+    /// What it is, in a sentence.
+    named: String,
+    pointer: String,
+}
+
+impl NamedRead<'_> {
+    fn with<T>(
+        self,
+        files: &NamedFiles,
+        file: &str,
+        read: impl FnOnce(&Path) -> Result<T, UnusableFile>,
+    ) -> Result<T, Diagnostic> {
+        let path = files.named(file).map_err(|why| forbidden(self.document, &self.named, self.pointer.clone(), why))?;
+        read(&path.path).map_err(|unusable| {
+            let unusable = if path.is_foreign {
+                UnusableFile::new(format!("{}, and is none of that kind", super::paths::OUTSIDE))
+            } else {
+                unusable
+            };
+            unusable.fault(self.document, &self.named, &self.pointer)
+        })
+    }
 }
 
 fn at(scenario: usize, field: &str) -> String {

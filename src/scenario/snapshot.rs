@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::story::RunStory;
 use crate::policy::word::written;
-use crate::project::guarded;
+use crate::project::snapshot_file::{self, SnapshotText};
 use crate::trace::json::laid_out;
 use crate::trace::{Redaction, escape};
 
-/// The largest snapshot, in bytes.
-const MOST: usize = 16 << 20;
 /// The columns of JSON in a snapshot.
 const COLUMNS: usize = 100;
 
@@ -30,37 +28,35 @@ pub struct WrittenSnapshot {
     pub path: PathBuf,
 }
 
-/// Compares the story of a run with its snapshot, or writes it. Returns the file that was written.
+/// Compares the story of a run with its snapshot, a file below a folder, or writes it. Returns the file that was written.
 ///
 /// # Errors
 /// What differs, in a sentence without a final stop.
 pub fn compare(
-    path: &Path,
+    folder: &Path,
+    name: &str,
     story: &RunStory,
     redact: &Redaction,
     mode: SnapshotMode,
 ) -> Result<Option<WrittenSnapshot>, String> {
     let now = text(story, redact);
-    let kept = guarded::text(path, MOST);
     if mode == SnapshotMode::Write {
-        if kept.as_ref().is_ok_and(|kept| *kept == now) {
-            return Ok(None);
-        }
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| format!("the snapshot can't be written: {error}"))?;
-        }
-        std::fs::write(path, &now).map_err(|error| format!("the snapshot can't be written: {error}"))?;
-        return Ok(Some(WrittenSnapshot { path: path.to_owned() }));
+        let written = snapshot_file::write(folder, name, &now);
+        let written = written.map_err(|why| format!("the snapshot can't be written: {why}"))?;
+        return Ok(written.then(|| WrittenSnapshot { path: folder.join(name) }));
     }
-    let kept = match kept {
-        Ok(kept) => kept,
-        Err(unread) => {
-            let why = unread.reason(MOST);
-            return Err(format!("there is no snapshot to compare with: {why}; `loopctl test --update` writes it"));
+    let path = snapshot_file::located(folder, name);
+    let kept = match path.and_then(|path| snapshot_file::read(&path)) {
+        Ok(SnapshotText::Kept(kept)) => kept,
+        Ok(SnapshotText::Absent) => {
+            return Err("there is no snapshot to compare with; `loopctl test --update` writes it".to_owned());
         }
+        Err(why) => return Err(format!("the snapshot can't be compared with: {why}")),
     };
+    // Earlier versions wrote an error without its name.
+    let is_same = |kept: &str, now: &str| kept == now || now.strip_prefix(ERROR) == Some(kept);
     let mut lines = kept.lines().zip(now.lines()).enumerate();
-    let differs = lines.find(|(_, (kept, now))| kept != now);
+    let differs = lines.find(|(_, (kept, now))| !is_same(kept, now));
     match differs {
         Some((at, (kept, now))) => Err(format!("line {} of the snapshot was `{kept}` and is `{now}`", at + 1)),
         None if kept.lines().count() == now.lines().count() => Ok(None),
@@ -71,38 +67,57 @@ pub fn compare(
     }
 }
 
-/// The trace of a run without ids and times.
+/// The trace of a run without ids and times. Line breaks in texts are escaped: each line begins as lines of snapshots do,
+/// whatever a model, a tool or a document says.
 fn text(story: &RunStory, redact: &Redaction) -> String {
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines = SnapshotLines(String::new());
+    let value = |value: &serde_json::Value| laid_out(&redact.value(value), COLUMNS);
     for call in &story.calls {
         let indent = "  ".repeat(call.depth);
         let number = call.at.clone().unwrap_or_else(|| call.iteration.to_string());
         if !call.thought.is_empty() {
-            lines.push(format!("{indent}{number}: {}", redact.text(&call.thought)));
+            lines.line(&format!("{indent}{number}: {}", redact.text(&call.thought)));
         }
-        let value = |value: &serde_json::Value| laid_out(&redact.value(value), COLUMNS);
         let action = call.action.as_deref().unwrap_or("(a reply that can't be read)");
-        lines.push(format!("{indent}{number} {action} {}", value(&call.input)));
+        lines.json(&format!("{indent}{number} {action} "), &value(&call.input));
         let outcome = match (call.success, call.is_made) {
             (true, _) => "gives",
             (false, true) => "fails with",
             (false, false) => "is not made:",
         };
-        lines.push(format!("{indent}  {outcome} {}", value(&call.observation)));
+        lines.json(&format!("{indent}  {outcome} "), &value(&call.observation));
     }
     for pause in &story.pauses {
-        lines.push(format!("pause {}: {}", pause.number, redact.text(&pause.question)));
+        lines.line(&format!("pause {}: {}", pause.number, redact.text(&pause.question)));
     }
     let result = &story.result;
     let termination = written(&result.termination).unwrap_or_else(|| "none".to_owned());
-    lines.push(format!("{} ({termination})", result.status.word()));
+    lines.line(&format!("{} ({termination})", result.status.word()));
     if let Some(answer) = &result.result {
-        lines.push(laid_out(&redact.value(&answer.answer), COLUMNS));
+        lines.json("", &value(&answer.answer));
     }
     if let Some(error) = &result.error {
-        lines.push(redact.text(&error.message).into_owned());
+        lines.line(&format!("{ERROR}{}", redact.text(&error.message)));
     }
-    let mut text = lines.iter().map(|line| escape::terminal(line).into_owned()).collect::<Vec<_>>().join("\n");
-    text.push('\n');
-    text
+    lines.0
+}
+
+/// What the line of an error begins with.
+const ERROR: &str = "error: ";
+
+/// The lines of a snapshot.
+struct SnapshotLines(String);
+
+impl SnapshotLines {
+    fn line(&mut self, text: &str) {
+        self.0.push_str(&escape::line(text));
+        self.0.push('\n');
+    }
+
+    /// JSON behind the beginning of its first line. Its line breaks are between its tokens.
+    fn json(&mut self, begin: &str, json: &str) {
+        self.0.push_str(&escape::line(begin));
+        self.0.push_str(&escape::terminal(json));
+        self.0.push('\n');
+    }
 }

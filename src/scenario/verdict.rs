@@ -184,7 +184,7 @@ impl<'a> StagedScenario<'a> {
             }
             failures.extend(judge(&self.scenario.expect, story, &format!("{at}/expect")));
             if let Some(path) = &self.scenario.expect.snapshot {
-                match snapshot::compare(&self.set.folder.join(path), story, &redact, options.snapshots) {
+                match snapshot::compare(&self.set.folder, path, story, &redact, options.snapshots) {
                     Ok(done) => written = done,
                     Err(message) => failures.push(Failure {
                         pointer: format!("{at}/expect/snapshot"),
@@ -236,9 +236,9 @@ impl<'a> StagedScenario<'a> {
         if options.snapshots == SnapshotMode::Write {
             let program = &self.set.loaded.program;
             let text = finish::text(&finish::with_requests(recording, player, program));
-            match std::fs::write(self.set.folder.join(path), text) {
+            match self.set.rewrite(path, &text) {
                 Ok(()) => notes.push(format!("wrote what is asked now into {path}")),
-                Err(error) => failures.push(failure(format!("the recording can't be written: {error}"))),
+                Err(why) => failures.push(failure(format!("the recording can't be written: {why}"))),
             }
         } else if options.by_position {
             notes.push("played by position: the models are asked otherwise than recorded".to_owned());

@@ -3,7 +3,7 @@
 use super::folder_outside::leaves;
 use crate::check::{Rule, Subject};
 use crate::compile::documents;
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::file_value::is_name;
 use crate::syntax::{quoted, token};
 
@@ -12,8 +12,18 @@ pub const RULE: Rule = Rule { code: codes::ABSENT_FILE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
+    let outside = &subject.texts.outside;
     let report = |found: &mut Vec<Diagnostic>, pointer: String, file: Option<&String>, what: String, help: &str| {
-        let Some(file) = file.filter(|file| subject.texts.outside.absent.contains(*file)) else { return };
+        if let Some(file) = file.filter(|file| outside.beyond.contains(*file)) {
+            if let Some(cursor) = subject.in_project(&pointer) {
+                let message = format!("{what} is outside of the project's folder, and is not opened: `{file}`");
+                let help = "a run opens only files in the folder of the project file, and no links that lead out of it";
+                let fault = cursor.report(&RULE, message).help(help);
+                found.push(Diagnostic { code: codes::FORBIDDEN_PATH, severity: Severity::Error, ..fault });
+            }
+            return;
+        }
+        let Some(file) = file.filter(|file| outside.absent.contains(*file)) else { return };
         if let Some(cursor) = subject.in_project(&pointer) {
             found.push(cursor.report(&RULE, format!("{what} is not there: `{file}`")).help(help));
         }

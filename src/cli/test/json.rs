@@ -6,6 +6,7 @@ use super::coverage::JsonCoverage;
 use super::{TestCounts, Tested};
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{LiveCount, ScenarioVerdict};
+use crate::trace::escape;
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
@@ -73,7 +74,7 @@ pub(super) fn report(tested: &Tested<'_>) -> String {
         scenarios: file.each().map(|(verdict, failures)| scenario(verdict, failures)).collect(),
     });
     let report = JsonReport { scenarios: hold + fail, hold, fail, coverage, files: files.collect() };
-    serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
+    escape::json(&serde_json::to_string_pretty(&report).unwrap_or_default()).into_owned() + "\n"
 }
 
 fn scenario<'a>(verdict: &'a ScenarioVerdict, failures: &'a [Diagnostic]) -> JsonScenario<'a> {

@@ -7,6 +7,7 @@ use super::coverage::TestCoverage;
 use super::{TestCounts, Tested, TestedFile};
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Measured, ScenarioVerdict};
+use crate::trace::escape;
 
 /// The report.
 pub(super) fn report(tested: &Tested<'_>) -> String {
@@ -93,17 +94,19 @@ fn line(xml: &mut String, depth: usize, text: &str) {
     let _ = writeln!(xml, "{}{text}", "  ".repeat(depth));
 }
 
-/// A text as it may stand in an attribute and in an element. What XML can't hold becomes a question mark.
+/// A text as it may stand in an attribute and in an element. What XML can't hold becomes a question mark, and what nobody sees
+/// is shown by its number.
 fn attribute(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
+    let held: String = text.chars().map(|c| if c != '\n' && c.is_control() { '?' } else { c }).collect();
+    for c in escape::report(&held).chars() {
         match c {
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\n' => safe.push_str("&#10;"),
-            c if c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}') => safe.push('?'),
+            '\u{FFFE}' | '\u{FFFF}' => safe.push('?'),
             c => safe.push(c),
         }
     }

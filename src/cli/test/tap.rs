@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::TestedFile;
 use crate::diagnostic::Diagnostic;
+use crate::trace::escape;
 
 /// The report.
 pub(super) fn report(files: &[TestedFile]) -> String {
@@ -30,13 +31,14 @@ fn point(lines: &mut String, number: usize, holds: bool, name: &str) {
     let word = if holds { "ok" } else { "not ok" };
     // A `#` begins a directive, and a line ends the point.
     let name: String = name.replace('#', "\\#").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let name = escape::report(&name);
     // Writing to a string can't fail.
     let _ = writeln!(lines, "{word} {number} - {name}");
 }
 
 /// A block of YAML, whose texts are written as JSON.
 fn details(lines: &mut String, fault: &Diagnostic) {
-    let text = |text: &str| Value::from(text).to_string();
+    let text = |text: &str| escape::json(&Value::from(text).to_string()).into_owned();
     let at = format!("{}:{}:{}", fault.place.file, fault.place.line, fault.place.column);
     let _ = writeln!(
         lines,

@@ -25,6 +25,7 @@ use crate::language::Project;
 use crate::language::project::{self, Provider};
 use crate::policy::provider::ProviderServer;
 use crate::project::guarded;
+use crate::project::paths::in_project;
 
 /// So many models are kept to be asked again.
 const KEPT: usize = 512;
@@ -194,7 +195,9 @@ impl Models {
             (None, None) => (home.base_url.to_owned(), String::new()),
         };
         let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
-        let url = address(&base, &home.path.replace("{model}", &id)).map_err(|wrong| format!("{origin} {wrong}"))?;
+        let path = home.path.replace("{model}", &id);
+        // What a variable holds is not shown: it may be another one's.
+        let url = address(&base, &path, from_project).map_err(|wrong| format!("{origin} {wrong}"))?;
         let official = url.host_str() == Some(home.host);
         let key = match declared.and_then(|model| model.api_key.as_deref()) {
             Some(source) => {
@@ -267,7 +270,7 @@ impl Models {
         let file = declared.and_then(|model| model.script.as_deref());
         let file = file.ok_or_else(|| format!("the model {name:?} of provider script needs \"script\": its file"))?;
         let wrong = |why: String| format!("the script {file:?} of the model {name:?} can't be used: {why}");
-        let path = self.root.join(file);
+        let path = in_project(&self.root, file).map_err(|why| wrong(why.to_owned()))?;
         let text = guarded::text(&path, MAX_SCRIPT).map_err(|unread| wrong(unread.reason(MAX_SCRIPT)))?;
         let document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         Ok(Arc::new(ScriptPlayer::new(document)))
@@ -295,10 +298,10 @@ fn without_server(name: &str, kind: &str) -> RequestForm {
 }
 
 /// The address of a server's method: `base` with or without a slash at its end, a query kept.
-fn address(base: &str, path: &str) -> Result<Url, String> {
+fn address(base: &str, path: &str, is_shown: bool) -> Result<Url, String> {
     let base = base.trim();
     // What may hold a password is not shown.
-    let shown = if base.contains('@') { String::new() } else { format!(" {base:?}") };
+    let shown = if base.contains('@') || !is_shown { String::new() } else { format!(" {base:?}") };
     let wrong = |why: &str| format!("is not an address{shown}: {why}");
     let mut url = Url::parse(base).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct PostgresAddress {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
-    shown: String,
+    pub(crate) shown: String,
 }
 
 impl fmt::Debug for PostgresAddress {

@@ -64,10 +64,10 @@ pub(super) const KIND: StoreKind = StoreKind {
         Ok(target) => target.shown().to_owned(),
         Err(_) => "postgres://...".to_owned(),
     },
-    open: |name| Ok(Arc::new(PostgresJournal::open(name.written, name.base)?)),
+    open: |name| Ok(Arc::new(PostgresJournal::reached(PostgresTarget::named(name)?)?)),
     admin: Some(StoreAdmin {
-        statements: |name| Ok(schema::printed(&PostgresTarget::read(name.written, name.base)?)),
-        examine: |name| examine::examine(PostgresTarget::read(name.written, name.base)?),
+        statements: |name| Ok(schema::printed(&PostgresTarget::named(name)?)),
+        examine: |name| examine::examine(PostgresTarget::named(name)?),
     }),
 };
 
@@ -90,7 +90,10 @@ impl PostgresJournal {
     /// `Open` when the database can't be reached or used, with a sentence that says what to do; `Newer` when a newer
     /// loopctl made the tables.
     pub fn open(url: &str, base: &Path) -> Result<Self, StoreFault> {
-        let target = PostgresTarget::read(url, base)?;
+        Self::reached(PostgresTarget::read(url, base)?)
+    }
+
+    fn reached(target: PostgresTarget) -> Result<Self, StoreFault> {
         let failed = |error: std::io::Error| target.refuse(&error.to_string());
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();

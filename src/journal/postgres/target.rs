@@ -8,6 +8,7 @@ use tokio_postgres::config::TargetSessionAttrs;
 
 use super::address::{AddressFault, OwnParameters, PostgresAddress};
 use crate::journal::StoreFault;
+use crate::journal::open::StoreName;
 
 /// The schema of a store whose name has none.
 const SCHEMA: &str = "loopctl";
@@ -52,6 +53,18 @@ impl PostgresTarget {
         let schema = own.schema.unwrap_or_else(|| SCHEMA.to_owned());
         let schema = format!("\"{}\"", schema.replace('"', "\"\""));
         Ok(Self { address, schema, prepares: !own.no_prepare, lease: own.lease })
+    }
+
+    /// The database of a name; messages show what holds the name, if it is not written out.
+    ///
+    /// # Errors
+    /// As those of [`read`](Self::read).
+    pub(super) fn named(name: &StoreName<'_>) -> Result<Self, StoreFault> {
+        let mut target = Self::read(name.written, name.base)?;
+        if let Some(source) = name.source {
+            target.address.shown = source.to_owned();
+        }
+        Ok(target)
     }
 
     /// The store as messages show it.

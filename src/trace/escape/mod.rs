@@ -43,6 +43,23 @@ pub fn exact_line(text: &str) -> Cow<'_, str> {
     one_line(text, deceives)
 }
 
+/// For the text of a report that programs and people read: hidden characters are shown by their number, but for the joiners
+/// that emoji and the scripts of some languages need between two of their characters. Newlines and tabs stay.
+pub fn report(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let (mut before, mut rest) = (None, text.chars().peekable());
+    let joins = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !is_hidden(c));
+    while let Some(c) = rest.next() {
+        if matches!(c, '\u{200C}' | '\u{200D}') && joins(before) && joins(rest.peek().copied()) {
+            shown.push(c);
+        } else {
+            push(&mut shown, c, is_hidden);
+        }
+        before = Some(c);
+    }
+    shown
+}
+
 fn one_line(text: &str, hide: fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(|c| matches!(c, '\n' | '\t') || hide(c)) {
         return Cow::Borrowed(text);

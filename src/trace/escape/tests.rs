@@ -73,3 +73,21 @@ proptest! {
         prop_assert!(!html(&text).contains(['<', '>', '"', '\'']));
     }
 }
+
+#[test]
+fn a_report_keeps_the_joiners_of_scripts_and_emoji_and_shows_what_is_hidden() {
+    for text in ["plain", "Zürich 東京 ירושלים", "👩\u{200D}💻 ❤\u{FE0F}\u{200D}🔥", "می\u{200C}خواهم", "a\n\tb"]
+    {
+        assert_eq!(report(text), text);
+    }
+    for (text, shown) in [
+        ("in\u{202E}side", "in\\u{202E}side"),
+        ("a\u{200B}b", "a\\u{200B}b"),
+        ("a\u{200D}b", "a\\u{200D}b"),
+        ("東\u{200D}", "東\\u{200D}"),
+        ("東\u{200D}\u{200D}京", "東\\u{200D}\\u{200D}京"),
+        ("\u{1B}[2J", "\\u{1B}[2J"),
+    ] {
+        assert_eq!(report(text), shown);
+    }
+}

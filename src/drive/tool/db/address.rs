@@ -11,7 +11,9 @@ use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::language::Project;
 use crate::policy::database_address::{DatabaseServer, HAS_MYSQL, NO_MYSQL};
+use crate::policy::held_address;
 use crate::program::reference::Secrets as _;
+use crate::project::paths::in_project;
 
 /// Where a database is.
 #[cfg_attr(
@@ -25,17 +27,19 @@ pub(super) struct DatabaseAddress {
     pub(super) name: String,
     /// The address.
     pub(super) url: SecretString,
+    /// Whether a secret, a variable or a file holds it: then no message shows a part of it.
+    pub(super) is_held: bool,
     /// The password, where it is not in the address.
     #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
     pub(super) password: Option<SecretString>,
     /// The folder that relative paths start from.
     pub(super) root: PathBuf,
-    /// The script that makes the database, with its path.
+    /// The script that makes the database, with its path; or why it is not opened.
     #[cfg_attr(
         all(any(feature = "postgres", feature = "mysql"), not(feature = "sqlite")),
         expect(dead_code, reason = "read by files only")
     )]
-    pub(super) init: Option<PathBuf>,
+    pub(super) init: Option<Result<PathBuf, String>>,
 }
 
 impl DatabaseAddress {
@@ -53,7 +57,9 @@ impl DatabaseAddress {
                 return Err(unknown(format!("there is no datasource `{name}` in `datasources` of loopctl.json")));
             }
         };
-        let url = read(written, vault).unwrap_or_else(|| Ok(SecretString::from(written))).map_err(unknown)?;
+        let held = read(written, vault);
+        let is_held = held.is_some();
+        let url = held.unwrap_or_else(|| Ok(SecretString::from(written))).map_err(unknown)?;
         let password = datasource.and_then(|datasource| datasource.password.as_deref());
         let password = password.map(|source| {
             // `check` refuses one that is written out.
@@ -63,10 +69,24 @@ impl DatabaseAddress {
         keep_password(name, &url, vault);
         let (scheme, rest) = url.expose_secret().split_once(':').unwrap_or((url.expose_secret(), ""));
         let Some(kind) = DATABASES.iter().find(|kind| kind.schemes.contains(&scheme) && (kind.is_valid)(rest)) else {
-            return Err(not_supported(name, scheme));
+            // Without its mark the whole text would be shown, which may be a key.
+            let is_hidden = is_held && !url.expose_secret().contains("://");
+            return Err(not_supported(name, if is_hidden { written } else { scheme }, is_hidden));
         };
-        let init = datasource.and_then(|datasource| datasource.init.as_deref()).map(|path| root.join(path));
-        Ok(Self { kind, name: name.to_owned(), url, password, root: root.to_owned(), init })
+        let init = datasource.and_then(|datasource| datasource.init.as_deref());
+        let init = init.map(|path| in_project(root, path).map_err(|why| format!("`{path}`: {why}")));
+        Ok(Self { kind, name: name.to_owned(), url, is_held, password, root: root.to_owned(), init })
+    }
+
+    /// A fault of the database without parts of an address that is held elsewhere. What the database says of a query is left as
+    /// it is.
+    pub(super) fn without_held(&self, fault: ToolFault) -> ToolFault {
+        let is_of_address = ["can't be", "not ", "damaged"].iter().any(|word| fault.class.contains(word));
+        if !self.is_held || !is_of_address {
+            return fault;
+        }
+        let detail = held_address::hidden(&fault.detail, self.url.expose_secret());
+        ToolFault { detail, ..fault }
     }
 
     /// What is before the colon.
@@ -104,7 +124,8 @@ fn keep_password(name: &str, url: &SecretString, vault: &Vault) {
     }
 }
 
-fn not_supported(name: &str, scheme: &str) -> ToolFault {
+/// `is_hidden`: what is shown is what holds the address.
+fn not_supported(name: &str, scheme: &str, is_hidden: bool) -> ToolFault {
     if DatabaseServer::of(scheme) == Some(DatabaseServer::Mysql) && !HAS_MYSQL {
         return fault("database: not supported", NO_MYSQL);
     }
@@ -113,6 +134,11 @@ fn not_supported(name: &str, scheme: &str) -> ToolFault {
         return fault("database: not supported", why);
     }
     let forms: Vec<String> = DATABASES.iter().map(|kind| format!("`{}`", kind.form)).collect();
+    if is_hidden {
+        let why =
+            format!("datasource `{name}`: only {} is, and what `{scheme}` holds is another one", forms.join(" or "));
+        return fault("database: not supported", why);
+    }
     // The address may hold a password: only its scheme is shown.
     let shown = if scheme.len() < 20 { scheme } else { "?" };
     let why = format!("datasource `{name}`: only {} is, not `{shown}:`", forms.join(" or "));

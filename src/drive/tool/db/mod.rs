@@ -81,8 +81,8 @@ trait ToolDatabase: Send + Sync {
     /// Runs a query. When the future is dropped, the query is stopped.
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>>;
 
-    /// Makes a request to a table, and stops in the same way.
-    fn request(&self, request: TableRequest) -> BoxFuture<'static, Result<Value, RawFault>>;
+    /// Makes a request to a table within a time, and stops in the same way.
+    fn request(&self, request: TableRequest, deadline: Duration) -> BoxFuture<'static, Result<Value, RawFault>>;
 }
 
 /// A statement with its values.
@@ -96,7 +96,6 @@ struct Query {
     read_only: bool,
     values: QueryValues,
     /// How long the call may take.
-    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
     deadline: Duration,
 }
 
@@ -122,7 +121,7 @@ pub(super) struct DbRunner {
     vault: Arc<Vault>,
     egress: Egress,
     /// The databases that calls have used, by their datasources.
-    opened: Mutex<BTreeMap<String, Arc<dyn ToolDatabase>>>,
+    opened: Mutex<BTreeMap<String, Arc<OpenedDatabase>>>,
 }
 
 impl ToolRunner for DbRunner {
@@ -150,30 +149,43 @@ impl DbRunner {
     }
 
     async fn make(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, RawFault> {
-        let database = self.database(&tool.action.datasource)?;
+        let opened = self.database(&tool.action.datasource)?;
         let query = query(tool, schema, call, &call.scope(&self.vault))?;
         // A database that can't be opened for want of a descriptor does not report that.
         descriptors::available().await;
-        database.run(query).await
+        opened.database.run(query).await.map_err(|raw| opened.without_held(raw))
     }
 
     async fn request(&self, tool: &CustomTableAction, call: &ToolCall<'_>) -> Result<Value, RawFault> {
         let request = TableRequest::of(tool, call.input).map_err(|why| fault(format!("custom-table: {why}"), ""))?;
-        let database = self.database(TABLES)?;
+        let opened = self.database(TABLES)?;
         descriptors::available().await;
-        database.request(request).await
+        opened.database.request(request, call.deadline).await.map_err(|raw| opened.without_held(raw))
     }
 
     /// The database of a datasource: opened by the first call.
-    fn database(&self, name: &str) -> Result<Arc<dyn ToolDatabase>, ToolFault> {
+    fn database(&self, name: &str) -> Result<Arc<OpenedDatabase>, ToolFault> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = opened.get(name) {
             return Ok(Arc::clone(database));
         }
         let address = DatabaseAddress::of(name, &self.project, &self.root, &self.vault)?;
-        let database = (address.kind.open)(&address, &self.egress)?;
+        let database = (address.kind.open)(&address, &self.egress).map_err(|fault| address.without_held(fault))?;
+        let database = Arc::new(OpenedDatabase { address, database });
         opened.insert(name.to_owned(), Arc::clone(&database));
         Ok(database)
+    }
+}
+
+/// A database that calls have used.
+struct OpenedDatabase {
+    address: DatabaseAddress,
+    database: Arc<dyn ToolDatabase>,
+}
+
+impl OpenedDatabase {
+    fn without_held(&self, raw: RawFault) -> RawFault {
+        RawFault { fault: self.address.without_held(raw.fault), ..raw }
     }
 }
 

@@ -122,7 +122,10 @@ impl ConnectedDatabases {
         }
         let connected = DatabaseAddress::of(name, &self.project, &self.root, &self.vault).and_then(|address| {
             match (address.kind.probe, DatabaseServer::of(address.scheme())) {
-                (Some(probe), Some(server)) => Ok(Some((server, probe(&address, &self.egress)?))),
+                (Some(probe), Some(server)) => {
+                    let probed = probe(&address, &self.egress).map_err(|fault| address.without_held(fault))?;
+                    Ok(Some((server, probed)))
+                }
                 _ => Ok(None),
             }
         });

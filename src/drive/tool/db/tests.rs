@@ -34,6 +34,10 @@ fn datasources_are_names_or_secrets() {
     }
     let fault = file("orgconfig:db:pg").unwrap_err();
     assert!(fault.detail.contains("oracle:") && !fault.detail.contains("hunter22"), "{fault:?}");
+    fs::write(root.path().join("pg"), "sk-hunter22").unwrap();
+    let vault = Vault::new(BTreeMap::from([("db:pg".to_owned(), "file:pg".to_owned())]), root.path());
+    let fault = DatabaseAddress::of("orgconfig:db:pg", &project, root.path(), &vault).map(drop).unwrap_err();
+    assert!(fault.detail.contains("orgconfig:db:pg") && !fault.detail.contains("hunter22"), "{fault:?}");
 }
 
 /// The address of a datasource with this URL and this source of a password, and the vault that read it.

@@ -12,6 +12,7 @@ mod probe;
 mod read;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -43,7 +44,7 @@ impl ToolDatabase for MysqlDatabase {
         Box::pin(call::run(Arc::clone(&self.pool), query))
     }
 
-    fn request(&self, _: TableRequest) -> BoxFuture<'static, Result<Value, RawFault>> {
+    fn request(&self, _: TableRequest, _: Duration) -> BoxFuture<'static, Result<Value, RawFault>> {
         let why = "custom tables are those of an SQLite file; use a `db` action for this database";
         Box::pin(async move { Err(fault("database: not supported", why).into()) })
     }

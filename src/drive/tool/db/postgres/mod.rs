@@ -12,6 +12,7 @@ mod read;
 mod stream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -50,7 +51,7 @@ impl ToolDatabase for PostgresDatabase {
         Box::pin(call::run(Arc::clone(&self.pool), query))
     }
 
-    fn request(&self, _: TableRequest) -> BoxFuture<'static, Result<Value, RawFault>> {
+    fn request(&self, _: TableRequest, _: Duration) -> BoxFuture<'static, Result<Value, RawFault>> {
         let why = "custom tables are those of an SQLite file; use a `db` action for this database";
         Box::pin(async move { Err(fault("database: not supported", why).into()) })
     }

@@ -33,7 +33,9 @@ const STOP_EVERY: i32 = 10_000;
 #[derive(Debug, Clone)]
 pub(super) struct SqliteFile {
     pub(super) file: PathBuf,
-    pub(super) init: Option<PathBuf>,
+    pub(super) init: Option<Result<PathBuf, String>>,
+    /// The most bytes that the database may have; none for as many as the disk has.
+    pub(super) most_bytes: Option<i64>,
 }
 
 /// Opens a database. Once `stop` is true, what runs on the connection is interrupted.
@@ -43,7 +45,8 @@ pub(super) struct SqliteFile {
 pub(super) fn open(source: &SqliteFile, read_only: bool, stop: Arc<AtomicBool>) -> Result<Connection, ToolFault> {
     if !source.file.exists() {
         match &source.init {
-            Some(init) => make(&source.file, init, &stop)?,
+            Some(Ok(init)) => make(source, init, &stop)?,
+            Some(Err(why)) => return Err(fault("database: can't be made", why.as_str())),
             None => {
                 return Err(fault(
                     "database: can't be opened",
@@ -54,6 +57,9 @@ pub(super) fn open(source: &SqliteFile, read_only: bool, stop: Arc<AtomicBool>) 
     }
     let mode = if read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let connection = connect(&source.file, mode, stop).map_err(|error| sql_fault(&error))?;
+    if !read_only {
+        grows_to(&connection, source.most_bytes).map_err(|error| sql_fault(&error))?;
+    }
     if read_only {
         connection.pragma_update(None, "query_only", true).map_err(|error| sql_fault(&error))?;
     }
@@ -73,6 +79,14 @@ fn connect(file: &Path, mode: OpenFlags, stop: Arc<AtomicBool>) -> rusqlite::Res
     Ok(connection)
 }
 
+/// Bounds the size of a database.
+fn grows_to(connection: &Connection, most_bytes: Option<i64>) -> rusqlite::Result<()> {
+    let Some(most) = most_bytes else { return Ok(()) };
+    let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    // SQLite answers with the number that holds from now on.
+    connection.pragma_update_and_check(None, "max_page_count", most / page.max(1), |_| Ok(()))
+}
+
 /// Refuses statements that reach other files or load code. Writes are refused by the open mode.
 fn stay_in_file(context: AuthContext<'_>) -> Authorization {
     match context.action {
@@ -86,8 +100,9 @@ fn stay_in_file(context: AuthContext<'_>) -> Authorization {
 
 /// Creates the database from its script: in a temporary file that gets the name only when it is complete. If
 /// two processes do so at once, the first one's file stays.
-fn make(file: &Path, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFault> {
+fn make(source: &SqliteFile, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFault> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let file = source.file.as_path();
     let refuse = |error: io::Error| fault("database: can't be made", format!("{}: {error}", file.display()));
     let sql = script(init)?;
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
@@ -96,7 +111,7 @@ fn make(file: &Path, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFaul
     name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}-{}.new", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     let new = Scrap(folder.join(name));
-    fill(&new.0, &sql, stop).map_err(|error| {
+    fill(&new.0, &sql, source.most_bytes, stop).map_err(|error| {
         let fault_ = sql_fault(&error);
         fault(fault_.class, format!("{}: {}", init.display(), fault_.detail))
     })?;
@@ -110,9 +125,10 @@ fn make(file: &Path, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFaul
     }
 }
 
-fn fill(file: &Path, sql: &str, stop: &Arc<AtomicBool>) -> rusqlite::Result<()> {
+fn fill(file: &Path, sql: &str, most_bytes: Option<i64>, stop: &Arc<AtomicBool>) -> rusqlite::Result<()> {
     let mode = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let connection = connect(file, mode, Arc::clone(stop))?;
+    grows_to(&connection, most_bytes)?;
     // The file is synced once, when it is complete; an incomplete one is discarded.
     connection.pragma_update(None, "synchronous", false)?;
     // A dump has its own transaction.

@@ -11,7 +11,8 @@ const INIT: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE, pr
     INSERT INTO t (name, price) VALUES ('a', 1.5), ('b', NULL);";
 
 async fn ask(source: SqliteFile, query: Query) -> Result<Value, ToolFault> {
-    run(source, query.read_only, move |connection| query::run(&query, connection)).await
+    let work = DatabaseWork { source, read_only: query.read_only, deadline: query.deadline };
+    run(work, move |connection| query::run(&query, connection)).await
 }
 
 struct Folder(tempfile::TempDir);
@@ -24,7 +25,8 @@ impl Folder {
     }
 
     fn source(&self) -> SqliteFile {
-        SqliteFile { file: self.0.path().join("data/x.db"), init: Some(self.0.path().join("init.sql")) }
+        let init = Some(Ok(self.0.path().join("init.sql")));
+        SqliteFile { file: self.0.path().join("data/x.db"), init, most_bytes: None }
     }
 
     async fn ask(&self, sql: &str, read_only: bool, params: Value) -> Result<Value, ToolFault> {
@@ -222,7 +224,7 @@ async fn faults_have_classes_without_paths() {
         "database: unique constraint failed"
     );
     assert_eq!(folder.class("SELECT zeroblob(20000000)", true, json!([])).await, "database: value too large");
-    let missing = SqliteFile { file: folder.0.path().join("none.db"), init: None };
+    let missing = SqliteFile { file: folder.0.path().join("none.db"), init: None, most_bytes: None };
     let query = Query {
         sql: "SELECT 1".to_owned(),
         read_only: false,
