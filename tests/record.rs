@@ -373,3 +373,67 @@ fn an_entry_that_is_none_is_refused_by_the_schema_and_by_check_at_its_place() {
         assert!(stderr(&checked).contains(named), "{entry}: {}", stderr(&checked));
     }
 }
+
+#[test]
+fn a_second_record_of_a_name_is_refused_and_changes_nothing() {
+    let project = Project::new(&[
+        (
+            "w.json",
+            json!({"type": "loop", "name": "w", "properties": {"mode": "react", "objective": "Do it.", "tools": []}}),
+        ),
+        ("loopctl.json", json!({})),
+        (
+            "script.json",
+            json!({"replies": [{"thought": "The end.", "action": "__complete__", "action_input": {"answer": "one"}}]}),
+        ),
+    ]);
+    let run = |id: &str| {
+        project.call(&["run", "w.json", "--script", "script.json", "--run-id", id, "--store", "sqlite:runs.db"])
+    };
+    let record = |id: &str, file: &str, name: &str| {
+        project.call(&["record", id, "-o", file, "--scenario", name, "--store", "sqlite:runs.db"])
+    };
+    assert_eq!((run("r1").status.code(), run("r2").status.code()), (Some(0), Some(0)));
+    assert_eq!(record("r1", "rec/a.json", "first").status.code(), Some(0));
+    let before = (project.text("rec/a.json"), project.text("w.test.json"));
+    std::fs::write(project.path("notes.json"), "{\"mine\": 1}").unwrap();
+    for (id, file, name, why) in [
+        ("r1", "rec/a.json", "first", "a scenario of this name"),
+        ("r1", "rec/b.json", "first", "a scenario of this name"),
+        ("r2", "rec/a.json", "second", "is the recording of r1"),
+        ("r2", "notes.json", "second", "no recording"),
+        ("r2", "w.json", "second", "no recording"),
+        ("r2", "../outside.json", "second", "outside of the project's folder"),
+        ("r2", "rec/c.json", "", "the name of a scenario"),
+    ] {
+        let refused = record(id, file, name);
+        assert_eq!(refused.status.code(), Some(2), "{file} {name}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(why), "{file} {name}: {}", stderr(&refused));
+    }
+    assert_eq!((project.text("rec/a.json"), project.text("w.test.json")), before);
+    assert!(!project.path("rec/b.json").exists() && !project.path("rec/c.json").exists());
+    assert_eq!(project.text("notes.json"), "{\"mine\": 1}");
+    assert_eq!(record("r1", "rec/a.json", "the same again").status.code(), Some(0));
+    assert_eq!(record("r2", "rec/b.json", "second").status.code(), Some(0));
+    let tested = project.call(&["test"]);
+    assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
+}
+
+#[test]
+fn a_run_of_a_script_that_is_resumed_without_it_asks_for_it() {
+    let ask = json!({"thought": "Ask.", "action": "__pause_for_human__", "action_input": {"question": "Which?"}});
+    let end = json!({"thought": "The end.", "action": "__complete__", "action_input": {"answer": "one"}});
+    let project = Project::new(&[
+        (
+            "w.json",
+            json!({"type": "loop", "name": "w", "properties": {"mode": "react", "objective": "Do it.", "tools": []}}),
+        ),
+        ("loopctl.json", json!({})),
+        ("script.json", json!({"replies": [ask, end]})),
+    ]);
+    assert_eq!(project.run("w.json", &[]), Some(3));
+    let without = project.call(&["resume", "r", "--answer", "this", "--store", "sqlite:runs.db"]);
+    assert_ne!(without.status.code(), Some(0));
+    assert!(stderr(&without).contains("--script FILE"), "{}", stderr(&without));
+    assert_eq!(project.resume(&["--answer", "this"]), Some(0));
+}

@@ -14,6 +14,8 @@
 #![allow(clippy::needless_pass_by_value, reason = "as `json!` gives them")]
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 
+#[path = "scenario/cage.rs"]
+mod cage;
 mod common;
 #[path = "scenario/coverage.rs"]
 mod coverage;
@@ -267,4 +269,80 @@ fn a_thousand_scenarios_of_ten_steps_are_played() {
     let tested = loopctl(&["test", &path(&folder)]);
     assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
     assert!(stderr(&tested).ends_with("1,000 scenarios in 1 file: all hold\n"));
+}
+
+#[test]
+fn a_tool_with_no_answers_has_no_entry_and_its_call_is_reported() {
+    let look = json!({"thought": "Look.", "action": "lookup", "action_input": {"id": "A"}});
+    let scenario =
+        json!({"name": "a", "tools": {"lookup": []}, "replies": [look, answer("x")], "expect": {"answer": "x"}});
+    let folder = with_scenarios(json!([scenario]));
+    let tested = loopctl(&["test", &path(&folder)]);
+    assert_eq!(tested.status.code(), Some(1), "{}", stderr(&tested));
+    assert!(stderr(&tested).contains("give it an entry under `tools`"), "{}", stderr(&tested));
+}
+
+#[test]
+fn a_key_that_is_not_known_is_reported_alone() {
+    for scenario in [
+        json!({"name": "a", "replies": [answer("x")], "expect": {"anwser": "x"}}),
+        json!({"name": "a", "replies": [answer("x")], "expects": {"answer": "x"}}),
+        json!({"name": "a", "reply": [answer("x")], "expect": {"answer": "x"}}),
+        json!({"name": "a", "replies": [answer("x")], "decisions": [{"aprove": true}], "expect": {"answer": "x"}}),
+    ] {
+        let folder = with_scenarios(json!([scenario]));
+        let checked = stderr(&loopctl(&["check", &path(&folder)]));
+        assert!(checked.contains("L010") && !checked.contains("L026"), "{checked}");
+    }
+    let nothing = with_scenarios(json!([{"name": "a", "replies": [answer("x")], "expect": {}}]));
+    assert!(stderr(&loopctl(&["check", &path(&nothing)])).contains("L026"));
+}
+
+/// A workflow with a loop in a loop, and scenarios of it.
+fn nested(expect: Value) -> tempfile::TempDir {
+    let call = |id: &str, filter: Value| {
+        let mut step = json!({"type": "lookup", "properties": {"id": "@x"}, "filter": {"condition": filter}});
+        if !id.is_empty() {
+            step["id"] = json!(id);
+        }
+        step
+    };
+    let inner = json!({"type": "loop", "properties": {"mode": "foreach", "items_path": "@input.l", "item_variable_name": "y",
+                       "actions_to_execute": [call("deep", json!({"equal": ["@y", "a"]}))]}});
+    let outer = json!({"type": "loop", "id": "each", "properties": {"mode": "foreach", "items_path": "@input.l",
+                       "item_variable_name": "x",
+                       "actions_to_execute": [call("go", json!({"equal": ["@x", "a"]})), inner]}});
+    let plain = json!({"type": "loop", "properties": {"mode": "foreach", "items_path": "@input.l",
+                       "item_variable_name": "x", "actions_to_execute": [call("", json!({"equal": ["@x", "a"]}))]}});
+    let workflow = json!({"name": "w", "input": {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "string"}}},
+                          "required": ["l"]}, "definition": {"actions": [outer, plain]}});
+    let scenario = json!({"name": "one", "input": {"l": ["b", "a"]}, "expect": expect});
+    let test = json!({"document": "w.json", "tools": {"lookup": [{"state": "late"}]}, "scenarios": [scenario]});
+    folder(&[("w.json", workflow), ("actions/lookup.json", lookup()), ("w.test.json", test)])
+}
+
+#[test]
+fn steps_of_items_are_found_by_their_addresses() {
+    let folder = nested(json!({"status": "completed", "steps": {
+        "each": {"status": "completed"},
+        "each.0.go": {"status": "skipped"},
+        "each.1.go": {"status": "completed", "output": {"state": "late"}, "input": {"id": "a"}},
+        "each.0.1.0.deep": {"status": "skipped"},
+        "each.0.1.1.deep": {"status": "completed"},
+        "1.0.0": {"status": "skipped"},
+        "1.1.0": {"status": "completed"},
+    }}));
+    let tested = loopctl(&["test", &path(&folder), "--crash"]);
+    assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
+    for (address, wanted, found) in [
+        ("each.1.go", "skipped", "completed"),
+        ("each.0.go", "completed", "skipped"),
+        ("each.7.go", "completed", "did not begin"),
+    ] {
+        let folder = nested(json!({"steps": {address: {"status": wanted}}}));
+        let tested = loopctl(&["test", &path(&folder)]);
+        assert_eq!(tested.status.code(), Some(1), "{}", stderr(&tested));
+        let text = stderr(&tested);
+        assert!(text.contains(&format!("the step `{address}`")) && text.contains(found), "{text}");
+    }
 }

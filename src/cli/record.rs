@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use serde_json::Value;
 
 use super::exit::Exit;
 use super::failure::CommandError;
@@ -16,10 +17,15 @@ use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
+use crate::language::Recording;
 use crate::program::Program;
+use crate::project::guarded::Unread;
+use crate::project::{self, ProjectFile, guarded};
 use crate::scenario::record::RunJournals;
 use crate::scenario::record::finish::{self, FinishedRecording};
+use crate::syntax::MAX_BYTES;
 use crate::trace::units::plural;
+use scenario_text::TestFileText;
 
 /// Record a run of a store, as a test: what models said, what tools gave, what humans decided
 ///
@@ -76,11 +82,20 @@ impl RecordCommand {
                 "name the field that holds it under `redact` in loopctl.json",
             ));
         }
+        // All that can be refused is refused before the first file is written.
+        may_replace(&self.output, &run, &root)?;
+        let scenario = match &self.scenario {
+            Some(name) => {
+                let main =
+                    main.ok_or_else(|| CommandError::usage("the run does not say which file its document is"))?;
+                Some(scenario_text::appended(&main, name, &self.output, &finished)?)
+            }
+            None => None,
+        };
         write(&self.output, &text)?;
         surface.say(&format!("recorded {run} in {}\n{}", self.output.display(), hidden(&finished)));
-        if let Some(name) = &self.scenario {
-            let main = main.ok_or_else(|| CommandError::usage("the run does not say which file its document is"))?;
-            let file = scenario_text::append(&main, name, &self.output, &finished)?;
+        if let Some(TestFileText { file, text }) = scenario {
+            std::fs::write(&file, text).map_err(|error| CommandError::file("written", &file, &error))?;
             surface.say(&format!("appended the scenario to {}\n", file.display()));
         }
         Ok(Exit::Completed)
@@ -141,6 +156,48 @@ fn hidden(finished: &FinishedRecording) -> String {
     }
     line.push('\n');
     line
+}
+
+/// Refuses to write over a file that is no recording, and over the recording of another run that a scenario plays.
+fn may_replace(output: &Path, run: &str, root: &Path) -> Result<(), CommandError> {
+    let text = match guarded::text(output, MAX_BYTES) {
+        Ok(text) => text,
+        Err(Unread::Failed(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        // A pipe or a terminal keeps nothing that could be lost.
+        Err(Unread::Irregular) => return Ok(()),
+        Err(unread) => {
+            return Err(CommandError::usage(format!("{}: {}", output.display(), unread.reason(MAX_BYTES))));
+        }
+    };
+    let recording = serde_json::from_str::<Recording>(&text).ok();
+    let help = "name another file";
+    let Some(recording) = recording else {
+        let message = format!("{} is no recording, and is not written over", output.display());
+        return Err(CommandError::usage_help(message, help));
+    };
+    if recording.run_id.as_deref() == Some(run) {
+        return Ok(());
+    }
+    let Some(scenario) = playing(output, root) else { return Ok(()) };
+    let of = recording.run_id.unwrap_or_else(|| "another run".to_owned());
+    let message = format!("{} is the recording of {of}, which a scenario of {scenario} plays", output.display());
+    Err(CommandError::usage_help(message, help))
+}
+
+/// A file of scenarios below the project's folder that plays a recording.
+fn playing(recording: &Path, root: &Path) -> Option<String> {
+    let real = recording.canonicalize().ok()?;
+    let top = ProjectFile::find(root).map_or_else(|| root.to_owned(), |file| file.folder);
+    let files = project::targets(&[top]).ok()?.files;
+    let plays = |path: &Path| {
+        let source = project::read(path).ok().filter(|source| source.text.contains("\"recording\""))?;
+        let value = serde_json::from_str::<Value>(&source.text).ok()?;
+        let folder = project::folder_of(path);
+        let scenarios = value.get("scenarios")?.as_array()?;
+        let named = scenarios.iter().filter_map(|scenario| scenario.get("recording")?.as_str());
+        named.into_iter().any(|named| folder.join(named).canonicalize().ok().as_ref() == Some(&real)).then_some(())
+    };
+    files.into_iter().find(|target| plays(&target.path).is_some()).map(|target| target.path.display().to_string())
 }
 
 fn write(file: &Path, text: &str) -> Result<(), CommandError> {

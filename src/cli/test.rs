@@ -180,8 +180,8 @@ impl TestCommand {
         if self.probe {
             return self.probe(surface);
         }
-        let files = self.files()?;
-        let (files, coverage) = self.played(files, surface)?;
+        let FoundFiles { files, documents } = self.files()?;
+        let (files, coverage) = self.played(files, &documents, surface)?;
         let counts = TestCounts::of(&files);
         if counts.hold + counts.fail + counts.broken == 0 {
             return Err(self.nothing());
@@ -205,10 +205,11 @@ impl TestCommand {
     }
 
     /// Reads the files.
-    fn files(&self) -> Result<Vec<TargetFile>, CommandError> {
+    fn files(&self) -> Result<FoundFiles, CommandError> {
         let targets = project::targets(self.places()).map_err(|fault| CommandError::usage(fault.message))?;
         let mut read: Vec<TargetFile> =
             targets.faults.into_iter().map(|fault| TargetFile::Unreadable(Box::new(fault))).collect();
+        let mut documents = Vec::new();
         for target in targets.files {
             let source = match project::read(&target.path) {
                 Ok(source) => source,
@@ -225,6 +226,8 @@ impl TestCommand {
             let document = document::read(&source);
             if document.kind == Some(DocumentKind::Scenario) && (target.named || detect::is_ours(&document)) {
                 read.push(TargetFile::Scenarios(Box::new(project::scenario_file(document, &target.path))));
+            } else if !target.named && is_run(document.kind) && detect::is_ours(&document) {
+                documents.push(target.path);
             } else if target.named {
                 let what = document.kind.map_or("no document of loopctl", DocumentKind::called);
                 let message = format!("a file of scenarios was expected; this is {what}");
@@ -233,7 +236,7 @@ impl TestCommand {
                 read.push(TargetFile::Unreadable(Box::new(fault)));
             }
         }
-        Ok(read)
+        Ok(FoundFiles { files: read, documents })
     }
 
     /// Plays the scenarios of all files.
@@ -243,6 +246,7 @@ impl TestCommand {
     fn played(
         &self,
         read: Vec<TargetFile>,
+        documents: &[PathBuf],
         surface: &Surface,
     ) -> Result<(Vec<TestedFile>, Option<TestCoverage>), CommandError> {
         let (mut jobs, mut maps) = (Vec::new(), Vec::new());
@@ -287,7 +291,12 @@ impl TestCommand {
         let coverage = self.coverage.map(|minimum| {
             let reached: BTreeSet<_> =
                 verdicts.iter().flat_map(|(_, verdict)| verdict.reached.iter().cloned()).collect();
-            TestCoverage { report: CoverageReport::new(maps.iter().map(|map| &**map), &reached), minimum }
+            let mut report = CoverageReport::new(maps.iter().map(|map| &**map), &reached);
+            // What is left out by hand is not asked for.
+            if self.filter.is_none() {
+                coverage::untested(&mut report, documents);
+            }
+            TestCoverage { report, minimum }
         });
         let mut tested: Vec<TestedFile> = read.into_iter().map(TargetFile::tested).collect();
         for (file, verdict) in verdicts {
@@ -309,6 +318,19 @@ impl TestCommand {
              its schema",
         )
     }
+}
+
+/// What was found in the places.
+struct FoundFiles {
+    /// The files of scenarios, and those that can't be read.
+    files: Vec<TargetFile>,
+    /// The loops and workflows in folders.
+    documents: Vec<PathBuf>,
+}
+
+/// Whether a document of this kind is run.
+fn is_run(kind: Option<DocumentKind>) -> bool {
+    matches!(kind, Some(DocumentKind::Loop | DocumentKind::Workflow | DocumentKind::AgentRequest))
 }
 
 /// A file that was read.

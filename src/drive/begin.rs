@@ -185,6 +185,7 @@ impl Engine {
             started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
         }
         let identity = identity(&mut started, start, *origin)?;
+        started.scripted = self.world.is_scripted;
         // A run that another run starts belongs to the organisation of that one, and has the turns of its token.
         if let Some(origin) = origin
             && let Some(caller) = self.find(&origin.caller.run_id).await?

@@ -119,6 +119,7 @@ impl EngineBuilder {
     pub fn build(self) -> Engine {
         let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
         let is_staged = self.stage.is_some();
+        let is_scripted = self.script.is_some() && !is_staged;
         let played = self.stage.as_ref().filter(|stage| !stage.is_live).map(|stage| Arc::clone(&stage.player));
         let script = played.or_else(|| self.script.map(Arc::new));
         let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.models);
@@ -146,6 +147,7 @@ impl EngineBuilder {
                 subrun_budgets: SubrunBudgets::default(),
                 inboxes: DecisionInboxes::default(),
                 root: self.root,
+                is_scripted,
                 launcher,
                 spawned,
             }),

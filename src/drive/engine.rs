@@ -180,10 +180,21 @@ impl Engine {
         };
         let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
         if state.header.caller.is_none() {
-            self.has_all(program, model)?;
+            self.has_all(program, model).map_err(|fault| self.without_script(&state, fault))?;
         }
-        let models = self.models_of(program, model)?;
+        let models = self.models_of(program, model).map_err(|fault| self.without_script(&state, fault))?;
         Ok(Resumption::Up { state, what, events: count, models })
+    }
+
+    /// What a run needs that began with a script, and is to go on without one.
+    fn without_script(&self, state: &State, fault: Fault) -> Fault {
+        match fault {
+            Fault::Missing(why) if state.header.scripted && !self.world.is_scripted => Fault::Missing(format!(
+                "the run was started with a script, which takes the place of its models and tools: name it again, with \
+                 --script FILE; without it, {why}"
+            )),
+            fault => fault,
+        }
     }
 
     /// The events that resume a run; none when it stays as it is.

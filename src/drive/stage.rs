@@ -131,10 +131,13 @@ impl Stage {
     /// A stage on which nothing has happened.
     pub fn new(plan: StagePlan) -> Self {
         let player = |replies| Arc::new(ScriptPlayer::new(Script { replies, ..Script::default() }));
+        let mut script = plan.script;
+        // An empty list answers for nothing: a call of such a tool has no entry.
+        script.tools.retain(|_, answers| !answers.is_empty());
         let models = plan.models.into_iter().map(|(name, replies)| (name, player(replies))).collect();
         Self {
             player: Arc::new(
-                ScriptPlayer::new(plan.script).with_failures(&plan.failures).with_recording(plan.recorded.clone()),
+                ScriptPlayer::new(script).with_failures(&plan.failures).with_recording(plan.recorded.clone()),
             ),
             recorded: plan.recorded,
             models,

@@ -108,6 +108,7 @@ impl Start {
             started_by: None,
             bound: Allowance::default(),
             order: program.properties.order,
+            scripted: false,
             edition: EDITION,
             documents: documents(program, texts),
             read: Vec::new(),

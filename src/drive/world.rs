@@ -33,6 +33,8 @@ pub(super) struct World {
     pub inboxes: DecisionInboxes,
     /// The folder of the project.
     pub root: PathBuf,
+    /// Whether a script takes the place of all models.
+    pub is_scripted: bool,
     pub launcher: Arc<dyn Launcher>,
     /// The runs that the default launcher drives.
     pub spawned: Arc<SpawnedRuns>,

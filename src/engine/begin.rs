@@ -45,6 +45,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> N
         meaning,
         bound: started.bound,
         order: started.order,
+        scripted: started.scripted,
         edition: started.edition,
         caller: started.caller,
         previous_run_id: started.previous.map(|previous| previous.run_id.into_boxed_str()),

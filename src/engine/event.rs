@@ -159,6 +159,9 @@ pub struct Started {
     /// What the receiver of its callbacks may decide about; none when it may not decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_rights: Option<DecisionRights>,
+    /// Whether a script took the place of its models.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scripted: bool,
     /// The edition of the engine's decisions that the run is folded by, see [`EDITION`].
     #[serde(default, skip_serializing_if = "is_first")]
     pub edition: u32,

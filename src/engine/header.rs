@@ -33,6 +33,8 @@ pub struct RunHeader {
     pub bound: Allowance,
     /// The order of the calls of a turn.
     pub order: CallOrder,
+    /// Whether a script took the place of its models.
+    pub scripted: bool,
     /// The edition of the engine's decisions.
     pub edition: u32,
     /// The call that started it, when it is a sub-run.

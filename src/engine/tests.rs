@@ -59,6 +59,7 @@ pub(super) fn started() -> EventKind {
         caller: None,
         bound: super::event::Allowance::default(),
         order: CallOrder::Together,
+        scripted: false,
         edition: super::event::EDITION,
         documents: Vec::new(),
     }))

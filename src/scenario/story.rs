@@ -11,7 +11,9 @@ use crate::drive::stage::StagedCall;
 use crate::engine::conversation::Role;
 use crate::engine::decision::reported_failure;
 use crate::engine::event::{Decided, Decision, Event, EventKind, ModelFaultCode, ToolResult};
+use crate::engine::flow::record::StepRecord;
 use crate::engine::flow::state::FlowState;
+use crate::engine::flow::view::{ItemWindow, StepLog};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
 use crate::engine::record::trace;
@@ -20,6 +22,7 @@ use crate::engine::step::step;
 use crate::engine::waiting_calls::waiting_calls;
 use crate::program::flow::StepAction;
 use crate::program::{Program, builtin};
+use crate::trace::steps::shown_step;
 use crate::trace::{Redaction, RunResult, Shown, result};
 
 /// What happened in a run.
@@ -44,6 +47,15 @@ pub struct RunStory {
     pub replies: BTreeMap<Option<String>, u64>,
     /// The parts of the script that had no reply left when the model was asked.
     pub ran_out: BTreeSet<Option<String>>,
+    /// The events of a workflow, for the steps of its items.
+    flow: Option<FlowStory>,
+}
+
+/// A run of a workflow, whose steps are looked up.
+#[derive(Debug, Clone)]
+struct FlowStory {
+    program: Arc<Program>,
+    events: Arc<[Event]>,
 }
 
 /// A call.
@@ -140,7 +152,38 @@ impl RunStory {
             ran_out: collector.ran_out,
             pauses,
             effects,
+            flow: journals.program.flow.as_ref().map(|_| FlowStory {
+                program: Arc::clone(journals.program),
+                events: journals.events.get(journals.run_id).map(Vec::as_slice).unwrap_or_default().into(),
+            }),
         })
+    }
+
+    /// The steps at these addresses that are steps of items: what they came to, by their addresses. The events are folded
+    /// once for all of them.
+    pub fn steps_of_items<'a>(&self, addresses: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, StepRecord> {
+        const ALONE: ItemWindow = ItemWindow { from: 0, most: 0, status: None };
+        let Some(FlowStory { program, events }) = &self.flow else { return BTreeMap::new() };
+        let logs = addresses.into_iter().map(|at| (at, StepLog::new(Some(at.to_owned()))));
+        let mut logs: BTreeMap<&str, StepLog> = logs.collect();
+        if logs.is_empty() {
+            return BTreeMap::new();
+        }
+        let mut state = State::default();
+        for event in events.iter() {
+            // The story folded them before.
+            if step(program, &mut state, event.clone()).is_err() {
+                return BTreeMap::new();
+            }
+            logs.values_mut().for_each(|log| log.take(&state));
+        }
+        let redact = Redaction::new(&program.project.redact);
+        let found = logs.into_iter().filter_map(|(at, log)| {
+            let view = log.view(program, &state, false, ALONE).ok()?;
+            let record = view.steps.into_iter().next().filter(|record| record.at == at)?;
+            Some((at, shown_step(record, &redact)))
+        });
+        found.collect()
     }
 
     /// The calls that were made of tools that are not the engine's.

@@ -107,3 +107,25 @@ fn the_scenarios_of_the_examples_come_to_all_tools_and_endings() {
     assert!(left.iter().all(|message| message.starts_with("no scenario is stuck by ")), "{left:#?}");
     assert_eq!(report["coverage"]["documents"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn a_document_without_a_scenario_counts_with_none_of_its_points() {
+    let plain = json!({"name": "plain", "replies": [answer("x")], "expect": {"answer": "x"}});
+    let folder = tested(json!([plain]));
+    let before = coverage(&folder);
+    let other = json!({"name": "dunning", "definition": {"actions": [{"type": "lookup", "properties": {"id": "b"}}]}});
+    std::fs::create_dir_all(folder.path().join("workflows")).unwrap();
+    std::fs::write(folder.path().join("workflows/dunning.json"), other.to_string()).unwrap();
+    let after = coverage(&folder);
+    let untested =
+        after["documents"].as_array().unwrap().iter().find(|document| {
+            document["document"].as_str().is_some_and(|file| file.ends_with("workflows/dunning.json"))
+        });
+    let untested = untested.unwrap_or_else(|| panic!("{after:#}"));
+    assert_eq!((&untested["reached"], &untested["percent"]), (&json!(0), &json!(0)), "{after:#}");
+    assert_eq!(untested["missing"][0]["message"], "no scenario tests this document");
+    assert!(after["points"].as_u64() > before["points"].as_u64(), "{after:#}");
+    assert_eq!(after["reached"], before["reached"]);
+    let filtered = loopctl(&["test", &path(&folder), "--coverage", "--filter", "plain"]);
+    assert!(!stderr(&filtered).contains("dunning"), "{}", stderr(&filtered));
+}

@@ -117,3 +117,25 @@ fn the_workflow_of_the_docs_runs() {
     holds_in(&folder, &commands);
     assert!(std::fs::read_to_string(folder.path().join("report.xml")).unwrap().contains("name=\"coverage\""));
 }
+
+#[test]
+fn a_plain_text_is_no_invalid_reply_where_it_is_an_answer() {
+    for dialect in ["json", "tags", "tool_calls"] {
+        for schema in
+            [None, Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}))]
+        {
+            let mut document = json!({"type": "loop", "properties": {"mode": "react", "objective": "Do it.", "dialect": dialect,
+                                      "tools": [{"type": "action", "name": "lookup"}]}});
+            if let Some(schema) = schema {
+                document["properties"]["answer_schema"] = schema;
+            }
+            let folder = folder(&[("loop.json", document), ("actions/lookup.json", lookup())]);
+            let probed = loopctl(&["test", "--probe", &folder.path().join("loop.json").display().to_string()]);
+            let text = stderr(&probed);
+            assert!(
+                text.contains("✓ ends or waits by `invalid_replies`: failed (invalid_replies)"),
+                "{dialect}: {text}"
+            );
+        }
+    }
+}

@@ -38,7 +38,8 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
             let message = "`under_faults` is for `\"faults\": \"each\"`: here it is never looked at".to_owned();
             found.push(subject.warning(CODE, format!("{at}/under_faults"), message).help("write it under `expect`"));
         }
-        if scenario.expect.is_empty() && scenario.crash.is_none() && scenario.faults.is_none() {
+        let is_said = has_unknown(subject, &format!("{at}/expect")) || has_unknown(subject, &at);
+        if scenario.expect.is_empty() && scenario.crash.is_none() && scenario.faults.is_none() && !is_said {
             let message = "nothing is expected: this scenario holds whatever happens".to_owned();
             found.push(subject.warning(CODE, format!("{at}/name"), message).help("say under `expect` what must hold"));
         }
@@ -49,12 +50,19 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
     }
 }
 
+/// Whether an object has a key that is not known, which is reported: it may be meant for what is missing in it.
+fn has_unknown(subject: &ScenarioSubject<'_>, at: &str) -> bool {
+    let of = |path: &str| path.rsplit_once('/').is_some_and(|(parent, _)| parent == at);
+    subject.document.faults.iter().any(|fault| fault.code == codes::UNKNOWN_FIELD && of(&fault.path))
+}
+
 /// Whether the run of a scenario can start.
 fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec<Diagnostic>) {
     let Some(scenario) = subject.file.scenarios.get(index) else { return };
     let asks_no_model = subject.program.is_none_or(|program| program.flow.is_some());
     match scenario.sources() {
-        0 if asks_no_model => {}
+        // A key that is not known may be meant to say it.
+        0 if asks_no_model || has_unknown(subject, at) => {}
         0 => {
             let message = "nothing says what the model replies".to_owned();
             let fault = subject.error(CODE, format!("{at}/name"), message);
@@ -100,7 +108,7 @@ fn decides(subject: &ScenarioSubject<'_>, decision: &ScenarioDecision, at: &str,
         decision.expires.is_some(),
     ];
     let count = count.into_iter().filter(|is_given| *is_given).count();
-    if count != 1 {
+    if count != 1 && !(count == 0 && has_unknown(subject, at)) {
         let message = if count == 0 { "this decides nothing" } else { "this is more than one decision" };
         found.push(subject.error(CODE, at.to_owned(), message.to_owned()).help(format!("give one of {KINDS}")));
     }
@@ -126,7 +134,7 @@ fn goes_wrong(subject: &ScenarioSubject<'_>, fault: &ScenarioFault, at: &str, fo
         (None, Some(_)) if fault.nth.is_some() => Some("`nth` goes with `action`"),
         _ => None,
     };
-    if let Some(problem) = problem {
+    if let Some(problem) = problem.filter(|_| !has_unknown(subject, at)) {
         let fault = subject.error(CODE, at.to_owned(), format!("this fault can't happen: {problem}"));
         found.push(fault.help("like {\"action\": \"pay\", \"nth\": 1, \"fails\": \"timeout\"}"));
     }

@@ -7,46 +7,108 @@ use serde_json::{Value, json};
 
 use crate::cli::failure::CommandError;
 use crate::diagnostic::Source;
+use crate::project::ProjectFile;
 use crate::scenario::record::finish::FinishedRecording;
-use crate::syntax;
+use crate::syntax::{self, Node};
 use crate::trace::json::laid_out;
 
 /// The columns of JSON in a test file.
 const COLUMNS: usize = 100;
 
-/// Appends a scenario that plays a recording. Returns the test file.
+/// A test file with one more scenario, to be written.
+pub(super) struct TestFileText {
+    /// The file.
+    pub file: PathBuf,
+    /// Its new text.
+    pub text: String,
+}
+
+/// The test file beside a document with a scenario more, which plays a recording.
 ///
 /// # Errors
-/// When the file can't be read or written, or has no list of scenarios.
-pub(super) fn append(
+/// When the file can't be read, is no file of scenarios of the document, has one of this name, or could not play the
+/// recording.
+pub(super) fn appended(
     document: &Path,
     name: &str,
     recording: &Path,
     finished: &FinishedRecording,
-) -> Result<PathBuf, CommandError> {
+) -> Result<TestFileText, CommandError> {
     let file = document.with_extension("test.json");
     let folder = crate::project::folder_of(&file);
-    let scenario = json!({ "name": name, "recording": relative(&folder, recording), "expect": expected(finished) });
+    is_name(name)?;
+    let path = relative(&folder, recording);
+    is_playable(&folder, recording)?;
+    let scenario = json!({ "name": name, "recording": path, "expect": expected(finished) });
     let text = if file.exists() {
-        let text = std::fs::read_to_string(&file).map_err(|error| CommandError::file("read", &file, &error))?;
-        appended(&file, text, &scenario)?
+        let source = crate::project::read(&file).map_err(|fault| CommandError::usage(fault.message))?;
+        with_scenario(&file, document, name, &source, &scenario)?
     } else {
         let document = document.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let whole = json!({ "document": document, "scenarios": [scenario] });
         format!("{}\n", laid_out(&whole, COLUMNS))
     };
-    std::fs::write(&file, text).map_err(|error| CommandError::file("written", &file, &error))?;
-    Ok(file)
+    Ok(TestFileText { file, text })
+}
+
+fn is_name(name: &str) -> Result<(), CommandError> {
+    const MOST: usize = 200;
+    if (1..=MOST).contains(&name.chars().count()) {
+        return Ok(());
+    }
+    Err(CommandError::usage(format!("the name of a scenario has 1 to {MOST} characters")))
+}
+
+/// Refuses a recording that a scenario of the folder could not name.
+fn is_playable(folder: &Path, recording: &Path) -> Result<(), CommandError> {
+    let Some(project) = ProjectFile::find(folder) else { return Ok(()) };
+    // It may not be there yet: where it will be counts.
+    let mut at = std::path::absolute(recording).unwrap_or_else(|_| recording.to_owned());
+    let mut below = PathBuf::new();
+    let real = loop {
+        if let Ok(real) = at.canonicalize() {
+            break real.join(below);
+        }
+        let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { return Ok(()) };
+        below = Path::new(name).join(below);
+        at = parent.to_owned();
+    };
+    if project.folder.canonicalize().is_ok_and(|top| !real.starts_with(top)) {
+        return Err(CommandError::usage_help(
+            format!("{} is outside of the project's folder, where no scenario plays it", recording.display()),
+            "name a file in the folder of loopctl.json, or below it",
+        ));
+    }
+    Ok(())
 }
 
 /// The text of a test file with one more scenario; the rest keeps its spelling.
-fn appended(file: &Path, text: String, scenario: &Value) -> Result<String, CommandError> {
-    let source = Source::new(file.display().to_string(), text);
-    let (tree, faults) = syntax::parse(&source);
+fn with_scenario(
+    file: &Path,
+    document: &Path,
+    name: &str,
+    source: &Source,
+    scenario: &Value,
+) -> Result<String, CommandError> {
+    let (tree, faults) = syntax::parse(source);
     let list = tree.root.get("scenarios").filter(|list| list.items().is_some() && faults.is_empty());
     let Some(list) = list else {
         return Err(CommandError::usage(format!("{} is no file of scenarios", file.display())));
     };
+    let tested = tree.root.get("document").and_then(Node::as_str).unwrap_or_default();
+    let tested = crate::project::folder_of(file).join(tested).canonicalize().ok();
+    if tested.is_none() || tested != document.canonicalize().ok() {
+        let message =
+            format!("the scenarios of {} are of another document than {}", file.display(), document.display());
+        return Err(CommandError::usage_help(message, "rename that file, and record again"));
+    }
+    let names = list.items().into_iter().flatten();
+    if names.filter_map(|known| known.get("name")?.as_str()).any(|known| known == name) {
+        return Err(CommandError::usage_help(
+            format!("{} has a scenario of this name: {name:?}", file.display()),
+            "give the new one another name, or remove that one first",
+        ));
+    }
     let end = list.items().and_then(|items| items.last()).map_or(list.span.start + 1, |last| last.span.end);
     let is_first = list.items().is_some_and(<[_]>::is_empty);
     let (before, after) = source.text.split_at(end);

@@ -1,10 +1,14 @@
 //! The coverage of the documents that scenarios test: for people, and for programs.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 
 use crate::cli::report;
 use crate::diagnostic::{Diagnostic, Source};
-use crate::scenario::{CoverageReport, DocumentCoverage};
+use crate::project::load::load;
+use crate::scenario::{CoverageMap, CoverageReport, DocumentCoverage};
 use crate::trace::{Look, Tone, escape};
 
 /// The coverage, and what is asked of it.
@@ -61,6 +65,18 @@ impl TestCoverage {
             missing: document.missing.iter().map(JsonMissing::from).collect(),
         });
         JsonCoverage { percent: self.percent(), reached, points, minimum: self.minimum, documents: documents.collect() }
+    }
+}
+
+/// Adds the documents that no scenario comes to. Those that can't be run are reported by `check`.
+pub(super) fn untested(report: &mut CoverageReport, documents: &[PathBuf]) {
+    let real = |file: &str| Path::new(file).canonicalize().ok();
+    let known: BTreeSet<PathBuf> = report.documents.keys().filter_map(|file| real(file)).collect();
+    let is_known = |path: &&PathBuf| path.canonicalize().is_ok_and(|real| known.contains(&real));
+    for path in documents.iter().filter(|path| !is_known(path)) {
+        if let Ok(loaded) = load(path, &[]) {
+            report.add_untested(&CoverageMap::of(&loaded.program));
+        }
     }
 }
 

@@ -152,6 +152,7 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
         meaning: consent::meaning(&started.documents),
         bound: started.bound,
         order: started.order,
+        scripted: started.scripted,
         edition: started.edition,
         callback_rights: started.callback_rights,
         files: Arc::new(files(&started.read)),

@@ -92,6 +92,11 @@ impl CoverageMap {
         }
     }
 
+    /// The file of the document itself.
+    pub fn file(&self) -> Option<&Arc<str>> {
+        self.parts.first().map(|part| &part.file)
+    }
+
     /// The texts of its documents.
     pub fn trees(&self) -> impl Iterator<Item = &Tree> {
         self.trees.values()

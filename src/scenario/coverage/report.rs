@@ -68,6 +68,17 @@ impl CoverageReport {
         report
     }
 
+    /// Adds a document that no scenario comes to: in one line, and with all of its points.
+    pub fn add_untested(&mut self, map: &CoverageMap) {
+        let Some(file) = map.file() else { return };
+        let points = map.points_of_document().len();
+        let source = map.trees().find(|tree| tree.source.name == *file).map(|tree| tree.source.clone());
+        let place = source.as_ref().map(|source| source.place(0, 1));
+        let missing = place.map(|place| Diagnostic::warning(CODE, "no scenario tests this document", "", place));
+        let document = DocumentCoverage { points, reached: 0, missing: missing.into_iter().collect(), source };
+        self.documents.entry(Arc::clone(file)).or_insert(document);
+    }
+
     /// How many points the documents have, and how many of them runs came to.
     pub fn total(&self) -> DocumentCoverage {
         let documents = self.documents.values();

@@ -12,6 +12,8 @@ use crate::scenario::coverage::{CoverageKind, CoverageMap, CoverageOutcome, Cove
 
 /// So many requests fail before a fallback is asked, if `retry.attempts` says nothing.
 const ATTEMPTS: u32 = 4;
+/// The replies in a row that can't be read after which a run ends.
+const INVALID_REPLIES: usize = 3;
 /// The most replies of a script.
 const MOST_REPLIES: u32 = 1_000;
 
@@ -111,7 +113,10 @@ impl<'p> ScriptMaker<'p> {
                 let models = self.program.properties.fallback_models.len().saturating_add(1);
                 Ok(said(vec![json!({ "http": 401 }); models]))
             }
-            (CoverageKind::Ending, "invalid_replies") => Ok(json!({ "replies": ["...", "...", "..."] })),
+            // A plain text is an answer in some dialects: one that is cut off is a reply in none.
+            (CoverageKind::Ending, "invalid_replies") => {
+                Ok(said(vec![json!({ "text": "...", "finish": "length" }); INVALID_REPLIES]))
+            }
             (CoverageKind::Ending, "human") => {
                 self.offers(builtin::PAUSE_FOR_HUMAN)?;
                 let ask = call("Ask.", builtin::PAUSE_FOR_HUMAN, json!({ "question": "What now?" }));
