@@ -397,3 +397,82 @@ fn explain_prints_pages_and_the_list_and_knows_what_is_near() {
         assert_eq!(place.call(&["explain", row.code]).code, 0, "{}", row.code);
     }
 }
+
+/// A workflow with one step, which has `more` beside its type and its properties.
+fn with_step(more: &str) -> Place {
+    let place = sound();
+    let action = json!({"action_name": "note", "kind": "http", "description": "Notes.", "url": "https://x.example/{{t}}",
+                        "http_method": "POST"});
+    place.json("actions/note.json", &action);
+    place.file(
+        "w.json",
+        format!(
+            r#"{{"name": "w", "input": {{"type": "object", "properties": {{"n": {{"type": "number"}}, "l": {{"type": "array"}}}},
+            "required": ["n", "l"]}}, "definition": {{"actions": [
+            {{"type": "loop", "properties": {{"mode": "foreach", "items_path": "@input.l", "item_variable_name": "x",
+              "actions_to_execute": [{{"type": "note", "properties": {{"t": "big"}}, {more}}}]}}}},
+            {{"type": "note", "properties": {{"t": "big"}}, {more}}}]}}}}"#
+        ),
+    );
+    place
+}
+
+fn text(place: &Place) -> String {
+    std::fs::read_to_string(place.path().join("w.json")).unwrap()
+}
+
+#[test]
+fn the_condition_of_a_step_is_shown_in_its_filter_wherever_it_is_written() {
+    let filter = r#""filter": {"condition": {"greaterThan": ["@input.n", 100]}}"#;
+    for more in [
+        r#""filter": "@input.n > 100""#,
+        r#""filter": {"greaterThan": ["@input.n", 100]}"#,
+        r#""condition": {"greaterThan": ["@input.n", 100]}"#,
+        r#""if": {"greaterThan": ["@input.n", 100]}"#,
+        r#""when": {"greaterThan": ["@input.n", 100]}"#,
+        r#""if": "@input.n > 100""#,
+        r#""when": {"condition": {"greaterThan": ["@input.n", 100]}}"#,
+    ] {
+        let place = with_step(more);
+        let faults = report(&place, &["w.json"], 1);
+        assert_eq!(faults.len(), 2, "{more}: {faults:#?}");
+        for fault in &faults {
+            assert!(!fault["help"].as_str().unwrap().contains("belongs"), "{more}: {fault:#}");
+            let suggestion = &fault["suggestion"];
+            let at = |name: &str| usize::try_from(suggestion[name].as_u64().unwrap()).unwrap();
+            let written = text(&place);
+            let text = written.as_str();
+            let fixed = format!(
+                "{}{}{}",
+                &text[..at("start")],
+                suggestion["replacement"].as_str().unwrap(),
+                &text[at("end")..]
+            );
+            assert!(fixed.contains(filter), "{more}: {fixed}");
+        }
+    }
+    assert_eq!(report(&with_step(filter), &["w.json"], 0), Vec::<Value>::new());
+}
+
+#[test]
+fn what_fix_writes_is_never_an_error() {
+    let place = with_step(r#""filter": "@input.n > 100""#);
+    check(&place, &["--fix", "w.json"], 0);
+    assert!(text(&place).contains(r#""filter": {"condition": {"greaterThan": ["@input.n", 100]}}"#));
+    // A list of objects is none of texts: nothing is suggested, and nothing is written.
+    let form = |keys: &str| {
+        let place = sound();
+        let step = format!(r#"{{"type": "PbotForm", "properties": {{"expected_keys": {keys}}}}}"#);
+        place.file("w.json", format!(r#"{{"name": "w", "definition": {{"actions": [{step}]}}}}"#));
+        place
+    };
+    let object = form(r#"{"go": "boolean"}"#);
+    let before = text(&object);
+    let faults = report(&object, &["w.json"], 1);
+    assert_eq!((&faults[0]["code"], &faults[0]["suggestion"]), (&json!("L013"), &Value::Null), "{faults:#?}");
+    check(&object, &["--fix", "w.json"], 1);
+    assert_eq!(text(&object), before);
+    let one = form(r#""go""#);
+    check(&one, &["--fix", "w.json"], 0);
+    assert!(text(&one).contains(r#"["go"]"#), "{}", text(&one));
+}

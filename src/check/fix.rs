@@ -140,6 +140,11 @@ fn is_safe(fault: &Diagnostic, text: &str, suggestion: &Suggestion) -> bool {
     safe && old != suggestion.replacement
 }
 
+/// Whether a fault is one of the text itself, and not of what it says: its suggestion has one reading.
+pub fn is_of_syntax(code: &str) -> bool {
+    SYNTAX.contains(&code) || code == codes::ENCODING
+}
+
 /// Whether suggestions of a code may be taken.
 pub fn is_taken(code: &str) -> bool {
     safety(code).is_some()

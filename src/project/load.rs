@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::gather;
+use super::{gather, suggestions};
 use crate::check;
 use crate::compile::{Compiled, Texts, compile_read};
 use crate::diagnostic::{Diagnostic, Place, Source, few};
@@ -73,6 +73,13 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
 /// Compiles and checks a document: `run` and `check` both use only this. `document` is what was read from the
 /// main text.
 pub fn examine(texts: &Texts, document: Document) -> Compiled {
+    let kind = document.kind;
+    let mut compiled = examined(texts, document);
+    suggestions::judge(texts, kind, &mut compiled.diagnostics, examined);
+    compiled
+}
+
+fn examined(texts: &Texts, document: Document) -> Compiled {
     let mut compiled = compile_read(texts, document);
     if compiled.document.kind == Some(DocumentKind::Actions) && texts.project.is_none() {
         // The project that will use them is not known.

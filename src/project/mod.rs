@@ -13,6 +13,7 @@ pub mod paths;
 mod replace;
 mod scenarios;
 pub mod snapshot_file;
+mod suggestions;
 
 #[cfg(test)]
 mod tests;

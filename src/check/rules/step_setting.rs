@@ -58,7 +58,13 @@ fn idle(subject: &Subject<'_>, step: &WrittenStep<'_>, found: &mut Vec<Diagnosti
         found.push(Diagnostic { severity: Severity::Warning, ..fault });
     };
     let is_written = |field: &str| step.written.get(field).is_some_and(|value| !value.is_null());
-    if is_written("onFalse") && !is_written("filter") {
+    // Under one of its other names it is reported as such.
+    let is_named = |fault: &Diagnostic| {
+        let name = fault.path.strip_prefix(step.at).and_then(|rest| rest.strip_prefix('/'));
+        fault.code == codes::UNKNOWN_FIELD && matches!(name, Some("condition" | "if" | "when"))
+    };
+    let has_filter = is_written("filter") || subject.document().faults.iter().any(is_named);
+    if is_written("onFalse") && !has_filter {
         let message = "the step has no `filter`: it always runs, and `onFalse` never does".to_owned();
         report("onFalse", message, "give the step a `filter`, or write the other step behind it in the list");
     }

@@ -186,6 +186,11 @@ impl SchemaForm {
 
     /// Whether the type of a value is allowed; its content is not checked. A number without a fraction is an
     /// integer, however it is spelled.
+    /// Whether an entry of it may be of the value's type, when it is a list.
+    pub(super) fn takes_item(&self, node: &Node) -> bool {
+        self.items.as_ref().is_none_or(|of| of.takes(node))
+    }
+
     pub(super) fn takes(&self, node: &Node) -> bool {
         let bit = match &node.kind {
             _ if self.bits == 0 => return true,

@@ -5,6 +5,7 @@ mod form;
 mod known;
 mod object;
 mod scalar;
+mod step_condition;
 mod union;
 mod unknown;
 
@@ -114,7 +115,7 @@ impl<'a> Walker<'a> {
             return self.one_of(form, node, key);
         }
         if !form.takes(node) {
-            self.wrong_types(&form.types, node);
+            self.wrong_types(&form.types, node, form.takes_item(node));
             return None;
         }
         match &node.kind {

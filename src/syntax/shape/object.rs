@@ -46,11 +46,17 @@ impl<'a> Walker<'a> {
         let union = self.union.take();
         // The fields that unknown keys are read as.
         let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
-        if matches!(form.others, Others::None) {
+        let is_bare = matches!(form.others, Others::None) && !self.full() && self.bare_filter(form, node, members);
+        if is_bare {
+            explained.push("condition".to_owned());
+        } else if matches!(form.others, Others::None) {
             let (mut homes, mut absent) = (BTreeMap::new(), None);
             for member in members.iter().filter(|member| !form.fields.has(&member.key)) {
                 self.unknown_names += 1;
                 if !self.full() && self.unknown_names <= MAX_UNKNOWN {
+                    if self.condition_of_step(form, node, member) {
+                        continue;
+                    }
                     let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
                     let absent = absent.get_or_insert_with(|| fields().collect::<Vec<_>>());
                     let object = UnknownIn { form, union, absent };

@@ -13,7 +13,8 @@ use crate::syntax::{Node, NodeKind, quoted, token};
 const SHOWN: usize = 200;
 
 impl Walker<'_> {
-    pub(super) fn wrong_types(&mut self, types: &[&str], node: &Node) {
+    /// `takes_item`: whether a list here could hold the value as its entry.
+    pub(super) fn wrong_types(&mut self, types: &[&str], node: &Node, takes_item: bool) {
         if self.full() {
             return;
         }
@@ -35,6 +36,9 @@ impl Walker<'_> {
         let fault = match &node.kind {
             _ if compared.is_some() => {
                 let meant = compared.unwrap_or_default();
+                // A filter holds its condition.
+                let is_filter = self.pointer.ends_with("/filter");
+                let meant = if is_filter { format!("{{\"condition\": {meant}}}") } else { meant };
                 fault.help(format!("a condition is an object: {meant}")).suggest(meant)
             }
             NodeKind::String(text) if self.meant_without_quotes(types, text) => {
@@ -51,7 +55,10 @@ impl Walker<'_> {
                 let name = members.first().map_or("name", |member| &*member.key);
                 fault.help(format!("leave `params` out: `:{name}` in the query takes the value of `{name}`"))
             }
-            _ if takes("array") && raw.len() <= SHOWN => {
+            NodeKind::Object(_) if takes("array") && !takes_item => {
+                fault.help("it is a list of texts, like [\"name\"], and what each one means is not said here")
+            }
+            _ if takes("array") && takes_item && raw.len() <= SHOWN => {
                 fault.help("an array of one entry is written in `[` and `]`").suggest(format!("[{raw}]"))
             }
             _ => fault,

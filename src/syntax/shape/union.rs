@@ -21,7 +21,8 @@ impl<'a> Walker<'a> {
             Some(branch) => self.walk(branch, node, key),
             None => {
                 let types: Vec<&str> = form.any_of.iter().flat_map(|branch| branch.types.iter().copied()).collect();
-                self.wrong_types(&types, node);
+                let takes_item = form.any_of.iter().any(|branch| branch.takes_item(node));
+                self.wrong_types(&types, node, takes_item);
                 None
             }
         }
@@ -34,7 +35,7 @@ impl<'a> Walker<'a> {
         }
         let Some(tag) = form.tag else { return self.first_of(form, node, key) };
         let NodeKind::Object(_) = &node.kind else {
-            self.wrong_types(&["object"], node);
+            self.wrong_types(&["object"], node, false);
             return None;
         };
         let written = node.get(tag).or_else(|| self.misspelt(tag, node));
@@ -99,7 +100,7 @@ impl<'a> Walker<'a> {
     /// Branches that are objects with one field each: the field selects the branch.
     fn keyed(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         let NodeKind::Object(members) = &node.kind else {
-            self.wrong_types(&["object"], node);
+            self.wrong_types(&["object"], node, false);
             return None;
         };
         let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
@@ -176,7 +177,7 @@ impl<'a> Walker<'a> {
         match form.one_of.iter().find(|(_, branch)| branch.takes(node)) {
             Some((_, branch)) => self.walk(branch, node, key),
             None => {
-                self.wrong_types(&form.types, node);
+                self.wrong_types(&form.types, node, true);
                 None
             }
         }

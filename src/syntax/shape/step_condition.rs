@@ -1,0 +1,73 @@
+//! The condition of a step: it is in the `filter` of the step, and has many other places and names elsewhere.
+
+use super::Walker;
+use super::form::SchemaForm;
+use crate::diagnostic::{Diagnostic, codes};
+use crate::syntax::{Member, Node, Span, foreign, token};
+
+/// The longest condition that a suggestion repeats, in bytes.
+const SHOWN: usize = 200;
+
+impl<'a> Walker<'a> {
+    /// Reports the condition of a step that is written at the step itself, as `if`, `when` or `condition`. Returns whether it
+    /// is one.
+    pub(super) fn condition_of_step(&mut self, form: &SchemaForm, node: &Node, member: &Member) -> bool {
+        let is_step = form.fields.has("onFalse") && form.fields.has("filter");
+        let is_word = matches!(&*member.key, "condition" | "if" | "when");
+        if !is_step || !is_word || node.get("filter").is_some() {
+            return false;
+        }
+        let name = &*member.key;
+        let pointer = format!("{}/{}", self.pointer, token(name));
+        let message = format!("the field `{name}` is not known in {}", self.label());
+        let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(member.key_span));
+        let fault = fault.help("a step runs only when its `filter` holds: \"filter\": {\"condition\": {...}}");
+        let is_filter = member.value.get("condition").is_some();
+        let condition = self.as_condition(&member.value);
+        self.report(match condition {
+            _ if is_filter => fault.suggest("\"filter\""),
+            Some(condition) => fault.suggest_at(
+                format!("\"filter\": {{\"condition\": {condition}}}"),
+                member.key_span.start,
+                member.value.span.end,
+            ),
+            None => fault,
+        });
+        true
+    }
+
+    /// Reports a filter whose operators are not in a `condition`. Returns whether it is one.
+    pub(super) fn bare_filter(&mut self, form: &'a SchemaForm, node: &Node, members: &[Member]) -> bool {
+        let is_filter = self.pointer.ends_with("/filter") && form.required.contains(&"condition");
+        let Some(of) = form.fields.get("condition").filter(|_| is_filter && node.get("condition").is_none()) else {
+            return false;
+        };
+        let is_operator = |name: &str| {
+            let ours = foreign::operator(name).unwrap_or(name);
+            of.keyed.iter().any(|(known, _)| *known == ours)
+        };
+        let Some(first) = members.first().filter(|_| members.iter().all(|member| is_operator(&member.key))) else {
+            return false;
+        };
+        let pointer = format!("{}/{}", self.pointer, token(&first.key));
+        let message = format!("the field `{}` is not known in {}", first.key, self.label());
+        let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(first.key_span));
+        let fault = fault.help("a filter has its operator in a `condition`: \"filter\": {\"condition\": {...}}");
+        self.report(match self.as_condition(node) {
+            Some(condition) => {
+                let Span { start, end } = node.span;
+                fault.suggest_at(format!("{{\"condition\": {condition}}}"), start, end)
+            }
+            None => fault,
+        });
+        true
+    }
+
+    /// A value as a condition, when it is one or a text that compares two values.
+    fn as_condition(&self, node: &Node) -> Option<String> {
+        let raw = self.tree.raw(node.span);
+        let compared = node.as_str().and_then(foreign::comparison);
+        let is_object = node.members().is_some_and(|members| members.len() == 1);
+        compared.or_else(|| (is_object && raw.len() <= SHOWN).then(|| raw.to_owned()))
+    }
+}
