@@ -47,11 +47,16 @@ fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Value, S
     known
 }
 
-/// The scripts of models and the texts that make databases that no run opens, because they lie elsewhere.
+/// The scripts of models, the texts that make databases and the documents that no run opens, because they lie elsewhere.
 fn beyond(project: &Project, root: &Path) -> BTreeSet<String> {
     let scripts = project.models.values().filter_map(|model| model.script.as_ref());
     let inits = project.datasources.values().filter_map(|datasource| datasource.init.as_ref());
-    scripts.chain(inits).filter(|file| in_project(root, file).is_err()).cloned().collect()
+    scripts
+        .chain(inits)
+        .chain(project.documents.values())
+        .filter(|file| in_project(root, file).is_err())
+        .cloned()
+        .collect()
 }
 
 /// The scripts of models, the project's documents, and the texts that make databases which are not there yet, as the project file

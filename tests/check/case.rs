@@ -22,8 +22,13 @@ const WIDTH: usize = 100;
 /// The codes of faults in scripts.
 const OF_SCRIPTS: [&str; 3] = [codes::SCRIPT_REPLY, codes::SCRIPT_NAME, codes::SCRIPT_INPUT];
 /// The codes of faults in files of scenarios.
-const OF_SCENARIOS: [&str; 4] =
-    [codes::SCENARIO_DOCUMENT, codes::SCENARIO_NAME, codes::SCENARIO_MATCHER, codes::SCENARIO_SENSE];
+const OF_SCENARIOS: [&str; 5] = [
+    codes::SCENARIO_DOCUMENT,
+    codes::SCENARIO_NAME,
+    codes::SCENARIO_MATCHER,
+    codes::SCENARIO_SENSE,
+    codes::FORBIDDEN_PATH,
+];
 
 /// A folder of documents: `loop.json`, and where it needs them `loopctl.json`, `actions/*.json`, `loops/*.json`,
 /// `given/*.json` (as named with `--actions`), and `input.json` (the input of a run).

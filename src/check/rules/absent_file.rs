@@ -43,7 +43,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let unreported = project.documents.iter().filter(|(name, _)| !reported.iter().any(|text| text.name == **name));
     for (name, file) in unreported {
         let place = format!("/documents/{}", token(name));
-        if leaves(file)
+        if (leaves(file) || outside.beyond.contains(file))
             && let Some(cursor) = subject.in_project(&place)
         {
             let message = format!("the document `{name}` is outside of the project's folder: `{file}`");
