@@ -68,7 +68,7 @@ impl Walker<'_> {
 
     /// The path of the value that a name without its `@` means in a condition: an approval is about the input of a call,
     /// and a lone name may be that of an input of the run.
-    fn named_value(&self, path: &str) -> String {
+    pub(super) fn named_value(&self, path: &str) -> String {
         let first = path.split('.').next().unwrap_or_default();
         let is_of_run = self.tree.at(&format!("/input/properties/{}", token(first))).is_some();
         let is_of_call = self.pointer.ends_with("/requires_approval");

@@ -66,7 +66,7 @@ impl<'a> Walker<'a> {
     /// A value as a condition, when it is one or a text that compares two values.
     fn as_condition(&self, node: &Node) -> Option<String> {
         let raw = self.tree.raw(node.span);
-        let compared = node.as_str().and_then(foreign::comparison);
+        let compared = node.as_str().and_then(|text| foreign::comparison(text, &|path| self.named_value(path)));
         let is_object = node.members().is_some_and(|members| members.len() == 1);
         compared.or_else(|| (is_object && raw.len() <= SHOWN).then(|| raw.to_owned()))
     }
