@@ -80,7 +80,7 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        self.is_its_own(run_id, &resume).await?;
+        let resume = self.its_own(run_id, resume).await?;
         loop {
             match self.resumed(program, run_id, resume.clone(), watch.clone()).await {
                 Err(Fault::Store(StoreFault::Driven(driven))) if driven == run_id && resume.decided.is_some() => {}

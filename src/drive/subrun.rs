@@ -319,10 +319,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a run may be resumed on its own: a sub-run that has not ended continues with its caller, which
+    /// How a run is resumed on its own, which a sub-run that has not ended is not: it continues with its caller, which
     /// would not get its result otherwise.
-    pub(super) async fn is_its_own(&self, run_id: &str, resume: &Resume) -> Result<(), Fault> {
-        self.find(run_id).await?.map_or(Ok(()), |run| Self::may_resume(&run, resume))
+    pub(super) async fn its_own(&self, run_id: &str, resume: Resume) -> Result<Resume, Fault> {
+        let Some(run) = self.find(run_id).await? else { return Ok(resume) };
+        Self::may_resume(&run, &resume)?;
+        Ok(resume.of_run(&run))
     }
 
     /// Whether a run may be resumed by itself: a sub-run under way is resumed by the run that called it.

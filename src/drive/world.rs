@@ -13,7 +13,7 @@ use super::texts::SharedTexts;
 use super::tool::Toolbox;
 use crate::engine::event::{Decided, Decision, LimitsRaised, RaisedLimits, Retried};
 use crate::engine::notice::Listener;
-use crate::journal::Journal;
+use crate::journal::{Journal, RunSummary};
 
 /// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
 #[derive(Clone)]
@@ -78,6 +78,13 @@ impl Resume {
     /// Raises limits.
     pub fn raise(limits: RaisedLimits) -> Self {
         Self { raised: Some(LimitsRaised { limits, by: None }), ..Self::default() }
+    }
+
+    /// The same for this run, which knows who started it: a decision has all names of who decides.
+    #[must_use]
+    pub fn of_run(self, run: &RunSummary) -> Self {
+        let decided = self.decided.map(|decided| decided.known_as(run.token.as_deref()));
+        Self { decided, ..self }
     }
 
     /// Whether nobody decided anything: a driver takes the run up.

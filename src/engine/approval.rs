@@ -40,14 +40,14 @@ pub(super) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided,
             awaited.approvers
         )));
     };
-    if matches!(decided.decision, Decision::Approve) && awaited.has_approval_of(by) {
-        return Err(Refused::new(format!(
-            "{by} has approved the call of {tool} already ({} of {}): another person must approve it too",
-            awaited.approved(),
-            awaited.approvers
-        )));
-    }
-    Ok(())
+    let known = awaited.approval_of(decided).filter(|_| matches!(decided.decision, Decision::Approve));
+    let Some(known) = known else { return Ok(()) };
+    let same = if known == by { String::new() } else { format!(", and {by} is the same person") };
+    Err(Refused::new(format!(
+        "{known} has approved the call of {tool} already ({} of {}){same}: another person must approve it too",
+        awaited.approved(),
+        awaited.approvers
+    )))
 }
 
 /// A holder of the scope `decide:escalated` alone decides about something else.
@@ -67,14 +67,12 @@ pub fn fails_by(state: &State, now_ms: i64) -> bool {
 
 /// Whether who decides has approved the waiting call already that the decision is about.
 pub fn is_approved_by(state: &State, decided: &Decided) -> bool {
-    let (Phase::Paused { pause, turn: Some(turn) }, Decision::Approve, Some(by)) =
-        (&state.phase, &decided.decision, &decided.by)
-    else {
+    let (Phase::Paused { pause, turn: Some(turn) }, Decision::Approve) = (&state.phase, &decided.decision) else {
         return false;
     };
     let is_meant = |call: &&Call| pause.calls.contains(&call.id) && decided.call.is_none_or(|id| id == call.id);
     turn.calls.iter().filter(is_meant).any(|call| match &call.progress {
-        CallProgress::AwaitsApproval(awaited) => awaited.has_approval_of(by),
+        CallProgress::AwaitsApproval(awaited) => awaited.approval_of(decided).is_some(),
         _ => false,
     })
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::event::Decided;
 use super::timestamp::{as_rfc3339_if_any, from_rfc3339_if_any};
 pub use crate::language::approval::OnExpiry;
 use crate::program::approval::{ApprovalNeed, ApprovalPolicy};
@@ -109,8 +110,9 @@ impl AwaitedApproval {
         u32::try_from(self.approved_by.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether this person has approved it.
-    pub fn has_approval_of(&self, by: &str) -> bool {
-        self.approved_by.iter().any(|known| known == by)
+    /// The name under which who decides has approved it already.
+    pub fn approval_of(&self, decided: &Decided) -> Option<&str> {
+        let known = self.approved_by.iter().find(|known| decided.names().any(|name| name == known.as_str()));
+        known.map(String::as_str)
     }
 }

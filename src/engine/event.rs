@@ -23,9 +23,9 @@ use crate::language::project::Price;
 use crate::language::react::CallOrder;
 
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
-pub use decided::{Decided, Decision, DecisionKind, DecisionRights};
+pub use decided::{CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
 pub use fork::{Fork, ForkPoint};
-pub use input_list::InputList;
+pub use input_list::{InputList, spell_input};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use step::{StepPaused, StepRetried, StepReturned};

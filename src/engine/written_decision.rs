@@ -131,7 +131,7 @@ impl WrittenDecision {
             };
         };
         let Self { pause, call, at, hash, comment, by, rights, .. } = self;
-        Ok(Some(Decided { pause, call, at, hash, decision, by, comment, rights }))
+        Ok(Some(Decided { pause, call, at, hash, decision, by, also: Vec::new(), comment, rights }))
     }
 }
 

@@ -38,6 +38,7 @@ mod lists;
 mod machines;
 mod metrics;
 mod mounted;
+mod one_person;
 mod owner;
 mod page;
 mod page_again;

@@ -25,12 +25,46 @@ pub struct Decided {
     /// Who decided: the name of a token, or a user of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Other names under which the same person may have approved the call before: [`Decided::known_as`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// What they said about it, for the record. The model does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// What who decides may decide about.
     #[serde(default, skip_serializing_if = "DecisionRights::is_all")]
     pub rights: DecisionRights,
+}
+
+/// Who decides with the token of a posted pause, where nobody knows who started the run; in older journals also where that
+/// is known.
+pub const CALLBACK: &str = "callback";
+
+/// Who decides with the token of a pause that was posted for the run of this person: the token carries their rights.
+pub fn callback_of(starter: &str) -> String {
+    format!("{CALLBACK} of {starter}")
+}
+
+impl Decided {
+    /// The same with all names of who decides, in a run of this starter. Who started a run gets its answer tokens, so that
+    /// their own decisions and those by such a token are of one person. They are part of the event, because the fold of
+    /// older events must not change.
+    #[must_use]
+    pub fn known_as(mut self, starter: Option<&str>) -> Self {
+        let (Some(starter), Some(by)) = (starter, self.by.as_deref()) else { return self };
+        let posted = callback_of(starter);
+        if by == starter {
+            self.also = vec![posted, CALLBACK.to_owned()];
+        } else if by == posted {
+            self.also = vec![starter.to_owned(), CALLBACK.to_owned()];
+        }
+        self
+    }
+
+    /// All names of who decides.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by.iter().chain(&self.also).map(String::as_str)
+    }
 }
 
 /// What a decision may be about.
@@ -63,6 +97,7 @@ impl From<Decision> for Decided {
             hash: None,
             decision,
             by: None,
+            also: Vec::new(),
             comment: None,
             rights: DecisionRights::All,
         }

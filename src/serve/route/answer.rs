@@ -16,7 +16,7 @@ use super::resume::ResumeRequest;
 use super::status::accepted_answer;
 use crate::drive::clock;
 use crate::drive::engine::Resume;
-use crate::engine::event::{Decided, DecisionRights, EventKind};
+use crate::engine::event::{CALLBACK, Decided, DecisionRights, EventKind, callback_of};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
 use crate::journal::{AnswerToken, RunSummary, StoreFault};
@@ -29,8 +29,6 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId};
 
-/// Who decided, in the record: whoever holds such a token is one person.
-const BY: &str = "callback";
 /// The longest body with the token in it, in bytes: nobody has shown a token before it is read.
 const UNKNOWN_BYTES: usize = 64 * 1_024;
 /// So often a decision about a step is tried while decisions about other steps of its run come between.
@@ -94,6 +92,7 @@ impl AnswerRequest {
         self,
         token: &AnswerToken,
         subject: &AnswerSubject,
+        by: Option<String>,
         rights: DecisionRights,
     ) -> Result<Option<Decided>, ProblemDetails> {
         let (at, call, hash) = match subject.clone() {
@@ -133,7 +132,7 @@ impl AnswerRequest {
             comment,
             ..ResumeRequest::default()
         };
-        written.decided(Some(BY.to_owned()), rights)
+        written.decided(by, rights)
     }
 }
 
@@ -170,9 +169,10 @@ pub async fn answer(
         }
     };
     let subject = AnswerSubject::read(token.call.as_deref()).ok_or_else(unknown)?;
-    let decided = decision(&app, (&run_id, &token), &subject, &body).await?;
-    app.scheduler.accepts_runs()?;
     let run = app.runs.journal.find(&run_id).await?.ok_or_else(unknown)?;
+    let by = holder(&app, &run);
+    let decided = decision(&app, (&run_id, &token), (&subject, by.clone()), &body).await?;
+    app.scheduler.accepts_runs()?;
     // Another step of a workflow may be going on after a decision of its own.
     if run.status != Status::Paused && !(run.status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
         return Err(ProblemDetails::answer_is_over());
@@ -189,7 +189,7 @@ pub async fn answer(
             }
         }
     }
-    tracing::info!(run_id, decision = word, by = BY, "decided");
+    tracing::info!(run_id, decision = word, by, "decided");
     accepted_answer(&app, &run_id).await
 }
 
@@ -257,14 +257,24 @@ async fn known(app: &App, run_id: &str, given: &str) -> Result<AnswerToken, Prob
     Ok(token)
 }
 
+/// Who decides with a token of this run, in the record: it stands for the holder of the token that started the run. Nobody
+/// is known to be another person than a starter that the store does not name; only where there are no tokens at all, all
+/// runs are of the machine's users.
+fn holder(app: &App, run: &RunSummary) -> Option<String> {
+    match &run.token {
+        Some(starter) => Some(callback_of(starter)),
+        None => app.authorizer.is_open().then(|| CALLBACK.to_owned()),
+    }
+}
+
 /// The decision in a body, with the rights that the run passes on.
 async fn decision(
     app: &App,
     token: (&str, &AnswerToken),
-    subject: &AnswerSubject,
+    about: (&AnswerSubject, Option<String>),
     body: &Bytes,
 ) -> Result<Decided, ProblemDetails> {
-    let (run_id, token) = token;
+    let ((run_id, token), (subject, by)) = (token, about);
     let first = app.runs.events_from(run_id, 0, 1).await?.into_iter().next();
     let rights = match first.map(|event| event.kind) {
         Some(EventKind::Started(started)) => started.callback_rights,
@@ -272,7 +282,7 @@ async fn decision(
     };
     let written = request::body::<AnswerRequest>(body)?;
     // Without rights, no token was issued.
-    let decided = written.decided(token, subject, rights.ok_or_else(unknown)?)?;
+    let decided = written.decided(token, subject, by, rights.ok_or_else(unknown)?)?;
     decided.ok_or_else(|| ProblemDetails::bad_request("give a decision"))
 }
 

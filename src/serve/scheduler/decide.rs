@@ -61,6 +61,7 @@ impl Scheduler {
     ) -> Result<DecisionTaker, ProblemDetails> {
         let run_id = run.run_id.as_str();
         Engine::may_resume(run, &resume)?;
+        let resume = resume.of_run(run);
         self.quotas.check_time(owner)?;
         loop {
             match self.decide_here(run_id, &resume, new_document, owner).await {
