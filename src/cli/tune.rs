@@ -13,7 +13,7 @@ use super::output::{ListOutput, json_line};
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use crate::drive::fold;
-use crate::engine::digest::Digest;
+use crate::engine::digest::Sha256;
 use crate::engine::outcome::Status;
 use crate::journal::{RunFilter, RunSummary};
 use crate::program::Program;
@@ -118,7 +118,7 @@ struct JudgedRuns {
     engine: Engine,
     place: StorePlace,
     /// The programs of runs without stuck detection, with the threshold that each of them had.
-    programs: HashMap<Vec<Digest>, (Arc<Program>, u32)>,
+    programs: HashMap<Vec<Sha256>, (Arc<Program>, u32)>,
     tuning: Tuning,
 }
 
@@ -126,7 +126,7 @@ impl JudgedRuns {
     async fn judge(&mut self, run: &RunSummary) -> Result<(), String> {
         let events = self.engine.events(&run.run_id).await.map_err(|fault| fault.to_string())?;
         let documents = fold::documents(&events).unwrap_or_default();
-        let key: Vec<Digest> = documents.iter().map(|document| document.text.digest()).collect();
+        let key: Vec<Sha256> = documents.iter().map(|document| document.text.sha256()).collect();
         let (program, threshold) = match self.programs.get(&key) {
             Some(known) => known.clone(),
             None => {

@@ -126,6 +126,7 @@ impl Engine {
         origin: Option<&SubrunOrigin>,
     ) -> Result<Begin, Fault> {
         self.world.vault.find_all();
+        start.identify();
         let needs = match origin {
             // It was checked with its caller.
             Some(_) => Ok(()),
@@ -222,7 +223,15 @@ impl Engine {
                 let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
                 Ok(Begin::New(Box::new(StartedRun { state, effects, models: models.clone(), lease })))
             }
-            Created::Conflict if start.run_id.is_some() => Err(Fault::Conflict(run_id)),
+            Created::Conflict if start.run_id.is_some() => {
+                let RunInput { value, lists } = state.header.input.clone();
+                (start.input, start.lists) = (value, lists);
+                let there = self.find(&run_id).await?;
+                let again = start.event(program, run_id.clone(), None, &self.world.texts)?;
+                let is_same =
+                    there.is_some_and(|run| origin.is_none() && start::is_same_as_older(&run.identity, &again, start));
+                if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
+            }
             Created::Same | Created::Conflict => {
                 // The next attempt needs it.
                 let RunInput { value, lists } = state.header.input.clone();
@@ -245,7 +254,9 @@ impl Engine {
         let Some(run) = self.find(&run_id).await? else { return Err(missing) };
         let mut started = start.event(program, run_id.clone(), None, &self.world.texts)?;
         let identity = identity(&mut started, start, origin)?;
-        if run.identity == identity { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
+        let is_same =
+            run.identity == identity || origin.is_none() && start::is_same_as_older(&run.identity, &started, start);
+        if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
 }
 

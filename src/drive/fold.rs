@@ -26,7 +26,7 @@ pub fn events(run_id: &str, events: &[String], texts: &[Blob]) -> Result<Vec<Eve
         .map(|(at, event)| {
             let fault = |why: String| Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}: {why}") };
             let mut event = Event::read(event).map_err(|why| fault(why.to_string()))?;
-            event.kind.put_back(texts).map_err(|digest| fault(format!("its text {digest} is missing")))?;
+            event.kind.put_back(texts).map_err(|why| fault(why.to_string()))?;
             Ok(event)
         })
         .collect()

@@ -30,7 +30,7 @@ pub mod requirements;
 pub mod rerun;
 mod retry;
 mod run;
-mod run_id;
+pub(crate) mod run_id;
 mod said;
 pub mod secret;
 pub mod stage;

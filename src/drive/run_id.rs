@@ -48,6 +48,11 @@ pub(super) fn new(loop_name: &str, wall_ms: i64, taken: u32) -> String {
     id
 }
 
+/// The id of a run whose start named a key: the loop's name, and what is computed from the key.
+pub(crate) fn of_key(loop_name: &str, key: &str) -> String {
+    format!("{}-{key}", slug(loop_name))
+}
+
 /// The last so many signs of a number.
 fn write(id: &mut String, number: u64, signs: u32) {
     for place in (0..signs).rev() {

@@ -11,13 +11,19 @@ use super::model::{ModelClient, Models};
 use super::run_id;
 use super::texts::SharedTexts;
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::engine::digest::Digest;
-use crate::engine::event::{Allowance, DecisionRights, EDITION, InputList, ModelFacts, RunDocument, Started};
+use crate::engine::blob::Blob;
+use crate::engine::digest::{Digest, Sha256};
+use crate::engine::event::{
+    Allowance, DecisionRights, EDITION, InputList, ModelFacts, RunDocument, Started, documents_sha256, spell_input,
+};
 use crate::engine::machine::Machine;
 use crate::engine::prompt::{self, Facts};
 use crate::engine::storable;
 use crate::program::bind::run_input::{LongLists, RunInput};
 use crate::program::{Program, bind};
+
+/// How many digits an identity of an older version has: see [`is_same_as_older`].
+const OLDER_DIGITS: usize = 32;
 
 /// How to start a run.
 #[derive(Debug, Clone, Default)]
@@ -49,12 +55,56 @@ pub struct Start {
     pub rerun_of: Option<String>,
     /// What it begins with, when it is a fork: all but its id and its model.
     pub fork: Option<Box<Started>>,
+    /// What is asked for, where that is no document: the same request under the same id is the same run, whatever the files
+    /// say by now. Otherwise the documents must be the same too.
+    pub request: Option<String>,
+    /// The identity of such a request; [`Start::identify`] computes it while the input is there as it was given.
+    pub identity: Option<String>,
 }
 
 impl Start {
     /// The id of the run: the caller's, or else a new one. `taken`: how many new ids were other runs' already.
     pub(super) fn id(&self, program: &Program, taken: u32) -> String {
         self.run_id.clone().unwrap_or_else(|| run_id::new(&program.name, clock::wall_ms(), taken))
+    }
+
+    /// The identity of what is asked for, if it is asked for otherwise than by a document.
+    pub fn identify(&mut self) -> Option<&str> {
+        if self.identity.is_none()
+            && let Some(request) = &self.request
+        {
+            let given = RunInput { value: std::mem::take(&mut self.input), lists: std::mem::take(&mut self.lists) };
+            let session = self.session.as_deref().unwrap_or_default();
+            let identity = Sha256::of_parts(|part| {
+                // With their lengths: other parts never give the same bytes.
+                for text in [request.as_str(), session] {
+                    part(&format!("{}:", text.len()));
+                    part(text);
+                }
+                spell_input(&given, &mut |piece: &str| part(piece));
+                self.spell_overrides(part);
+            });
+            self.identity = Some(identity.to_string());
+            (self.input, self.lists) = (given.value, given.lists);
+        }
+        self.identity.as_deref()
+    }
+
+    /// The overrides of the caller.
+    fn spell_overrides(&self, part: &mut dyn FnMut(&str)) {
+        let timeout_ms = self.timeout_ms.map(|timeout_ms| timeout_ms.to_string());
+        let overrides = [
+            ("model", &self.model),
+            ("timeout_ms", &timeout_ms),
+            ("callback_url", &self.callback_url),
+            ("previous_run_id", &self.previous_run_id),
+            ("rerun_of", &self.rerun_of),
+        ];
+        for (name, value) in overrides {
+            if let Some(value) = value {
+                [name, "\0", value.as_str(), "\0"].into_iter().for_each(&mut *part);
+            }
+        }
     }
 
     /// The first event, without the memory of the session and of the previous run. `model` is none where only
@@ -90,6 +140,7 @@ impl Start {
             Some(_) => String::new(),
             None => prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?,
         };
+        let documents = documents(program, texts);
         let machine = if program.flow.is_some() { Machine::Flow } else { Machine::Loop };
         Ok(Started {
             machine,
@@ -110,7 +161,8 @@ impl Start {
             order: program.properties.order,
             scripted: false,
             edition: EDITION,
-            documents: documents(program, texts),
+            documents_sha256: Some(documents_sha256(&documents).to_string()),
+            documents,
             read: Vec::new(),
             run_id,
             input: input.value,
@@ -147,55 +199,50 @@ fn unresolved(program: &Program, why: &str) -> Fault {
 
 /// The documents of a program, as a journal keeps them.
 pub(super) fn documents(program: &Program, texts: &SharedTexts) -> Vec<RunDocument> {
-    let document =
-        |source: &Source| RunDocument { file: source.name.to_string(), text: texts.share(Arc::clone(&source.text)) };
+    let document = |source: &Source| RunDocument {
+        file: source.name.to_string(),
+        text: texts.share_document(Arc::clone(&source.text)),
+    };
     program.sources.iter().map(document).collect()
 }
 
-/// What two starts must have in common to be the same: a digest of the document's texts, the input as a JSON
-/// value (the order of its keys does not matter), the session, and the overrides of the caller. The digest is
-/// the same on every machine and in every version.
+/// What two starts must have in common to be the same: the request, or else the texts of the documents; the input as a JSON
+/// value (the order of its keys does not matter), the session, and the overrides of the caller. The digest is the same on
+/// every machine and in every version.
 pub(super) fn identity(started: &Started, start: &Start) -> String {
+    if let Some(identity) = &start.identity {
+        return identity.clone();
+    }
+    let of_documents = |part: &mut dyn FnMut(&str)| {
+        spell(started, start, part, &|text: &Blob| text.sha256().to_string());
+    };
+    Sha256::of_parts(of_documents).to_string()
+}
+
+/// Whether a run of an older version, which used another digest, is the same.
+pub(super) fn is_same_as_older(identity: &str, started: &Started, start: &Start) -> bool {
+    if identity.len() != OLDER_DIGITS {
+        return false;
+    }
     let mut digest = Digest::new();
-    let mut take = |text: &str| {
-        digest.extend(text);
-        digest.extend("\0");
-    };
+    spell(started, start, &mut |part: &str| digest.extend(part), &|text: &Blob| Digest::of(text).to_string());
+    identity == digest.to_string()
+}
+
+fn spell(started: &Started, start: &Start, part: &mut dyn FnMut(&str), name: &dyn Fn(&Blob) -> String) {
     for document in &started.documents {
-        take(&document.text.digest().to_string());
+        part(&name(&document.text));
+        part("\0");
     }
-    started.spell_input(&mut |piece| digest.extend(piece));
-    digest.extend("\0");
-    let mut take = |text: &str| {
-        digest.extend(text);
-        digest.extend("\0");
-    };
-    take(started.session.as_deref().unwrap_or_default());
-    if let Some(model) = &start.model {
-        take("model");
-        take(model);
-    }
-    if let Some(timeout_ms) = start.timeout_ms {
-        take("timeout_ms");
-        take(&timeout_ms.to_string());
-    }
-    if let Some(url) = &start.callback_url {
-        take("callback_url");
-        take(url);
-    }
-    if let Some(run_id) = &start.previous_run_id {
-        take("previous_run_id");
-        take(run_id);
-    }
-    if let Some(run_id) = &start.rerun_of {
-        take("rerun_of");
-        take(run_id);
-    }
+    started.spell_input(&mut |piece: &str| part(piece));
+    part("\0");
+    part(started.session.as_deref().unwrap_or_default());
+    part("\0");
+    start.spell_overrides(part);
     if let Some(fork) = &started.fork {
-        take("fork");
-        take(&fork.run_id);
-        take(&fork.iteration.to_string());
-        take(&fork.events.digest().to_string());
+        let (iteration, events) = (fork.iteration.to_string(), name(&fork.events));
+        ["fork", "\0", fork.run_id.as_str(), "\0", iteration.as_str(), "\0", events.as_str(), "\0"]
+            .into_iter()
+            .for_each(part);
     }
-    digest.to_string()
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::blob::Blob;
+use crate::engine::blob::{Blob, TextRole};
 
 /// The maximum number of texts that are searched.
 const TEXTS: usize = 128;
@@ -17,10 +17,19 @@ pub(super) struct SharedTexts(Mutex<VecDeque<Blob>>);
 impl SharedTexts {
     /// The held text, or this one, which is held from now on.
     pub fn share<T: AsRef<str> + Into<Arc<str>>>(&self, text: T) -> Blob {
-        if let Some(held) = self.find(text.as_ref()) {
+        self.share_as(TextRole::Other, text)
+    }
+
+    /// The same of a document.
+    pub fn share_document(&self, text: Arc<str>) -> Blob {
+        self.share_as(TextRole::Document, text)
+    }
+
+    fn share_as<T: AsRef<str> + Into<Arc<str>>>(&self, kind: TextRole, text: T) -> Blob {
+        if let Some(held) = self.find(kind, text.as_ref()) {
             return held;
         }
-        let text = Blob::new(text);
+        let text = Blob::of(kind, text);
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.push_back(text.clone());
         let mut bytes: usize = held.iter().map(|text| text.len()).sum();
@@ -31,10 +40,10 @@ impl SharedTexts {
         text
     }
 
-    fn find(&self, text: &str) -> Option<Blob> {
+    fn find(&self, kind: TextRole, text: &str) -> Option<Blob> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Most texts differ in length already.
-        held.iter().find(|held| ***held == *text).cloned()
+        held.iter().find(|held| ***held == *text && held.kind() == Some(kind)).cloned()
     }
 }
 
@@ -49,6 +58,7 @@ mod tests {
         assert!(Arc::ptr_eq(one.shared(), two.shared()));
         assert_eq!(one, Blob::new("a prompt"));
         assert_ne!(texts.share("another".to_owned()), one);
+        assert_ne!(texts.share_document("a prompt".into()), one, "a document is named otherwise");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use ring::digest::{Context, SHA256};
 
-use super::event::RunDocument;
+use super::event::{RunDocument, documents_sha256};
 use super::state::{Call, RunHeader};
 
 /// How many bytes of the digest are shown: enough to distinguish the calls of a run, and few enough to compare
@@ -34,13 +34,7 @@ pub(super) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str
 
 /// The digest of the documents that define a run.
 pub(super) fn meaning(documents: &[RunDocument]) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    for document in documents {
-        // The text itself: its short digest identifies it in a journal, but does not protect against forgery.
-        take(&mut context, document.text.as_bytes());
-    }
-    // SHA-256 has 32 bytes.
-    context.finish().as_ref().try_into().unwrap_or_default()
+    *documents_sha256(documents).bytes()
 }
 
 /// Prefixes the length, so that different lists of parts never give the same bytes.

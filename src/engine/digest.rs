@@ -1,8 +1,73 @@
-//! Digests: 128 bits that identify a text. They are the same on every machine and in every version, because a
-//! run's state is the fold of its journal.
+//! Digests of texts. They are the same on every machine and in every version, because a run's state is the fold of its
+//! journal. What decides which text is executed, or whether two requests are the same, is a [`Sha256`]: whoever writes a text
+//! can find another one of the same [`Digest`] in seconds. A [`Digest`] only compares what the engine itself has made, such as
+//! the iterations of a run that repeats itself, the requests of a recording, or two folds of a run.
 
-/// The digest of a text: FNV-1a with 128 bits. A collision within one run is expected only after about 10^19
-/// texts. Kept as bytes, which need no alignment: a run holds some digests for each iteration.
+use std::fmt;
+use std::str::FromStr;
+
+use ring::digest::{Context, SHA256};
+
+/// The SHA-256 of a text, or of a list of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sha256([u8; 32]);
+
+impl Sha256 {
+    /// The SHA-256 of one text.
+    pub fn of(text: &str) -> Self {
+        Self::of_parts(|part| part(text))
+    }
+
+    /// The SHA-256 of a text that comes in parts: `ab`, `c` is `a`, `bc`.
+    pub fn of_parts(spell: impl FnOnce(&mut dyn FnMut(&str))) -> Self {
+        let mut context = Context::new(&SHA256);
+        spell(&mut |part| context.update(part.as_bytes()));
+        // SHA-256 has 32 bytes.
+        Self(context.finish().as_ref().try_into().unwrap_or_default())
+    }
+
+    /// The SHA-256 of a list of texts, each with its length before it: other lists never give the same bytes.
+    pub fn of_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut context = Context::new(&SHA256);
+        for text in texts {
+            context.update(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        Self(context.finish().as_ref().try_into().unwrap_or_default())
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Sha256 {
+    /// 64 hexadecimal digits.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Sha256 {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).ok_or(());
+        let mut bytes = [0; 32];
+        if text.len() != 64 {
+            return Err(());
+        }
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let [high, low] = pair else { return Err(()) };
+            *byte = digit(*high)? * 16 + digit(*low)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// The digest of a text: FNV-1a with 128 bits. Where nobody chooses the texts, a collision within one run is expected only
+/// after about 10^19 of them. Kept as bytes, which need no alignment: a run holds some digests for each iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 16]);
 
@@ -46,18 +111,21 @@ impl Digest {
     }
 }
 
-impl std::fmt::Display for Digest {
+impl fmt::Display for Digest {
     /// 32 hexadecimal digits.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:032x}", self.number())
     }
 }
 
-impl std::str::FromStr for Digest {
-    type Err = std::num::ParseIntError;
+impl FromStr for Digest {
+    type Err = ();
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        u128::from_str_radix(text, 16).map(|number| Self(number.to_ne_bytes()))
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(());
+        }
+        u128::from_str_radix(text, 16).map(|number| Self(number.to_ne_bytes())).map_err(drop)
     }
 }
 

@@ -16,8 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::blob::Blob;
-use super::digest::Digest;
+use super::blob::{Blob, KnownTexts, TextFault, TextRole};
+use super::digest::Sha256;
 use super::machine::Machine;
 use crate::language::project::Price;
 use crate::language::react::CallOrder;
@@ -168,6 +168,10 @@ pub struct Started {
     /// The documents that the program was compiled from, by file name; the main one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<RunDocument>,
+    /// The SHA-256 of those documents, compared each time that they are read: what was approved is what is executed. None in
+    /// older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documents_sha256: Option<String>,
     /// The files of the project that it reads as values, as they were at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<ReadFile>,
@@ -270,21 +274,38 @@ impl EventKind {
     /// Restores its long texts.
     ///
     /// # Errors
-    /// The digest of the first text that is not in `texts`.
-    pub fn put_back(&mut self, texts: &[Blob]) -> Result<(), Digest> {
-        let documents = match self {
-            Self::Started(started) => {
-                started.system.put_back(texts)?;
-                started.fork.iter_mut().try_for_each(|fork| fork.events.put_back(texts))?;
-                started.read.iter_mut().try_for_each(|file| file.text.put_back(texts))?;
-                started.lists.iter_mut().try_for_each(|list| list.put_back(texts))?;
-                &mut started.documents
-            }
-            Self::NewDocument(documents) => documents,
-            _ => return Ok(()),
-        };
-        documents.iter_mut().try_for_each(|document| document.text.put_back(texts))
+    /// Why the first of them can't be restored; and when the documents are not those of which the start has the SHA-256.
+    pub fn put_back(&mut self, texts: &[Blob]) -> Result<(), TextFault> {
+        match self {
+            Self::Started(started) => started.put_back(&KnownTexts::of(texts)),
+            Self::NewDocument(documents) => put_back_documents(documents, &KnownTexts::of(texts)),
+            _ => Ok(()),
+        }
     }
+}
+
+impl Started {
+    fn put_back(&mut self, texts: &KnownTexts<'_>) -> Result<(), TextFault> {
+        self.system.put_back(texts, TextRole::Other)?;
+        self.fork.iter_mut().try_for_each(|fork| fork.events.put_back(texts, TextRole::Other))?;
+        self.read.iter_mut().try_for_each(|file| file.text.put_back(texts, TextRole::Other))?;
+        self.lists.iter_mut().try_for_each(|list| list.put_back(texts))?;
+        put_back_documents(&mut self.documents, texts)?;
+        match self.documents_sha256.as_deref().map(str::parse::<Sha256>) {
+            Some(written) if written != Ok(documents_sha256(&self.documents)) => Err(TextFault::OtherDocuments),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn put_back_documents(documents: &mut [RunDocument], texts: &KnownTexts<'_>) -> Result<(), TextFault> {
+    documents.iter_mut().try_for_each(|document| document.text.put_back(texts, TextRole::Document))
+}
+
+/// The SHA-256 of the documents of a run, for [`Started::documents_sha256`].
+pub fn documents_sha256(documents: &[RunDocument]) -> Sha256 {
+    // The texts, and not their names, which do not protect against forgery in older journals.
+    Sha256::of_list(documents.iter().map(|document| &*document.text))
 }
 
 /// What is known of the model of a run.

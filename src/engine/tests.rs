@@ -62,6 +62,7 @@ pub(super) fn started() -> EventKind {
         scripted: false,
         edition: super::event::EDITION,
         documents: Vec::new(),
+        documents_sha256: None,
     }))
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::blob::Blob;
 use super::effect::Effect;
 use super::event::{
     CallId, Decided, Decision, Event, EventKind, ModelFault, ModelFaultCode, Moment, RunDocument, ToolFault,
@@ -315,7 +316,7 @@ fn a_denied_call_does_not_use_up_max_calls_and_a_repeated_one_counts_once() {
 #[test]
 fn a_new_document_is_noted_in_any_phase_of_a_run_that_goes_on() {
     let program = program(&json!({}));
-    let adopted = || EventKind::NewDocument(vec![RunDocument { file: "f".to_owned(), text: "{}".into() }]);
+    let adopted = || EventKind::NewDocument(vec![RunDocument { file: "f".to_owned(), text: Blob::document("{}") }]);
     assert!(reads_back(&adopted()));
     step(&program, &mut State::default(), at(0, adopted())).unwrap_err();
     for events in [

@@ -2,7 +2,9 @@
 
 use crate::engine::asked::{asks, flat, no_such_iteration};
 use crate::engine::blob::Blob;
-use crate::engine::event::{CallId, Event, EventKind, Fork, Reply, RunDocument, Started, ToolResult, ToolReturned};
+use crate::engine::event::{
+    CallId, Event, EventKind, Fork, Reply, RunDocument, Started, ToolResult, ToolReturned, documents_sha256,
+};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::program::Program;
@@ -91,11 +93,19 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
     };
     let fork = Fork { run_id: old.run_id.clone(), iteration: edit.iteration, events: Fork::text(&prefix)? };
     let documents = program.sources.iter();
-    let documents = documents
-        .map(|source| RunDocument { file: source.name.to_string(), text: Blob::new(source.text.to_string()) })
+    let documents: Vec<RunDocument> = documents
+        .map(|source| RunDocument { file: source.name.to_string(), text: Blob::document(source.text.to_string()) })
         .collect();
-    let started =
-        Started { documents, rerun_of: None, callback_rights: None, started_by: None, fork: Some(fork), ..*started };
+    let sha256 = Some(documents_sha256(&documents).to_string());
+    let started = Started {
+        documents,
+        documents_sha256: sha256,
+        rerun_of: None,
+        callback_rights: None,
+        started_by: None,
+        fork: Some(fork),
+        ..*started
+    };
     // What can't go on is refused before it is written.
     state = State::default();
     let start =

@@ -1,7 +1,7 @@
 //! The start of an old run under another document: its input, its model and its moment, with the texts of the new program.
 
 use crate::engine::blob::Blob;
-use crate::engine::event::{Event, EventKind, InputList, RunDocument, Started};
+use crate::engine::event::{Event, EventKind, InputList, RunDocument, Started, documents_sha256};
 use crate::engine::prompt::{self, Facts};
 use crate::engine::timestamp::rfc3339;
 use crate::program::{Program, bind};
@@ -26,15 +26,17 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
         None => prompt::system(program, &facts).map_err(|missing| missing.0)?,
     };
     let documents = program.sources.iter();
-    let documents = documents
-        .map(|source| RunDocument { file: source.name.to_string(), text: Blob::new(source.text.to_string()) })
+    let documents: Vec<RunDocument> = documents
+        .map(|source| RunDocument { file: source.name.to_string(), text: Blob::document(source.text.to_string()) })
         .collect();
+    let sha256 = Some(documents_sha256(&documents).to_string());
     let started = Started {
         loop_name: program.name.clone(),
         objective: bound.objective,
         system: Blob::new(system),
         order: program.properties.order,
         documents,
+        documents_sha256: sha256,
         input: bound.input.value,
         lists: InputList::of(bound.input.lists),
         ..Started::clone(old)

@@ -66,6 +66,7 @@ mod postgres_check;
 mod postgres_tool;
 mod previous;
 mod private;
+mod recorded_document;
 mod redaction;
 mod refused_replies;
 mod remembered;

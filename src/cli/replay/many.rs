@@ -15,7 +15,7 @@ use crate::cli::output::{ListOutput, json_line};
 use crate::cli::surface::Surface;
 use crate::diagnostic::Source;
 use crate::drive::fold;
-use crate::engine::digest::Digest;
+use crate::engine::digest::Sha256;
 use crate::engine::event::Event;
 use crate::engine::outcome::Status;
 use crate::journal::{RunFilter, RunSummary};
@@ -59,7 +59,7 @@ struct JsonReplay<'a> {
 
 /// The recorded programs of runs: runs of the same documents share one.
 #[derive(Default)]
-pub(in crate::cli) struct RecordedPrograms(HashMap<Vec<Digest>, Arc<Program>>);
+pub(in crate::cli) struct RecordedPrograms(HashMap<Vec<Sha256>, Arc<Program>>);
 
 /// So many programs are kept.
 const MOST_PROGRAMS: usize = 64;
@@ -67,9 +67,9 @@ const MOST_PROGRAMS: usize = 64;
 impl RecordedPrograms {
     /// The program of a run.
     pub fn of(&mut self, project: Option<Source>, run: &str, events: &[Event]) -> Result<Arc<Program>, String> {
-        let mut key: Vec<Digest> =
-            fold::documents(events).unwrap_or_default().iter().map(|one| one.text.digest()).collect();
-        key.extend(fold::step_of(events).map(|at| Digest::of(&at)));
+        let mut key: Vec<Sha256> =
+            fold::documents(events).unwrap_or_default().iter().map(|one| one.text.sha256()).collect();
+        key.extend(fold::step_of(events).map(|at| Sha256::of(&at)));
         if let Some(known) = self.0.get(&key) {
             return Ok(Arc::clone(known));
         }

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Started;
-use crate::engine::blob::Blob;
+use crate::engine::blob::{Blob, KnownTexts, TextFault, TextRole};
 use crate::engine::canonical;
-use crate::engine::digest::Digest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 
 /// A long list of the input.
@@ -27,9 +26,9 @@ impl InputList {
     /// Restores its texts.
     ///
     /// # Errors
-    /// The digest of the first text that is not in `texts`.
-    pub(super) fn put_back(&mut self, texts: &[Blob]) -> Result<(), Digest> {
-        self.pieces.iter_mut().try_for_each(|piece| piece.put_back(texts))
+    /// Why the first of them can't be restored.
+    pub(super) fn put_back(&mut self, texts: &KnownTexts<'_>) -> Result<(), TextFault> {
+        self.pieces.iter_mut().try_for_each(|piece| piece.put_back(texts, TextRole::Other))
     }
 }
 
@@ -45,26 +44,31 @@ impl Started {
 
     /// Writes the canonical text of the whole input, piece by piece: the same, whether its lists are long or not.
     pub fn spell_input(&self, out: &mut impl FnMut(&str)) {
-        let RunInput { value, lists } = self.run_input();
-        let Some(members) = value.as_object().filter(|_| !lists.is_empty()) else {
-            return canonical::spell(&value, out);
-        };
-        let mut names: Vec<&String> = members.keys().collect();
-        names.sort_unstable();
-        for (number, name) in names.into_iter().enumerate() {
-            out(if number == 0 { "{" } else { "," });
-            canonical::spell(&name.as_str().into(), out);
-            out(":");
-            let Some(list) = lists.get(name) else {
-                members.get(name).into_iter().for_each(|member| canonical::spell(member, out));
-                continue;
-            };
-            for (number, item) in list.items().enumerate() {
-                out(if number == 0 { "[" } else { "," });
-                canonical::spell(&item, out);
-            }
-            out("]");
-        }
-        out("}");
+        spell_input(&self.run_input(), out);
     }
+}
+
+/// Writes the canonical text of an input, piece by piece: the same, whether its lists are long or not.
+pub fn spell_input(input: &RunInput, out: &mut impl FnMut(&str)) {
+    let RunInput { value, lists } = input;
+    let Some(members) = value.as_object().filter(|_| !lists.is_empty()) else {
+        return canonical::spell(value, out);
+    };
+    let mut names: Vec<&String> = members.keys().collect();
+    names.sort_unstable();
+    for (number, name) in names.into_iter().enumerate() {
+        out(if number == 0 { "{" } else { "," });
+        canonical::spell(&name.as_str().into(), out);
+        out(":");
+        let Some(list) = lists.get(name) else {
+            members.get(name).into_iter().for_each(|member| canonical::spell(member, out));
+            continue;
+        };
+        for (number, item) in list.items().enumerate() {
+            out(if number == 0 { "[" } else { "," });
+            canonical::spell(&item, out);
+        }
+        out("]");
+    }
+    out("}");
 }

@@ -9,9 +9,9 @@ use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.
-pub const VERSION: i32 = 3;
+pub const VERSION: i32 = 4;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
-const OLDEST_READER: i32 = 1;
+const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// The advisory lock of a migration (`LOOP`).
@@ -117,7 +117,7 @@ CREATE TABLE @.decisions (
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2)];
+const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3)];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -138,6 +138,9 @@ CREATE TABLE @.decisions (
   PRIMARY KEY (run, subject)
 );
 ";
+
+/// Version 4 has the same tables; its events name their texts by the SHA-256, which programs of older versions can't read.
+const FROM_3: &str = "";
 
 /// What a role that makes nothing needs.
 pub(super) const GRANTS: &str = "USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables (`loopctl store schema` prints the GRANTs)";

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ring::digest;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -51,7 +50,7 @@ SELECT 1 FROM run";
 
 /// The SHA-256 of a long text: all organisations share the table.
 pub(super) fn sha256(text: &Blob) -> Vec<u8> {
-    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
+    text.sha256().bytes().to_vec()
 }
 
 pub(super) fn milliseconds(time: Duration) -> f64 {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::texts::name_by_sha256;
 use super::trouble::fault;
 use crate::journal::StoreFault;
 use crate::journal::now::Clock;
@@ -14,7 +15,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 9;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -115,7 +116,8 @@ CREATE TABLE drivers (
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7)];
+const MIGRATIONS: &[(i64, &str)] =
+    &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7), (8, FROM_8)];
 
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
@@ -177,6 +179,11 @@ CREATE TABLE IF NOT EXISTS decisions (
   PRIMARY KEY (run_id, subject)
 ) STRICT, WITHOUT ROWID;
 ";
+
+/// Version 9 has the same tables; its texts are kept by their SHA-256: see [`name_by_sha256`].
+const FROM_8: &str = "";
+/// The first version of that.
+const NAMED_BY_SHA256: i64 = 9;
 
 /// What a file turned out to be.
 pub(super) enum StoreFile {
@@ -294,7 +301,8 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
         StoreFile::Older(version) => {
             let steps = MIGRATIONS.iter().filter(|(from, _)| *from >= version).map(|(_, statements)| *statements);
             let statements: String = steps.collect();
-            connection.execute_batch(&format!("{statements} PRAGMA user_version = {VERSION};")).map_err(failed)
+            connection.execute_batch(&format!("{statements} PRAGMA user_version = {VERSION};")).map_err(failed)?;
+            if version < NAMED_BY_SHA256 { name_by_sha256(connection).map_err(failed) } else { Ok(()) }
         }
         StoreFile::Empty => connection.execute_batch(&statements()).map_err(failed),
     });

@@ -198,7 +198,7 @@ fn texts_with_the_same_digest_are_kept_apart_by_their_content() {
         Connection::open(&path).unwrap()
     };
     // As if the first of them had the second's digest.
-    let digest = Blob::new("mine").digest().to_string();
+    let digest = Blob::new("mine").sha256().to_string();
     connection.execute("UPDATE texts SET digest = ?1 WHERE text LIKE '%alpha'", [digest]).unwrap();
     drop(connection);
     let journal = open(&path);
