@@ -28,6 +28,7 @@ pub mod scheduler;
 mod server;
 mod service;
 mod socket;
+mod start_key;
 mod step_metrics;
 mod step_reader;
 pub(crate) mod view;

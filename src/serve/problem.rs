@@ -40,6 +40,9 @@ pub struct ProblemDetails {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
     pub diagnostics: Vec<Diagnostic>,
+    /// The run that has the key or the id already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_run_id: Option<String>,
     /// After how many seconds a retry may succeed.
     #[serde(skip)]
     #[schemars(skip)]
@@ -64,6 +67,7 @@ impl ProblemDetails {
             code,
             detail,
             diagnostics: Vec::new(),
+            agent_run_id: None,
             retry_after: None,
         }
     }
@@ -126,7 +130,10 @@ impl From<Fault> for ProblemDetails {
             Fault::Diagnostics(diagnostics) => Self::diagnosed(diagnostics),
             Fault::Store(fault) | Fault::Cut(fault) => fault.into(),
             Fault::Missing(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, fault.to_string()),
-            Fault::Refused(_) | Fault::Changed { .. } | Fault::Conflict(_) => Self::conflict(code, fault.to_string()),
+            Fault::Refused(_) | Fault::Changed { .. } => Self::conflict(code, fault.to_string()),
+            Fault::Conflict(ref run_id) => {
+                Self { agent_run_id: Some(run_id.clone()), ..Self::conflict(code, fault.to_string()) }
+            }
             Fault::NoPrevious(_) => Self::new(StatusCode::NOT_FOUND, code, fault.to_string()),
             Fault::Journal { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, fault.to_string()),
         }

@@ -1,17 +1,15 @@
-//! Reads requests: the query, the body, the idempotency key, and the options of an agent request.
+//! Reads requests: the query, the body, and the options of an agent request.
 
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use ring::digest;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::authorizer::Caller;
 use super::problem::ProblemDetails;
 use crate::diagnostic::Source;
 use crate::engine::json::from_bytes;
@@ -107,33 +105,6 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
             ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail).into_response()
         }
     }
-}
-
-/// The run id for an `Idempotency-Key`, derived from the key and the organisation. The run itself is the record
-/// that the key was used, so no table of keys is needed.
-///
-/// # Errors
-/// 400 for a key that is empty, too long or no plain text.
-pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, ProblemDetails> {
-    let mut keys = headers.get_all("idempotency-key").iter();
-    let Some(key) = keys.next() else { return Ok(None) };
-    let plain = |key: &HeaderValue| {
-        let text = key.to_str().ok()?.trim();
-        ((1..=255).contains(&text.len())).then(|| text.to_owned())
-    };
-    let (Some(key), None) = (plain(key), keys.next()) else {
-        return Err(ProblemDetails::bad_request(
-            "`Idempotency-Key` comes once, with 1 to 255 printable ASCII characters",
-        ));
-    };
-    let mut hash = digest::Context::new(&digest::SHA256);
-    for part in ["loopctl idempotency key", &caller.owner(), &key] {
-        hash.update(&part.len().to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    let mut bytes = [0; 16];
-    bytes.iter_mut().zip(hash.finish().as_ref()).for_each(|(to, from)| *to = *from);
-    Ok(Some(format!("agent-{}", uuid::Builder::from_custom_bytes(bytes).into_uuid())))
 }
 
 /// Fields of the body that are not part of the agent request.

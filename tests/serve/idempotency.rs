@@ -1,10 +1,10 @@
 //! `Idempotency-Key`: one key and body, one run.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::client::{Serving, place, scripted};
+use crate::client::{Reply, Serving, place, scripted};
 use crate::common::server::{Answer, Server};
-use crate::common::{complete, look};
+use crate::common::{Place, complete, look, think, web};
 
 #[test]
 fn the_same_key_and_body_a_hundred_times_at_once_is_one_run() {
@@ -49,5 +49,155 @@ fn the_same_key_and_body_a_hundred_times_at_once_is_one_run() {
     for wrong in ["", "\u{e9}", &"x".repeat(256)] {
         let reply = server.send("POST", "/agents/execute", &[("idempotency-key", wrong)], br#"{"loop":"test"}"#);
         assert_eq!(reply.code(), "bad_request", "{wrong:?}");
+    }
+}
+
+/// A server of a folder with the loops `test` and `other` and the workflow `flow`, which look once.
+fn folder(tools: &Server) -> (Place, Serving) {
+    let place = Place::new();
+    let act = web("act", &format!("{}/act", tools.url()), json!({}));
+    place.json("actions/act.json", &json!([act]));
+    let tool = json!({ "type": "action", "name": "act" });
+    let properties = json!({ "mode": "react", "objective": "Do the task.", "tools": [tool] });
+    for name in ["test", "other"] {
+        place.json(
+            &format!("loops/{name}.json"),
+            &json!({ "type": "loop", "name": name, "properties": properties,
+            "input": { "type": "object", "properties": { "x": { "type": "integer" }, "y": { "default": 7 } } } }),
+        );
+    }
+    let steps = json!([{ "type": "act", "properties": {} }]);
+    place.json("workflows/flow.json", &json!({ "name": "Flow It", "definition": { "actions": steps } }));
+    let replies = [think("act", json!({})), complete(json!("x"))];
+    scripted(&place, &replies, json!({}));
+    let server = Serving::start(&place, &[]);
+    (place, server)
+}
+
+fn started(server: &Serving, target: &str, key: &str, body: &Value) -> Reply {
+    server.send("POST", target, &[("idempotency-key", key)], body.to_string().as_bytes())
+}
+
+fn id(reply: &Reply) -> String {
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.json()["agent_run_id"].as_str().expect("an id").to_owned()
+}
+
+/// Writes a file of the place anew: what it says, otherwise laid out and with another description.
+fn deploy(place: &Place, file: &str, change: impl Fn(&mut Value)) {
+    let text = std::fs::read(place.path().join(file)).expect("it is there");
+    let mut value: Value = serde_json::from_slice(&text).expect("JSON");
+    change(&mut value);
+    place.file(file, serde_json::to_string_pretty(&value).expect("JSON"));
+}
+
+#[test]
+fn the_same_request_is_the_same_run_whatever_the_files_say_by_now() {
+    let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
+    let (place, server) = folder(&tools);
+    let requests = [
+        ("/agents/execute", "k1", json!({ "loop": "test", "input": { "x": 1 } })),
+        ("/agents/execute", "k2", json!({ "loop": "test" })),
+        ("/agents/execute", "k3", json!({ "loop": "test", "session": "s", "timeout_ms": 60_000 })),
+        ("/workflows/Flow%20It/execute", "k4", json!({ "input": { "n": [1, 2] } })),
+        ("/agents/execute", "k5", json!({ "objective": "Look.", "tools": [{ "type": "action", "name": "act" }] })),
+    ];
+    let ids: Vec<String> =
+        requests.iter().map(|(target, key, body)| id(&started(&server, target, key, body))).collect();
+    let rerun = format!("/agents/{}/rerun", ids[0]);
+    let again = id(&started(&server, &rerun, "k6", &json!({})));
+    for (id, name) in ids.iter().zip(["test-", "test-", "test-", "flow-it-", "agent-"]) {
+        assert!(id.starts_with(name), "{id}");
+    }
+    assert!(again.starts_with("test-") && !ids.contains(&again), "{again}");
+    drop(server);
+    let calls = tools.requests().len();
+    deploy(&place, "actions/act.json", |value| value[0]["description"] = json!("Looks again."));
+    deploy(&place, "loops/test.json", |value| {
+        value["properties"]["objective"] = json!("Do the other task.");
+        value["input"]["properties"]["y"]["default"] = json!(8);
+        value["input"]["properties"]["z"] = json!({ "type": "integer" });
+        value["input"]["required"] = json!(["z"]);
+    });
+    deploy(&place, "workflows/flow.json", |value| value["description"] = json!("Flows."));
+    let server = Serving::start(&place, &[]);
+    for ((target, key, body), known) in requests.iter().zip(&ids) {
+        assert_eq!(&id(&started(&server, target, key, body)), known, "{key}");
+    }
+    assert_eq!(id(&started(&server, &rerun, "k6", &json!({}))), again);
+    assert_eq!(tools.requests().len(), calls, "nothing was called again");
+    // Another request under a key is refused, and names the run.
+    for (target, key, body, known) in [
+        ("/agents/execute", "k1", json!({ "loop": "test", "input": { "x": 2 } }), &ids[0]),
+        ("/agents/execute", "k1", json!({ "loop": "test" }), &ids[0]),
+        ("/agents/execute", "k1", json!({ "loop": "other", "input": { "x": 1 } }), &ids[0]),
+        ("/agents/execute", "k1", json!({ "loop": "test", "input": { "x": 1 }, "session": "s" }), &ids[0]),
+        ("/agents/execute", "k1", json!({ "loop": "test", "input": { "x": 1 }, "timeout_ms": 5 }), &ids[0]),
+        ("/workflows/Flow%20It/execute", "k1", json!({ "input": { "x": 1 } }), &ids[0]),
+        ("/agents/execute", "k4", json!({ "loop": "test" }), &ids[3]),
+        (
+            "/agents/execute",
+            "k5",
+            json!({ "objective": "Look!", "tools": [{ "type": "action", "name": "act" }] }),
+            &ids[4],
+        ),
+        ("/agents/execute", "k1", json!({ "objective": "Look.", "name": "test", "tools": [] }), &ids[0]),
+        (&rerun, "k1", json!({}), &ids[0]),
+        (&rerun, "k6", json!({ "document": "current" }), &again),
+    ] {
+        let reply = started(&server, target, key, &body);
+        assert_eq!((reply.status, reply.code()), (409, "run_id_conflict".to_owned()), "{target} {key} {body}");
+        assert_eq!(&reply.json()["agent_run_id"], known, "{target} {key} {body}");
+    }
+    assert_eq!(tools.requests().len(), calls);
+}
+
+#[test]
+fn a_run_that_an_older_version_started_is_found_by_its_key() {
+    let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
+    let (place, server) = folder(&tools);
+    let body = json!({ "loop": "test", "input": { "x": 1 } });
+    let new = id(&started(&server, "/agents/execute", "k", &body));
+    drop(server);
+    let old = new.replacen("test-", "agent-", 1);
+    {
+        let store = rusqlite::Connection::open(place.path().join(".loopctl/runs.db")).expect("a store");
+        // The id was of the key alone, and the identity of the documents too.
+        let identity = "0123456789abcdef0123456789abcdef";
+        store.execute("UPDATE runs SET run_id = ?1, identity = ?2", (&old, identity)).expect("it is written");
+        let events: Vec<(i64, i64, String)> = store
+            .prepare("SELECT rowid, seq, event FROM events")
+            .and_then(|mut query| query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect())
+            .expect("events");
+        for (row, seq, event) in events {
+            let event = event.replace(&new, &old);
+            let bytes = old.bytes().chain([0]).chain(seq.to_le_bytes()).chain(event.bytes());
+            let sum = bytes
+                .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+            let update = "UPDATE events SET event = ?1, sum = ?2 WHERE rowid = ?3";
+            store.execute(update, (&event, sum.cast_signed(), row)).expect("it is written");
+        }
+    }
+    deploy(&place, "actions/act.json", |value| value[0]["description"] = json!("Looks again."));
+    let server = Serving::start(&place, &[]);
+    assert_eq!(id(&started(&server, "/agents/execute", "k", &body)), old);
+    for other in [json!({ "loop": "test" }), json!({ "loop": "other", "input": { "x": 1 } })] {
+        let reply = started(&server, "/agents/execute", "k", &other);
+        assert_eq!((reply.status, &reply.json()["agent_run_id"]), (409, &json!(old)), "{other}");
+    }
+    assert_eq!(tools.requests().len(), 1);
+}
+
+#[test]
+fn a_key_has_letters_digits_signs_and_blanks() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let server = Serving::start(&place, &[]);
+    let all: String = (b'!'..=b'~').map(char::from).collect();
+    for key in [all.as_str(), "a b", "0"] {
+        assert_eq!(started(&server, "/agents/execute", key, &json!({ "loop": "test" })).status, 200, "{key}");
+    }
+    for key in ["a\tb", "a\u{7f}b", "\u{1}", "a\u{e9}"] {
+        let reply = started(&server, "/agents/execute", key, &json!({ "loop": "test" }));
+        assert_eq!(reply.status, 400, "{key:?} {reply:?}");
     }
 }

@@ -26,7 +26,7 @@ use crate::serve::quotas::Owner;
 use crate::serve::request::{self, WaitQuery};
 use crate::serve::run_store::{ProgramOfRun, RunRow};
 use crate::serve::scheduler::{ActiveRun, Admission};
-use crate::serve::view::{is_session, session_in_store};
+use crate::serve::start_key::{StartKey, StartRequest};
 use crate::syntax::document;
 
 /// A loop of the served folder, to be run.
@@ -71,10 +71,28 @@ pub async fn execute(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
-    let run_id = request::run_id(&headers, &caller)?;
+    let key = StartKey::of(&headers, &caller)?;
     app.scheduler.accepts_runs()?;
-    let order = order(&app, &caller, &body).await?;
-    let (order, admission) = admitted(&app, caller, run_id, order)?;
+    let text = std::str::from_utf8(&body).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
+    let keys: Map<String, Value> = request::body(&body)?;
+    let order = if keys.contains_key("loop") {
+        caller.require(TokenScope::Run)?;
+        let (name, mut start) = of_loop(request::body(&body)?);
+        let request = StartRequest::Named(name.clone());
+        if let Some(run_id) = StartKey::applied(key, &app, &caller, &request, &mut start).await? {
+            return answer(&app, &run_id, None, &waiting).await;
+        }
+        offered(&app, &name, start)?
+    } else {
+        may_compose(&app, &caller)?;
+        let (document, mut start) = of_request(text)?;
+        let request = StartRequest::Composed(document.clone());
+        if let Some(run_id) = StartKey::applied(key, &app, &caller, &request, &mut start).await? {
+            return answer(&app, &run_id, None, &waiting).await;
+        }
+        composed(&app, document, start).await?
+    };
+    let (order, admission) = admitted(&app, caller, order)?;
     begin(&app, order, admission, &waiting).await
 }
 
@@ -82,16 +100,9 @@ pub async fn execute(
 pub(super) fn admitted(
     app: &App,
     caller: Caller,
-    run_id: Option<String>,
     order: StartOrder,
 ) -> Result<(StartOrder, Admission), ProblemDetails> {
     let StartOrder { program, root, mut start } = order;
-    if let Some(session) = &start.session {
-        if !is_session(session) {
-            return Err(ProblemDetails::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
-        }
-        start.session = Some(session_in_store(caller.org.as_deref(), session));
-    }
     if let Some(url) = &start.callback_url {
         app.callbacks.check(url)?;
         // Who starts a run passes on no more than it may do itself.
@@ -101,7 +112,6 @@ pub(super) fn admitted(
         return Err(ProblemDetails::bad_request("`timeout_ms` is at least 1"));
     }
     let admission = app.scheduler.admit(Owner::from(&caller))?;
-    start.run_id = run_id;
     (start.org, start.token) = (caller.org, caller.name);
     Ok((StartOrder { program, root, start }, admission))
 }
@@ -148,42 +158,35 @@ pub(in crate::serve) async fn started(
     }
 }
 
-async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<StartOrder, ProblemDetails> {
-    let text = std::str::from_utf8(body).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
-    let keys: Map<String, Value> = request::body(body)?;
-    if keys.contains_key("loop") {
-        caller.require(TokenScope::Run)?;
-        return of_loop(app, request::body(body)?);
-    }
-    composed(app, caller, text).await
-}
-
-/// The order of an agent request.
-pub(super) async fn composed(app: &Arc<App>, caller: &Caller, text: &str) -> Result<StartOrder, ProblemDetails> {
+/// Checks that a caller may send agent requests.
+pub(super) fn may_compose(app: &App, caller: &Caller) -> Result<(), ProblemDetails> {
     if app.folder.project.serve.agent_requests == AgentRequests::Off {
         let detail = "this server starts the folder's loops only: {\"loop\": NAME, \"input\": {...}}";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
     }
-    caller.require(TokenScope::Compose)?;
-    let (app_of_job, text) = (Arc::clone(app), text.to_owned());
-    app.compiler.run_in_time(move || of_request(&app_of_job, &text)).await?
+    caller.require(TokenScope::Compose)
 }
 
-fn of_request(app: &App, text: &str) -> Result<StartOrder, ProblemDetails> {
-    let (text, options) = request::split_options(text)?;
-    request::check_allowed(&document::read(&Source::new(REQUEST, text.as_str())))?;
-    let loaded = app.folder.compile(&text)?;
-    let start = Start { session: options.session, callback_url: options.callback_url, ..Start::default() };
-    Ok(StartOrder { program: loaded.program, root: loaded.root, start })
-}
-
-fn of_loop(app: &App, request: LoopRequest) -> Result<StartOrder, ProblemDetails> {
-    let Some(offered) = app.folder.loops.get(&request.name) else {
-        let near = nearest(&request.name, app.folder.loops.keys().map(String::as_str));
-        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        let detail = format!("there is no loop `{}`{near}", request.name);
-        return Err(ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_loop", detail));
+/// The order of an agent request.
+pub(super) async fn composed(app: &Arc<App>, document: String, start: Start) -> Result<StartOrder, ProblemDetails> {
+    let app_of_job = Arc::clone(app);
+    let compiled = move || -> Result<StartOrder, ProblemDetails> {
+        request::check_allowed(&document::read(&Source::new(REQUEST, document.as_str())))?;
+        let loaded = app_of_job.folder.compile(&document)?;
+        Ok(StartOrder { program: loaded.program, root: loaded.root, start })
     };
+    app.compiler.run_in_time(compiled).await?
+}
+
+/// The document of an agent request, and how it is started.
+pub(super) fn of_request(text: &str) -> Result<(String, Start), ProblemDetails> {
+    let (document, options) = request::split_options(text)?;
+    let start = Start { session: options.session, callback_url: options.callback_url, ..Start::default() };
+    Ok((document, start))
+}
+
+/// The name of a loop, and how it is started.
+fn of_loop(request: LoopRequest) -> (String, Start) {
     let start = Start {
         input: request.input.map_or(Value::Null, Value::Object),
         session: request.session,
@@ -191,6 +194,17 @@ fn of_loop(app: &App, request: LoopRequest) -> Result<StartOrder, ProblemDetails
         callback_url: request.callback_url,
         previous_run_id: request.previous_run_id,
         ..Start::default()
+    };
+    (request.name, start)
+}
+
+/// The order of a loop of the folder.
+fn offered(app: &App, name: &str, start: Start) -> Result<StartOrder, ProblemDetails> {
+    let Some(offered) = app.folder.loops.get(name) else {
+        let near = nearest(name, app.folder.loops.keys().map(String::as_str));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let detail = format!("there is no loop `{name}`{near}");
+        return Err(ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_loop", detail));
     };
     Ok(StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start })
 }

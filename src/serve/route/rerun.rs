@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::execute::{self, StartOrder};
+use super::status::answer;
+use crate::drive::start::Start;
 use crate::drive::{fold, rerun};
 use crate::engine::event::Event;
 use crate::language::serving::TokenScope;
@@ -20,6 +22,7 @@ use crate::serve::folder::REQUEST;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId, WaitQuery};
+use crate::serve::start_key::{StartKey, StartRequest};
 
 /// Which document the new run has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -30,6 +33,15 @@ pub enum RerunDocument {
     Recorded,
     /// That which the folder has now.
     Current,
+}
+
+impl RerunDocument {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Current => "current",
+        }
+    }
 }
 
 /// How to start the new run.
@@ -49,15 +61,23 @@ pub async fn rerun(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&parts.uri)?;
-    let new_id = request::run_id(&parts.headers, &caller)?;
-    app.runs.find(&caller, &run_id).await?;
+    let key = StartKey::of(&parts.headers, &caller)?;
+    let run = app.runs.find(&caller, &run_id).await?;
     let RerunRequest { document } =
         if body.is_empty() { RerunRequest::default() } else { request::body::<RerunRequest>(&body)? };
     app.scheduler.accepts_runs()?;
+    let request = StartRequest::Rerun { name: run.loop_name, document: document.word() };
+    let mut asked = Start { rerun_of: Some(run_id.clone()), ..Start::default() };
+    if let Some(run_id) = StartKey::applied(key, &app, &caller, &request, &mut asked).await? {
+        return answer(&app, &run_id, None, &waiting).await;
+    }
+    // What the new run gets of the earlier one follows from that: it is no part of the request.
+    asked.identify();
+    let Start { run_id: new_id, request, identity, .. } = asked;
     let events = app.runs.events(&run_id).await?;
     let mut order = order(&app, &caller, &run_id, &events, document).await?;
     let admission = app.scheduler.admit(Owner::from(&caller))?;
-    order.start.run_id = new_id;
+    (order.start.run_id, order.start.request, order.start.identity) = (new_id, request, identity);
     (order.start.org, order.start.token) = (caller.org, caller.name);
     execute::begin(&app, order, admission, &waiting).await
 }
@@ -74,8 +94,8 @@ async fn order(
     let main = fold::documents(events).and_then(|documents| documents.first());
     if let Some(request) = main.filter(|main| main.file == REQUEST) {
         // What such a request may contain is decided now, and not when the earlier run was started.
-        let composed = execute::composed(app, caller, &request.text).await?;
-        return Ok(StartOrder { start, ..composed });
+        execute::may_compose(app, caller)?;
+        return execute::composed(app, request.text.to_string(), start).await;
     }
     let file = main.map(|main| main.file.as_str());
     let offered = app.folder.loops.values();

@@ -24,6 +24,7 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{self, RunId, WaitQuery, json};
 use crate::serve::run_store::FoldedRun;
 use crate::serve::scheduler::ActiveRun;
+use crate::serve::start_key::{StartKey, StartRequest};
 use crate::serve::view::AgentStatus;
 use crate::trace::Redaction;
 
@@ -74,15 +75,22 @@ pub async fn execute(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&parts.uri)?;
-    let run_id = request::run_id(&parts.headers, &caller)?;
+    let key = StartKey::of(&parts.headers, &caller)?;
     app.scheduler.accepts_runs()?;
-    let order = order(&app, &name, request::body(&body)?)?;
-    let (order, admission) = admitted(&app, caller, run_id, order)?;
+    let WorkflowRequest { input, timeout_ms, callback_url } = request::body(&body)?;
+    let input = input.map_or(Value::Null, Value::Object);
+    let mut start = Start { input, timeout_ms, callback_url, ..Start::default() };
+    let request = StartRequest::Named(name.clone());
+    if let Some(run_id) = StartKey::applied(key, &app, &caller, &request, &mut start).await? {
+        return answer(&app, &run_id, None, &waiting).await;
+    }
+    let order = order(&app, &name, start)?;
+    let (order, admission) = admitted(&app, caller, order)?;
     let (run_id, active) = started(&app, order, admission, &waiting).await?;
     answer(&app, &run_id, active, &waiting).await
 }
 
-fn order(app: &App, name: &str, request: WorkflowRequest) -> Result<StartOrder, ProblemDetails> {
+fn order(app: &App, name: &str, start: Start) -> Result<StartOrder, ProblemDetails> {
     let no_such = |detail| Err(ProblemDetails::new(StatusCode::NOT_FOUND, "no_such_workflow", detail));
     let Some(offered) = app.folder.loops.get(name) else {
         let flows = app.folder.loops.iter().filter(|(_, offered)| offered.program.flow.is_some());
@@ -94,12 +102,6 @@ fn order(app: &App, name: &str, request: WorkflowRequest) -> Result<StartOrder, 
         let body = r#"{"loop": NAME, "input": {...}}"#;
         return no_such(format!("`{name}` is a loop and no workflow: start it with POST /agents/execute, {body}"));
     }
-    let start = Start {
-        input: request.input.map_or(Value::Null, Value::Object),
-        timeout_ms: request.timeout_ms,
-        callback_url: request.callback_url,
-        ..Start::default()
-    };
     Ok(StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start })
 }
 
