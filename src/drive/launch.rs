@@ -7,7 +7,7 @@ use serde_json::json;
 use super::begin::Begin;
 use super::clock;
 use super::fault::Fault;
-use super::launcher::{LaunchedRun, SpawnedRun};
+use super::launcher::{LaunchOwner, LaunchedRun, SpawnedRun};
 use super::stop::Stop;
 use super::subrun::{PerformedCall, SubrunRequest, reason};
 use super::subrun_budget::{self, SubrunBudget};
@@ -33,6 +33,18 @@ pub(super) fn call<'a>(
             PerformedCall::Event(EventKind::ToolReturned(returned))
         };
         let is_known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
+        // One that an earlier driver created waits already.
+        let place = if is_known {
+            None
+        } else {
+            match Arc::clone(&world.launcher).admit(owner(&world, &origin.caller.run_id).await?) {
+                Ok(place) => Some(place),
+                Err(why) => {
+                    let why = format!("the {} `{}` was not started: {why}", program.word(), program.name);
+                    return Ok(returned(ToolResult::failed(why), None));
+                }
+            }
+        };
         if !is_known && !budget.enter() {
             return Ok(returned(ToolResult::failed(subrun_budget::full()), None));
         }
@@ -56,10 +68,23 @@ pub(super) fn call<'a>(
                 let watch = Watch { listener: None, stop };
                 engine.resumed(&driven, &id, Resume::default(), watch).await
             });
-            world.launcher.launch(LaunchedRun { run_id: run_id.clone(), program, drive });
+            let place = match place {
+                Some(place) => Some(place),
+                // It is there, whatever its owner may start now: if it takes no place, it only waits.
+                None => Arc::clone(&world.launcher).admit(owner(&world, &origin.caller.run_id).await?).ok(),
+            };
+            if let Some(place) = place {
+                place.launch(LaunchedRun { run_id: run_id.clone(), program, drive });
+            }
         }
         Ok(returned(ToolResult::Ok(json!({ "run_id": run_id, "status": status })), Some(run_id)))
     })
+}
+
+/// The owner of a run.
+async fn owner(world: &World, run_id: &str) -> Result<LaunchOwner, Fault> {
+    let run = world.journal.find(run_id).await.map_err(Fault::Cut)?;
+    Ok(run.map_or_else(LaunchOwner::default, |run| LaunchOwner { org: run.org, token: run.token.map(String::from) }))
 }
 
 fn cut(fault: Fault) -> Fault {

@@ -24,8 +24,26 @@ pub(crate) struct LaunchedRun {
 
 /// Drives runs that runs started.
 pub(crate) trait Launcher: Send + Sync {
+    /// A place for a run of this owner, before it is created: dropped, it is free again.
+    ///
+    /// # Errors
+    /// A sentence when the owner has too many runs that wait, or has used up its time.
+    fn admit(self: Arc<Self>, owner: LaunchOwner) -> Result<Box<dyn LaunchPlace>, String>;
+}
+
+/// The place of a run that was not created yet.
+pub(crate) trait LaunchPlace: Send {
     /// Drives a run, beside the one that started it.
-    fn launch(&self, run: LaunchedRun);
+    fn launch(self: Box<Self>, run: LaunchedRun);
+}
+
+/// Whose run is launched: the owner of the run that starts it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LaunchOwner {
+    /// The organisation.
+    pub org: Option<String>,
+    /// The name of the token.
+    pub token: Option<String>,
 }
 
 /// Drives each run in a task of its own.
@@ -45,9 +63,18 @@ pub(crate) struct SpawnedRun {
 }
 
 impl Launcher for SpawnedRuns {
-    fn launch(&self, run: LaunchedRun) {
+    fn admit(self: Arc<Self>, _: LaunchOwner) -> Result<Box<dyn LaunchPlace>, String> {
+        Ok(Box::new(SpawnPlace(self)))
+    }
+}
+
+/// Where a task is kept.
+struct SpawnPlace(Arc<SpawnedRuns>);
+
+impl LaunchPlace for SpawnPlace {
+    fn launch(self: Box<Self>, run: LaunchedRun) {
         let LaunchedRun { run_id, program, drive, .. } = run;
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= KEPT {
             all.retain(|run| !run.task.is_finished());
         }

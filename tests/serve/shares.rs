@@ -372,3 +372,46 @@ fn what_is_refused_and_what_is_open_is_counted() {
         assert!(text.lines().any(|written| written == line), "{line}\n{text}");
     }
 }
+
+#[test]
+fn runs_that_a_run_starts_take_the_places_of_its_owner_in_the_queue() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
+    let call = json!({ "action": "side", "action_input": {} });
+    let calls = json!({ "thought": "t", "calls": vec![call; 8] });
+    let place = place(json!({}), &[calls, complete(json!("x"))]);
+    place.json("actions/a.json", &json!([crate::common::web("act", &format!("{}/act", tools.url()), json!({}))]));
+    place.json(
+        "workflows/side.json",
+        &json!({ "name": "side", "description": "S.",
+        "definition": { "actions": [{ "type": "act", "properties": {} }] } }),
+    );
+    let tool = json!({ "type": "workflow", "name": "side", "wait": false });
+    let properties = json!({ "mode": "react", "objective": "Do the task.", "tools": [tool], "dialect": "tool_calls",
+        "max_tool_calls_per_turn": 20 });
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "test", "properties": properties,
+        "input": { "type": "object" } }),
+    );
+    let limits = json!({ "token": { "queued": 3, "running": 1 } });
+    let [one, two] = share(&place, [("one", "a"), ("two", "b")], limits);
+    let server = Serving::start(&place, &["--max-concurrent-runs", "4"]);
+    let run = start(&server, &one, "?include_trace=true", 1).json();
+    assert_eq!(run["status"], "completed", "{run:#}");
+    let entries: Vec<String> =
+        run["trace"].as_array().unwrap().iter().map(|entry| entry["observation"].to_string()).collect();
+    let launched = entries.iter().filter(|seen| seen.contains("run_id")).count();
+    let refused: Vec<&String> = entries.iter().filter(|seen| seen.contains("was not started")).collect();
+    assert_eq!((launched, refused.len()), (3, 5), "{entries:#?}");
+    assert!(refused.iter().all(|seen| seen.contains("that wait for their turn")), "{refused:?}");
+    // One of them is driven now, and one more may wait; the owner's next start finds no place.
+    tools.wait_for(1);
+    let mut starts: Vec<u16> = (0..3).map(|n| start(&server, &one, "?async=true", n).status).collect();
+    starts.dedup();
+    assert_eq!(starts, [202, 429]);
+    assert!(is_spent(&start(&server, &one, "?async=true", 9), "too_many_queued"));
+    assert_eq!(start(&server, &two, "?async=true", 1).status, 202, "others have their own places");
+    gate.open();
+}

@@ -1,10 +1,11 @@
-//! Runs that runs start without waiting for them: they wait in the store's queue like any other, and this server looks at
-//! the queue at once.
+//! Runs that runs start without waiting for them: they wait in the store's queue like any other, take a place among the runs of
+//! their owner that wait, and this server looks at the queue at once.
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::Scheduler;
-use crate::drive::launcher::{LaunchedRun, Launcher};
+use super::{ActiveRun, Admission, QueuedRun, Scheduler};
+use crate::drive::launcher::{LaunchOwner, LaunchPlace, LaunchedRun, Launcher};
+use crate::serve::quotas::Owner;
 
 /// Lets the engines of the server reach the scheduler, which is made after them.
 #[derive(Default)]
@@ -19,10 +20,47 @@ impl SchedulerLink {
 }
 
 impl Launcher for SchedulerLink {
-    fn launch(&self, _: LaunchedRun) {
+    fn admit(self: Arc<Self>, owner: LaunchOwner) -> Result<Box<dyn LaunchPlace>, String> {
+        let LaunchOwner { org, token } = owner;
+        let owner = Owner { org, token };
         // A server that stops leaves the run to the next one.
-        if let Some(scheduler) = self.0.get().and_then(Weak::upgrade) {
-            scheduler.look();
+        let scheduler = self.0.get().and_then(Weak::upgrade);
+        let admission = scheduler.as_ref().map(|scheduler| scheduler.admit(owner)).transpose();
+        let admission = admission.map_err(|problem| problem.detail)?.unwrap_or_default();
+        Ok(Box::new(QueuePlace { scheduler: scheduler.as_ref().map(Arc::downgrade), admission }))
+    }
+}
+
+/// The place of a run in the queue.
+struct QueuePlace {
+    scheduler: Option<Weak<Scheduler>>,
+    admission: Admission,
+}
+
+impl LaunchPlace for QueuePlace {
+    fn launch(self: Box<Self>, run: LaunchedRun) {
+        let Self { scheduler, admission } = *self;
+        if let Some(scheduler) = scheduler.and_then(|scheduler| scheduler.upgrade()) {
+            scheduler.queue(run.run_id, admission);
         }
+    }
+}
+
+impl Scheduler {
+    /// Keeps the place of a run that waits in the store's queue, until it is claimed, here or elsewhere.
+    fn queue(self: &Arc<Self>, run_id: String, admission: Admission) {
+        let Admission { owner, permit } = admission;
+        {
+            let mut schedule = self.schedule();
+            // It may be driven already: who claims runs looks several times a second.
+            if !schedule.active.contains_key(&run_id) {
+                schedule.active.insert(run_id.clone(), ActiveRun::new(None));
+                schedule.waiting.insert(run_id.clone(), QueuedRun { owner, _permit: permit, is_released: true });
+            }
+        }
+        if self.is_draining() {
+            self.forget(&run_id);
+        }
+        self.look();
     }
 }
