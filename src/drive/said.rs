@@ -2,7 +2,7 @@
 //! read.
 
 use super::secret::Vault;
-use crate::engine::event::{Finish, Reasoning, Reply};
+use crate::engine::event::{FailedAttempt, Finish, ModelFault, Reasoning, Reply, SaidCall};
 use crate::policy::reasoning::MAX_SEALED;
 
 /// The longest reply that is kept, in bytes; longer replies can't be read anyway.
@@ -10,29 +10,81 @@ const LONGEST: usize = 4 * 1024 * 1024 + 1024;
 /// The size of a native call besides its texts, in bytes.
 const CALL: usize = 64;
 
-/// Removes the project's secrets from a reply, and cuts one that is too long, which then counts as cut off.
+/// The longest name of a model that is kept, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// The gate that every text of a provider passes before it is kept: removes the project's secrets, and bounds the length.
+/// A reply that is cut counts as cut off. The patterns name each field, so that a new one can't be left out.
 pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
+    let Reply {
+        text,
+        calls,
+        reasoning,
+        finish,
+        response_model,
+        attempts,
+        // Names and prices of the project, and numbers.
+        model: _,
+        price: _,
+        usage: _,
+        window: _,
+        duration_ms: _,
+        time_to_first_token_ms: _,
+        retries: _,
+    } = reply;
     let scrub = |text: &mut String| *text = vault.scrub(std::mem::take(text));
-    scrub(&mut reply.text);
-    if let Some(reasoning) = &mut reply.reasoning {
-        scrub(&mut reasoning.text);
+    scrub(text);
+    if let Some(reasoning) = reasoning {
+        // Where it is from is said by the project.
+        let Reasoning { origin: _, sealed: _, text } = &mut **reasoning;
+        scrub(text);
         bound_sealed(vault, reasoning);
     }
+    if let Some(name) = response_model {
+        *name = bound_name(vault, name).into_boxed_str();
+    }
+    bound_attempts(vault, attempts);
     let mut size = 0_usize;
-    for call in &mut reply.calls {
-        scrub(&mut call.id);
-        scrub(&mut call.name);
-        scrub(&mut call.arguments);
+    for call in &mut *calls {
+        let SaidCall { id, name, arguments } = call;
+        [id, name, arguments].into_iter().for_each(scrub);
         size = size.saturating_add(call.size()).saturating_add(CALL);
     }
     if size > LONGEST {
-        reply.calls.clear();
-        reply.finish = Finish::Length;
+        calls.clear();
+        *finish = Finish::Length;
     }
-    if reply.text.len() > LONGEST {
-        reply.text.truncate(reply.text.floor_char_boundary(LONGEST));
-        reply.finish = Finish::Length;
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        *finish = Finish::Length;
     }
+}
+
+/// The same gate for the fault of a model that gave no reply.
+pub(super) fn bound_fault(vault: &Vault, fault: &mut ModelFault) {
+    let ModelFault { message, failed, code: _, retryable: _, attempts: _, duration_ms: _, window: _, prompt_tokens: _ } =
+        fault;
+    *message = vault.scrub(std::mem::take(message));
+    bound_attempts(vault, failed);
+}
+
+/// The same gate for attempts alone.
+pub(super) fn bound_attempts(vault: &Vault, attempts: &mut [FailedAttempt]) {
+    for attempt in attempts {
+        // The model is one of the project.
+        let FailedAttempt { reason, model: _, delay_ms: _, usage: _, price: _ } = attempt;
+        *reason = vault.scrub(std::mem::take(reason));
+    }
+}
+
+/// The name that a provider gives its model, in one line.
+fn bound_name(vault: &Vault, name: &str) -> String {
+    let mut name = vault.scrub(name.to_owned());
+    if name.len() > LONGEST_NAME {
+        name.truncate(name.floor_char_boundary(LONGEST_NAME));
+        name.push('…');
+    }
+    name
 }
 
 /// Drops what can't be kept whole: what is sent back is sent byte for byte, or not at all.
@@ -40,5 +92,71 @@ fn bound_sealed(vault: &Vault, reasoning: &mut Reasoning) {
     let sealed = &mut reasoning.sealed;
     if sealed.len() > MAX_SEALED || vault.scrub(sealed.clone()) != *sealed {
         sealed.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use secrecy::SecretString;
+
+    use super::*;
+    use crate::engine::event::ModelFaultCode;
+
+    const SECRET: &str = "sk-secret-17-of-a-provider";
+
+    fn vault() -> Vault {
+        let vault = Vault::new(BTreeMap::new(), Path::new("."));
+        vault.keep("KEY", &SecretString::from(SECRET.to_owned())).expect("it is long enough");
+        vault
+    }
+
+    /// Each text of a provider is the secret.
+    fn reply() -> Reply {
+        let said = || format!("so: {SECRET}.");
+        Reply {
+            text: said(),
+            calls: vec![SaidCall { id: said(), name: said(), arguments: said() }],
+            reasoning: Some(Box::new(Reasoning { origin: String::new(), sealed: said(), text: said() })),
+            response_model: Some(said().into()),
+            attempts: vec![FailedAttempt { reason: said(), ..FailedAttempt::default() }],
+            ..Reply::default()
+        }
+    }
+
+    #[test]
+    fn no_text_of_a_reply_and_of_a_fault_keeps_a_secret() {
+        let (vault, mut said) = (vault(), reply());
+        let before = serde_json::to_string(&said).expect("JSON");
+        assert_eq!(before.matches(SECRET).count(), 8, "{before}");
+        bound(&vault, &mut said);
+        let after = serde_json::to_string(&said).expect("JSON");
+        assert!(!after.contains("secret-17"), "{after}");
+        assert!(said.response_model.is_some_and(|name| name.starts_with("so: [secret")), "{after}");
+        let mut fault = ModelFault {
+            code: ModelFaultCode::ModelRefused,
+            message: SECRET.to_owned(),
+            retryable: false,
+            attempts: 1,
+            duration_ms: 0,
+            failed: reply().attempts,
+            window: None,
+            prompt_tokens: None,
+        };
+        bound_fault(&vault, &mut fault);
+        let after = serde_json::to_string(&fault).expect("JSON");
+        assert!(!after.contains("secret-17") && after.matches("[secret").count() == 2, "{after}");
+    }
+
+    #[test]
+    fn an_ordinary_name_stays_and_a_long_one_is_cut() {
+        for (name, kept) in [("gpt-5.2-2026-01-01".to_owned(), 18), ("é".repeat(5_000), LONGEST_NAME + "…".len())] {
+            let mut said = Reply { response_model: Some(name.clone().into()), ..Reply::default() };
+            bound(&vault(), &mut said);
+            let bounded = said.response_model.expect("a name");
+            assert_eq!((bounded.len(), bounded.chars().next()), (kept, name.chars().next()));
+        }
     }
 }

@@ -364,3 +364,85 @@ fn a_secret_that_is_missing_ends_the_call_or_the_run_before_anything_is_sent() {
     assert_eq!(server.connections(), 0);
     assert!(format!("{}{}", ran.stdout, ran.stderr).contains("NOT_THERE"), "{ran:#?}");
 }
+
+/// A whole answer of this provider, whose model has this name.
+fn named(provider: &str, text: &str, name: &str) -> Value {
+    match provider {
+        "openai" => json!({ "id": "c", "object": "chat.completion", "model": name, "choices": [{ "index": 0,
+            "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }] }),
+        "openai-responses" => json!({ "id": "r", "object": "response", "status": "completed", "error": null,
+            "model": name, "output": [{ "type": "message", "role": "assistant",
+            "content": [{ "type": "output_text", "text": text }] }] }),
+        "anthropic" => json!({ "type": "message", "role": "assistant", "model": name, "stop_reason": "end_turn",
+            "content": [{ "type": "text", "text": text }], "usage": { "input_tokens": 1, "output_tokens": 1 } }),
+        _ => json!({ "modelVersion": name, "candidates": [{ "finishReason": "STOP",
+            "content": { "role": "model", "parts": [{ "text": text }] } }] }),
+    }
+}
+
+/// The same as the events of a stream.
+fn named_events(provider: &str, text: &str, name: &str) -> Vec<String> {
+    let events = match provider {
+        "openai" => vec![
+            json!({ "model": name, "choices": [{ "index": 0, "delta": { "content": text } }] }),
+            json!({ "model": name, "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }),
+        ],
+        "openai-responses" => vec![
+            json!({ "type": "response.output_text.delta", "delta": text }),
+            json!({ "type": "response.completed", "response": named(provider, text, name) }),
+        ],
+        "anthropic" => vec![
+            json!({ "type": "message_start", "message": { "model": name, "usage": { "input_tokens": 1 } } }),
+            json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } }),
+            json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 1 } }),
+            json!({ "type": "message_stop" }),
+        ],
+        _ => vec![named(provider, text, name)],
+    };
+    events.iter().map(Value::to_string).collect()
+}
+
+#[test]
+fn the_name_that_a_provider_gives_its_model_is_hidden_like_every_text_and_bounded() {
+    for provider in crate::common::streams::PROVIDERS {
+        for streams in [false, true] {
+            for (name, shown) in [
+                (MODEL.to_owned(), "[secret"),
+                (format!("v1 of {MODEL}"), "v1 of [secret"),
+                (format!("{MARKER}-1"), MARKER),
+                (MARKER.repeat(1_000), MARKER),
+            ] {
+                let server = Server::with(move |_, _| {
+                    let reply = complete(json!("x")).to_string();
+                    match streams {
+                        true => Answer::events(named_events(provider, &reply, &name)),
+                        false => Answer::json(&named(provider, &reply, &name)),
+                    }
+                });
+                let place = Place::new();
+                place.json(
+                    "loop.json",
+                    &json!({ "type": "loop", "name": "l", "properties": { "mode": "react",
+                    "objective": "Do the task.", "tools": [], "max_iterations": 8 } }),
+                );
+                let model = json!({ "provider": provider, "base_url": server.url(), "model": "fake-1",
+                    "api_key": "env:KEY" });
+                place.json(
+                    "loopctl.json",
+                    &json!({ "model": "m", "models": { "m": model },
+                    "allow": { "private_addresses": true } }),
+                );
+                let args = ["run", "loop.json", "--output", "ndjson"];
+                let ran = place.call_with(&args, &[("KEY", MODEL)]);
+                assert_eq!(ran.code, 0, "{provider} {streams} {ran:#?}");
+                let printed = format!("{}{}", ran.stdout, ran.stderr);
+                assert!(!printed.contains(MODEL), "{provider} {streams}: {printed}");
+                assert!(printed.contains(shown), "{provider} {streams}: {printed}");
+                assert!(printed.matches(MARKER).count() < 60, "{provider} {streams}: {printed}");
+                let store = std::fs::read(place.path().join(".loopctl/runs.db")).expect("a store");
+                let log = std::fs::read(place.path().join(".loopctl/runs.db-wal")).unwrap_or_default();
+                assert!(!holds(&store, MODEL) && !holds(&log, MODEL), "{provider} {streams}");
+            }
+        }
+    }
+}

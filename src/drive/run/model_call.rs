@@ -93,10 +93,14 @@ impl Driver<'_> {
                 said::bound(&self.world.vault, &mut reply);
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
-            Waited::Done(Err(fault)) => EventKind::ModelFailed(fault),
+            Waited::Done(Err(mut fault)) => {
+                said::bound_fault(&self.world.vault, &mut fault);
+                EventKind::ModelFailed(fault)
+            }
             Waited::Interruption(interruption) => {
-                let mut failed = attempts.lock().unwrap_or_else(PoisonError::into_inner);
-                return Ok((interruption, std::mem::take(&mut *failed)));
+                let mut failed = std::mem::take(&mut *attempts.lock().unwrap_or_else(PoisonError::into_inner));
+                said::bound_attempts(&self.world.vault, &mut failed);
+                return Ok((interruption, failed));
             }
         };
         Ok((Interruption::Event(what), Vec::new()))
