@@ -27,10 +27,16 @@ struct Prefix {
     /// So many characters follow at least.
     least: usize,
     called: &'static str,
+    /// Whether nothing else begins so: then what follows need have no digit.
+    is_sure: bool,
 }
 
 const fn prefix(begins: &'static str, least: usize, called: &'static str) -> Prefix {
-    Prefix { begins, least, called }
+    Prefix { begins, least, called, is_sure: false }
+}
+
+const fn sure_prefix(begins: &'static str, least: usize, called: &'static str) -> Prefix {
+    Prefix { begins, least, called, is_sure: true }
 }
 
 const API_KEY: &str = "an API key";
@@ -67,6 +73,11 @@ const PREFIXES: &[Prefix] = &[
     prefix("glimt-", 20, GITLAB),
     prefix("gloas-", 20, GITLAB),
     prefix("glrt-", 20, GITLAB),
+    prefix("glrtr-", 20, GITLAB),
+    prefix("glft-", 20, GITLAB),
+    prefix("glffct-", 20, GITLAB),
+    // Registers runners; GitLab gives all of them this number.
+    sure_prefix("GR1348941", 20, GITLAB),
     prefix("xoxb-", 20, SLACK),
     prefix("xoxp-", 20, SLACK),
     prefix("xoxa-", 20, SLACK),
@@ -135,7 +146,8 @@ fn in_run(run: &str) -> Option<(usize, &'static str)> {
 
 fn by_prefix(rest: &str) -> Option<&'static str> {
     let fits = |prefix: &&Prefix| {
-        rest.strip_prefix(prefix.begins).is_some_and(|key| key.len() >= prefix.least && has_digit(key))
+        rest.strip_prefix(prefix.begins)
+            .is_some_and(|key| key.len() >= prefix.least && (prefix.is_sure || has_digit(key)))
     };
     PREFIXES.iter().find(fits).map(|prefix| prefix.called)
 }
@@ -166,7 +178,8 @@ fn announced(word: &str, gap: &str, tail: &str) -> Option<(usize, &'static str)>
         let from = word.len().checked_sub(end.len()).and_then(|from| word.get(from..));
         from.is_some_and(|last| last.eq_ignore_ascii_case(end))
     };
-    let (_, between, least, called) = ANNOUNCED.iter().find(|(end, between, ..)| gap == *between && ends(end))?;
+    let parts = |between: &str| parts_as(gap, between);
+    let (_, between, least, called) = ANNOUNCED.iter().find(|(end, between, ..)| parts(between) && ends(end))?;
     let sign = |c: char| c.is_ascii_alphanumeric() || "_-.+/~".contains(c);
     let value = tail.find(|c| !sign(c)).unwrap_or(tail.len());
     // At most two `=` end base64: more would be looked through again and again in a text that is full of them.
@@ -174,6 +187,15 @@ fn announced(word: &str, gap: &str, tail: &str) -> Option<(usize, &'static str)>
     // `Bearer` is a whole word; the others end a name (`AccountKey`, `:_authToken`).
     let alone = *between == "=" || word.len() == "bearer".len();
     (alone && value >= *least && has_digit(tail.get(..value)?)).then_some((value + padding, called))
+}
+
+/// Whether what is between two words parts them as `between` does, with blanks around it.
+fn parts_as(gap: &str, between: &str) -> bool {
+    /// A longer gap is that of a table.
+    const LONGEST_GAP: usize = 16;
+    let is_blank = |c: char| matches!(c, ' ' | '\t');
+    let trimmed = gap.trim_matches(is_blank);
+    gap.len() <= LONGEST_GAP && !gap.is_empty() && trimmed == between.trim_matches(is_blank)
 }
 
 /// `123456789:AA...`: the number of a bot and its key.

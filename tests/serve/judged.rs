@@ -83,3 +83,33 @@ fn no_answer_shows_where_the_folder_lies() {
     let text = String::from_utf8_lossy(&server.execute("", json!({ "loop": "test", "input": 1 })).body).into_owned();
     assert!(!text.contains(&folder), "{text}");
 }
+
+#[test]
+fn a_workflow_is_checked_with_what_the_folder_has() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let parameters =
+        json!({ "type": "object", "properties": { "amount": { "type": "integer" } }, "required": ["amount"] });
+    place.json(
+        "actions/a.json",
+        &json!([{ "action_name": "q", "kind": "http", "description": "Pays.",
+        "url": "https://h.example/pay", "http_method": "POST", "parameters": parameters }]),
+    );
+    let server = Serving::start(&place, &[]);
+    let checked = |kind: &str, amount: Value| {
+        let steps = json!([{ "type": kind, "properties": { "amount": amount } }]);
+        let reply = server.post("/check", &json!({ "name": "w", "definition": { "actions": steps } })).json();
+        reply.as_array().unwrap().iter().map(|fault| fault["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(checked("q", json!(1)).is_empty(), "{:?}", checked("q", json!(1)));
+    assert!(!checked("q", json!("much")).is_empty(), "its parameters are known");
+    assert!(checked("nowhere", json!(1)).contains(&"L030".to_owned()));
+    // Every other kind of document gets an answer too.
+    for document in [
+        json!({ "scenarios": [] }),
+        json!({ "replies": [] }),
+        json!({ "models": {} }),
+        json!([{ "action_name": "r", "kind": "http", "description": "R.", "url": "https://h.example/r", "http_method": "GET" }]),
+    ] {
+        assert_eq!(server.post("/check", &document).status, 200, "{document}");
+    }
+}

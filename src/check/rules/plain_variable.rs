@@ -9,7 +9,9 @@ use crate::check::{Rule, ScopeNames, SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::action::TextKind;
 use crate::policy::placeholder::{Notation, Placeholder};
+use crate::program::file_value::{PREFIX, named};
 use crate::program::reference::RESERVED;
+use crate::syntax::document::DocumentKind;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
@@ -27,10 +29,42 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let before = found.len();
         in_text(subject, &names, sent, found);
         if found.len() == before {
+            found.extend(document_as_text(subject, sent));
+        }
+        if found.len() == before {
             found.extend(unread_argument(sent));
         }
         few_of_many(found);
     }
+}
+
+/// `doc:NAME` in the prompt of a loop that is no step: only the steps of a workflow read documents, so that the model gets
+/// the name alone.
+fn document_as_text(subject: &Subject<'_>, sent: &SentText<'_>) -> Option<Diagnostic> {
+    let document = subject.document();
+    let is_loop = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest));
+    let reads = subject.is_step() || document.value.pointer("/properties/mode").is_some_and(|mode| mode == "foreach");
+    if !is_loop || reads || sent.action.is_some() {
+        return None;
+    }
+    let known = subject.project().map(|project| &project.documents);
+    let is_known = |name: &str| known.is_some_and(|known| known.contains_key(name));
+    let range = sent.text.match_indices(PREFIX).find_map(|(at, _)| {
+        let before = sent.text.get(..at)?;
+        let rest = sent.text.get(at + PREFIX.len()..)?;
+        let sign = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
+        let name = rest.get(..rest.find(|letter: char| !sign(letter)).unwrap_or(rest.len()))?;
+        let is_all = at == 0 && named(sent.text).is_some_and(|path| !path.contains(char::is_whitespace));
+        let is_tag = before.rfind("{{") > before.rfind("}}");
+        let is_word = !before.ends_with(char::is_alphanumeric);
+        let is_meant = is_word && !is_tag && !name.is_empty() && (is_all || is_known(name));
+        is_meant.then(|| at..at + PREFIX.len() + name.len())
+    })?;
+    let written = sent.text.get(range.clone())?;
+    let message =
+        format!("`{written}` stays as it is written: a loop reads no document, only the steps of a workflow do");
+    let fault = Diagnostic { severity: Severity::Warning, ..sent.cursor.clone().inside(range).report(&RULE, message) };
+    Some(fault.help("make the loop a step of a workflow, or hand the content over as its input: `{{input.NAME}}`"))
 }
 
 fn in_text<'a>(subject: &Subject<'a>, names: &ScopeNames, sent: &SentText<'a>, found: &mut Vec<Diagnostic>) {

@@ -27,6 +27,7 @@ fn keys_are_found_by_their_prefix_at_the_least_length_and_not_below() {
         assert_eq!(called(&short), [], "{short}");
         let letters = format!("{}{}", prefix.begins, "x".repeat(prefix.least));
         assert!(called(&letters).is_empty() || prefix.begins.contains(char::is_numeric), "{letters}");
+        assert_eq!(called(&letters).len(), usize::from(prefix.is_sure), "{letters}");
     }
 }
 
@@ -173,6 +174,12 @@ fn what_a_word_announces_has_its_least_length_and_stands_alone_where_it_must() {
         (format!("my_authToken={key}"), true),
         (format!("_authToken={}", characters(15)), false),
         (format!("_authToken {key}"), false),
+        (format!("_authToken= {key}"), true),
+        (format!("_authToken = {key}"), true),
+        (format!("//npm.example.com/:_authToken\t=\t{key}"), true),
+        (format!("_authToken=\n{key}"), false),
+        (format!("_authToken={}{key}", " ".repeat(16)), false),
+        (format!("Bearer  {key}"), true),
         (format!("Bearer={key}"), false),
         // Base64 has a `/` or a `+` anywhere.
         (format!("Bearer a1/{}+b=", characters(12)), true),

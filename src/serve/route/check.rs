@@ -29,11 +29,11 @@ pub async fn check(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
 
 fn judged(app: &App, text: &str) -> Result<Vec<Diagnostic>, ProblemDetails> {
     let read = document::read(&Source::new(REQUEST, text));
-    let placed = matches!(read.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Actions));
-    let texts = if placed {
-        app.folder.texts(text).map_err(ProblemDetails::diagnosed)?
-    } else {
+    // A project file has no other one above it.
+    let texts = if read.kind == Some(DocumentKind::Project) {
         Texts::new(Source::new(REQUEST, text))
+    } else {
+        app.folder.texts(text).map_err(ProblemDetails::diagnosed)?
     };
     let mut found = alone(&read, &Declared::default());
     found.extend(load::examine(&texts, read).diagnostics);
