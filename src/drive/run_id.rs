@@ -49,6 +49,7 @@ pub(super) fn new(loop_name: &str, wall_ms: i64, taken: u32) -> String {
 }
 
 /// The id of a run whose start named a key: the loop's name, and what is computed from the key.
+#[cfg(feature = "serve")]
 pub(crate) fn of_key(loop_name: &str, key: &str) -> String {
     format!("{}-{key}", slug(loop_name))
 }
