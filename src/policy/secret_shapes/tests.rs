@@ -27,7 +27,7 @@ fn keys_are_found_by_their_prefix_at_the_least_length_and_not_below() {
         assert_eq!(called(&short), [], "{short}");
         let letters = format!("{}{}", prefix.begins, "x".repeat(prefix.least));
         assert!(called(&letters).is_empty() || prefix.begins.contains(char::is_numeric), "{letters}");
-        assert_eq!(called(&letters).len(), usize::from(prefix.is_sure), "{letters}");
+        assert!(!prefix.is_sure || called(&letters).len() == 1, "{letters}");
     }
 }
 
