@@ -210,6 +210,7 @@ impl Reviewer {
 }
 
 /// The way from a schema to a part of it.
+#[derive(Clone, Copy)]
 struct Edge<'e> {
     keyword: &'static str,
     /// The name of the part, where the keyword holds schemas by name.

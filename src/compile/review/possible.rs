@@ -8,10 +8,15 @@ use crate::program::reference::escape_pointer;
 
 /// The most parts that are looked at, those behind a reference once for each way to them.
 const MAX_PARTS: usize = 5_000;
+/// How many parts are gone into, one inside of the other or behind its reference.
+const MAX_DEPTH: usize = 200;
 /// The most places that are named as the cause.
 const MAX_BLAMED: usize = 50;
-/// How deep the parts that require names of one object are followed.
+/// How deep the parts that require names of one object are followed, how many of their names are kept, and how many names
+/// and parts are looked at for that in a whole schema.
 const MAX_NEEDS_DEPTH: usize = 8;
+const MAX_NEEDED: usize = 200;
+const MAX_LOOKS: usize = 50_000;
 /// Keywords that may describe names which `unevaluatedProperties` does not shut out.
 const EVALUATES: [&str; 9] =
     ["patternProperties", "allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas", "properties"];
@@ -132,6 +137,8 @@ pub(super) fn left(schema: &Value, types: ValueTypes) -> LeftTypes {
     let mut judge = PossibleTypes {
         root: schema,
         steps: MAX_PARTS,
+        looks: MAX_LOOKS,
+        depth: 0,
         following: Vec::new(),
         is_draft_4: name.contains("draft-04"),
         is_lone_reference: ["draft-04", "draft-06", "draft-07"].iter().any(|draft| name.contains(draft)),
@@ -142,6 +149,9 @@ pub(super) fn left(schema: &Value, types: ValueTypes) -> LeftTypes {
 struct PossibleTypes<'s> {
     root: &'s Value,
     steps: usize,
+    /// How many names and parts may still be looked at for what is required.
+    looks: usize,
+    depth: usize,
     /// The parts whose references are being followed.
     following: Vec<*const Value>,
     is_draft_4: bool,
@@ -152,6 +162,23 @@ struct PossibleTypes<'s> {
 impl<'s> PossibleTypes<'s> {
     /// What a part leaves of the values of some types. `needed` are names that the parts around it require of the same object.
     fn part(
+        &mut self,
+        at: String,
+        schema: &'s Value,
+        around: ValueTypes,
+        needed: &[&'s str],
+        in_place: bool,
+    ) -> LeftTypes {
+        if self.depth >= MAX_DEPTH {
+            return LeftTypes::of(around);
+        }
+        self.depth += 1;
+        let left = self.judged(at, schema, around, needed, in_place);
+        self.depth -= 1;
+        left
+    }
+
+    fn judged(
         &mut self,
         at: String,
         schema: &'s Value,
@@ -217,14 +244,16 @@ impl<'s> PossibleTypes<'s> {
     }
 
     /// The names that a part requires, itself or through what it refers to.
-    fn needs(&self, members: &'s Map<String, Value>, depth: usize, names: &mut Vec<&'s str>) {
+    fn needs(&mut self, members: &'s Map<String, Value>, depth: usize, names: &mut Vec<&'s str>) {
         let required = members.get("required").and_then(Value::as_array).into_iter().flatten();
+        self.looks = self.looks.saturating_sub(1);
         for name in required.filter_map(Value::as_str) {
-            if names.len() < MAX_PARTS && !names.contains(&name) {
+            self.looks = self.looks.saturating_sub(1);
+            if self.looks > 0 && names.len() < MAX_NEEDED && !names.contains(&name) {
                 names.push(name);
             }
         }
-        let Some(depth) = depth.checked_sub(1) else { return };
+        let Some(depth) = depth.checked_sub(1).filter(|_| self.looks > 0) else { return };
         let target = members.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
         let target = target.and_then(|pointer| self.root.pointer(pointer));
         let all = members.get("allOf").and_then(Value::as_array).into_iter().flatten();
@@ -407,6 +436,13 @@ mod tests {
 
     #[test]
     fn references_that_lead_to_each_other_many_times_end() {
+        let next = |at: usize| json!({"$ref": format!("#/$defs/{}", at + 1)});
+        let chain: Map<String, Value> = (0..9_000).map(|at| (at.to_string(), next(at))).collect();
+        assert!(!is_impossible(&json!({"$ref": "#/$defs/0", "$defs": chain})));
+        let each =
+            |to: usize| json!({"allOf": vec![json!({"$ref": format!("#/$defs/{to}")}); 40], "required": ["a", "b"]});
+        let parts: Map<String, Value> = (0..30).map(|at| (at.to_string(), each(at + 1))).collect();
+        assert!(!is_impossible(&json!({"$ref": "#/$defs/0", "$defs": parts})));
         let wide: Vec<Value> = (0..50).map(|_| json!({"$ref": "#/$defs/a"})).collect();
         let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"anyOf": wide}, {"$ref": "#/$defs/b"}]},
             "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}}});
