@@ -10,6 +10,7 @@ use super::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::program::Program;
 use crate::program::bind::run_input::{LongLists, RunInput};
+use crate::program::file_value;
 use crate::project::guarded;
 use crate::syntax;
 
@@ -99,6 +100,9 @@ fn read_fields(field: &str, schema: Option<&Value>) -> Result<Map<String, Value>
     } else {
         serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
     };
+    if let Some(key) = file_value::key_twice(text, &value).filter(|_| value.is_object() || value.is_array()) {
+        return Err(stands_twice(&format!("--input {name}"), &key));
+    }
     Ok(Map::from_iter([(name.to_owned(), value)]))
 }
 
@@ -144,11 +148,22 @@ fn json<T>(source: Source, read: impl Fn(&str) -> serde_json::Result<T>) -> Resu
         Err(error) if faults.is_empty() => Err(CommandError::usage(format!("{} is not JSON: {error}", source.name))),
         Err(_) => Err(CommandError::text(source, faults)),
         Ok(value) => match syntax::repeated_keys(&tree) {
-            // An input may be larger than a document: then only its beginning was checked here.
             twice if faults.is_empty() && !twice.is_empty() => Err(CommandError::text(source, twice)),
+            // An input may be larger than a document: then only its beginning was checked here.
+            _ if !faults.is_empty() => match file_value::key_twice_in(&source.text) {
+                Some(key) => Err(stands_twice(&source.name, &key)),
+                None => Ok(value),
+            },
             _ => Ok(value),
         },
     }
+}
+
+fn stands_twice(source: &str, key: &str) -> CommandError {
+    CommandError::usage_help(
+        format!("the key {key:?} stands twice in an object of {source}"),
+        "JSON keeps one of the two: take one out",
+    )
 }
 
 /// The name of a file in messages.

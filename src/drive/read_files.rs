@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::texts::SharedTexts;
 use crate::engine::event::ReadFile;
 use crate::program::Program;
-use crate::program::file_value::{self, MAX_TOTAL};
+use crate::program::file_value::{self, MAX_TOTAL, MAX_WEIGHT};
 use crate::project::files;
 
 /// The files that a run of this program reads.
@@ -15,14 +15,19 @@ use crate::project::files;
 /// Which file can't be read, and why.
 pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Result<Vec<ReadFile>, Fault> {
     let Some(flow) = &program.flow else { return Ok(Vec::new()) };
-    let (mut read, mut total) = (Vec::new(), 0_usize);
+    let (mut read, mut total, mut weight) = (Vec::new(), 0_usize, 0_usize);
     for name in &flow.documents {
         let Some(file) = program.project.documents.get(name) else {
             return Err(Fault::Missing(format!("the project has no document `{name}`")));
         };
         let missing = |why: String| Fault::Missing(format!("the document `{name}`, {file}, can't be read: {why}"));
         let text = files::text(root, file).map_err(missing)?;
-        file_value::read(file, &text).map_err(|fault| missing(fault.to_string()))?;
+        let value = file_value::read(file, &text).map_err(|fault| missing(fault.to_string()))?;
+        weight = weight.saturating_add(file_value::weight(&value));
+        if weight > MAX_WEIGHT {
+            let most = MAX_WEIGHT >> 20;
+            return Err(missing(format!("the values of a run's documents take at most {most} MiB of memory together")));
+        }
         total = total.saturating_add(text.len());
         if total > MAX_TOTAL {
             return Err(missing(format!("the documents of a run have at most {} MiB together", MAX_TOTAL >> 20)));

@@ -59,7 +59,7 @@ struct StepCall {
     header: Arc<RunHeader>,
     at: String,
     kind: String,
-    input: serde_json::Value,
+    input: Arc<serde_json::Value>,
     now: String,
     left: Allowance,
 }
@@ -182,7 +182,7 @@ impl<'a> Driver<'a> {
                         header: Arc::clone(&self.state.header),
                         at: at.clone(),
                         kind: open.kind.clone(),
-                        input: open.input.clone(),
+                        input: Arc::clone(&open.input),
                         now: clock::rfc3339(clock::wall_ms()),
                         left,
                     };

@@ -99,7 +99,7 @@ impl SubrunRequest {
         let header = &state.header;
         let call = CallId { iteration: 0, index: 0 };
         let start = Start {
-            input: open.input.clone(),
+            input: serde_json::Value::clone(&open.input),
             run_id: Some(open.subrun_id(&header.run_id)),
             ..Self::start(header, called, time)
         };

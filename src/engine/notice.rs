@@ -143,7 +143,7 @@ pub enum Notice {
         #[serde(rename = "type")]
         kind: String,
         /// Its input.
-        action_input: Value,
+        action_input: std::sync::Arc<Value>,
     },
     /// A step of a workflow ended.
     StepEnded {

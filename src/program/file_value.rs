@@ -1,6 +1,13 @@
 //! The value of a file that a project names in `documents`: CSV is a list of objects, JSON its value, anything else a text.
 
+mod csv;
+mod json;
+mod weight;
+
 use serde_json::{Map, Value};
+
+pub use json::{key_twice, key_twice_in, value as json};
+pub use weight::{MAX_WEIGHT, weight};
 
 /// What `@paths` and templates call such a file: `doc:NAME`.
 pub const PREFIX: &str = "doc:";
@@ -36,52 +43,33 @@ pub fn named(first: &str) -> Option<&str> {
 pub fn read(file: &str, text: &str) -> Result<Value, FileFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match file.rsplit('.').next().map(str::to_ascii_lowercase).as_deref() {
-        Some("csv") => rows(text),
-        Some("json") => serde_json::from_str(text).map_err(|error| {
-            let line = u64::try_from(error.line()).unwrap_or(u64::MAX).max(1);
-            FileFault { message: format!("it is not JSON: {error}"), line }
-        }),
+        Some("csv") => csv::rows(text),
+        Some("json") => json(text),
         _ => Ok(Value::from(text)),
     }
 }
 
-/// The rows of a CSV text: its first row has the names. All values are texts, so that no number loses its zeros.
-fn rows(text: &str) -> Result<Value, FileFault> {
-    let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
-    let names = reader.headers().map_err(|error| fault(&error))?.clone();
-    let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
-    for (at, name) in names.iter().enumerate() {
-        let message = match names.iter().take(at).any(|other| other == name) {
-            true => format!("two columns have the name `{name}`"),
-            false if name.is_empty() => format!("column {} has no name", at + 1),
-            false => continue,
-        };
-        return Err(FileFault { message, line: 1 });
+/// The value as runs of an older edition read it: without a look at quotes that are never closed, empty lines and keys that
+/// stand twice. None where they had none either.
+pub fn read_of_old(file: &str, text: &str) -> Option<Value> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match file.rsplit('.').next().map(str::to_ascii_lowercase).as_deref() {
+        Some("csv") => rows_of_old(text),
+        Some("json") => serde_json::from_str(text).ok(),
+        _ => Some(Value::from(text)),
     }
-    if let [only] = names.as_slice()
-        && let Some(other) = [';', '\t'].into_iter().find(|other| only.contains(*other))
-    {
-        let message = format!("its columns are separated by {other:?}; loopctl reads commas");
-        return Err(FileFault { message, line: 1 });
-    }
+}
+
+fn rows_of_old(text: &str) -> Option<Value> {
+    let mut reader = ::csv::ReaderBuilder::new().from_reader(text.as_bytes());
+    let names: Vec<String> = reader.headers().ok()?.iter().map(|name| name.trim().to_owned()).collect();
     let mut list = Vec::new();
     for row in reader.records() {
-        let row = row.map_err(|error| fault(&error))?;
+        let row = row.ok()?;
         let members = names.iter().cloned().zip(row.iter().map(Value::from));
         list.push(Value::Object(members.collect::<Map<_, _>>()));
     }
-    Ok(Value::Array(list))
-}
-
-fn fault(error: &csv::Error) -> FileFault {
-    let line = error.position().map_or(1, csv::Position::line);
-    let message = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("the row has {len} values, and the first row has {expected_len} names")
-        }
-        _ => format!("it is not CSV: {error}"),
-    };
-    FileFault { message, line }
+    Some(Value::Array(list))
 }
 
 #[cfg(test)]
@@ -117,10 +105,38 @@ mod tests {
             ("a.csv", "a,,b\n", 1, "column 2 has no name"),
             ("a.csv", "a;b\n1;2\n", 1, "separated by ';'"),
             ("a.json", "{\n\"a\": }", 2, "not JSON"),
+            ("a.json", "{\"a\": 1,\n\"a\": 2}", 2, "stands twice"),
+            ("a.csv", "a,b\n1,\"2\n", 2, "never closed"),
         ] {
             let fault = read(file, text).unwrap_err();
             assert_eq!(fault.line, line, "{fault}");
             assert!(fault.message.contains(words), "{fault}");
         }
+    }
+
+    #[test]
+    fn a_value_of_too_much_memory_is_refused() {
+        let long = format!("a\n{}", "x\n".repeat(640_000));
+        let wide = format!(
+            "{}\n{}",
+            (0..2_000).map(|at| format!("c{at}")).collect::<Vec<_>>().join(","),
+            format!("{}\n", ",".repeat(1_999)).repeat(580)
+        );
+        for text in [long, wide] {
+            let fault = read("a.csv", &text).unwrap_err();
+            assert!(fault.message.contains("takes more than 128 MiB"), "{fault}");
+        }
+        let rows = format!("a,b,c\n{}", "1,2,3\n".repeat(20_000));
+        let value = read("a.csv", &rows).unwrap();
+        assert_eq!(value.as_array().unwrap().len(), 20_000);
+        assert!(weight(&value) < MAX_WEIGHT / 4);
+    }
+
+    #[test]
+    fn runs_of_an_older_edition_read_what_they_read_before() {
+        let one = json!([{"part": "P-2", "text": "5/8\" pipe\nP-3,bolt\n"}]);
+        assert_eq!(read_of_old("a.csv", "part,text\nP-2,\"5/8\"\" pipe\nP-3,bolt\n"), Some(one));
+        assert_eq!(read_of_old("a.csv", "code\nK1\n\nK3\n"), Some(json!([{"code": "K1"}, {"code": "K3"}])));
+        assert_eq!(read_of_old("a.json", "{\"fee\": 1, \"fee\": 2}"), Some(json!({"fee": 2})));
     }
 }

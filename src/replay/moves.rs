@@ -112,7 +112,7 @@ pub fn calls(state: &State, known: usize) -> Vec<AskedCall> {
         iteration: 0,
         at: Some(step.at.clone()),
         action: Some(step.kind.clone()),
-        input: step.input.clone(),
+        input: serde_json::Value::clone(&step.input),
         fate: if step.progress.is_approval() { CallFate::AwaitsApproval } else { CallFate::Made },
     });
     ended.chain(open).chain(steps).collect()

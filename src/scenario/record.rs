@@ -255,7 +255,7 @@ fn of_step(state: &State, at: &str) -> MadeCall {
     MadeCall {
         at: at.to_owned(),
         action: open.map(|open| open.kind.clone()).unwrap_or_default(),
-        input: open.map(|open| open.input.clone()).unwrap_or_default(),
+        input: open.map(|open| Value::clone(&open.input)).unwrap_or_default(),
         is_subrun: open.is_some_and(|open| open.run_id.is_some()),
         ..MadeCall::default()
     }

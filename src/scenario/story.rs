@@ -321,7 +321,7 @@ impl EndedStep {
         };
         let open = flow.open_at(&at);
         let kind = open.map(|open| open.kind.clone()).unwrap_or_default();
-        Some(Self { kind, input: open.map_or(Value::Null, |open| open.input.clone()), at, result, run_id })
+        Some(Self { kind, input: open.map_or(Value::Null, |open| Value::clone(&open.input)), at, result, run_id })
     }
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::problem::ProblemDetails;
 use crate::diagnostic::Source;
 use crate::engine::json::from_bytes;
+use crate::program::file_value;
 use crate::syntax::Span;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::trace::escape;
@@ -89,7 +90,14 @@ pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ProblemDetails> {
 /// # Errors
 /// 400.
 pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
-    from_bytes(bytes).map_err(|error| ProblemDetails::bad_request(format!("the body can't be read: {error}")))
+    let body =
+        from_bytes(bytes).map_err(|error| ProblemDetails::bad_request(format!("the body can't be read: {error}")))?;
+    match str::from_utf8(bytes).ok().and_then(file_value::key_twice_in) {
+        Some(key) => Err(ProblemDetails::bad_request(format!(
+            "the body can't be read: the key {key:?} stands twice in an object, and JSON keeps one of the two"
+        ))),
+        None => Ok(body),
+    }
 }
 
 /// A JSON response without characters that control a terminal.

@@ -112,7 +112,11 @@ fn raw(state: &State) -> Vec<(String, Value, bool)> {
     });
     let records = state.flow.as_ref().map(|flow| flow.records.as_slice()).unwrap_or_default();
     let steps = records.iter().map(|record| {
-        (format!("{} {}", record.at, record.kind), record.input.clone().unwrap_or_default(), record.error.is_none())
+        (
+            format!("{} {}", record.at, record.kind),
+            record.input.as_deref().cloned().unwrap_or_default(),
+            record.error.is_none(),
+        )
     });
     entries.chain(steps).collect()
 }
@@ -131,7 +135,7 @@ fn shown(result: &RunResult) -> Vec<ComparedCall> {
         iteration: None,
         at: Some(step.at.clone()),
         action: Some(step.kind.clone()),
-        action_input: step.input.clone(),
+        action_input: step.input.as_deref().cloned(),
         success: step.error.is_none(),
         observation: step.output.clone().unwrap_or_default(),
     });

@@ -18,7 +18,7 @@ pub fn steps(state: &State, driven: bool, redact: &Redaction) -> Vec<StepRecord>
 /// A step with its secrets hidden.
 pub fn shown_step(record: StepRecord, redact: &Redaction) -> StepRecord {
     StepRecord {
-        input: record.input.map(|input| redact.value(&input)),
+        input: record.input.map(|input| std::sync::Arc::new(redact.value(&input))),
         output: record.output.map(|output| redact.value(&output)),
         error: record.error.map(|error| StepError { message: redact.text(&error.message).into_owned(), ..error }),
         ..record

@@ -45,7 +45,7 @@ pub(super) fn decided(
             let mut record = DecisionRecord { step: Some(at.clone()), ..DecisionRecord::new(now_ms, pause, decided) };
             if let Some(open) = flow_state.open_at(at) {
                 record.hash = Some(hash(open, &header));
-                record.input_before = matches!(decided.decision, Decision::Edit(_)).then(|| open.input.clone());
+                record.input_before = matches!(decided.decision, Decision::Edit(_)).then(|| Value::clone(&open.input));
                 record.run_id = match &open.progress {
                     StepProgress::Waits(waits) => Some(waits.asks.run_id.clone()),
                     _ => None,
@@ -236,7 +236,7 @@ fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCou
             if let Decision::Edit(edited) = &decided.decision {
                 // The approvals so far were for the other input.
                 awaited.approved_by.clear();
-                *input = edited.clone();
+                *input = std::sync::Arc::new(edited.clone());
             }
             let is_last = awaited.approve(decided.by.as_deref());
             *count = ApprovalCount::of(awaited);
@@ -252,7 +252,7 @@ fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCou
             let (approved, reason) = match decision {
                 Decision::Deny(reason) => (false, reason.clone()),
                 Decision::Edit(edited) => {
-                    *input = edited.clone();
+                    *input = std::sync::Arc::new(edited.clone());
                     (true, None)
                 }
                 _ => (true, None),

@@ -1,5 +1,7 @@
 //! The end of a step: what it writes into the context, and its record.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::advance::{Advance, StepList};
@@ -20,7 +22,7 @@ pub(super) struct StepEnd {
     /// When it began, in milliseconds since 1970.
     pub since_ms: i64,
     /// Its input.
-    pub input: Option<Value>,
+    pub input: Option<Arc<Value>>,
     /// What it gave, or why it failed.
     pub outcome: Result<StepOutput, StepFault>,
     /// The run that it was.

@@ -140,6 +140,7 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
 /// Initialises the state and begins the first steps.
 fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) -> Effects {
     let input = started.run_input();
+    let files = Arc::new(files(&started.read, started.edition));
     state.header = Arc::new(RunHeader {
         run_id: started.run_id,
         session: started.session,
@@ -155,7 +156,7 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
         scripted: started.scripted,
         edition: started.edition,
         callback_rights: started.callback_rights,
-        files: Arc::new(files(&started.read)),
+        files,
         caller: started.caller,
         previous_run_id: None,
         rerun_of: started.rerun_of.map(String::into_boxed_str),
@@ -222,9 +223,11 @@ fn advanced(
 }
 
 /// The values of the files that the run reads. What started the run has seen that each has one.
-fn files(read: &[ReadFile]) -> Map<String, Value> {
+fn files(read: &[ReadFile], edition: u32) -> Map<String, Value> {
     let value = |file: &ReadFile| {
-        let value = file_value::read(&file.file, file.text.shared()).ok()?;
+        let text = file.text.shared();
+        let strictly = (edition >= 2).then(|| file_value::read(&file.file, text).ok()).flatten();
+        let value = strictly.or_else(|| file_value::read_of_old(&file.file, text))?;
         Some((format!("{}{}", file_value::PREFIX, file.name), value))
     };
     read.iter().filter_map(value).collect()

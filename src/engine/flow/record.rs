@@ -1,5 +1,7 @@
 //! Records of steps, in the form that programs read.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +29,7 @@ pub struct StepRecord {
     pub finished_at_ms: Option<i64>,
     /// Its input.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<Value>,
+    pub input: Option<Arc<Value>>,
     /// What it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,

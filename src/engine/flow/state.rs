@@ -36,7 +36,7 @@ pub enum StepChange {
         /// Its type.
         kind: String,
         /// Its input.
-        input: Value,
+        input: Arc<Value>,
     },
     /// It ended.
     Ended(Box<StepRecord>),
@@ -102,8 +102,8 @@ pub struct OpenStep {
     pub at: String,
     /// Its `type`: that of a call is the name of its action.
     pub kind: String,
-    /// Its input; for a form, the keys that it asks for.
-    pub input: Value,
+    /// Its input; for a form, the keys that it asks for. It may be large, so all that name it share it.
+    pub input: Arc<Value>,
     /// How far it is.
     pub progress: StepProgress,
     /// When it became due, in milliseconds since 1970.

@@ -55,7 +55,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         kind: Termination::Human,
         question: String::new(),
         action: action.clone(),
-        action_input: Some(open.input.clone()),
+        action_input: Some(Value::clone(&open.input)),
         hash: Some(hash(open, header)),
         expected_keys: Vec::new(),
         expires_at_ms: None,

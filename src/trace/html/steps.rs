@@ -100,7 +100,7 @@ fn card<'a>(step: &StepRecord, decisions: impl Iterator<Item = &'a DecisionRecor
         let at = at.map(|at| format!("{at}: ")).unwrap_or_default();
         page.push_str(&folded("meta", &format!("{at}{}", decision_sentence(record))));
     }
-    for (name, value) in [("in", &step.input), ("out", &step.output)] {
+    for (name, value) in [("in", step.input.as_deref()), ("out", step.output.as_ref())] {
         if let Some(value) = value {
             page.push_str(&boxed(name, value));
         }

@@ -214,8 +214,8 @@ impl<'w> World<'w> {
         for at in &self.under_way {
             let open = self.state.flow.as_ref().unwrap().open_at(at).unwrap_or_else(|| panic!("{at} is not open"));
             assert!(!self.finished.contains(at) || self.outside.healed, "{at} was done already");
-            let first = self.inputs.entry(at.clone()).or_insert_with(|| open.input.clone());
-            assert!(*first == open.input || self.outside.healed, "{at} is given something else than before");
+            let first = self.inputs.entry(at.clone()).or_insert_with(|| serde_json::Value::clone(&open.input));
+            assert!(*first == *open.input || self.outside.healed, "{at} is given something else than before");
         }
     }
 

@@ -1,0 +1,244 @@
+//! JSON that is data: a key that stands twice in an object is refused, because one of its two values would be lost in
+//! silence, and so is a value that takes too much memory.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::FileFault;
+use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
+
+/// The most characters of a key that are shown.
+const SHOWN: usize = 64;
+/// How serde_json hands a number that keeps its digits to a reader: as an object with this member.
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// The value of a JSON text.
+///
+/// # Errors
+/// What is wrong with it, and in which line.
+pub fn value(text: &str) -> Result<Value, FileFault> {
+    let mut walk = JsonWalk { most: MAX_WEIGHT, ..JsonWalk::default() };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let walked = walk.deserialize(&mut reader);
+    let line = |error: &serde_json::Error| u64::try_from(error.line()).unwrap_or(u64::MAX).max(1);
+    if let Err(error) = walked {
+        let (line, column) = (line(&error), error.column());
+        return Err(match walk.twice {
+            Some(key) => FileFault {
+                message: format!(
+                    "the key {key:?} stands twice in one object, the second time before column {}; JSON keeps one of the two: \
+                     take one out",
+                    column.saturating_add(1)
+                ),
+                line,
+            },
+            None if walk.weight > walk.most => too_heavy(line),
+            None => FileFault { message: format!("it is not JSON: {error}"), line },
+        });
+    }
+    serde_json::from_str(text)
+        .map_err(|error| FileFault { message: format!("it is not JSON: {error}"), line: line(&error) })
+}
+
+/// The first key that occurs twice in an object of `text`, which was read as `value`. A text without one
+/// is scanned once, byte by byte, and its value walked once.
+pub fn key_twice(text: &str, value: &Value) -> Option<String> {
+    if members_written(text) == members_read(value) {
+        return None;
+    }
+    key_twice_in(text)
+}
+
+/// The first key that occurs twice in an object of a JSON text.
+pub fn key_twice_in(text: &str) -> Option<String> {
+    let mut walk = JsonWalk { most: usize::MAX, ..JsonWalk::default() };
+    // What is wrong with the text, another reader says.
+    let _ = walk.deserialize(&mut serde_json::Deserializer::from_str(text));
+    walk.twice
+}
+
+/// The colons outside of strings: each is between a key and its value.
+fn members_written(text: &str) -> usize {
+    let (mut members, mut quoted, mut escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b':' if !quoted => members += 1,
+            _ => {}
+        }
+    }
+    members
+}
+
+fn members_read(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(members_read).sum(),
+        Value::Object(members) => members.len() + members.values().map(members_read).sum::<usize>(),
+        _ => 0,
+    }
+}
+
+/// Searches a text for a duplicate key, and sums up what its value takes.
+#[derive(Default)]
+struct JsonWalk {
+    weight: usize,
+    most: usize,
+    twice: Option<String>,
+}
+
+impl JsonWalk {
+    fn add<E: Error>(&mut self, bytes: usize) -> Result<(), E> {
+        self.weight = self.weight.saturating_add(bytes);
+        if self.weight > self.most { Err(E::custom("it takes too much memory")) } else { Ok(()) }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut JsonWalk {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.add::<D::Error>(of_value())?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut JsonWalk {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.add(text.len())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(&mut *self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let mut keys = HashSet::new();
+        while let Some(Key(key)) = members.next_key()? {
+            if keys.contains(&key) {
+                self.twice = Some(key.chars().take(SHOWN).collect());
+                return Err(A::Error::custom("a key stands twice"));
+            }
+            if key == NUMBER {
+                let NumberText(digits) = members.next_value()?;
+                self.add::<A::Error>(digits)?;
+                continue;
+            }
+            self.add::<A::Error>(of_member(&key))?;
+            keys.insert(key);
+            members.next_value_seed(&mut *self)?;
+        }
+        Ok(())
+    }
+}
+
+/// A key with its escapes decoded.
+struct Key(String);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Key)
+    }
+}
+
+/// How many bytes the digits of a number are; or any other value under its name, in a text that was made to look so.
+struct NumberText(usize);
+
+impl<'de> Deserialize<'de> for NumberText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Value::deserialize(deserializer)?.as_str().map_or(0, str::len)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(text: &str) -> Option<String> {
+        key_twice(text, &serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_found_wherever_it_stands_and_however_it_is_spelled() {
+        for (text, key) in [
+            (r#"{"a":1,"a":2}"#, Some("a")),
+            (r#"{"a":1,"\u0061":2}"#, Some("a")),
+            (r#"[{"x":[1,{"b":{},"c":":","b":null}]}]"#, Some("b")),
+            (r#"{"":1,"":2}"#, Some("")),
+            (r#"{"a":{"a":1},"b":[{"a":1},{"a":1}]}"#, None),
+            (r#"{"a\"":"\\\":{\"a\":1,","c":1.5e300,"d":-7}"#, None),
+            (r#"[1e99999, "::::"]"#, None),
+            ("7", None),
+        ] {
+            assert_eq!(found(text).as_deref(), key, "{text}");
+        }
+        let deep = format!("{}{}{}", "[".repeat(120), r#"{"k":1,"k":1}"#, "]".repeat(120));
+        assert_eq!(found(&deep).as_deref(), Some("k"));
+    }
+
+    #[test]
+    fn data_with_a_key_twice_is_refused_with_the_key_and_the_line() {
+        let fault = value("{\"a\": 1,\n \"b\": [{\"fee\": 1.50, \"fee\": 15.0}]}").unwrap_err();
+        assert_eq!(fault.line, 2);
+        assert!(
+            fault.message.contains("the key \"fee\" stands twice") && fault.message.contains("before column 27"),
+            "{fault}"
+        );
+        assert_eq!(value("[{\"a\": 1.10}, {\"a\": 2}]").unwrap().to_string(), "[{\"a\":1.10},{\"a\":2}]");
+        assert_eq!(value("{} x").unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn a_value_that_takes_too_much_memory_is_refused_before_it_is_made() {
+        for (item, count) in [("{\"a\":1}", 900_000), ("[]", 2_000_000), ("1", 3_000_000), ("\"\"", 2_000_000)] {
+            let text = format!("[{}]", vec![item; count].join(","));
+            let fault = value(&text).unwrap_err();
+            assert!(fault.message.contains("takes more than 128 MiB"), "{item}: {fault}");
+        }
+        let rows = format!("[{}]", vec!["{\"id\":\"00012\",\"sum\":12.50,\"text\":\"nut\"}"; 20_000].join(","));
+        assert_eq!(value(&rows).unwrap().as_array().unwrap().len(), 20_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_members_that_are_written_are_those_that_are_read(keys in proptest::collection::vec("[a-c\"\\\\:{}é]{0,2}", 0..6), text in "[\"\\\\:,{}a]{0,6}") {
+            let (key, inner) = (|key: &String| Value::from(key.as_str()).to_string(), Value::from(text).to_string());
+            let written: Vec<String> = keys.iter().map(|name| format!("{} : [{inner}]", key(name))).collect();
+            let twice = keys.iter().enumerate().any(|(at, key)| keys[..at].contains(key));
+            prop_assert_eq!(found(&format!("{{{}}}", written.join(","))).is_some(), twice);
+        }
+    }
+}
