@@ -43,6 +43,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
                 ("today", facts.today),
                 ("dialect_instructions", &instructions),
             ],
+            reads_fences: false,
             secrets: None,
         }),
         None => {

@@ -72,6 +72,7 @@ impl ApprovalPolicy {
             run_id: "",
             context: &[],
             extra: &[],
+            reads_fences: false,
             secrets: None,
         };
         let mut need = ApprovalNeed::NotNeeded;

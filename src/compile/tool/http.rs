@@ -34,6 +34,7 @@ pub(super) fn compile(action: &HttpAction, work: &mut ActionDraft<'_>) -> Option
         used.extend(work.arguments_at(pointer).into_iter().filter(|name| known.insert(name.clone())));
     }
     let body = action.body.as_ref().and_then(|body| self::body(body, &action.content_type, work));
+    content(action, body.as_ref(), work);
     let url = url?;
     if let Some(parts) = parts {
         secrets(&url, parts, work);
@@ -226,6 +227,98 @@ fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<
         unquoted(&template, work);
     }
     Some(Body::Text(template))
+}
+
+/// Where an action says of which type its body is, and what it says.
+struct ContentType<'a> {
+    pointer: String,
+    written: &'a str,
+    /// In lower case, without its parameters.
+    media: String,
+}
+
+impl<'a> ContentType<'a> {
+    /// A header of the action takes the place of the field.
+    fn of(action: &'a HttpAction) -> Self {
+        let header = action.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let (pointer, written) = match header {
+            Some((name, value)) => (format!("/headers/{}", escape_pointer(name)), value.as_str()),
+            None => ("/content_type".to_owned(), action.content_type.as_str()),
+        };
+        let media = written.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        Self { pointer, written, media }
+    }
+
+    /// Whether a text has the boundary that the type names, so that its author wrote the parts.
+    fn has_parts(&self, text: &str) -> bool {
+        let named = |part: &'a str| {
+            let (name, value) = part.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("boundary").then(|| value.trim().trim_matches('"'))
+        };
+        let boundary = self.written.split(';').skip(1).find_map(named).filter(|boundary| !boundary.is_empty());
+        boundary.is_some_and(|boundary| text.contains(&format!("--{boundary}")))
+    }
+}
+
+/// What can't be sent as the type of the body says, and what is not escaped in it.
+fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>) {
+    let sends = action.body.is_some() || action.http_method.has_body();
+    let content_type = ContentType::of(action);
+    if !sends || work.unknown.holds(&content_type.pointer) {
+        return;
+    }
+    let text = match body {
+        Some(Body::Text(template)) => Some(template),
+        _ => None,
+    };
+    if content_type.media.starts_with("multipart/") {
+        let is_written = text.is_some_and(|template| content_type.has_parts(template.source()));
+        if !is_written && !work.unknown.holds("/body") {
+            let message =
+                format!("no body of type `{}` is made here: it would be sent without its parts", content_type.media);
+            let help = "send JSON, or `application/x-www-form-urlencoded`; or write the parts out, as a text with the boundary \
+                        that the type names";
+            work.push(LocalFault::error(codes::UNMADE_BODY, &content_type.pointer, message).help(help));
+        }
+    }
+    let media = content_type.media.as_str();
+    let marks = match media {
+        "application/xml" | "text/xml" => "`<` or `&` adds elements",
+        _ if media.ends_with("+xml") => "`<` or `&` adds elements",
+        "text/html" => "`<` or `&` adds elements",
+        "text/csv" => "a comma, a quote or a line end adds cells and rows",
+        _ if media.starts_with("multipart/") => "a boundary adds parts",
+        _ => return,
+    };
+    let Some(template) = text else { return };
+    let variables = template.variables().iter().filter(|variable| is_value(variable) && !is_plain(action, variable));
+    let faults: Vec<LocalFault> = variables
+        .map(|variable| {
+            let path = variable.path.join(".");
+            let message = format!("the value of `{path}` is not escaped in a body of type `{media}`: one with {marks}");
+            let fault = LocalFault::warning(codes::UNESCAPED, "/body", message).inside(variable.range.clone());
+            fault.help(format!(
+                "bound it in `parameters`: a `pattern` that lets no such sign through, an `enum`, or a number; or send JSON"
+            ))
+        })
+        .collect();
+    faults.into_iter().for_each(|fault| work.push(fault));
+}
+
+/// Whether the schema of an argument says which texts it may be: the author has thought of it.
+fn is_plain(action: &HttpAction, variable: &Variable) -> bool {
+    let Some([name]) = variable.path.get(..1) else { return true };
+    let schema = action.parameters.as_ref().and_then(|parameters| parameters.get("properties")?.get(name));
+    let Some(schema) = schema.filter(|_| variable.path.len() == 1) else {
+        return ["now", "__run_id"].contains(&name.as_str());
+    };
+    let is_scalar = |kind: &Value| ["integer", "number", "boolean", "null"].iter().any(|plain| kind == plain);
+    let is_typed = match schema.get("type") {
+        Some(Value::Array(kinds)) => !kinds.is_empty() && kinds.iter().all(is_scalar),
+        Some(kind) => is_scalar(kind),
+        None => false,
+    };
+    is_typed || ["pattern", "enum", "const", "format"].iter().any(|keyword| schema.get(keyword).is_some())
 }
 
 /// Warns about a value in a JSON text outside of quotes: a text would break the JSON there, and a value could

@@ -164,7 +164,14 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
             let spent = spent(&failed, Some(usage), price);
             let result = match reply.finish {
                 Finish::Filtered => Err(fault("the model's answer was kept back", reply.text)),
-                _ => Ok(Value::String(reply.text)),
+                Finish::Length => {
+                    let most = ask.max_tokens;
+                    let class = format!(
+                        "the model's answer was cut off after {most} tokens: raise `max_tokens` of the action, or ask for less"
+                    );
+                    Err(fault(class, reply.text))
+                }
+                Finish::Stop => Ok(Value::String(reply.text)),
             };
             RawOutcome { result: result.map_err(Into::into), spent }
         }

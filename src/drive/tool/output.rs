@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::twice;
+use super::charset::{self, NoText};
 use crate::engine::event::ToolFault;
+use crate::program::file_value;
 
 /// The most characters of a fault's detail that are kept.
 pub(super) const MAX_DETAIL: usize = 2000;
@@ -27,12 +28,16 @@ pub(super) fn too_large() -> ToolFault {
 /// duplicate key in an object, because its meaning is unclear; a line before the text names the key.
 ///
 /// # Errors
-/// When they are neither JSON nor text: not UTF-8, or with a zero byte.
+/// When they are neither JSON nor text: in no charset that is read, or with a zero byte.
 pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value, ToolFault> {
     let length = bytes.len();
-    let text = match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => text,
-        _ => {
+    let text = match charset::decode(&bytes, content_type) {
+        Ok(text) => text,
+        Err(NoText::Charset(charset)) => {
+            let class = format!("the answer is a text in the charset {charset}; {} are read", charset::READ);
+            return Err(fault(class, ""));
+        }
+        Err(NoText::Binary) => {
             let kind = content_type.map_or_else(|| "unknown".to_owned(), media_type);
             return Err(fault(format!("binary answer of {length} bytes, type {kind}"), ""));
         }
@@ -51,7 +56,7 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
 
 /// The first key that occurs twice in an object of a text, which was read as `value`.
 pub(super) fn key_twice(text: &str, value: &Value) -> Option<String> {
-    twice::key_of(text, value)
+    file_value::key_twice(text, value)
 }
 
 /// The JSON of a text: when the type says so or when it is one object or array.

@@ -210,8 +210,13 @@ impl<'p> Advance<'p> {
                 Current::Items(items)
             }
             Opened::Step { input, progress } => {
+                let input = Arc::new(input);
                 let kind = step.kind.clone();
-                self.changes.push(StepChange::Started { at: at.clone(), kind: kind.clone(), input: input.clone() });
+                self.changes.push(StepChange::Started {
+                    at: at.clone(),
+                    kind: kind.clone(),
+                    input: Arc::clone(&input),
+                });
                 Current::Open(Box::new(OpenStep {
                     at,
                     kind,
@@ -309,6 +314,7 @@ impl<'p> Advance<'p> {
             now: &now,
             run_id: &header.run_id,
             extra: &[],
+            reads_fences: header.edition >= 2,
             secrets: None,
         };
         work(self, &scope)

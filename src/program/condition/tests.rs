@@ -17,6 +17,7 @@ fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
         run_id: "",
         context: &[],
         extra: &[],
+        reads_fences: false,
         secrets: None,
     };
     compiled(condition).evaluate(&scope).map_err(|fault| fault.0)

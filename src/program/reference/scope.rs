@@ -8,6 +8,9 @@ use super::{RESERVED, Secrets};
 use crate::diagnostic::nearest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 
+/// What begins and ends a fence.
+const FENCE: &str = "```";
+
 /// The values of names while a field is resolved.
 pub struct Scope<'a> {
     /// The tool call's input: its names are at the top. `Value::Null` outside a call.
@@ -24,6 +27,8 @@ pub struct Scope<'a> {
     pub run_id: &'a str,
     /// Names with texts that only some fields can use (`tools`, `today`, ...).
     pub extra: &'a [(&'a str, &'a str)],
+    /// Whether a path into a text reads the JSON that stands in a fence there, as a model writes it.
+    pub reads_fences: bool,
     /// The secrets; `None` where none may be used.
     pub secrets: Option<&'a dyn Secrets>,
 }
@@ -51,7 +56,7 @@ impl<'a> Scope<'a> {
             return Ok(Cow::Owned(RunInput { value: self.input.clone(), lists }.into_whole()));
         }
         let value = self.name(first).ok_or_else(|| self.not_given(first, !rest.is_empty()))?;
-        walk(value, first.clone(), rest)
+        walk(value, first.clone(), rest, self.reads_fences)
     }
 
     /// The long list of the input that a path leads into, and its name.
@@ -106,12 +111,29 @@ fn in_list<'v>(list: &LongList, name: &str, rest: &[String]) -> Result<Cow<'v, V
     let value = item.or_else(|| length(segment, list.len()));
     let absent =
         || Unresolved(format!("`{}` has no `{}`; it is a list of {}", shorten(&so_far), shorten(segment), list.len()));
-    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest)
+    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest, false)
 }
 
 /// The value at a path below a value.
-fn walk<'v>(mut value: Cow<'v, Value>, mut so_far: String, path: &[String]) -> Result<Cow<'v, Value>, Unresolved> {
+fn walk<'v>(
+    mut value: Cow<'v, Value>,
+    mut so_far: String,
+    path: &[String],
+    reads_fences: bool,
+) -> Result<Cow<'v, Value>, Unresolved> {
     for segment in path {
+        let in_fence = match value.as_ref() {
+            Value::String(text) if reads_fences => {
+                fenced(text).and_then(|json| descend(Cow::Owned(json), segment).ok())
+            }
+            _ => None,
+        };
+        if let Some(found) = in_fence {
+            value = found;
+            so_far.push('.');
+            so_far.push_str(segment);
+            continue;
+        }
         value = descend(value, segment).map_err(|at| absent(&so_far, segment, at.as_ref()))?;
         so_far.push('.');
         so_far.push_str(segment);
@@ -158,6 +180,23 @@ fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
         Some(json) => descend(Cow::Owned(json), segment).ok(),
         None => length(segment, text.chars().count()),
     }
+}
+
+/// The object or list that stands in a fence of a text, with words around it or without; none where several do, because it
+/// is not clear then which one is meant.
+pub(crate) fn fenced(text: &str) -> Option<Value> {
+    let (mut found, mut lines) = (None, text.lines());
+    while let Some(line) = lines.next() {
+        let Some(language) = line.trim().strip_prefix(FENCE) else { continue };
+        let of_fence: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != FENCE).collect();
+        let is_json = language.is_empty() || language.trim().eq_ignore_ascii_case("json");
+        let inner = Some(of_fence.join("\n")).filter(|inner| is_json && inner.trim_start().starts_with(['{', '[']));
+        let Some(json) = inner.and_then(|inner| serde_json::from_str::<Value>(&inner).ok()) else { continue };
+        if found.replace(json).is_some() {
+            return None;
+        }
+    }
+    found
 }
 
 fn length<'v>(segment: &str, length: usize) -> Option<Cow<'v, Value>> {

@@ -15,6 +15,7 @@ fn resolve(field: &Value, arguments: &Value) -> Result<Value, String> {
         run_id: "RUN",
         context: &[],
         extra: &[("today", "Friday")],
+        reads_fences: false,
         secrets: None,
     };
     let field = Field::compile(field).unwrap_or_else(|faults| panic!("{faults:?}"));

@@ -108,6 +108,7 @@ fn a_body_is_escaped_for_its_content_type() {
             run_id: "",
             context: &[],
             extra: &[],
+            reads_fences: false,
             secrets: None,
         };
         match http_tool(fields).kind.body.unwrap() {
@@ -145,6 +146,7 @@ fn hostile_arguments_stay_what_they_are_on_the_way_to_the_wire() {
             run_id: "",
             context: &[],
             extra: &[],
+            reads_fences: false,
             secrets: None,
         };
         let tool = http_tool(json!({"url": "https://h/a/{{x}}", "http_method": "POST", "headers": {"X-A": "{{x}}"}, "query": {"q": "@x"}, "body": {"b": "{{x}}"}})).kind;

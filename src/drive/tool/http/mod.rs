@@ -100,7 +100,7 @@ impl HttpRunner {
         loop {
             match self.client()?.execute(request.to_wire()).await {
                 Err(error) if error.is_connect() && descriptors::none_left(&error) => patience.wait().await,
-                sent => return sent.map_err(network),
+                sent => return sent.map_err(|error| network(error, &server(&request.url))),
             }
         }
     }
@@ -169,9 +169,15 @@ fn transient(fault: ToolFault) -> RawFault {
     RawFault { transient: Some(Transient::default()), ..RawFault::from(fault) }
 }
 
-/// The class of a network error, and the chain of its causes for the operator. The URL is left out: its query
-/// may contain a secret.
-fn network(error: reqwest::Error) -> RawFault {
+/// The server of an address, as messages name it: `api.example.com:443`.
+fn server(url: &Url) -> String {
+    let host: String = url.host_str().unwrap_or("nowhere").chars().take(100).collect();
+    url.port_or_known_default().map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
+}
+
+/// The class of a network error, and the chain of its causes for the operator. Of the URL only the server is named: its
+/// query may contain a secret.
+fn network(error: reqwest::Error, server: &str) -> RawFault {
     let error = error.without_url();
     let mut detail = error.to_string();
     let mut class = None;
@@ -201,6 +207,11 @@ fn network(error: reqwest::Error) -> RawFault {
     });
     // Another attempt does not change a certificate, or what a client refuses to send.
     let stays = matches!(class, "tls failed" | "request not valid");
+    let class = match class {
+        "connection refused" | "connection reset" => format!("{class} by {server}"),
+        "connection failed" | "connection timed out" | "host not reachable" => format!("{class}: {server}"),
+        class => class.to_owned(),
+    };
     let fault = fault(class, detail);
     if stays { RawFault::from(fault) } else { transient(fault) }
 }

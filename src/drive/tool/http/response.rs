@@ -1,12 +1,15 @@
 //! Reads the answer of a server, within limits.
 
+use std::borrow::Cow;
+
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
 
-use super::network;
+use super::{network, server};
 use crate::drive::clock;
 use crate::drive::retry::{self, Transient};
+use crate::drive::tool::charset;
 use crate::drive::tool::output::{MAX_BODY, MAX_DETAIL, fault, read_json, too_large, value};
 use crate::drive::tool::runner::RawFault;
 
@@ -63,7 +66,8 @@ pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
         Some(encoding) => detail.push_str(&format!("content-encoding: {encoding}")),
         None => {
             if let Ok((bytes, whole)) = body(response, MAX_REFUSAL).await {
-                let text = String::from_utf8_lossy(&bytes);
+                let text = charset::decode(&bytes, content_type.as_deref())
+                    .map_or_else(|_| String::from_utf8_lossy(&bytes), Cow::Owned);
                 let is_short = whole && bytes.len() <= MAX_DETAIL && (400..=499).contains(&status);
                 answer = match read_json(&text, content_type.as_deref()).filter(|_| is_short || whole && error_body) {
                     None if error_body && !text.trim().is_empty() => Some(Value::from(text.as_ref())),
@@ -82,7 +86,8 @@ pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
 /// length header is not trusted.
 async fn body(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), RawFault> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(network)? {
+    let server = server(response.url());
+    while let Some(chunk) = response.chunk().await.map_err(|error| network(error, &server))? {
         if chunk.len() > limit.saturating_sub(bytes.len()) {
             bytes.extend(chunk.iter().take(limit.saturating_sub(bytes.len())));
             return Ok((bytes, false));

@@ -51,6 +51,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         run_id: call.run_id,
         context: &[],
         extra: &[],
+        reads_fences: false,
         secrets: None,
     };
     build(tool, &call, &scope)

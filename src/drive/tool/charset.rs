@@ -1,0 +1,117 @@
+//! The text of bytes in the charset that a content type names.
+
+/// The charsets that are read, for messages.
+pub(super) const READ: &str = "utf-8, iso-8859-1, windows-1252 and utf-16";
+
+/// What windows-1252 has in place of the control characters from 0x80 to 0x9F. What it leaves open stays a control character.
+const WINDOWS_1252: [char; 32] = [
+    '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}', '\u{2030}',
+    '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}', '\u{2019}', '\u{201c}',
+    '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}', '\u{161}', '\u{203a}', '\u{153}', '\u{9d}',
+    '\u{17e}', '\u{178}',
+];
+
+/// Why bytes have no text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoText {
+    /// They are no text.
+    Binary,
+    /// The content type names this charset, which is not read.
+    Charset(String),
+}
+
+/// How the units of two bytes are written.
+#[derive(Clone, Copy)]
+enum ByteOrder {
+    Little,
+    Big,
+}
+
+/// The text of bytes. What is UTF-8 is read as such: servers name other charsets for it.
+///
+/// # Errors
+/// When they are no text, or in a charset that is not read.
+pub(super) fn decode(bytes: &[u8], content_type: Option<&str>) -> Result<String, NoText> {
+    let named = content_type.and_then(charset);
+    let order = match (named.as_deref(), bytes) {
+        (_, [0xff, 0xfe, ..]) => Some(ByteOrder::Little),
+        (_, [0xfe, 0xff, ..]) | (Some("utf-16" | "utf-16be"), _) => Some(ByteOrder::Big),
+        (Some("utf-16le" | "unicode" | "ucs-2"), _) => Some(ByteOrder::Little),
+        _ => None,
+    };
+    if let Some(order) = order {
+        return utf_16(bytes, order).filter(|text| !text.contains('\0')).ok_or(NoText::Binary);
+    }
+    if let Some(text) = str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) {
+        return Ok(text.to_owned());
+    }
+    match named.as_deref() {
+        // As browsers read these names.
+        Some(
+            "iso-8859-1" | "iso8859-1" | "iso_8859-1" | "latin1" | "l1" | "windows-1252" | "cp1252" | "us-ascii"
+            | "ascii",
+        ) if !bytes.contains(&0) => Ok(bytes.iter().map(|byte| windows_1252(*byte)).collect()),
+        None | Some("utf-8" | "utf8") => Err(NoText::Binary),
+        Some(_) if bytes.contains(&0) => Err(NoText::Binary),
+        Some(named) => Err(NoText::Charset(named.to_owned())),
+    }
+}
+
+/// The charset that a content type names, in lower case.
+fn charset(content_type: &str) -> Option<String> {
+    let named = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']).to_owned())
+    };
+    let value = content_type.split(';').skip(1).find_map(named)?;
+    // Nothing that a server could use for tricks.
+    let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    Some(value.chars().filter(plain).take(40).collect::<String>().to_ascii_lowercase()).filter(|name| !name.is_empty())
+}
+
+fn windows_1252(byte: u8) -> char {
+    let special = usize::from(byte).checked_sub(0x80).and_then(|at| WINDOWS_1252.get(at));
+    special.copied().unwrap_or(char::from(byte))
+}
+
+/// The text of units of two bytes, without a mark of their order.
+fn utf_16(bytes: &[u8], order: ByteOrder) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let unit = |pair: &[u8; 2]| match order {
+        ByteOrder::Little => u16::from_le_bytes(*pair),
+        ByteOrder::Big => u16::from_be_bytes(*pair),
+    };
+    let text = char::decode_utf16(pairs.iter().map(unit)).collect::<Result<String, _>>().ok()?;
+    rest.is_empty().then(|| text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_in_the_charset_that_the_content_type_names() {
+        for (bytes, content_type, text) in [
+            (&b"Z\xfcrich"[..], Some("text/plain; charset=iso-8859-1"), "Z\u{fc}rich"),
+            (b"\x80 5 \x96 \xe9", Some("text/plain;Charset=\"Windows-1252\""), "\u{20ac} 5 \u{2013} \u{e9}"),
+            (b"Z\xc3\xbcrich", Some("text/plain; charset=latin1"), "Z\u{fc}rich"),
+            (b"Z\xc3\xbcrich", None, "Z\u{fc}rich"),
+            (b"plain", Some("text/plain; charset=shift_jis"), "plain"),
+            (b"\xff\xfeZ\0\xfc\0", None, "Z\u{fc}"),
+            (b"\0Z\0\xfc", Some("text/plain; charset=UTF-16"), "Z\u{fc}"),
+            (b"Z\0\xfc\0", Some("application/json; charset=utf-16le"), "Z\u{fc}"),
+        ] {
+            assert_eq!(decode(bytes, content_type).as_deref(), Ok(text), "{content_type:?}");
+        }
+        for (bytes, content_type, why) in [
+            (&b"Z\xfcrich"[..], None, NoText::Binary),
+            (b"Z\xfcrich", Some("text/plain; charset=utf-8"), NoText::Binary),
+            (b"\x83\x65\x83", Some("text/plain; charset=Shift_JIS"), NoText::Charset("shift_jis".to_owned())),
+            (b"\x89PNG\0\xff", Some("image/png; charset=latin1"), NoText::Binary),
+            (b"\xff\xfeZ", None, NoText::Binary),
+            (b"\xff\xfe\x00\xd8", None, NoText::Binary),
+        ] {
+            assert_eq!(decode(bytes, content_type), Err(why), "{content_type:?}");
+        }
+    }
+}
