@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::outside::OutsideFiles;
+use super::outside::{OutsideFiles, ValueKind};
 use super::steps;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
@@ -187,22 +187,40 @@ fn shape(values: &[&Value], depth: usize) -> Value {
         let items = if is_known { shape(&entries, depth) } else { open.clone() };
         return if items == open { json!({ "type": "array" }) } else { json!({ "type": "array", "items": items }) };
     }
-    open
+    let kind = |value: &&Value| match value {
+        Value::String(_) => Some(ValueKind::Text),
+        Value::Number(_) => Some(ValueKind::Number),
+        Value::Bool(_) => Some(ValueKind::Boolean),
+        _ => None,
+    };
+    // What is null has no kind of its own.
+    let mut kinds = values.iter().filter(|value| !value.is_null()).map(kind);
+    let first = kinds.next().flatten();
+    first.filter(|first| kinds.all(|kind| kind == Some(*first))).map_or(open, ValueKind::schema)
+}
+
+/// What is known of a list that is written in a document. A text may be a path, or a template.
+pub(super) fn of_literal(list: &Value) -> Value {
+    let mut takes = false;
+    each_text(list, &mut String::new(), &mut |_, text| {
+        takes |= text.starts_with(['@', '\\']) || text.contains("{{") || text.contains(PREFIX);
+    });
+    if takes { Value::Bool(true) } else { shape(&[list], MAX_DEPTH) }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::known;
+    use super::{ValueKind, known};
 
     #[test]
     fn a_json_document_has_the_members_that_any_of_its_entries_has() {
         let text =
             r#"{"lot": 7, "stores": [{"id": 1, "tags": []}, {"id": "2", "at": {"city": "Bern"}}], "mixed": [1, {}]}"#;
         let store = json!({"type": "object", "properties": {"id": true, "tags": {"type": "array"},
-            "at": {"type": "object", "properties": {"city": true}}}});
-        let schema = json!({"type": "object", "properties": {"lot": true, "mixed": {"type": "array"},
+            "at": {"type": "object", "properties": {"city": ValueKind::Text.schema()}}}});
+        let schema = json!({"type": "object", "properties": {"lot": ValueKind::Number.schema(), "mixed": {"type": "array"},
             "stores": {"type": "array", "items": store}}});
         assert_eq!(known("recall.json", text), Ok(schema));
     }

@@ -181,8 +181,8 @@ impl FlowLowering<'_, '_> {
                 StepAction::Call(Box::new(CallStep { tool, input, spreads: true }))
             }
             Properties::CustomTable(table) => {
-                let Ok(Value::Object(written)) = serde_json::to_value(table) else { return None };
-                let tool = table_tool(table.operation)?;
+                let Ok(Value::Object(mut written)) = serde_json::to_value(table) else { return None };
+                let tool = table_tool(table.operation, written.remove("max_rows"))?;
                 StepAction::Call(Box::new(CallStep { tool, input: fields(&written)?, spreads: false }))
             }
             Properties::Approval(approval) => StepAction::Approval(Box::new(approval_step(approval, place.later)?)),
@@ -276,8 +276,9 @@ fn matcher_tool(matcher: &Matcher) -> Option<Tool> {
 }
 
 /// The tool of a custom table that is a step: the table and all else come with each call.
-fn table_tool(operation: Option<Operation>) -> Option<Tool> {
-    let settings = [("read_only".to_owned(), Value::Bool(false))].into_iter().collect();
+fn table_tool(operation: Option<Operation>, max_rows: Option<Value>) -> Option<Tool> {
+    let read_only = ("read_only".to_owned(), Value::Bool(false));
+    let settings = max_rows.map(|most| ("max_rows".to_owned(), most)).into_iter().chain([read_only]).collect();
     let tool = built_in("custom-table", settings)?;
     let read_only = operation == Some(Operation::Read);
     let idempotent = read_only || operation == Some(Operation::Upsert);

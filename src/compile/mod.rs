@@ -40,7 +40,9 @@ pub(crate) use documents::meant as document_meant;
 pub use effort::Effort;
 pub use link::MAX_LEVELS;
 pub use load::{compile, compile_read, once};
-pub use outside::{DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind, QueryParameter};
+pub use outside::{
+    DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind, QueryParameter, ValueKind,
+};
 pub use readings::Readings;
 pub(crate) use review::known_part;
 

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::policy::database_address::DatabaseServer;
 
@@ -57,6 +57,11 @@ pub trait DatabaseProbe: Debug + Send + Sync {
         None
     }
 
+    /// Of which kind the values of these columns are, as far as that is known: an entry for each, or none at all.
+    fn column_kinds(&self, _datasource: &str, _query: &str) -> Vec<Option<ValueKind>> {
+        Vec::new()
+    }
+
     /// The columns of a table that each new row must name: they take no NULL, and have no default. Nothing when they
     /// are not known.
     fn required_columns(&self, _datasource: &str, _table: &str) -> Option<Vec<String>> {
@@ -66,6 +71,41 @@ pub trait DatabaseProbe: Debug + Send + Sync {
     /// The kind of server that a datasource is at; none for a file.
     fn server(&self, _datasource: &str) -> Option<DatabaseServer> {
         None
+    }
+}
+
+/// The kind of the values that are seen where no schema says it: in a column, or in the entries of a document. A value may
+/// be of another kind all the same, so that nothing is refused for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Texts.
+    Text,
+    /// Numbers.
+    Number,
+    /// True or false.
+    Boolean,
+}
+
+impl ValueKind {
+    const ALL: [Self; 3] = [Self::Text, Self::Number, Self::Boolean];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Text => "seen: texts",
+            Self::Number => "seen: numbers",
+            Self::Boolean => "seen: true or false",
+        }
+    }
+
+    /// A schema that any value matches, and that says the kind in its comment.
+    pub(crate) fn schema(self) -> Value {
+        json!({ "$comment": self.word() })
+    }
+
+    /// The kind that the comment of a schema says.
+    pub(crate) fn of_schema(schema: &Value) -> Option<Self> {
+        let comment = schema.get("$comment")?.as_str()?;
+        Self::ALL.into_iter().find(|kind| kind.word() == comment)
     }
 }
 

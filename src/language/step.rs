@@ -79,6 +79,10 @@ pub struct CustomTable {
     /// Columns with their values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Map<String, Value>>,
+    /// The most rows that are read; a larger result fails. Default: 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_rows: Option<u32>,
 }
 
 /// What is done with a table.

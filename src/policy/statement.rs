@@ -36,6 +36,12 @@ pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
     (!made).then_some((does, range))
 }
 
+/// Whether a query may give any number of rows: it reads, or changes, those of a table, and no word of it says how many.
+pub fn is_unlimited(query: &str) -> bool {
+    let has = |words: &[&str]| SqlTokens { query, at: 0 }.any(|token| words.iter().any(|word| token.is_word(word)));
+    has(&["FROM", "UPDATE", "TABLE"]) && !has(&["LIMIT", "FETCH"])
+}
+
 /// The words of a text of SQL outside of parentheses, texts, quoted names and comments.
 pub fn sql_words(query: &str) -> impl Iterator<Item = &str> {
     SqlWords { query, at: 0 }.map(|(word, _)| word)

@@ -39,8 +39,11 @@ impl TableRequest {
     /// # Errors
     /// A sentence that says what is missing, or can't be used.
     pub fn of(tool: &CustomTableAction, input: &Value) -> Result<Self, String> {
-        let CustomTable { table, operation, keys, values, fields } =
+        let CustomTable { table, operation, keys, values, fields, max_rows } =
             CustomTable::deserialize(input).map_err(|error| error.to_string())?;
+        if max_rows.is_some() {
+            return Err("`max_rows` is a setting of the action, and no call gives it".to_owned());
+        }
         let table = allowed(tool, table.ok_or("`table` is missing")?)?;
         let operation = operation.ok_or("`operation` is missing: read, write, update or upsert")?;
         if tool.read_only && operation != Operation::Read {
@@ -115,6 +118,7 @@ mod tests {
             (json!({"table": "t", "operation": "update", "fields": {"a": 1}}), "which rows"),
             (json!({"table": "t", "operation": "upsert", "fields": {"a": 1}}), "which row"),
             (json!({"table": "t", "operation": "read", "where": "1"}), "unknown field `where`"),
+            (json!({"table": "t", "operation": "read", "max_rows": 9}), "a setting of the action"),
         ] {
             let why = refused(any(), input.clone());
             assert!(why.contains(word), "{input}: {why}");

@@ -17,7 +17,7 @@ use rusqlite::{Batch, Connection, ErrorCode, OpenFlags};
 
 use super::guarded;
 use super::paths::in_project;
-use crate::compile::{DatabaseProbe, DatabaseState, InitFault, QueryFault, QueryFaultKind};
+use crate::compile::{DatabaseProbe, DatabaseState, InitFault, QueryFault, QueryFaultKind, ValueKind};
 use crate::language::project::Datasource;
 use crate::policy::database_address::DatabaseServer;
 use crate::policy::statement::sql_words;
@@ -39,6 +39,10 @@ const MAX_QUERY_WORK: u32 = 500;
 const MAX_KEPT: usize = 10_000;
 /// The setting of SQLite that lists the columns of a table, and changes nothing.
 const TABLE_INFO: &str = "table_xinfo";
+/// The most columns whose types are looked at.
+const MAX_COLUMNS: usize = 2_000;
+/// The view that is made of a query, to learn the types of its columns.
+const PROBED: &str = "loopctl_probed";
 /// The most tables whose columns are listed.
 const MAX_TABLES: usize = 200;
 
@@ -161,6 +165,14 @@ impl DatabaseProbe for Databases {
 
     fn result_columns(&self, datasource: &str, query: &str) -> Option<Vec<String>> {
         self.with(datasource, |database| database.schema.as_ref()?.result_columns(query))?
+    }
+
+    fn column_kinds(&self, datasource: &str, query: &str) -> Vec<Option<ValueKind>> {
+        let kinds = |database: &mut ProbedDatabase| {
+            let schema = database.schema.as_ref().filter(|schema| !schema.is_partial)?;
+            schema.column_kinds(query).ok()
+        };
+        self.with(datasource, kinds).flatten().unwrap_or_default()
     }
 
     fn required_columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
@@ -328,6 +340,30 @@ impl SchemaProbe {
         Some(statement.column_names().map(str::to_owned).collect())
     }
 
+    /// Of which kind the values of a query's columns are, by the types that their tables declare. SQLite says these of a
+    /// view: one for the moment is made of the query.
+    fn column_kinds(&self, query: &str) -> rusqlite::Result<Vec<Option<ValueKind>>> {
+        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        let (mut plain, mut end) = (String::with_capacity(query.len()), 0);
+        // A view has no parameters.
+        for placeholder in sql::placeholders(query) {
+            plain.push_str(query.get(end..placeholder.range.start).unwrap_or_default());
+            plain.push_str("NULL");
+            end = placeholder.range.end;
+        }
+        plain.push_str(query.get(end..).unwrap_or_default());
+        self.connection.execute_batch(&format!("DROP VIEW IF EXISTS temp.{PROBED}"))?;
+        // The line end ends a comment.
+        self.connection
+            .execute(&format!("CREATE TEMP VIEW {PROBED} AS {}\n", plain.trim_end().trim_end_matches(';')), [])?;
+        let mut statement = self.connection.prepare(&format!("PRAGMA temp.{TABLE_INFO}(\"{PROBED}\")"))?;
+        let kinds = statement.query_map([], |row| Ok(kind_of_column(&row.get::<_, String>("type")?)))?;
+        let kinds = kinds.take(MAX_COLUMNS).collect();
+        drop(statement);
+        self.connection.execute_batch(&format!("DROP VIEW IF EXISTS temp.{PROBED}"))?;
+        kinds
+    }
+
     /// The columns of a table that take no NULL and have no default. SQLite counts the rows of an `INTEGER PRIMARY KEY`
     /// itself, and a generated column is not written.
     fn required_columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
@@ -361,6 +397,22 @@ impl SchemaProbe {
 fn no_column_of_table(message: &str) -> Option<(bool, &str)> {
     let (_, name) = message.strip_prefix("table ")?.split_once(" has no column named ")?;
     Some((false, name))
+}
+
+/// Of which kind the values of a column with a declared type are, where SQLite keeps them so. A column of dates, or of true
+/// and false, may have texts and numbers.
+fn kind_of_column(declared: &str) -> Option<ValueKind> {
+    let declared = declared.to_ascii_uppercase();
+    let has = |words: &[&str]| words.iter().any(|word| declared.contains(word));
+    if has(&["POINT", "INTERVAL"]) {
+        return None;
+    }
+    let is_number =
+        has(&["INT", "REAL", "FLOA", "DOUB"]) || ["DECIMAL", "NUMERIC"].iter().any(|word| declared.starts_with(word));
+    if is_number {
+        return Some(ValueKind::Number);
+    }
+    has(&["CHAR", "CLOB", "TEXT"]).then_some(ValueKind::Text)
 }
 
 /// What an error says of a statement; nothing when it says that it took too much.

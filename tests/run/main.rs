@@ -98,6 +98,8 @@ mod tool_retry;
 mod trace_at;
 mod trace_iteration;
 mod trace_page;
+mod whole_answers;
+mod whole_data;
 mod window;
 mod workflow_cut;
 mod workflow_documents;

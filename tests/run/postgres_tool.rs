@@ -389,3 +389,31 @@ fn a_host_that_the_project_does_not_allow_is_not_dialled() {
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "nobody connected");
 }
+
+#[test]
+fn a_step_whose_result_was_cut_fails_and_writes_nothing() {
+    let actions = [
+        query("up", "SELECT i FROM generate_series(1, 1200) i", json!({})),
+        query("more", "SELECT i FROM generate_series(1, 1200) i", json!({ "max_rows": 1200 })),
+        query("long", "SELECT repeat('x', 1000000) AS x FROM generate_series(1, 100)", json!({})),
+        query("close", "UPDATE t SET sum = 0 RETURNING id", json!({ "read_only": false })),
+        query("open", "SELECT count(*) AS n FROM t WHERE sum > 0", json!({})),
+    ];
+    let setup = "CREATE TABLE t AS SELECT i AS id, i AS sum FROM generate_series(1, 1001) i";
+    let Some(place) = place("a step whose result was cut", setup, &actions) else { return };
+    place.json("actions/all.json", &json!(actions));
+    place.json("script.json", &json!({ "replies": [] }));
+    let run = |kind: &str, output: &str| {
+        let steps = json!([{ "type": kind, "outputKey": "a", "properties": {} }]);
+        place.json("loop.json", &json!({ "name": "w", "definition": { "actions": steps, "output": output } }));
+        place.run(&["--store", "memory"]).1
+    };
+    for (kind, words) in
+        [("up", "more than 1000 rows"), ("long", "larger than 10 MiB"), ("close", "more than 1000 rows")]
+    {
+        let result = run(kind, "@a.row_count");
+        assert!(result["error"]["message"].as_str().is_some_and(|why| why.contains(words)), "{kind}: {result:#}");
+    }
+    assert_eq!(run("open", "@a.rows.0.n")["result"]["answer"], 1001);
+    assert_eq!(run("more", "@a.row_count")["result"]["answer"], 1200);
+}

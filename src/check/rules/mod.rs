@@ -18,6 +18,7 @@ mod body_of_get;
 mod budget_too_small;
 mod constant_condition;
 mod cost_without_price;
+mod cut_list;
 mod empty_budget;
 mod empty_range;
 mod filled_variable;
@@ -153,6 +154,7 @@ pub const RULES: &[Rule] = &[
     item_key::RULE,
     unreached_limit::RULE,
     unknown_required_tool::RULE,
+    cut_list::RULE,
     needs_responses::RULE,
     bad_model_setting::RULE,
     unsent_schema::RULE,

@@ -56,6 +56,7 @@ pub(in crate::check) fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut 
     }
     likeness(settings, found);
     fields::absent_fields(settings, found);
+    fields::unequal_fields(settings, found);
     let mut keys = BTreeSet::new();
     for (name, default) in [
         ("outputMatched", "matched"),

@@ -39,6 +39,12 @@ impl JsonTypes {
         Self(self.0 | other.0)
     }
 
+    /// Those that are not among others.
+    #[must_use]
+    pub(crate) fn but(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
     /// Whether a type is in both.
     pub(crate) fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -24,6 +24,7 @@ use crate::syntax::document::{Document, DocumentKind};
 pub(crate) use address::properties_at;
 pub(crate) use known::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
 pub(crate) use output::{head, launched, text};
+pub(crate) use result::ListSource;
 pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action, of_tables};
 pub(super) use walk::walk;
 
@@ -55,6 +56,8 @@ pub(crate) struct Steps {
     pub typed: Vec<TypedText>,
     /// The schemas of the entries of the two lists of matchers, by the JSON pointer of the step.
     pub matchers: BTreeMap<String, [Value; 2]>,
+    /// The JSON pointers of the lists that a query or a table may give in part, with what gives them.
+    pub cut_lists: Vec<(String, ListSource)>,
     /// The schemas of the inputs of the actions that are steps, by name.
     pub inputs: HashMap<String, Option<Arc<StepInput>>>,
     /// The schema of what a run of the document answers, where it has steps.

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::output::{self, ANY, object};
+use crate::compile::outside::ValueKind;
 use crate::compile::{DatabaseProbe, DatabaseState};
 use crate::language::action::TABLES;
 use crate::policy::database_address::DatabaseServer;
-use crate::policy::statement::{Does, sql_words, verb};
+use crate::policy::statement::{Does, is_unlimited, sql_words, verb};
 
 /// How the results of queries call the number of rows that they changed.
 pub(crate) const CHANGES: &str = "changes";
@@ -15,15 +16,45 @@ pub(crate) const ROWS: [&str; 2] = ["rows", "row_count"];
 /// How SQLite, and how MySQL, calls the id of a row that a query added.
 pub(crate) const ROW_IDS: [&str; 2] = ["last_insert_rowid", "last_insert_id"];
 
+/// How the schema of a list says that it may be a part of what there is. It says no more of the value than a comment does.
+const COMMENT: &str = "$comment";
+
+/// What gives a list of which there may be more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListSource {
+    /// A query without a `LIMIT`.
+    Query,
+    /// A table of which all rows are read.
+    Table,
+}
+
+impl ListSource {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Query => "rows of a query",
+            Self::Table => "rows of a table",
+        }
+    }
+
+    /// What gives the list that a schema describes, where there may be more.
+    pub(super) fn of_schema(list: &Value) -> Option<Self> {
+        let comment = list.get(COMMENT)?.as_str()?;
+        [Self::Query, Self::Table].into_iter().find(|source| source.word() == comment)
+    }
+}
+
 /// What a call of a registered action gives; `properties` are those of its step.
 pub(crate) fn of_action(action: &Value, properties: Option<&Value>, databases: Option<&dyn DatabaseProbe>) -> Value {
     let text = |name: &str| action.get(name).and_then(Value::as_str);
     match text("kind") {
         Some("db") => match (text("datasource"), text("query")) {
-            (Some(datasource), Some(query)) => of_query(datasource, query, databases),
+            (Some(datasource), Some(query)) => {
+                let source = (action.get("max_rows").is_none() && is_unlimited(query)).then_some(ListSource::Query);
+                of_query(datasource, query, source, databases)
+            }
             _ => ANY,
         },
-        Some("custom-table") => of_table(properties, databases),
+        Some("custom-table") => of_table(action.get("max_rows"), properties, databases),
         // A call may name other lists.
         Some("matcher") => {
             let given = |name: &str| properties.and_then(|properties| properties.get(name));
@@ -45,7 +76,7 @@ pub(crate) fn of_action(action: &Value, properties: Option<&Value>, databases: O
 }
 
 /// What a query gives: rows, whose columns are known where its database is, or the number of changes.
-fn of_query(datasource: &str, query: &str, databases: Option<&dyn DatabaseProbe>) -> Value {
+fn of_query(datasource: &str, query: &str, source: Option<ListSource>, databases: Option<&dyn DatabaseProbe>) -> Value {
     let changes = || {
         let server = databases.map_or(Some(DatabaseServer::Unknown), |databases| {
             let server = databases.server(datasource);
@@ -58,11 +89,12 @@ fn of_query(datasource: &str, query: &str, databases: Option<&dyn DatabaseProbe>
     if let Some((databases, columns)) = prepared {
         // `SELECT *` has the columns of its day, where the database is older than the document.
         let named = is_made(databases, datasource) || !query.contains('*');
-        return if columns.is_empty() { changes() } else { rows(named.then_some(columns)) };
+        let kinds = || databases.column_kinds(datasource, query);
+        return if columns.is_empty() { changes() } else { rows(named.then(|| typed(columns, kinds())), source) };
     }
     let returns = || sql_words(query).any(|word| word.eq_ignore_ascii_case("RETURNING"));
     match verb(query) {
-        Some((Does::Reads, _)) => rows(None),
+        Some((Does::Reads, _)) => rows(None, source),
         Some((Does::Writes, _)) if !returns() => changes(),
         _ => ANY,
     }
@@ -84,13 +116,25 @@ fn row_ids(query: &str, server: Option<DatabaseServer>) -> Vec<&'static str> {
 }
 
 /// What an operation on a table gives.
-pub(super) fn of_table(properties: Option<&Value>, databases: Option<&dyn DatabaseProbe>) -> Value {
+pub(super) fn of_table(
+    max_rows: Option<&Value>,
+    properties: Option<&Value>,
+    databases: Option<&dyn DatabaseProbe>,
+) -> Value {
+    let is_given =
+        |name: &str| properties.and_then(|properties| properties.get(name)).is_some_and(|value| !value.is_null());
+    let is_bounded = max_rows.is_some() || ["max_rows", "keys", "fields"].into_iter().any(is_given);
+    let source = (!is_bounded).then_some(ListSource::Table);
     let text = |name: &str| properties.and_then(|properties| properties.get(name)?.as_str());
     match text("operation") {
         Some("read") => {
             let table = text("table").filter(|table| !table.contains("{{") && !table.starts_with('@'));
             let databases = databases.filter(|databases| is_made(*databases, TABLES));
-            rows(table.and_then(|table| databases?.columns(TABLES, table)))
+            let columns = table.zip(databases).and_then(|(table, databases)| {
+                let all = format!("SELECT * FROM \"{}\"", table.replace('"', "\"\""));
+                Some(typed(databases.columns(TABLES, table)?, databases.column_kinds(TABLES, &all)))
+            });
+            rows(columns, source)
         }
         Some("write") => changes(ROW_IDS.get(..1).unwrap_or_default()),
         Some("update" | "upsert") => changes(&[]),
@@ -101,7 +145,7 @@ pub(super) fn of_table(properties: Option<&Value>, databases: Option<&dyn Databa
 /// What a tool gives whose calls may do any operation on some tables, or only read them.
 pub(crate) fn of_tables(only_reads: bool) -> Value {
     let written = || changes(ROW_IDS.get(..1).unwrap_or_default());
-    if only_reads { rows(None) } else { output::either(rows(None), written()) }
+    if only_reads { rows(None, None) } else { output::either(rows(None, None), written()) }
 }
 
 /// Whether the script of the project makes the database: then it has the columns that the script says.
@@ -109,10 +153,26 @@ fn is_made(databases: &dyn DatabaseProbe, datasource: &str) -> bool {
     databases.state(datasource) == DatabaseState::Ready { is_made: true }
 }
 
-fn rows(columns: Option<Vec<String>>) -> Value {
+/// The columns of a result, each with the schema of its values. Of a name that stands twice nothing is known.
+fn typed(columns: Vec<String>, kinds: Vec<Option<ValueKind>>) -> Vec<(String, Value)> {
+    let is_known = kinds.len() == columns.len();
+    let twice: Vec<bool> =
+        columns.iter().map(|name| columns.iter().filter(|other| *other == name).take(2).count() > 1).collect();
+    let schema = |((name, kind), twice): ((String, Option<ValueKind>), bool)| {
+        let kind = kind.filter(|_| is_known && !twice);
+        (name, kind.map_or(ANY, ValueKind::schema))
+    };
+    let kinds = kinds.into_iter().chain(std::iter::repeat(None));
+    columns.into_iter().zip(kinds).zip(twice).map(schema).collect()
+}
+
+fn rows(columns: Option<Vec<(String, Value)>>, source: Option<ListSource>) -> Value {
     let [list, count] = ROWS;
-    let row = columns.map_or(ANY, |columns| output::of_keys(columns.into_iter().map(|column| (column, ANY))));
-    object([(list, output::list(row)), (count, output::number()), ("truncated", json!({ "type": "boolean" }))])
+    let mut rows = output::list(columns.map_or(ANY, output::of_keys));
+    if let (Some(source), Value::Object(rows)) = (source, &mut rows) {
+        rows.insert(COMMENT.to_owned(), Value::from(source.word()));
+    }
+    object([(list, rows), (count, output::number()), ("truncated", json!({ "type": "boolean" }))])
 }
 
 /// The result of a query that gives no rows.

@@ -12,7 +12,7 @@ use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
 use super::super::prompt::Inputs;
 use super::super::react::{Around, LoweredLoop, ReadLoop, react};
-use super::{Inner, KnownValue, MAX_STEPS, Steps, name_of_loop, output, result, roots};
+use super::{Inner, KnownValue, ListSource, MAX_STEPS, Steps, name_of_loop, output, result, roots};
 use crate::compile::DatabaseProbe;
 use crate::compile::context::Context;
 use crate::compile::documents;
@@ -261,6 +261,8 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         let mut inside = context.clone();
         let items = text("items_path").and_then(as_path);
+        let source = items.as_ref().and_then(|path| ListSource::of_schema(self.schema(path, context)?));
+        self.steps.cut_lists.extend(source.map(|source| (format!("{at}/items_path"), source)));
         let items = output::items(items.and_then(|path| self.schema(&path, context)));
         inside.add_value("item", items.clone());
         ["__index", "__count"].into_iter().for_each(|name| inside.add_value(name, output::number()));
@@ -335,17 +337,26 @@ impl<'a> Walk<'_, 'a, '_> {
         };
         match name {
             "matcher" => {
-                let side = |name: &str| {
-                    let path = properties.and_then(|properties| as_path(properties.get(name)?.as_str()?));
-                    output::items(path.and_then(|path| self.schema(&path, context)))
+                let step = at.strip_suffix("/type").unwrap_or(at).to_owned();
+                let mut cut = Vec::new();
+                let mut side = |name: &str| {
+                    let written = properties.and_then(|properties| properties.get(name));
+                    if let Some(list @ Value::Array(_)) = written {
+                        return output::items(Some(&documents::of_literal(list)));
+                    }
+                    let path = written.and_then(|written| as_path(written.as_str()?));
+                    let list = path.and_then(|path| self.schema(&path, context));
+                    let source = list.and_then(ListSource::of_schema);
+                    cut.extend(source.map(|source| (format!("{step}/properties/{name}"), source)));
+                    output::items(list)
                 };
                 let names = [
                     text("outputMatched", "matched"),
                     text("outputUnmatchedLeft", "unmatchedLeft"),
                     text("outputUnmatchedRight", "unmatchedRight"),
                 ];
-                let [left, right] = ["left", "right"].map(side);
-                let step = at.strip_suffix("/type").unwrap_or(at).to_owned();
+                let [left, right] = ["left", "right"].map(&mut side);
+                self.steps.cut_lists.append(&mut cut);
                 self.steps.matchers.insert(step, [left.clone(), right.clone()]);
                 written(context, names.into_iter().zip(output::matched(left, right)))
             }
@@ -359,7 +370,7 @@ impl<'a> Walk<'_, 'a, '_> {
                 let keys = keys.into_iter().flatten().filter_map(Value::as_str);
                 written(context, keys.map(|key| (key.to_owned(), output::ANY)))
             }
-            "custom-table" => result::of_table(properties, self.databases()),
+            "custom-table" => result::of_table(None, properties, self.databases()),
             _ => {
                 let found = self.declare.step(name, at);
                 self.faults.append(&mut self.declare.faults);

@@ -46,6 +46,7 @@ impl<'a> ToolCall<'a> {
             run_id: self.run_id,
             context: &[],
             extra: &[],
+            reads_fences: false,
             secrets: Some(vault),
         }
     }

@@ -29,10 +29,10 @@ impl ToolRunner for MatcherRunner {
 async fn make(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
     let ready = ready(tool, call).map_err(|why| refused(&why))?;
     if simulated::is_simulated() {
-        return ready.run().map_err(|too_large| refused(&too_large.to_string()));
+        return ready.run().map_err(|why| refused(&why.to_string()));
     }
     match tokio::task::spawn_blocking(move || ready.run()).await {
-        Ok(done) => done.map_err(|too_large| refused(&too_large.to_string())),
+        Ok(done) => done.map_err(|why| refused(&why.to_string())),
         Err(lost) => Err(fault("matcher: failed", lost.to_string())),
     }
 }
@@ -47,6 +47,7 @@ fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String>
         now: call.now,
         run_id: call.run_id,
         extra: &[],
+        reads_fences: false,
         secrets: None,
     })
 }

@@ -1,6 +1,7 @@
 //! Tools: performs calls. A kind of tool is a file.
 
 mod call;
+mod charset;
 mod command;
 mod db;
 mod embedded;
@@ -17,7 +18,6 @@ mod test_server;
 mod tests;
 #[cfg(test)]
 mod tests_compiled;
-mod twice;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -187,7 +187,12 @@ impl Toolbox {
             })
             .into(),
         };
-        let (result, transient) = match outcome.result {
+        // An answer of a script may say that it was cut, as a database's may.
+        let result = outcome.result.and_then(|value| match db::cut_result(tool, call, &value) {
+            Some(cut) => Err(cut.into()),
+            None => Ok(value),
+        });
+        let (result, transient) = match result {
             // A value that a journal could not read back is kept as its text.
             Ok(value) => (ToolResult::Ok(storable::kept(self.vault.scrub_value(value))), None),
             Err(RawFault { fault, answer, transient }) => {

@@ -4,6 +4,11 @@ use serde_json::Value;
 
 use super::{ActionKind, ActionText, CallSpeed, TextKind};
 
+/// The most rows of a result, when the action does not say.
+pub const DEFAULT_ROWS: u32 = 1_000;
+/// The most rows that an action may say.
+pub const MAX_ROWS: u32 = 100_000;
+
 super::action! {
     /// A query to a database.
     DbAction {
@@ -20,6 +25,11 @@ super::action! {
         /// Whether the database refuses writes.
         #[serde(default = "crate::language::react::defaults::yes")]
         read_only: bool,
+        /// The most rows of a result. Default: 1,000. A step with a larger result fails; an agent reads the first rows, and
+        /// that there are more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 100_000))]
+        max_rows: Option<u32>,
     }
 }
 

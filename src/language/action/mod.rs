@@ -20,7 +20,7 @@ use super::fields::{choice, read_without};
 use super::retry::CallRetry;
 
 pub use command::CommandAction;
-pub use db::DbAction;
+pub use db::{DEFAULT_ROWS, DbAction, MAX_ROWS};
 pub use http::{HttpAction, Method};
 pub use llm::LlmAction;
 pub use matcher::{MATCHER_SETTINGS, Matcher, MatcherAction, ToleranceMode};

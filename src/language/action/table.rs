@@ -19,6 +19,11 @@ super::action! {
         /// Whether the database refuses writes.
         #[serde(default = "crate::language::react::defaults::yes")]
         read_only: bool,
+        /// The most rows that a call reads. Default: 1,000. A step with a larger result fails; an agent reads the first rows,
+        /// and that there are more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 100_000))]
+        max_rows: Option<u32>,
     }
 }
 

@@ -88,6 +88,11 @@ impl ComparedText {
     }
 }
 
+/// The value of a field that must be equal; none where an entry lacks it.
+pub(super) fn value_of<'v>(entry: &'v Value, name: &str) -> Option<&'v Value> {
+    field(entry, 0, &|members| members.get(name))
+}
+
 /// A field of an entry. A field of a pair is also found under `a`, then under `b`.
 fn field<'v>(
     entry: &'v Value,

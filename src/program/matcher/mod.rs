@@ -59,6 +59,27 @@ pub enum MatchTooLarge {
     Texts,
 }
 
+/// A call of a matcher that gives nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MatchFault {
+    /// The lists would take too much work.
+    #[error(transparent)]
+    TooLarge(#[from] MatchTooLarge),
+    /// No entry has a partner, and none can have one.
+    #[error(
+        "nothing matches, because `{field}` is {left} in each entry on the left and {right} in each entry on the right: such \
+         values are never equal; let both lists have it in one form"
+    )]
+    UnequalTypes {
+        /// The field.
+        field: String,
+        /// What it is on the left.
+        left: String,
+        /// What it is on the right.
+        right: String,
+    },
+}
+
 /// Finds which entries of two lists belong together. Of all pairs that the settings allow, the one nearest in amount is
 /// taken first, then the one nearest in date, then the first in the lists.
 ///
@@ -90,6 +111,38 @@ pub fn match_lists(settings: &MatchSettings, left: &[Value], right: &[Value]) ->
     }
     matched.sort_unstable();
     Ok(MatchedLists { matched, unmatched_left: positions(&unused_left), unmatched_right: positions(&unused_right) })
+}
+
+/// A field of `matchOn` by which no entry of the one list can have a partner in the other: the values are of other types.
+/// What lacks the field, or has null there, does not count.
+pub fn unequal_types(settings: &MatchSettings, left: &[Value], right: &[Value]) -> Option<MatchFault> {
+    let types = |list: &[Value], name: &str| {
+        let mut types: Vec<&'static str> =
+            list.iter().filter_map(|entry| entry::value_of(entry, name)).map(type_of).collect();
+        types.sort_unstable();
+        types.dedup();
+        types
+    };
+    settings.match_on.iter().find_map(|field| {
+        let (one, other) = (types(left, field), types(right, field));
+        let is_unequal = !one.is_empty() && !other.is_empty() && !one.iter().any(|kind| other.contains(kind));
+        is_unequal.then(|| MatchFault::UnequalTypes {
+            field: field.clone(),
+            left: one.join(" or "),
+            right: other.join(" or "),
+        })
+    })
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 fn positions(unused: &[bool]) -> Vec<usize> {

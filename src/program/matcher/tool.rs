@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{MatchSettings, MatchTooLarge, match_lists};
+use super::{MatchFault, MatchSettings, match_lists, unequal_types};
 use crate::language::action::{MATCHER_SETTINGS, Matcher};
 use crate::program::reference::{Field, Scope, Unresolved, json_in};
 
@@ -104,9 +104,14 @@ impl MatcherCall {
     /// Matches the lists: the pairs, and what is left of both.
     ///
     /// # Errors
-    /// When the lists take too much work.
-    pub fn run(self) -> Result<Value, MatchTooLarge> {
+    /// When the lists take too much work, and when nothing can match.
+    pub fn run(self) -> Result<Value, MatchFault> {
         let found = match_lists(&self.settings, &self.left, &self.right)?;
+        if found.matched.is_empty()
+            && let Some(unequal) = unequal_types(&self.settings, &self.left, &self.right)
+        {
+            return Err(unequal);
+        }
         let lists = found.into_entries(self.left, self.right);
         Ok(self.keys.into_iter().zip(lists.map(Value::Array)).collect::<Map<_, _>>().into())
     }

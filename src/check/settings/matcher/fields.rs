@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use super::WrittenSettings;
 use crate::check::Cursor;
+use crate::compile::ValueKind;
+use crate::compile::steps::{JsonTypes, KnownValue};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::program::matcher::{AMOUNT, DATE, MAX_PAIR_DEPTH, is_date_name};
 use crate::program::reference::{PathStep, as_path};
@@ -54,6 +56,57 @@ pub(super) fn absent_fields(settings: &WrittenSettings<'_, '_>, found: &mut Vec<
         let help = format!("it compares the field `{DATE}`, or the only one whose name ends in `_date` or `Date`");
         found.extend(fault.map(|fault| fault.help(help)));
     }
+}
+
+/// Fields in `matchOn` whose values can't be equal, because those of the one list are of other types than those of the
+/// other list.
+pub(super) fn unequal_fields(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let Some([left, right]) = settings.entries() else { return };
+    let named = |name: &'static str| settings.text(name).unwrap_or(name);
+    for (index, field) in settings.list("matchOn").into_iter().flatten().enumerate() {
+        let cursor = settings.cursor("matchOn").below(&format!("/{index}"));
+        let Some(field) = field.as_str().filter(|field| !field.starts_with('@')) else { continue };
+        let (Some(one), Some(other)) = (types_of(left, field, 0), types_of(right, field, 0)) else { continue };
+        // What is null has no partner.
+        let (one, other) = (one.but(JsonTypes::NULL), other.but(JsonTypes::NULL));
+        let is_known = one.meets(JsonTypes::ANY) && other.meets(JsonTypes::ANY);
+        if !is_known || one.meets(other) || settings.subject.has_error_in(&cursor.place()) {
+            continue;
+        }
+        let (left, right) = (named("left"), named("right"));
+        let message = format!(
+            "`{field}` is {} in `{left}` and {} in `{right}`: such values are never equal, and nothing matches",
+            one.called(),
+            other.called()
+        );
+        let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(settings.rule, message) };
+        let help = "let both lists have it in one form: a query gives a text with `CAST(column AS TEXT)`, and a number with \
+                    `CAST(column AS INTEGER)`; the values of a CSV file are texts";
+        found.push(fault.help(help));
+    }
+}
+
+/// The types that a field of entries may have, as far as they are known; also below `a`, then below `b`, where they are
+/// pairs.
+fn types_of(entry: &Value, field: &str, depth: usize) -> Option<JsonTypes> {
+    let members = entry.get("properties").and_then(Value::as_object)?;
+    if let Some(schema) = members.get(field) {
+        return seen(schema).or_else(|| KnownValue::of_schema(schema, &[]).map(|known| known.types));
+    }
+    let pair = members.get("a").zip(members.get("b")).filter(|_| members.len() == 2 && depth < MAX_PAIR_DEPTH);
+    let (a, b) = pair?;
+    match self::members(a).is_some_and(|members| has(members, &|name| name == field, depth + 1)) {
+        true => types_of(a, field, depth + 1),
+        false => types_of(b, field, depth + 1),
+    }
+}
+
+fn seen(schema: &Value) -> Option<JsonTypes> {
+    Some(match ValueKind::of_schema(schema)? {
+        ValueKind::Text => JsonTypes::TEXT,
+        ValueKind::Number => JsonTypes::NUMBER,
+        ValueKind::Boolean => JsonTypes::BOOLEAN,
+    })
 }
 
 /// The lists whose entries do not have such a field.

@@ -40,6 +40,7 @@ fn prepared(args: &[&str], env: &[(&str, &str)], stdin: Option<&str>) -> Result<
         run_id: "r",
         context: &[],
         extra: &[],
+        reads_fences: false,
         secrets: Some(&vault),
     };
     prepare(&tool, &allow, root.path(), &scope)

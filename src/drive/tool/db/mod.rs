@@ -9,7 +9,10 @@ mod number;
 mod postgres;
 #[cfg(feature = "cli")]
 pub mod probe;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres", feature = "mysql")),
+    expect(dead_code, reason = "read by databases only")
+)]
 mod rows;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod server_call;
@@ -32,6 +35,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::address::DatabaseAddress;
+use self::rows::{RowLimit, cut};
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::descriptors;
@@ -40,7 +44,7 @@ use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
-use crate::language::action::{CustomTableAction, TABLES};
+use crate::language::action::{CustomTableAction, DEFAULT_ROWS, MAX_ROWS, TABLES};
 use crate::language::{Action, Project};
 use crate::program::reference::Scope;
 use crate::program::table::TableRequest;
@@ -82,7 +86,12 @@ trait ToolDatabase: Send + Sync {
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>>;
 
     /// Makes a request to a table within a time, and stops in the same way.
-    fn request(&self, request: TableRequest, deadline: Duration) -> BoxFuture<'static, Result<Value, RawFault>>;
+    fn request(
+        &self,
+        request: TableRequest,
+        rows: RowLimit,
+        deadline: Duration,
+    ) -> BoxFuture<'static, Result<Value, RawFault>>;
 }
 
 /// A statement with its values.
@@ -95,6 +104,7 @@ struct Query {
     sql: String,
     read_only: bool,
     values: QueryValues,
+    rows: RowLimit,
     /// How long the call may take.
     deadline: Duration,
 }
@@ -160,7 +170,8 @@ impl DbRunner {
         let request = TableRequest::of(tool, call.input).map_err(|why| fault(format!("custom-table: {why}"), ""))?;
         let opened = self.database(TABLES)?;
         descriptors::available().await;
-        opened.database.request(request, call.deadline).await.map_err(|raw| opened.without_held(raw))
+        let rows = row_limit(tool.max_rows, call);
+        opened.database.request(request, rows, call.deadline).await.map_err(|raw| opened.without_held(raw))
     }
 
     /// The database of a datasource: opened by the first call.
@@ -207,5 +218,29 @@ fn query(tool: &DbTool, schema: &Value, call: &ToolCall<'_>, scope: &Scope<'_>) 
         .map(|properties| properties.keys().cloned().collect())
         .unwrap_or_default();
     let values = QueryValues { params, input: scope.arguments.clone(), optional };
-    Ok(Query { sql: tool.action.query.clone(), read_only: tool.action.read_only, values, deadline: call.deadline })
+    let rows = row_limit(tool.action.max_rows, call);
+    Ok(Query {
+        sql: tool.action.query.clone(),
+        read_only: tool.action.read_only,
+        values,
+        rows,
+        deadline: call.deadline,
+    })
+}
+
+fn row_limit(written: Option<u32>, call: &ToolCall<'_>) -> RowLimit {
+    let most = usize::try_from(written.unwrap_or(DEFAULT_ROWS).min(MAX_ROWS)).unwrap_or(usize::MAX);
+    RowLimit { most, is_whole: call.at.is_some() }
+}
+
+/// What is wrong with a result of a step that was written for it, and says that it was cut.
+pub(super) fn cut_result(tool: &Tool, call: &ToolCall<'_>, result: &Value) -> Option<ToolFault> {
+    let written = match &tool.kind {
+        ToolKind::Db(db) => db.action.max_rows,
+        ToolKind::Action(TemplatedAction { action: Action::CustomTable(table), .. }) => table.max_rows,
+        _ => return None,
+    };
+    let limit = row_limit(written, call);
+    let is_cut = limit.is_whole && result.get("truncated") == Some(&Value::Bool(true));
+    is_cut.then(|| cut(Some(limit.most)))
 }

@@ -2,11 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-/// The most rows of a result.
-pub(super) const MAX_ROWS: usize = 1000;
+use crate::drive::tool::output::fault;
+use crate::engine::event::ToolFault;
+use crate::language::action::MAX_ROWS;
 
 /// The most bytes of a result, roughly.
 pub(super) const MAX_BYTES: usize = 10 * 1024 * 1024;
+
+/// How many rows of a result are kept, and what becomes of a larger one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowLimit {
+    /// The most rows.
+    pub(super) most: usize,
+    /// Whether a larger result is refused. Nobody reads what a step gives: its first rows would count as all.
+    pub(super) is_whole: bool,
+}
 
 /// The rows that were read so far.
 #[derive(Clone)]
@@ -14,12 +24,13 @@ pub(super) struct ResultRows {
     names: Vec<String>,
     rows: Vec<Value>,
     bytes: usize,
+    limit: RowLimit,
     is_truncated: bool,
 }
 
 impl ResultRows {
     /// Rows with these columns; the second of two equal names becomes `NAME_2`, so that none is lost.
-    pub(super) fn new<'a>(columns: impl Iterator<Item = &'a str>) -> Self {
+    pub(super) fn new<'a>(columns: impl Iterator<Item = &'a str>, limit: RowLimit) -> Self {
         let mut names: Vec<String> = Vec::new();
         for written in columns {
             let mut name = written.to_owned();
@@ -30,7 +41,7 @@ impl ResultRows {
             }
             names.push(name);
         }
-        Self { names, rows: Vec::new(), bytes: 0, is_truncated: false }
+        Self { names, rows: Vec::new(), bytes: 0, limit, is_truncated: false }
     }
 
     /// Takes a row: the values of its columns, and about how many bytes they are. Returns whether more may follow;
@@ -38,7 +49,7 @@ impl ResultRows {
     pub(super) fn push(&mut self, values: Vec<Value>, bytes: usize) -> bool {
         let names = self.names.iter().map(String::len).sum::<usize>();
         self.bytes = self.bytes.saturating_add(bytes).saturating_add(names);
-        self.is_truncated |= self.rows.len() >= MAX_ROWS || self.bytes > MAX_BYTES;
+        self.is_truncated |= self.is_full() || self.bytes > MAX_BYTES;
         if !self.is_truncated {
             let fields: Map<String, Value> = self.names.iter().cloned().zip(values).collect();
             self.rows.push(Value::Object(fields));
@@ -47,13 +58,24 @@ impl ResultRows {
     }
 
     /// Whether there are as many rows as a result may have.
-    #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(super) fn is_full(&self) -> bool {
-        self.rows.len() >= MAX_ROWS
+        self.rows.len() >= self.limit.most
+    }
+
+    /// The name of a column, by its place.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn name(&self, at: usize) -> &str {
+        self.names.get(at).map_or("", String::as_str)
     }
 
     /// `{"rows", "row_count"}`, with `"truncated": true` when there are more.
-    pub(super) fn into_value(self) -> Value {
+    ///
+    /// # Errors
+    /// When there are more and the result must be whole.
+    pub(super) fn into_value(self) -> Result<Value, ToolFault> {
+        if self.is_truncated && self.limit.is_whole {
+            return Err(cut(self.is_full().then_some(self.limit.most)));
+        }
         let mut result = Map::new();
         let count = self.rows.len();
         result.insert("rows".to_owned(), Value::Array(self.rows));
@@ -61,6 +83,23 @@ impl ResultRows {
         if self.is_truncated {
             result.insert("truncated".to_owned(), Value::Bool(true));
         }
-        Value::Object(result)
+        Ok(Value::Object(result))
     }
+}
+
+/// The fault of a result that must be whole and is not. `most` is the number of rows that it has more than; none when its
+/// bytes are too many.
+pub(super) fn cut(most: Option<usize>) -> ToolFault {
+    let highest = usize::try_from(MAX_ROWS).unwrap_or(usize::MAX);
+    let (what, help) = match most {
+        Some(most) if most < highest => (
+            format!("has more than {most} rows"),
+            format!("raise `max_rows`, to at most {highest}, or ask for fewer rows"),
+        ),
+        Some(most) => (format!("has more than {most} rows"), "read them in parts".to_owned()),
+        None => {
+            (format!("is larger than {} MiB", MAX_BYTES >> 20), "ask for fewer columns, or read it in parts".to_owned())
+        }
+    };
+    fault(format!("database: the result {what}, and a step takes no part of a result for the whole: {help}"), "")
 }

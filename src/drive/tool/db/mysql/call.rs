@@ -11,7 +11,7 @@ use super::connect::MysqlConnection;
 use super::failure::{is_lost, is_too_large, of_error, text};
 use super::forms::ColumnForm;
 use super::read;
-use crate::drive::tool::db::rows::{MAX_BYTES, MAX_ROWS, ResultRows};
+use crate::drive::tool::db::rows::{MAX_BYTES, ResultRows, RowLimit};
 use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, LOST, ServerCall, UNKNOWN, transient};
 use crate::drive::tool::db::server_pool::Pool;
 use crate::drive::tool::db::server_query::{self, PlaceholderForm, QuerySlot, ServerQuery};
@@ -87,7 +87,7 @@ async fn perform(
     let params = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
     let sent = |error: &Error| sent(error, query.read_only);
     let result = server.exec_iter(&statement, params).await.map_err(|error| sent(&error))?;
-    let read = read_rows(result, query.read_only).await?;
+    let read = read_rows(result, query.read_only, query.rows).await?;
     if query.read_only || !read.is_ready {
         // What was read needs no end: the reset rolls back.
         return Ok(read);
@@ -106,7 +106,8 @@ fn limits(query: &Query, is_mariadb: bool) -> String {
         format!("max_execution_time = {ms}")
     };
     // A reader asks for one row more than it may keep.
-    let rows = if query.read_only { format!(", SESSION sql_select_limit = {}", MAX_ROWS + 1) } else { String::new() };
+    let most = query.rows.most.saturating_add(1);
+    let rows = if query.read_only { format!(", SESSION sql_select_limit = {most}") } else { String::new() };
     format!(
         "SET SESSION {time}, SESSION lock_wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = {seconds}{rows}"
     )
@@ -163,11 +164,12 @@ pub(super) fn forms(columns: &[Column]) -> Result<Vec<ColumnForm>, ToolFault> {
 async fn read_rows(
     mut result: QueryResult<'_, '_, BinaryProtocol>,
     read_only: bool,
+    limit: RowLimit,
 ) -> Result<CallResult, CallFailure> {
     let columns = result.columns().unwrap_or_else(|| Arc::from(Vec::new()));
     let forms = forms(&columns).map_err(broken)?;
     let names: Vec<String> = columns.iter().map(|column| column.name_str().into_owned()).collect();
-    let mut found = ResultRows::new(names.iter().map(String::as_str));
+    let mut found = ResultRows::new(names.iter().map(String::as_str), limit);
     let (mut bytes, mut is_over, failed) = (0_usize, false, |error: Error| sent(&error, read_only));
     let (changes, id) = (result.affected_rows(), result.last_insert_id());
     while let Some(row) = result.next().await.map_err(failed)? {
@@ -180,7 +182,7 @@ async fn read_rows(
         if !found.push(values, size) && read_only {
             if is_over || !found.is_full() {
                 // Its rows are long, or its own limit is higher: what follows may be much.
-                return Ok(CallResult { value: found.into_value(), is_ready: false });
+                return Ok(CallResult { value: found.into_value().map_err(broken)?, is_ready: false });
             }
             is_over = true;
         }
@@ -193,7 +195,8 @@ async fn read_rows(
         }
         result.next().await.map_err(failed)?;
     }
-    let value = if columns.is_empty() { written(changes, id) } else { found.into_value() };
+    // Without its end, the transaction writes nothing.
+    let value = if columns.is_empty() { written(changes, id) } else { found.into_value().map_err(broken)? };
     Ok(CallResult { value, is_ready: true })
 }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::connect::MysqlConnection;
+use super::rows::RowLimit;
 use super::server_pool::Pool;
 use super::{DatabaseKind, Query, ToolDatabase};
 use crate::drive::future::BoxFuture;
@@ -44,7 +45,7 @@ impl ToolDatabase for MysqlDatabase {
         Box::pin(call::run(Arc::clone(&self.pool), query))
     }
 
-    fn request(&self, _: TableRequest, _: Duration) -> BoxFuture<'static, Result<Value, RawFault>> {
+    fn request(&self, _: TableRequest, _: RowLimit, _: Duration) -> BoxFuture<'static, Result<Value, RawFault>> {
         let why = "custom tables are those of an SQLite file; use a `db` action for this database";
         Box::pin(async move { Err(fault("database: not supported", why).into()) })
     }

@@ -15,7 +15,7 @@ use super::failure::{is_lost, of_error, of_statement, text};
 use super::forms::TypeForm;
 use super::read::{self, RawValue};
 use crate::drive::tool::db::Query;
-use crate::drive::tool::db::rows::{MAX_BYTES, MAX_ROWS, ResultRows};
+use crate::drive::tool::db::rows::{MAX_BYTES, ResultRows};
 use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, LOST, ServerCall, UNKNOWN, transient};
 use crate::drive::tool::db::server_pool::Pool;
 use crate::drive::tool::db::server_query::{self, PlaceholderForm, QuerySlot, ServerQuery};
@@ -78,7 +78,7 @@ async fn perform(
         .map_err(|error| unsent(&error))?;
     let prepared = prepare(&transaction, query, translated).await?;
     // A reader asks for one row more than it may keep; a writer takes all, so that its statement is done whole.
-    let most = if query.read_only { i32::try_from(MAX_ROWS + 1).unwrap_or(i32::MAX) } else { 0 };
+    let most = if query.read_only { i32::try_from(query.rows.most.saturating_add(1)).unwrap_or(i32::MAX) } else { 0 };
     let read = read_rows(&transaction, &prepared, most).await;
     let read = match read {
         Err(CallFailure::Broken(_)) if budget.is_spent() => {
@@ -146,7 +146,11 @@ async fn prepare(
     let columns = forms(&statement).map_err(refused)?;
     let arguments = arguments(&statement, query, translated).map_err(refused)?;
     let portal = transaction.bind_raw(&statement, arguments).await.map_err(|error| unsent(&error))?;
-    Ok(PreparedCall { portal, columns, rows: ResultRows::new(statement.columns().iter().map(Column::name)) })
+    Ok(PreparedCall {
+        portal,
+        columns,
+        rows: ResultRows::new(statement.columns().iter().map(Column::name), query.rows),
+    })
 }
 
 /// The time limit of a statement for the server; 0 would be none.
@@ -210,13 +214,15 @@ async fn read_rows(
         let more = found.push(values, row.raw_size_bytes());
         if !more && most > 0 && !found.is_full() {
             // Its rows are long: what follows may be, too.
-            return Ok(CallResult { value: found.into_value(), is_ready: false });
+            let value = found.into_value().map_err(|fault| CallFailure::Broken(fault.into()))?;
+            return Ok(CallResult { value, is_ready: false });
         }
     }
     let value = if prepared.columns.is_empty() {
         json!({ "changes": rows.rows_affected().unwrap_or(0) })
     } else {
-        found.into_value()
+        // Without its end, the transaction writes nothing.
+        found.into_value().map_err(refused)?
     };
     Ok(CallResult { value, is_ready: true })
 }

@@ -20,6 +20,7 @@ use tokio_postgres::config::Host;
 
 use self::connect::ServerConnection;
 use super::address::DatabaseAddress;
+use super::rows::RowLimit;
 use super::server_pool::Pool;
 use super::{DatabaseKind, Query, ToolDatabase};
 use crate::drive::egress::Egress;
@@ -51,7 +52,7 @@ impl ToolDatabase for PostgresDatabase {
         Box::pin(call::run(Arc::clone(&self.pool), query))
     }
 
-    fn request(&self, _: TableRequest, _: Duration) -> BoxFuture<'static, Result<Value, RawFault>> {
+    fn request(&self, _: TableRequest, _: RowLimit, _: Duration) -> BoxFuture<'static, Result<Value, RawFault>> {
         let why = "custom tables are those of an SQLite file; use a `db` action for this database";
         Box::pin(async move { Err(fault("database: not supported", why).into()) })
     }

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use self::open::SqliteFile;
+use super::rows::RowLimit;
 use super::{DatabaseKind, Query, ToolDatabase};
 use crate::drive::clock::simulated;
 use crate::drive::future::BoxFuture;
@@ -43,9 +44,14 @@ impl ToolDatabase for SqliteFile {
         Box::pin(async move { Ok(run(work, move |connection| query::run(&query, connection)).await?) })
     }
 
-    fn request(&self, request: TableRequest, deadline: Duration) -> BoxFuture<'static, Result<Value, RawFault>> {
+    fn request(
+        &self,
+        request: TableRequest,
+        rows: RowLimit,
+        deadline: Duration,
+    ) -> BoxFuture<'static, Result<Value, RawFault>> {
         let work = DatabaseWork { source: self.clone(), read_only: request.read_only, deadline };
-        Box::pin(async move { Ok(run(work, move |connection| table::run(&request, connection)).await?) })
+        Box::pin(async move { Ok(run(work, move |connection| table::run(&request, rows, connection)).await?) })
     }
 }
 

@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 
 use super::open::sql_fault;
 use super::value::{from_sql, to_sql};
-use crate::drive::tool::db::rows::ResultRows;
+use crate::drive::tool::db::rows::{ResultRows, RowLimit};
 use crate::drive::tool::db::{Query, QueryValues};
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
+use crate::policy::statement::sql_words;
 
-/// Runs it: `{"rows", "row_count"}` for what gives rows (at most 1,000 and 10 MiB, then with
+/// Runs it: `{"rows", "row_count"}` for what gives rows (at most its limit and 10 MiB, then with
 /// `"truncated": true`), else `{"changes"}` and, after an INSERT, `last_insert_rowid`.
 ///
 /// # Errors
@@ -19,10 +20,19 @@ pub(super) fn run(query: &Query, connection: &Connection) -> Result<Value, ToolF
     let failed = |error: rusqlite::Error| sql_fault(&error);
     let mut statement = connection.prepare(&query.sql).map_err(failed)?;
     query.values.bind(&mut statement)?;
-    if statement.column_count() > 0 {
-        return rows(&mut statement).map_err(failed);
-    }
     let writes = !statement.readonly();
+    let returns = || sql_words(&query.sql).any(|word| word.eq_ignore_ascii_case("RETURNING"));
+    if statement.column_count() > 0 && writes && !query.read_only && returns() {
+        // What can't be returned is not written either: the connection is dropped after an error.
+        connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+        let returned = rows(&mut statement, query.rows)?;
+        drop(statement);
+        connection.execute_batch("COMMIT").map_err(failed)?;
+        return Ok(returned);
+    }
+    if statement.column_count() > 0 {
+        return rows(&mut statement, query.rows);
+    }
     let changes = statement.raw_execute().map_err(failed)?;
     let mut result = Map::new();
     result.insert("changes".to_owned(), json!(if writes { changes } else { 0 }));
@@ -49,14 +59,21 @@ impl QueryValues {
 }
 
 /// What a statement reads, within the limits.
-pub(super) fn rows(statement: &mut Statement<'_>) -> rusqlite::Result<Value> {
-    let mut found = ResultRows::new(statement.column_names());
+///
+/// # Errors
+/// The class of the database's error; a value without a form in JSON, with the name of its column; more rows than there
+/// may be.
+pub(super) fn rows(statement: &mut Statement<'_>, limit: RowLimit) -> Result<Value, ToolFault> {
+    let failed = |error: rusqlite::Error| sql_fault(&error);
+    let mut found = ResultRows::new(statement.column_names(), limit);
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
-    while let Some(row) = rows.next()? {
+    while let Some(row) = rows.next().map_err(failed)? {
         let (mut values, mut bytes) = (Vec::with_capacity(columns), 0_usize);
         for index in 0..columns {
-            let (value, size) = from_sql(row.get_ref(index)?);
+            let read = from_sql(row.get_ref(index).map_err(failed)?);
+            let refused = |why| fault(format!("database: a value of the column `{}` {why}", found.name(index)), "");
+            let (value, size) = read.map_err(refused)?;
             bytes = bytes.saturating_add(size);
             values.push(value);
         }
@@ -64,5 +81,5 @@ pub(super) fn rows(statement: &mut Statement<'_>) -> rusqlite::Result<Value> {
             break;
         }
     }
-    Ok(found.into_value())
+    found.into_value()
 }

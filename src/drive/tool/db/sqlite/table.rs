@@ -7,6 +7,7 @@ use super::open::sql_fault;
 use super::query::rows;
 use super::value::to_sql;
 use crate::diagnostic::nearest;
+use crate::drive::tool::db::rows::RowLimit;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::language::step::Operation;
@@ -25,7 +26,7 @@ const COLUMNS: &str = "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden <> 1
 /// # Errors
 /// For a table or a column that is not there, with the nearest name; a value that can't be kept without loss; and what
 /// the database refuses.
-pub(super) fn run(request: &TableRequest, connection: &Connection) -> Result<Value, ToolFault> {
+pub(super) fn run(request: &TableRequest, limit: RowLimit, connection: &Connection) -> Result<Value, ToolFault> {
     let known = KnownTable::find(request, connection)?;
     let table = quoted(&known.name);
     let (keys, fields) = (known.columns(&request.keys)?, known.columns(&request.fields)?);
@@ -39,7 +40,7 @@ pub(super) fn run(request: &TableRequest, connection: &Connection) -> Result<Val
         Operation::Read => {
             let mut statement = prepare(connection, &format!("SELECT * FROM {table}{}", condition([&keys, &fields])))?;
             bind(&mut statement, [&keys, &fields])?;
-            rows(&mut statement).map_err(|error| sql_fault(&error))
+            rows(&mut statement, limit)
         }
         Operation::Write => {
             let changes = insert(connection, &table, [&keys, &fields])?;

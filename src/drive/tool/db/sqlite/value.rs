@@ -35,18 +35,27 @@ fn number_to_sql(number: &Number) -> Result<Sql, String> {
     if real.is_finite() && digits(&format!("{real:e}")) == digits(&text) { Ok(Sql::Real(real)) } else { Err(refused()) }
 }
 
-/// A value from SQLite, and its approximate size in bytes. A blob is base64, as in other databases; a number that JSON
-/// lacks is null.
-pub(super) fn from_sql(value: ValueRef<'_>) -> (Value, usize) {
-    match value {
+/// A value from SQLite, and its approximate size in bytes. A blob is base64, as in other databases.
+///
+/// # Errors
+/// What of it has no form in JSON.
+pub(super) fn from_sql(value: ValueRef<'_>) -> Result<(Value, usize), String> {
+    Ok(match value {
         ValueRef::Null => (Value::Null, 4),
         ValueRef::Integer(integer) => (json!(integer), 8),
-        ValueRef::Real(real) => (Number::from_f64(real).map_or(Value::Null, Value::Number), 8),
-        ValueRef::Text(text) => (Value::String(String::from_utf8_lossy(text).into_owned()), text.len()),
+        ValueRef::Real(real) => match Number::from_f64(real) {
+            Some(number) => (Value::Number(number), 8),
+            None if real < 0.0 => return Err("is -Infinity, which JSON does not have".to_owned()),
+            None => return Err("is Infinity, which JSON does not have".to_owned()),
+        },
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => (Value::String(text.to_owned()), text.len()),
+            Err(_) => return Err("is no text in UTF-8".to_owned()),
+        },
         ValueRef::Blob(blob) => {
             let encoded = BASE64_STANDARD.encode(blob);
             let bytes = encoded.len();
             (Value::String(encoded), bytes)
         }
-    }
+    })
 }

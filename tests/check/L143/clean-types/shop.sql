@@ -1,0 +1,1 @@
+CREATE TABLE bills (id INTEGER, day DATE, ref TEXT);
