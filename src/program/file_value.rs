@@ -124,7 +124,7 @@ mod tests {
         );
         for text in [long, wide] {
             let fault = read("a.csv", &text).unwrap_err();
-            assert!(fault.message.contains("takes more than 128 MiB"), "{fault}");
+            assert!(fault.message.contains("takes more than 80 MiB"), "{fault}");
         }
         let rows = format!("a,b,c\n{}", "1,2,3\n".repeat(20_000));
         let value = read("a.csv", &rows).unwrap();

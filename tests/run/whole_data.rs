@@ -201,7 +201,7 @@ fn a_document_that_takes_too_much_memory_is_a_sentence() {
     for (name, text) in [("d.csv", rows), ("d.json", objects)] {
         let place = with_document(name, &text);
         let ran = place.call(&["run", "loop.json", "--script", "script.json"]);
-        assert!(ran.code != 0 && ran.stderr.contains(name) && ran.stderr.contains("128 MiB of memory"), "{ran:#?}");
+        assert!(ran.code != 0 && ran.stderr.contains(name) && ran.stderr.contains("80 MiB of memory"), "{ran:#?}");
     }
     let place = with_document("d.csv", &format!("a\n{}", "x\n".repeat(20_000)));
     workflow(&place, json!({ "actions": [matcher(json!([]), json!([]), &["a"])], "output": "doc:d.length" }));

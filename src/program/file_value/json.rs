@@ -226,7 +226,7 @@ mod tests {
         for (item, count) in [("{\"a\":1}", 900_000), ("[]", 2_000_000), ("1", 3_000_000), ("\"\"", 2_000_000)] {
             let text = format!("[{}]", vec![item; count].join(","));
             let fault = value(&text).unwrap_err();
-            assert!(fault.message.contains("takes more than 128 MiB"), "{item}: {fault}");
+            assert!(fault.message.contains("takes more than 80 MiB"), "{item}: {fault}");
         }
         let rows = format!("[{}]", vec!["{\"id\":\"00012\",\"sum\":12.50,\"text\":\"nut\"}"; 20_000].join(","));
         assert_eq!(value(&rows).unwrap().as_array().unwrap().len(), 20_000);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::FileFault;
 
 /// The most memory that the values of the files of a run take, in bytes.
-pub const MAX_WEIGHT: usize = 128 << 20;
+pub const MAX_WEIGHT: usize = 80 << 20;
 
 /// What the allocator takes for a short text, in bytes.
 const ALLOCATION: usize = 32;
