@@ -10,6 +10,9 @@ use crate::drive::tool::db::QueryValues;
 const INIT: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE, price REAL); \
     INSERT INTO t (name, price) VALUES ('a', 1.5), ('b', NULL);";
 
+/// As an agent's call has it.
+const ROWS: RowLimit = RowLimit { most: 1000, is_whole: false };
+
 async fn ask(source: SqliteFile, query: Query) -> Result<Value, ToolFault> {
     let work = DatabaseWork { source, read_only: query.read_only, deadline: query.deadline };
     run(work, move |connection| query::run(&query, connection)).await
@@ -35,7 +38,7 @@ impl Folder {
             input => (Vec::new(), input),
         };
         let values = QueryValues { params, input, optional: vec!["maybe".to_owned()] };
-        ask(self.source(), Query { sql: sql.to_owned(), read_only, values, deadline: Duration::from_secs(30) }).await
+        ask(self.source(), Query { sql: sql.to_owned(), read_only, values, rows: ROWS, deadline: Duration::from_secs(30) }).await
     }
 
     async fn class(&self, sql: &str, read_only: bool, params: Value) -> String {
@@ -229,6 +232,7 @@ async fn faults_have_classes_without_paths() {
         sql: "SELECT 1".to_owned(),
         read_only: false,
         values: QueryValues { params: vec![], input: json!({}), optional: vec![] },
+        rows: ROWS,
         deadline: Duration::from_secs(30),
     };
     assert_eq!(ask(missing, query).await.unwrap_err().class, "database: can't be opened");
@@ -260,7 +264,7 @@ async fn a_dropped_query_stops() {
     drop(StopOnDrop(stop));
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let values = QueryValues { params: vec![], input: json!({}), optional: vec![] };
-    let query = Query { sql: endless.to_owned(), read_only: true, values, deadline: Duration::from_secs(30) };
+    let query = Query { sql: endless.to_owned(), read_only: true, values, rows: ROWS, deadline: Duration::from_secs(30) };
     let fault = query::run(&query, &connection).unwrap_err();
     assert_eq!(fault.class, "database: interrupted");
 }
