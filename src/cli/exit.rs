@@ -16,6 +16,8 @@ pub enum Exit {
     NoRun,
     /// The run waits for a human.
     Paused,
+    /// The store can't be reached now: the same command may succeed later (`EX_TEMPFAIL` of sysexits.h).
+    StoreAway,
     /// The run was cancelled, or stopped by a signal.
     Cancelled,
 }
@@ -28,6 +30,7 @@ impl Exit {
             Self::Failed => 1,
             Self::NoRun => 2,
             Self::Paused => 3,
+            Self::StoreAway => 75,
             Self::Cancelled => 130,
         }
     }

@@ -72,6 +72,7 @@ impl CommandError {
     /// now.
     pub fn exit(&self) -> Exit {
         match self {
+            Self::Store(fault) | Self::Fault { fault: Fault::Store(fault), .. } if fault.is_away() => Exit::StoreAway,
             Self::Output(_) | Self::Fault { fault: Fault::Cut(_), .. } => Exit::Failed,
             Self::Fault { fault: Fault::Store(_), resume: Some(_), .. } => Exit::Failed,
             Self::Usage { .. } | Self::Document(_) | Self::Fault { .. } | Self::Store(_) => Exit::NoRun,

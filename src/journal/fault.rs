@@ -11,6 +11,14 @@ pub enum StoreFault {
         /// Why.
         reason: String,
     },
+    /// The store can't be reached while it is opened: its server, or the way to it, is away.
+    #[error("the store {store} can't be opened: {reason}")]
+    Away {
+        /// The store.
+        store: String,
+        /// Why.
+        reason: String,
+    },
     /// A newer loopctl made it.
     #[error(
         "the store {store} is of schema version {found}, made by a newer loopctl; this one knows {known}: use the newer one"
@@ -53,7 +61,9 @@ pub enum StoreFault {
     #[error("run {0}: the answer token was used already")]
     TokenUsed(String),
     /// The run is a read-only copy.
-    #[error("run {0} is a copy of a run that a Restate server drives: answer or cancel it there")]
+    #[error(
+        "run {0} is a copy of a run that a Restate server drives: answer or cancel it there, with POST /loopctl/{0}/answer or /loopctl/{0}/cancel of its ingress"
+    )]
     ReadOnlyCopy(String),
     /// There is no such run.
     #[error("there is no run {0}")]
@@ -75,6 +85,11 @@ impl StoreFault {
         Self::Corrupt(format!("run {run_id}: its last events are missing"))
     }
 
+    /// Whether the store is there and can't be reached now, so that the same may succeed later without a change.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Away { .. } | Self::Unreachable(_) | Self::Locked)
+    }
+
     /// The stable code of the fault.
     pub fn code(&self) -> &'static str {
         match self {
@@ -86,7 +101,7 @@ impl StoreFault {
             Self::Corrupt(_) => "store_corrupt",
             Self::Fenced(_) => "run_taken_over",
             Self::Driven(_) => "run_driven",
-            Self::Unreachable(_) => "store_unreachable",
+            Self::Unreachable(_) | Self::Away { .. } => "store_unreachable",
             Self::WentBack(_) => "store_went_back",
             Self::TokenUsed(_) => "token_used",
             Self::ReadOnlyCopy(_) => "read_only_copy",

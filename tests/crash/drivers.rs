@@ -50,7 +50,7 @@ fn taken_over(reference: &Reference, sleeper: &Child, asleep: Asleep) -> Ran {
     let mut is_awake = false;
     for _ in 0..10_000 {
         let ran = reference.resume(&how, SHORT);
-        if ran.code == 2 && asleep == Asleep::InACall && ran.stderr.contains("the store is locked") {
+        if ran.code == 75 && asleep == Asleep::InACall && ran.stderr.contains("the store is locked") {
             // It was suspended while it renewed its lease: nobody can write then. It goes on until somebody can.
             kill(pid(sleeper), Signal::SIGCONT).expect("it is there");
             is_awake = true;

@@ -62,3 +62,56 @@ fn both_units_confine_the_program_in_the_same_way() {
     assert_eq!(one, several);
     assert!(one.len() > 20, "{one:?}");
 }
+
+/// A store that is away comes back by itself: a start that finds it away is tried again, for as long as it takes.
+#[test]
+fn a_store_that_can_not_be_reached_has_an_exit_code_that_the_units_start_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"{"replies": [{"thought": "t", "action": "__complete__", "action_input": {"answer": "x"}}]}"#;
+    fs::write(folder.path().join("s.json"), script).unwrap();
+    fs::write(
+        folder.path().join("loop.json"),
+        r#"{"type": "loop", "name": "l", "properties": {"mode": "react", "objective": "o", "tools": []}}"#,
+    )
+    .unwrap();
+    let ended = |arguments: &[&str], store: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loopctl"));
+        let output = command.args(arguments).args(["--store", store]).current_dir(folder.path()).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let prevented: Vec<Vec<String>> = ALL
+        .map(read)
+        .map(|unit| value(&unit, "RestartPreventExitStatus=").split(' ').map(str::to_owned).collect())
+        .to_vec();
+    let commands: [&[&str]; 9] = [
+        &["serve", ".", "--listen", "127.0.0.1:0"],
+        &["run", "loop.json", "--script", "s.json"],
+        &["resume", "r", "--approve"],
+        &["runs"],
+        &["trace", "r"],
+        &["workers"],
+        &["cancel", "r"],
+        &["store", "check"],
+        &["store", "migrate"],
+    ];
+    // Nothing listens at port 1, and no name server knows a name that ends with `.invalid`.
+    for store in ["postgres://ada@127.0.0.1:1/d", "postgres://ada@db.invalid/d?sslmode=disable&connect_timeout=5"] {
+        for command in commands {
+            let (code, said) = ended(command, store);
+            let errors = said.lines().filter(|line| line.starts_with("error: ")).count();
+            assert_eq!((code, errors), (75, 1), "{command:?} {store}: {said}");
+            assert!(said.contains("start its server"), "{said}");
+        }
+    }
+    // What a person must correct.
+    for store in ["postgres://ada@127.0.0.1:1/d?nonsense=1", "nonsense:x", "sqlite:/proc/none/r.db"] {
+        let (code, said) = ended(&["serve", ".", "--listen", "127.0.0.1:0"], store);
+        assert_eq!(code, 2, "{store}: {said}");
+        assert!(prevented.iter().all(|codes| codes.contains(&code.to_string())), "{prevented:?}");
+    }
+    assert!(prevented.iter().all(|codes| !codes.contains(&"75".to_owned())), "{prevented:?}");
+    for unit in ALL.map(read) {
+        assert_eq!(value(&unit, "Restart="), "on-failure");
+        assert_eq!(value(&unit, "StartLimitIntervalSec="), "0", "systemd gives up after a few starts otherwise");
+    }
+}

@@ -72,6 +72,11 @@ impl PostgresTarget {
         self.address.shown()
     }
 
+    /// The fault of a store that can't be reached now.
+    pub(super) fn away(&self, why: &str) -> StoreFault {
+        StoreFault::Away { store: self.shown().to_owned(), reason: why.to_owned() }
+    }
+
     /// The fault of a store that can't be opened.
     pub(super) fn refuse(&self, why: &str) -> StoreFault {
         refuse(self.shown(), why)

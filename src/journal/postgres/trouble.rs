@@ -69,9 +69,10 @@ impl StatementFailure {
             }
             Self::Lost(why) if why.contains("TLS handshake") => target
                 .refuse(&format!("{why}: name its authority with `sslrootcert`, and the host as the certificate does")),
-            Self::Lost(why) => target
-                .refuse(&format!("{why}: start its server, or correct its host, port and `sslmode` in the address")),
-            Self::Undone(why) => target.refuse(&why),
+            Self::Lost(why) => {
+                target.away(&format!("{why}: start its server, or correct its host, port and `sslmode` in the address"))
+            }
+            Self::Undone(why) => target.away(&why),
             Self::Database { code, message } => match code.as_str() {
                 "28P01" | "28000" => {
                     target.refuse(&format!("{message}: correct the user or the password of the address"))
