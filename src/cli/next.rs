@@ -26,6 +26,8 @@ pub struct NextCommands {
     pub run_id: String,
     /// Whether the store outlives the process.
     pub lasts: bool,
+    /// Whether the run is a copy of one that a Restate server drives.
+    pub is_copy: bool,
     /// The `--store`, where it is needed.
     pub store: Option<String>,
     /// The script that replaces the model.
@@ -45,6 +47,7 @@ impl NextCommands {
             program: program(),
             run_id: run_id.to_owned(),
             lasts: place.lasts(),
+            is_copy: false,
             store: if place.lasts() { place.needed() } else { None },
             script: None,
             actions: Vec::new(),
@@ -85,6 +88,10 @@ impl NextCommands {
         }
         let mut ways = vec![("run".to_owned(), self.run_id.clone())];
         match (result.status, result.termination) {
+            (Status::Paused, kind) if self.is_copy => ways.extend(self.in_restate(kind)),
+            (Status::Cancelled | Status::Running, _) if self.is_copy && result.finished_at.is_none() => {
+                ways.push(("status".to_owned(), self.handler("status", "")));
+            }
             (Status::Paused, Some(kind)) => ways.extend(self.decisions(kind, result)),
             (Status::Cancelled | Status::Running, _) if result.finished_at.is_none() => {
                 ways.push(("resume".to_owned(), self.command("resume", "")));
@@ -109,6 +116,26 @@ impl NextCommands {
                 format!("  {label}  {}\n", escape::line(command))
             })
             .collect()
+    }
+
+    /// The calls that decide about a run that a Restate server drives.
+    fn in_restate(&self, kind: Option<Termination>) -> Vec<(String, String)> {
+        let answer = |label: &str, body: &str| (label.to_owned(), self.handler("answer", body));
+        let mut ways = match kind {
+            Some(Termination::Approval) => {
+                vec![answer("approve", r#"{"approve": true}"#), answer("deny", r#"{"deny": true, "reason": "..."}"#)]
+            }
+            Some(Termination::Human | Termination::Stuck) => vec![answer("answer", r#"{"answer": "..."}"#)],
+            _ => Vec::new(),
+        };
+        ways.push(("cancel".to_owned(), self.handler("cancel", "{}")));
+        ways
+    }
+
+    /// A call of a handler of the run in Restate. `INGRESS` is the address of its server.
+    fn handler(&self, name: &str, body: &str) -> String {
+        let call = format!("curl -X POST INGRESS/loopctl/{}/{name}", quoted(&self.run_id));
+        if body.is_empty() { call } else { format!("{call} --json {}", quoted(body)) }
     }
 
     fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(String, String)> {

@@ -79,13 +79,14 @@ impl TraceCommand {
         }
         let (journal, place) = self.store.open()?;
         let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
-        let next = NextCommands::new(&run, &place);
+        let mut next = NextCommands::new(&run, &place);
         let RecordedRun { program, state, engine } = host::read(journal, &run, place.project.clone())
             .await
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let redact = Redaction::new(&program.project.redact);
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let summary = engine.find(&run).await.map_err(CommandError::from)?;
+        next.is_copy = summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
         let driven = summary.is_some_and(|summary| summary.driven);
         let result = result(Shown { trace: true, driven, ..shown(&program) }, &state, &redact);
         let objective = redact.text(&state.header.objective);

@@ -130,6 +130,21 @@ impl RunAttempt {
         Ok(attempt)
     }
 
+    /// The same with what is durable, and without its driver.
+    ///
+    /// # Errors
+    /// When what is durable does not fit together.
+    pub async fn restarted(&mut self, context: &AttemptContext) -> Result<Self, StoreFault> {
+        let (used, request) = (self.used, std::mem::take(&mut self.request));
+        let handed = HandedRun { part: self.part, ..self.hand_over() };
+        Ok(Self { used, request, ..Self::handed(context, handed).await? })
+    }
+
+    /// Whether something of the run is durable.
+    pub fn has_begun(&self) -> bool {
+        !self.durable.is_empty()
+    }
+
     /// What the next workflow of the run begins with.
     pub fn hand_over(&mut self) -> HandedRun {
         let writes = std::mem::take(&mut self.durable);

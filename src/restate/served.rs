@@ -13,7 +13,8 @@ use crate::drive::fold;
 use crate::drive::start::Start;
 use crate::engine::event::Event;
 use crate::journal::Journal;
-use crate::program::Program;
+use crate::language::approval::OnExpiry;
+use crate::program::{Program, Tool};
 use crate::serve::Folder;
 use crate::serve::folder::ServedLoop;
 use crate::serve::route::LoopRequest;
@@ -47,6 +48,11 @@ impl ServedFolder {
                 "`{}` starts workflows without waiting for them (`\"wait\": false`), which Restate mode can't do yet",
                 offered.program.name
             ));
+        }
+        for offered in folder.loops.values() {
+            if let Some(why) = unkept_approval(&offered.program, 0) {
+                return Err(format!("`{}`: {why}", offered.program.name));
+            }
         }
         Ok(Self { folder })
     }
@@ -125,6 +131,30 @@ impl ServedFolder {
             offered.map_or_else(|| self.folder.source.clone(), |offered| offered.source.clone());
         fold::recorded(&fold::texts(run_id, events, project)?)
     }
+}
+
+/// An approval that Restate mode can't keep: it knows nobody by a token, so who reaches the ingress decides.
+fn unkept_approval(program: &Program, level: usize) -> Option<String> {
+    let unkept = |tool: &Tool| {
+        let policy = &tool.approval;
+        let who = "Restate mode knows nobody by a token: who reaches the ingress of the Restate server decides";
+        if policy.may_ask() && policy.approvers > 1 {
+            let (name, count) = (&tool.name, policy.approvers);
+            return Some(format!("`{name}` needs the approval of {count} people (`approvers`), and {who}"));
+        }
+        let escalates = policy.expires_after_ms.is_some() && policy.on_expiry == OnExpiry::Escalate;
+        (policy.may_ask() && escalates).then(|| {
+            format!(
+                "the approval of `{}` is escalated to holders of a scope (`\"on_expiry\": \"escalate\"`), and {who}",
+                tool.name
+            )
+        })
+    };
+    let own = program.all_tools().into_iter().find_map(unkept);
+    own.or_else(|| {
+        let called = || program.called_loops().into_iter().find_map(|called| unkept_approval(called, level + 1));
+        if level < crate::compile::MAX_LEVELS { called() } else { None }
+    })
 }
 
 /// Whether a run of this program may start runs without waiting for them.

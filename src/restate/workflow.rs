@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::attempt::{AttemptContext, NextTask, RunAttempt};
 use super::attempt_journal::AttemptJournal;
@@ -47,11 +47,23 @@ struct ShownStatus {
     /// Why there is no run, or no outcome of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
+    /// The invocation that waits: Restate can end it without a word to the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    invocation: Option<String>,
 }
 
 impl ShownStatus {
     fn of(wait: u32, status: Value) -> Self {
-        Self { wait, status, refused: None }
+        Self { wait, status, refused: None, invocation: None }
+    }
+
+    /// That of a run that was cancelled before it began, or was ended by Restate itself.
+    fn cancelled(run_id: &str, reason: Option<&str>) -> Self {
+        let reason = reason.unwrap_or("cancelled before it began");
+        Self::of(
+            0,
+            json!({ "agent_run_id": run_id, "status": "cancelled", "termination": "cancelled", "reason": reason }),
+        )
     }
 
     fn refused(why: String) -> Self {
@@ -100,6 +112,13 @@ impl ServedRuns {
 
     /// Runs a loop. The key of the workflow is the id of the run.
     pub async fn run(&self, ctx: &WorkflowContext<'_>, request: Value) -> HandlerResult<Json<Value>> {
+        if let Some(Json(reason)) = peeked_cancel(ctx).await? {
+            // Nothing of it was begun, so nothing of it is to be ended.
+            let cancelled = ShownStatus::cancelled(ctx.key(), reason.as_deref());
+            let status = cancelled.status.clone();
+            show(ctx, cancelled);
+            return Ok(Json(status));
+        }
         let session = request.get("session").and_then(Value::as_str).filter(|name| is_session(name)).map(str::to_owned);
         let mut attempt = RunAttempt::new(&self.context, ctx.key(), request);
         if let Some(name) = session {
@@ -130,7 +149,21 @@ impl ServedRuns {
         loop {
             let (maker, next) = (Arc::clone(&attempt), task.clone());
             let step = ctx.run(move || async move { Ok(Json(maker.lock().await.step(next).await?)) });
-            let Json(step): Json<DurableStep> = step.name("step").await?;
+            let step: Result<Json<DurableStep>, TerminalError> = step.name("step").await;
+            let step = match step {
+                Ok(Json(step)) => step,
+                Err(error) if is_cancellation(&error) => {
+                    if let Some(wait) = undecided.take() {
+                        ctx.resolve_promise(&taken(wait), Json(Some(GONE.to_owned())));
+                    }
+                    if let Some(status) = self.begun_again(ctx, &attempt).await? {
+                        return Ok(status);
+                    }
+                    (task, is_cancelled) = (NextTask::Cancel(Some(BY_RESTATE.to_owned())), true);
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let (has_written, look) = (!step.writes.is_empty(), step.look);
             let (hands_over, completes_copy) = (step.hands_over, step.completes_copy);
             if has_written {
@@ -140,14 +173,14 @@ impl ServedRuns {
                 remember(ctx, name, step.remembered());
             }
             let rest = attempt.lock().await.durable(step).await?;
-            if has_written || rest.is_some() {
+            if (has_written || rest.is_some())
+                && let Some(wait) = undecided.take()
+            {
                 let refused = match &rest {
                     Some(RestReason::Waiting { refused, .. }) => refused.clone(),
                     _ => None,
                 };
-                if let Some(wait) = undecided.take() {
-                    ctx.resolve_promise(&taken(wait), Json(refused));
-                }
+                ctx.resolve_promise(&taken(wait), Json(refused));
             }
             match rest {
                 None => {}
@@ -171,33 +204,40 @@ impl ServedRuns {
                 }
                 Some(RestReason::Waiting { status, due_in_ms, .. }) => {
                     waits += 1;
-                    show(ctx, ShownStatus::of(waits, status));
-                    task = match wait_end(ctx, waits, due_in_ms).await? {
-                        WaitEnd::Decided(decided) => {
-                            undecided = Some(waits);
-                            NextTask::Decide(Box::new(decided))
-                        }
-                        other => {
-                            let gone = "the run no longer waits for this decision".to_owned();
-                            ctx.resolve_promise(&taken(waits), Json(Some(gone)));
-                            match other {
-                                WaitEnd::Cancelled(reason) => NextTask::Cancel(reason),
-                                _ => NextTask::GoOn,
-                            }
-                        }
-                    };
+                    let invocation = Some(ctx.invocation_id().to_owned());
+                    show(ctx, ShownStatus { invocation, ..ShownStatus::of(waits, status) });
+                    (task, undecided) = after_wait(ctx, waits, due_in_ms).await?;
                     ctx.clear(STATUS);
                     continue;
                 }
             }
             if look
                 && !is_cancelled
-                && let Some(Json(reason)) = ctx.peek_promise::<Json<Option<String>>>(CANCEL).await?
+                && let Some(Json(reason)) = peeked_cancel(ctx).await?
             {
                 is_cancelled = true;
                 attempt.lock().await.cancel(reason).await?;
             }
         }
+    }
+
+    /// Takes the place of an attempt whose driver was dropped in the middle of a step, for Restate was asked to cancel the
+    /// run: another driver ends the run from what is durable. Returns what is left to return if nothing of it is.
+    async fn begun_again(
+        &self,
+        ctx: &WorkflowContext<'_>,
+        attempt: &tokio::sync::Mutex<RunAttempt>,
+    ) -> HandlerResult<Option<Json<Value>>> {
+        let mut attempt = attempt.lock().await;
+        *attempt = attempt.restarted(&self.context).await?;
+        self.note(ctx.key(), &attempt);
+        if attempt.has_begun() {
+            return Ok(None);
+        }
+        let cancelled = ShownStatus::cancelled(ctx.key(), Some(BY_RESTATE));
+        let status = cancelled.status.clone();
+        show(ctx, cancelled);
+        Ok(Some(Json(status)))
     }
 
     /// Completes the copy of a run that has ended.
@@ -218,7 +258,12 @@ impl ServedRuns {
     /// Where the run is: as `run` returns it once the run waits or has ended; none while it is driven.
     pub async fn status(&self, ctx: &SharedWorkflowContext<'_>) -> HandlerResult<Option<Value>> {
         if let Some(Json(shown)) = ctx.get::<Json<ShownStatus>>(STATUS).await? {
-            return Ok(Some(shown.not_refused()?.status));
+            let shown = shown.not_refused()?;
+            let run_id = shown.status.get("agent_run_id").and_then(Value::as_str).unwrap_or(ctx.key());
+            if is_gone(ctx, &shown).await? {
+                return Ok(Some(ShownStatus::cancelled(run_id, Some(BY_RESTATE)).status));
+            }
+            return Ok(Some(shown.status));
         }
         let Some(Json(next)) = ctx.peek_promise::<Json<String>>(NEXT).await? else { return Ok(None) };
         let status = ctx.request::<(), Json<Option<Value>>>(part_target(&next, "status"), ());
@@ -230,7 +275,8 @@ impl ServedRuns {
         let decided = decided(request.clone()).map_err(|why| TerminalError::new_with_code(400, why))?;
         let refused = |why: &str| TerminalError::new_with_code(409, why);
         let shown = ctx.get::<Json<ShownStatus>>(STATUS).await?;
-        let wait = shown.map(|Json(shown)| shown.not_refused()).transpose()?.map(|shown| shown.wait);
+        let shown = shown.map(|Json(shown)| shown.not_refused()).transpose()?;
+        let wait = shown.as_ref().map(|shown| shown.wait);
         if wait.is_none()
             && let Some(Json(next)) = ctx.peek_promise::<Json<String>>(NEXT).await?
         {
@@ -247,7 +293,20 @@ impl ServedRuns {
         if first.is_none_or(|Json(first)| first.request != request) {
             return Err(refused("somebody decided already").into());
         }
-        match ctx.promise::<Json<Option<String>>>(&taken(wait)).await? {
+        let name = taken(wait);
+        let was_taken = ctx.promise::<Json<Option<String>>>(&name);
+        let answer = match shown.and_then(|shown| shown.invocation) {
+            None => was_taken.await?,
+            Some(invocation) => {
+                // A run that Restate has ended takes no decision any more.
+                let ended = ctx.invocation_handle(invocation).attach::<Json<Value>>();
+                restate_sdk::select! {
+                    taken = was_taken => taken?,
+                    _ended = ended => Json(Some("the run has ended".to_owned()))
+                }
+            }
+        };
+        match answer {
             Json(None) => Ok(()),
             Json(Some(why)) => Err(refused(&why).into()),
         }
@@ -285,13 +344,12 @@ async fn handed_over(
     handed.cancel = reason.map(|Json(reason)| CancelOrder { reason });
     let part = ctx.request::<Json<HandedRun>, Json<Value>>(part_target(&key, "run"), Json(handed));
     let ended = part.call().await;
-    show(
-        ctx,
-        match &ended {
-            Ok(Json(status)) => ShownStatus::of(0, status.clone()),
-            Err(why) => ShownStatus::refused(why.message().to_owned()),
-        },
-    );
+    match &ended {
+        Ok(Json(status)) => show(ctx, ShownStatus::of(0, status.clone())),
+        // The further workflow is cancelled, too, and ends the run: its status is asked for.
+        Err(why) if is_cancellation(why) => {}
+        Err(why) => show(ctx, ShownStatus::refused(why.message().to_owned())),
+    }
     Ok(ended?)
 }
 
@@ -324,6 +382,37 @@ fn show(ctx: &WorkflowContext<'_>, shown: ShownStatus) {
     ctx.set(STATUS, Json(shown));
 }
 
+/// Why a decision is not taken.
+const GONE: &str = "the run no longer waits for this decision";
+/// The reason of a run that Restate was asked to end, and not the run.
+const BY_RESTATE: &str = "cancelled in Restate";
+/// How long `status` waits to learn that a run that waits was ended.
+const GONE_WAIT: Duration = Duration::from_millis(100);
+
+/// Whether an error says that Restate was asked to cancel the invocation.
+fn is_cancellation(error: &TerminalError) -> bool {
+    error.code() == 409 && error.message() == "cancelled"
+}
+
+/// A request to cancel the run: of its own handler, or of Restate.
+async fn peeked_cancel(ctx: &WorkflowContext<'_>) -> Result<Option<Json<Option<String>>>, TerminalError> {
+    match ctx.peek_promise::<Json<Option<String>>>(CANCEL).await {
+        Err(error) if is_cancellation(&error) => Ok(Some(Json(Some(BY_RESTATE.to_owned())))),
+        other => other,
+    }
+}
+
+/// Whether a run that is shown as one that waits was ended by Restate: nothing of the run hears of a kill.
+async fn is_gone(ctx: &SharedWorkflowContext<'_>, shown: &ShownStatus) -> Result<bool, TerminalError> {
+    let Some(invocation) = shown.invocation.clone().filter(|_| shown.wait > 0) else { return Ok(false) };
+    let ended = ctx.invocation_handle(invocation).attach::<Json<Value>>();
+    let waited = ctx.sleep(GONE_WAIT);
+    restate_sdk::select! {
+        ended = ended => Ok(ended.is_err()),
+        _waited = waited => Ok(false)
+    }
+}
+
 /// The failure of a workflow that has no run to return.
 fn refusal(why: String) -> TerminalError {
     TerminalError::new_with_code(422, why)
@@ -339,6 +428,21 @@ fn taken(wait: u32) -> String {
     format!("taken-{wait}")
 }
 
+/// What a run does after a wait, and the wait if its decision is to be taken.
+async fn after_wait(
+    ctx: &WorkflowContext<'_>,
+    wait: u32,
+    due_in_ms: Option<u64>,
+) -> HandlerResult<(NextTask, Option<u32>)> {
+    let task = match wait_end(ctx, wait, due_in_ms).await? {
+        WaitEnd::Decided(decided) => return Ok((NextTask::Decide(Box::new(decided)), Some(wait))),
+        WaitEnd::Cancelled(reason) => NextTask::Cancel(reason),
+        WaitEnd::Due => NextTask::GoOn,
+    };
+    ctx.resolve_promise(&taken(wait), Json(Some(GONE.to_owned())));
+    Ok((task, None))
+}
+
 /// Waits for a decision, for a request to cancel the run, and for what the run does by itself.
 async fn wait_end(ctx: &WorkflowContext<'_>, wait: u32, due_in_ms: Option<u64>) -> HandlerResult<WaitEnd> {
     let name = decision(wait);
@@ -347,14 +451,16 @@ async fn wait_end(ctx: &WorkflowContext<'_>, wait: u32, due_in_ms: Option<u64>) 
     let Some(due_in_ms) = due_in_ms else {
         restate_sdk::select! {
             brought = decided => { return Ok(WaitEnd::Decided(brought?.into_inner().decided)) },
-            reason = cancelled => { return Ok(WaitEnd::Cancelled(reason?.into_inner())) }
+            reason = cancelled => { return Ok(WaitEnd::Cancelled(reason?.into_inner())) },
+            on_cancel => return Ok(WaitEnd::Cancelled(Some(BY_RESTATE.to_owned())))
         }
     };
     let due = ctx.sleep(Duration::from_millis(due_in_ms));
     restate_sdk::select! {
         brought = decided => { Ok(WaitEnd::Decided(brought?.into_inner().decided)) },
         reason = cancelled => { Ok(WaitEnd::Cancelled(reason?.into_inner())) },
-        slept = due => { slept?; Ok(WaitEnd::Due) }
+        slept = due => { slept?; Ok(WaitEnd::Due) },
+        on_cancel => Ok(WaitEnd::Cancelled(Some(BY_RESTATE.to_owned())))
     }
 }
 

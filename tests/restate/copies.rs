@@ -53,6 +53,8 @@ fn a_run_is_traced_and_listed_in_a_store_and_decided_in_restate_only() {
     copied(&place, "r", "paused");
     let trace = place.call(&["trace", "r", STORE[0], STORE[1]]);
     assert!(trace.stdout.contains("Go on?"), "{}{}", trace.stdout, trace.stderr);
+    // The hint is one that works.
+    assert!(trace.stderr.contains("INGRESS/loopctl/r/answer") && !trace.stderr.contains("resume"), "{}", trace.stderr);
     for refused in [vec!["resume", "r", "--answer", "Yes."], vec!["cancel", "r"]] {
         let refused = place.call(&[&refused[..], &STORE].concat());
         assert!(refused.stderr.contains("a copy of a run that a Restate server drives"), "{}", refused.stderr);

@@ -111,9 +111,21 @@ impl Restate {
 
     /// Begins a run of the loop `test`.
     pub fn begin(&self, run_id: &str, input: &Value) {
+        self.begin_invocation(run_id, input);
+    }
+
+    /// The same; returns the invocation.
+    pub fn begin_invocation(&self, run_id: &str, input: &Value) -> String {
         let body = json!({ "loop": "test", "input": input });
         let reply = self.until(self.ingress, &format!("/loopctl/{run_id}/run/send"), &body);
         assert!(reply.status < 300, "{reply:?}");
+        reply.json()["invocationId"].as_str().expect("an invocation").to_owned()
+    }
+
+    /// `cancel` or `kill` of an invocation, by Restate's own interface.
+    pub fn end_invocation(&self, invocation: &str, how: &str) {
+        let reply = request("PATCH", self.admin, &format!("/invocations/{invocation}/{how}"), &Value::Null);
+        assert!(reply.as_ref().is_some_and(|reply| reply.status < 300), "{reply:?}");
     }
 
     /// Calls a handler of a run.
@@ -178,6 +190,10 @@ pub fn pause() {
 
 /// One request; none when there is no answer.
 pub fn post(to: SocketAddr, path: &str, body: &Value) -> Option<Reply> {
+    request("POST", to, path, body)
+}
+
+fn request(method: &str, to: SocketAddr, path: &str, body: &Value) -> Option<Reply> {
     let mut stream = TcpStream::connect(to).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
     let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -185,7 +201,7 @@ pub fn post(to: SocketAddr, path: &str, body: &Value) -> Option<Reply> {
     let length = body.len();
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n{kind}content-length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n{kind}content-length: {length}\r\n\r\n{body}"
     )
     .ok()?;
     parse(&read_until_closed(&mut stream)).filter(|reply| reply.whole)

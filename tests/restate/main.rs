@@ -121,6 +121,81 @@ fn ended(restate: &Restate, run_id: &str) -> Value {
 }
 
 #[test]
+fn a_run_that_restate_itself_ends_is_shown_as_cancelled_and_takes_no_answer() {
+    let Some(program) = harness::program() else { return };
+    let replies = [ask(), complete(json!("ok"))];
+    let (place, _tools, _) = world(&replies, Duration::ZERO);
+    let restate = Restate::with_options(program, &place, &["--store", "sqlite:copies.db"]);
+    for how in ["cancel", "kill"] {
+        let invocation = restate.begin_invocation(how, &json!({ "n": 1 }));
+        assert_eq!(restate.settled(how)["status"], "paused");
+        restate.end_invocation(&invocation, how);
+        assert_eq!(ended(&restate, how)["status"], "cancelled", "{how}");
+        let refused = restate.call(how, "answer", &json!({ "answer": "Yes." }));
+        assert_eq!(refused.status, 409, "{how}: {refused:?}");
+    }
+    // The copy of the one that was cancelled has its end.
+    for at in 0.. {
+        let runs = place.call(&["runs", "--store", "sqlite:copies.db", "--output", "json"]);
+        let runs: Vec<Value> = runs.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let all: Vec<&Value> =
+            runs.iter().flat_map(|runs| runs.as_array().map_or(vec![runs], |all| all.iter().collect())).collect();
+        if all.iter().any(|run| run["run_id"] == "cancel" && run["status"] == "cancelled") {
+            break;
+        }
+        assert!(at < 200, "{all:#?}");
+        harness::pause();
+    }
+}
+
+#[test]
+fn a_run_that_works_is_ended_by_restate_itself() {
+    let Some(program) = harness::program() else { return };
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({ "done": true })).behind(&held));
+    let place = Place::new();
+    acting(&place, &tools, json!({}));
+    client::scripted(&place, &[think("again", json!({ "at": 0 })), complete(json!("ok"))], json!({}));
+    let restate = Restate::start(program, &place);
+    let invocation = restate.begin_invocation("r", &json!({ "n": 1 }));
+    tools.wait_for(1);
+    restate.end_invocation(&invocation, "cancel");
+    assert_eq!(restate.settled("r")["status"], "cancelled");
+    gate.open();
+}
+
+#[test]
+fn a_run_that_is_cancelled_before_it_begins_makes_no_call() {
+    let Some(program) = harness::program() else { return };
+    let (place, _tools, calls) = world(&[think("again", json!({ "at": 0 })), complete(json!("ok"))], Duration::ZERO);
+    let restate = Restate::start(program, &place);
+    assert!(restate.call("r", "cancel", &json!({ "reason": "not needed" })).status < 300);
+    restate.begin("r", &json!({ "n": 1 }));
+    let status = restate.settled("r");
+    assert_eq!((&status["status"], &status["reason"]), (&json!("cancelled"), &json!("not needed")), "{status}");
+    assert!(calls.lock().unwrap().is_empty());
+}
+
+/// Without a Restate server: the program ends before it listens.
+#[test]
+fn an_approval_that_needs_known_people_is_refused_at_the_start() {
+    let (place, tools, _) = world(&[complete(json!("ok"))], Duration::ZERO);
+    for (approval, word) in [
+        (json!({ "approvers": 2 }), "`approvers`"),
+        (json!({ "expires_after_ms": 1000, "on_expiry": "escalate" }), "escalate"),
+    ] {
+        acting(&place, &tools, json!({ "requires_approval": true, "approval": approval }));
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_loopctl-restate"));
+        let output =
+            command.args(["serve", ".", "--listen", "127.0.0.1:0"]).current_dir(place.path()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(word) && said.contains("who reaches the ingress"), "{said}");
+    }
+}
+
+#[test]
 fn a_run_that_waits_is_cancelled() {
     let Some(program) = harness::program() else { return };
     let replies = [ask(), complete(json!("ok"))];

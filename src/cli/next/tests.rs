@@ -11,6 +11,7 @@ fn next() -> NextCommands {
         program: "loopctl".to_owned(),
         run_id: "run-1".to_owned(),
         lasts: true,
+        is_copy: false,
         store: None,
         script: None,
         actions: Vec::new(),
