@@ -190,6 +190,10 @@ pub struct Datasource {
     /// this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<String>,
+    /// The most connections to a server that its calls have at once, in one process; without it 8. More calls wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub connections: Option<u16>,
 }
 
 /// What tools may reach.

@@ -15,6 +15,14 @@ const COMMITS: [&str; 6] = ["CALL", "CREATE", "ALTER", "DROP", "TRUNCATE", "RENA
 /// the connection, or reach files: what a server reads as a statement grows with its versions, so what may be sent is
 /// listed.
 pub fn refusal(query: &str, read_only: bool) -> Option<String> {
+    if query.contains('\0') {
+        return Some("a call may not be a query with a zero byte, at which MySQL ends a comment".to_owned());
+    }
+    if parts(query).any(|part| part == "::") {
+        let why = "a call may not be a query with `::`, a cast of PostgreSQL: write `CAST(:name AS SIGNED)`, \
+                   `CAST(:name AS DECIMAL(20, 2))` or `CAST(:name AS CHAR)`";
+        return Some(why.to_owned());
+    }
     if tokens(query).any(|token| token.starts_with("/*!") || token.starts_with("/*M!")) {
         return Some("a call may not be a query with a comment that the server executes (`/*!`)".to_owned());
     }
@@ -45,15 +53,22 @@ pub fn refusal(query: &str, read_only: bool) -> Option<String> {
     })
 }
 
+/// Whether a statement ends its transaction by itself, so that nothing takes it back.
+pub fn commits_itself(query: &str) -> bool {
+    let word = first_word(query);
+    let is_call = word.eq_ignore_ascii_case("CALL");
+    !is_call && COMMITS.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
 /// Whether a query is several statements: something stands behind a semicolon.
 pub fn is_several(query: &str) -> bool {
-    let mut rest = tokens(query).filter(|token| !is_comment(token) && !token.trim().is_empty());
+    let mut rest = tokens(query).filter(|token| !is_comment(token) && !is_blank(token));
     rest.any(|token| token == ";") && rest.any(|token| token != ";")
 }
 
 /// The first word of a query: what it does. Empty when it begins with none.
 pub fn first_word(query: &str) -> &str {
-    let begins = |token: &&str| !is_comment(token) && !token.trim().is_empty() && *token != "(";
+    let begins = |token: &&str| !is_comment(token) && !is_blank(token) && *token != "(";
     tokens(query).find(begins).filter(|token| token.starts_with(sql::is_name)).unwrap_or_default()
 }
 
@@ -88,6 +103,20 @@ fn tokens(query: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The parts of a query without its blanks and comments.
+pub fn parts(query: &str) -> impl Iterator<Item = &str> {
+    tokens(query).filter(|token| !is_comment(token) && !is_blank(token))
+}
+
+/// Whether a token is a blank, as MySQL has them: only those of ASCII are.
+fn is_blank(token: &str) -> bool {
+    token.bytes().all(is_space)
+}
+
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b
+}
+
 fn is_comment(token: &str) -> bool {
     token.starts_with("/*") || token.starts_with('#') || token.starts_with("--")
 }
@@ -104,7 +133,8 @@ fn skipped(rest: &str) -> Option<usize> {
         '`' => until(1, "`"),
         '#' => until(1, "\n"),
         '-' if rest.starts_with("--") => {
-            let is_comment = rest.chars().nth(2).is_none_or(|c| c.is_whitespace() || c.is_control());
+            // A blank that is not of ASCII is part of a name there, and begins no comment.
+            let is_comment = rest.as_bytes().get(2).is_none_or(|byte| is_space(*byte) || byte.is_ascii_control());
             is_comment.then(|| until(2, "\n"))?
         }
         '/' if rest.starts_with("/*") => until(2, "*/"),
@@ -152,6 +182,13 @@ mod tests {
             "TABLE t INTO -- x\n OUTFILE '/tmp/x'",
             "HANDLER t OPEN",
             "`SELECT` 1",
+            "SELECT * FROM t WHERE 1 --\u{a0}\n INTO OUTFILE '/tmp/x'",
+            "SELECT 1 --\u{a0}INTO OUTFILE '/tmp/x'",
+            "SELECT 1 --\u{85}INTO OUTFILE '/tmp/x'",
+            "SELECT 1 --\u{2028}INTO DUMPFILE '/tmp/x'",
+            "SELECT 1 --\u{3000}INTO OUTFILE '/tmp/x'",
+            "SELECT 1 -- \0INTO OUTFILE '/tmp/x'",
+            "SELECT :a::int",
             "",
         ] {
             assert!(refusal(query, false).is_some(), "{query}");

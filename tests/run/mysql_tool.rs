@@ -159,6 +159,8 @@ fn a_mysql_database_that_is_read_refuses_every_way_to_write() {
         ("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE t", "not allowed"),
         ("BEGIN NOT ATOMIC INSERT INTO t VALUES (2)", "not allowed"),
         ("SELECT 1; DELETE FROM t", "more than one statement"),
+        ("SELECT 1 --\u{a0}\n INTO OUTFILE '/tmp/loopctl-out'", "not allowed"),
+        ("SELECT 1 --\u{2003}INTO OUTFILE '/tmp/loopctl-out'", "not allowed"),
     ];
     let name = |at: usize| format!("q{at}");
     let mut actions: Vec<Value> =
@@ -173,4 +175,154 @@ fn a_mysql_database_that_is_read_refuses_every_way_to_write() {
         assert!(observed(entry).contains(message), "{sql}: {entry:#}");
     }
     assert_eq!(trace[cases.len()]["observation"]["rows"][0]["n"], 1, "nothing was written");
+}
+
+#[test]
+fn a_text_of_mysql_is_never_compared_with_a_number() {
+    let parameters = json!({ "type": "object", "properties": { "v": {} }, "required": ["v"] });
+    let write = |name: &str, sql: &str| query(name, sql, json!({ "parameters": parameters, "read_only": false }));
+    let read = |name: &str, sql: &str| query(name, sql, json!({ "parameters": parameters }));
+    let actions = [
+        write("delete", "DELETE FROM t WHERE id = :v"),
+        write("delete_reversed", "DELETE FROM t WHERE :v = t.id"),
+        write("delete_lower", "DELETE FROM t WHERE LOWER(id) = :v"),
+        write("delete_in", "DELETE FROM t WHERE id IN ('x', :v)"),
+        write("delete_between", "DELETE FROM t WHERE id BETWEEN :v AND 'z'"),
+        write("delete_inner", "DELETE FROM t WHERE n IN (SELECT n FROM (SELECT n FROM t AS u WHERE u.id <=> :v) AS w)"),
+        write("delete_row", "DELETE FROM t WHERE (n, id) = (1, :v)"),
+        write("delete_enum", "DELETE FROM t WHERE kind = :v"),
+        write("delete_day", "DELETE FROM t WHERE day >= :v"),
+        write("delete_sum", "DELETE FROM t WHERE id = :v + 0"),
+        write("update", "UPDATE t SET n = 9 WHERE id = :v"),
+        write("number", "DELETE FROM t WHERE n = :v"),
+        write("number_decimal", "DELETE FROM t WHERE price <> :v"),
+        read("found", "SELECT n FROM t WHERE id = :v"),
+        read("found_number", "SELECT id FROM t WHERE n = :v"),
+        read("found_like", "SELECT n FROM t WHERE id LIKE CONCAT('%', :v, '%')"),
+        read("count", "SELECT count(*) AS n, sum(n) AS s, :v AS v FROM t"),
+    ];
+    let setup = [
+        "CREATE TABLE t (id VARCHAR(20), n INT, kind ENUM('a', 'b'), price DECIMAL(8, 2), day DATE)",
+        "INSERT INTO t VALUES ('abc', 1, 'a', 1, '2026-01-31'), ('7', 2, 'b', 2, '2026-01-31')",
+    ];
+    let Some(place) = place("text and number", &setup, &actions) else { return };
+    let mut calls = Vec::new();
+    for name in ["", "_reversed", "_lower", "_in", "_between", "_inner", "_row", "_enum", "_day", "_sum"] {
+        calls.push(think(&format!("delete{name}"), json!({ "v": 0 })));
+    }
+    calls.push(think("delete", json!({ "v": false })));
+    calls.push(think("update", json!({ "v": 0 })));
+    calls.push(think("found", json!({ "v": 7 })));
+    for value in [json!("abc"), json!(""), json!([1])] {
+        calls.push(think("number", json!({ "v": value })));
+    }
+    calls.push(think("number_decimal", json!({ "v": "x" })));
+    let refused = calls.len();
+    for (name, value) in [
+        ("count", json!(1)),
+        ("found", json!("7")),
+        ("found_number", json!(2)),
+        ("found_number", json!("2")),
+        ("found_number", json!(null)),
+        ("found_like", json!(7)),
+    ] {
+        calls.push(think(name, json!({ "v": value })));
+    }
+    let trace = place.calls(&calls);
+    for (call, entry) in calls.iter().zip(&trace).take(refused) {
+        assert!(observed(entry).contains("value not valid"), "{call}: {entry:#}");
+    }
+    assert!(observed(&trace[0]).contains("`:v`") && observed(&trace[0]).contains("`id`"), "{:#}", trace[0]);
+    let rows = |at: usize| trace[refused + at]["observation"]["rows"].to_string();
+    assert_eq!(rows(0), r#"[{"n":2,"s":3,"v":1}]"#, "nothing was written");
+    assert_eq!(
+        (rows(1), rows(2), rows(3)),
+        (r#"[{"n":2}]"#.into(), r#"[{"id":"7"}]"#.into(), r#"[{"id":"7"}]"#.into())
+    );
+    assert_eq!((rows(4), rows(5)), ("[]".to_owned(), r#"[{"n":2}]"#.to_owned()));
+}
+
+#[test]
+fn what_a_column_of_mysql_would_round_or_cut_is_refused() {
+    let parameters = json!({ "type": "object", "properties": { "v": {} }, "required": ["v"] });
+    let write = |name: &str, sql: &str| query(name, sql, json!({ "parameters": parameters, "read_only": false }));
+    let columns = ["whole", "price", "small", "at", "at3", "day", "name"];
+    let mut actions: Vec<Value> = Vec::new();
+    for column in columns {
+        actions.push(write(column, &format!("INSERT INTO t ({column}) VALUES (:v)")));
+        actions.push(write(&format!("{column}_set"), &format!("UPDATE t SET {column} = :v WHERE id = 1")));
+    }
+    actions.push(write("sum", "UPDATE t SET price = :v * 1.005 WHERE id = 1"));
+    actions.push(write("ignored", "INSERT IGNORE INTO t (name) VALUES (:v)"));
+    actions.push(write("double", "INSERT IGNORE INTO t (id) VALUES (:v)"));
+    actions.push(write("cut", "INSERT INTO plain (price) VALUES (:v * 1.005)"));
+    actions.push(query("count", "SELECT count(*) AS n, (SELECT count(*) FROM plain) AS plain FROM t", json!({})));
+    let setup = [
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, whole INT, price DECIMAL(8, 2), small FLOAT, at DATETIME, at3 TIME(3), \
+         day DATE, name VARCHAR(3))",
+        "CREATE TABLE plain (price DECIMAL(8, 2)) ENGINE=MyISAM",
+        "INSERT INTO t (id, whole) VALUES (1, 1)",
+    ];
+    let Some(place) = place("rounding", &setup, &actions) else { return };
+    let mut calls = Vec::new();
+    for (column, value) in [
+        ("whole", json!(1.5)),
+        ("whole", json!("1.5")),
+        ("price", json!(1.005)),
+        ("small", json!(16_777_217)),
+        ("at", json!("2026-01-31T10:00:00.25")),
+        ("at3", json!("10:00:00.1234")),
+        ("name", json!("abcd")),
+    ] {
+        calls.push(think(column, json!({ "v": value.clone() })));
+        calls.push(think(&format!("{column}_set"), json!({ "v": value })));
+    }
+    calls.push(think("sum", json!({ "v": 1 })));
+    calls.push(think("ignored", json!({ "v": "abcd" })));
+    calls.push(think("cut", json!({ "v": 1 })));
+    let refused = calls.len();
+    for (name, value) in [
+        ("whole_set", json!(2.0)),
+        ("price_set", json!(1.5)),
+        ("price_set", json!("2.10")),
+        ("small_set", json!(0.1)),
+        ("at_set", json!("2026-01-31T10:00:00.000")),
+        ("at3_set", json!("10:00:00.123")),
+        ("name_set", json!("abc")),
+        ("double", json!(1)),
+        ("count", json!(1)),
+    ] {
+        calls.push(think(name, if name == "count" { json!({}) } else { json!({ "v": value }) }));
+    }
+    let trace = place.calls(&calls);
+    for (call, entry) in calls.iter().zip(&trace).take(refused) {
+        let words = observed(entry);
+        assert!(words.contains("value not valid") || words.contains("value too large"), "{call}: {entry:#}");
+    }
+    assert!(observed(&trace[refused - 1]).contains("keeps what was written"), "{:#}", trace[refused - 1]);
+    for (call, entry) in calls.iter().zip(&trace).skip(refused) {
+        assert_eq!(entry["success"], true, "{call}: {entry:#}");
+    }
+    assert_eq!(trace[calls.len() - 1]["observation"]["rows"], json!([{ "n": 1, "plain": 1 }]));
+}
+
+#[test]
+fn what_a_call_to_mysql_reads_is_counted_as_json() {
+    let actions = [
+        query("signs", "SELECT repeat(CHAR(1 USING utf8mb4), 1000000) AS v FROM seq_1_to_100", json!({})),
+        query("bytes", "SELECT repeat(x'00', 4000000) AS v FROM seq_1_to_100", json!({})),
+    ];
+    let Some(place) = place("size", &[], &actions) else { return };
+    for name in ["signs", "bytes"] {
+        super::postgres_tool::assert_bounded(&place, name);
+    }
+}
+
+#[test]
+fn the_time_of_a_query_of_mysql_begins_when_there_is_a_connection_for_it() {
+    let nap = query("nap", "SELECT sleep(0.3)", json!({ "timeout_ms": 600 }));
+    let Some(place) = place("waiting", &[], &[nap.clone()]) else { return };
+    let ended = super::postgres_tool::naps(&place, &nap, 30);
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    assert!(!ended.to_string().contains("timed out"), "{ended:#}");
 }

@@ -417,3 +417,302 @@ fn a_step_whose_result_was_cut_fails_and_writes_nothing() {
     assert_eq!(run("open", "@a.rows.0.n")["result"]["answer"], 1001);
     assert_eq!(run("more", "@a.row_count")["result"]["answer"], 1200);
 }
+
+/// A chain of domains, each made of the one before it.
+const CHAIN: &str = "EXECUTE 'CREATE DOMAIN d0 AS int'; \
+    FOR i IN 1..600 LOOP EXECUTE format('CREATE DOMAIN d%s AS d%s', i, i - 1); END LOOP; \
+    CREATE TYPE mood AS ENUM ('calm', 'cross'); CREATE DOMAIN happy AS mood; CREATE DOMAIN many AS int[]; \
+    CREATE TYPE pair AS (a d600, b int)";
+
+#[test]
+fn a_chain_of_types_is_followed_to_a_bounded_depth() {
+    let typed = |name: &str, sql: &str| query(name, sql, json!({}));
+    let parameters = json!({ "type": "object", "properties": { "v": {} }, "required": ["v"] });
+    let actions = [
+        typed("array", "SELECT ARRAY[1]::d600[] AS a"),
+        typed("deep", "SELECT ARRAY[ROW(1, 2)]::pair[] AS a, '{}'::d33[] AS b"),
+        // The server describes the column of a domain by its base.
+        typed("plain", "SELECT 1::d600 AS a"),
+        typed("row", "SELECT ROW(1, 2)::pair AS a"),
+        query("argument", "SELECT (:v::d600)::int AS a", json!({ "parameters": parameters })),
+        typed(
+            "near",
+            "SELECT 1::d31 AS a, ARRAY[1]::d20[] AS b, 'calm'::happy AS c, '{1}'::many AS d, ARRAY['cross'::happy] AS e",
+        ),
+        typed("nearer", "SELECT 1::d10 AS a"),
+    ];
+    let Some(place) = place("chain of types", CHAIN, &actions) else { return };
+    let names = ["array", "deep", "row", "near", "nearer", "deep", "near"];
+    let mut calls: Vec<Value> = names.iter().map(|name| think(name, json!({}))).collect();
+    calls.push(think("argument", json!({ "v": 1 })));
+    calls.push(think("plain", json!({})));
+    let trace = place.calls(&calls);
+    for at in [0, 7] {
+        assert!(observed(&trace[at]).contains("a chain of more than 32 domains and arrays"), "{:#}", trace[at]);
+    }
+    for at in [1, 5] {
+        assert!(observed(&trace[at]).contains("the type `pair` has no form"), "{:#}", trace[at]);
+    }
+    assert!(observed(&trace[2]).contains("the type `pair` has no form"), "{:#}", trace[2]);
+    for at in [3, 6] {
+        let row = json!({ "a": 1, "b": [1], "c": "calm", "d": [1], "e": ["cross"] });
+        assert_eq!(trace[at]["observation"]["rows"][0], row, "{:#}", trace[at]);
+    }
+    for at in [4, 8] {
+        assert_eq!(trace[at]["observation"]["rows"][0]["a"], 1);
+    }
+    let checked = place.call(&["check", "loop.json", "--connect", "--format", "json"]);
+    assert_eq!(checked.stdout.matches("a chain of more than 32").count(), 2, "{checked:#?}");
+}
+
+/// The letter of a message with its length and its body.
+fn message(letter: u8, body: &[u8]) -> Vec<u8> {
+    [&[letter], &u32::try_from(body.len() + 4).unwrap().to_be_bytes()[..], body].concat()
+}
+
+fn description(columns: &[(&str, u32)]) -> Vec<u8> {
+    let mut body = u16::try_from(columns.len()).unwrap().to_be_bytes().to_vec();
+    for (name, of) in columns {
+        body.extend([name.as_bytes(), &[0; 7], &of.to_be_bytes()[..], &[0; 8]].concat());
+    }
+    message(b'T', &body)
+}
+
+/// A server that describes these columns for each query, and of which each type is a domain of the next one, without an
+/// end. Returns its address, and how often it was asked for a type.
+fn endless_server(columns: Vec<(String, u32)>, next: fn(u32) -> u32) -> (String, std::sync::Arc<AtomicU32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://ada@{}/d", listener.local_addr().unwrap());
+    let asked = std::sync::Arc::new(AtomicU32::new(0));
+    let count = std::sync::Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = serve(&mut stream, &columns, next, &count);
+        }
+    });
+    (url, asked)
+}
+
+fn serve(
+    stream: &mut std::net::TcpStream,
+    columns: &[(String, u32)],
+    next: fn(u32) -> u32,
+    asked: &AtomicU32,
+) -> std::io::Result<()> {
+    let mut read = |length: usize| -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        stream.read_exact(&mut bytes).map(|()| bytes)
+    };
+    let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().unwrap());
+    let begin = read(4)?;
+    read(usize::try_from(number(&begin)).unwrap() - 4)?;
+    let ready = message(b'Z', b"I");
+    let mut answer = [message(b'R', &[0; 4]), ready.clone()].concat();
+    let (mut is_type, mut wanted) = (false, Vec::new());
+    loop {
+        stream.write_all(&answer)?;
+        let mut head = [0; 5];
+        stream.read_exact(&mut head)?;
+        let mut body = vec![0; usize::try_from(number(&head[1..])).unwrap() - 4];
+        stream.read_exact(&mut body)?;
+        answer = match head[0] {
+            b'Q' => {
+                let texts = String::from_utf8_lossy(&body).into_owned();
+                let done = message(b'C', b"SET\0");
+                [done.repeat(texts.split(';').count()), ready.clone()].concat()
+            }
+            b'P' => {
+                is_type = String::from_utf8_lossy(&body).contains("pg_type");
+                message(b'1', b"")
+            }
+            b'D' if is_type => {
+                let parameters = message(b't', &[0, 1, 0, 0, 4, 4]);
+                [parameters, description(&[("a", 26), ("b", 25), ("c", 25), ("d", 26), ("e", 26)])].concat()
+            }
+            b'D' => {
+                let columns: Vec<(&str, u32)> = columns.iter().map(|(name, of)| (name.as_str(), *of)).collect();
+                [message(b't', &[0, 0]), description(&columns)].concat()
+            }
+            b'B' => {
+                // The array of numbers is the last value, before the formats of the result.
+                wanted =
+                    body[..body.len().saturating_sub(4)].chunks(1).rev().take(4).rev().flatten().copied().collect();
+                message(b'2', b"")
+            }
+            b'E' if is_type => {
+                asked.fetch_add(1, Ordering::SeqCst);
+                let of = number(&wanted);
+                let mut row = 5_u16.to_be_bytes().to_vec();
+                for value in [&of.to_be_bytes()[..], b"own", b"d", &next(of).to_be_bytes(), &[0; 4]] {
+                    row.extend([&u32::try_from(value.len()).unwrap().to_be_bytes()[..], value].concat());
+                }
+                [message(b'D', &row), message(b'C', b"SELECT 1\0")].concat()
+            }
+            b'E' => message(b'C', b"SELECT 0\0"),
+            b'C' => message(b'3', b""),
+            b'S' => ready.clone(),
+            _ => return Ok(()),
+        };
+    }
+}
+
+#[test]
+fn a_server_that_describes_types_and_columns_without_an_end_fails_the_call() {
+    let domain = vec![("a".to_owned(), 70_000)];
+    let many: Vec<(String, u32)> = (0..50_000).map(|_| ("a".to_owned(), 25)).collect();
+    let (own, other): (fn(u32) -> u32, fn(u32) -> u32) = (|of| of, |of| of + 1);
+    for (columns, next, words, most) in [
+        (domain.clone(), own, "a chain of more than 32", 1),
+        (domain, other, "a chain of more than 32", 32),
+        (many, own, "describes 50000 columns", 0),
+    ] {
+        let (url, asked) = endless_server(columns, next);
+        let place = Place::new();
+        place.actions(&[query("q", "SELECT 1 AS a", json!({}))], &json!({ "datasources": { "shop": { "url": url } } }));
+        let entry = place.calls(&[think("q", json!({}))])[0].clone();
+        assert!(entry.to_string().contains(words), "{entry:#}");
+        assert!(asked.load(Ordering::SeqCst) <= most, "it was asked for a type {asked:?} times");
+        let checked = place.call(&["check", "loop.json", "--connect", "--format", "json"]);
+        assert!(checked.stdout.contains(words), "{checked:#?}");
+    }
+}
+
+#[test]
+fn what_a_result_takes_as_json_is_counted_before_it_is_made() {
+    let series = "FROM generate_series(1, 400)";
+    let actions = [
+        query("number", &format!("SELECT 1e131000::numeric AS v {series}"), json!({})),
+        query("array", &format!("SELECT ARRAY[1e131000::numeric, 2] AS v {series}"), json!({})),
+        query("bits", &format!("SELECT repeat('1', 4000000)::varbit AS v {series}"), json!({})),
+        query("signs", &format!("SELECT repeat(E'\\x01', 1000000) AS v {series}"), json!({})),
+        query("bytes", &format!("SELECT decode(repeat('00', 4000000), 'hex') AS v {series}"), json!({})),
+        query("written", &format!("SELECT 1e131000::numeric AS v {series}"), json!({ "read_only": false })),
+        query(
+            "exact",
+            "SELECT repeat('9', 900)::numeric AS a, (repeat('7', 38) || '.5')::numeric AS b, -0.00::numeric(9, 2) AS c",
+            json!({}),
+        ),
+    ];
+    let Some(place) = place("size", "", &actions) else { return };
+    for name in ["number", "array", "bits", "signs", "bytes", "written"] {
+        assert_bounded(&place, name);
+    }
+    let exact = place.calls(&[think("exact", json!({}))])[0]["observation"]["rows"][0].clone();
+    let expected = format!("{{\"a\":{},\"b\":{}.5,\"c\":0.00}}", "9".repeat(900), "7".repeat(38));
+    assert_eq!(exact.to_string(), expected);
+}
+
+/// That the result of an action has at most about 10 MiB, of which the trace shows the beginning.
+pub fn assert_bounded(place: &Place, name: &str) {
+    let entry = place.calls(&[think(name, json!({}))])[0].clone();
+    let shown = observed(&entry);
+    let size = shown.rsplit_once(" characters of JSON are not shown").and_then(|(cut, _)| cut.rsplit(' ').next());
+    let size: usize = size.and_then(|size| size.parse().ok()).unwrap_or_else(|| panic!("{name}: {}", entry["error"]));
+    assert!(entry["success"] == true && (1_000_000..10_600_000).contains(&size), "{name}: {size} bytes");
+}
+
+#[test]
+fn what_a_block_leaves_on_its_connection_is_gone_for_the_next_call() {
+    let block = |name: &str, does: &str| {
+        query(name, &format!("DO $$ BEGIN EXECUTE '{does}'; END $$"), json!({ "read_only": false }))
+    };
+    let actions = [
+        block("prepare", "PREPARE left1 AS SELECT 1"),
+        block("prepare_quoted", "PREPARE \"Left \"\"1\" AS SELECT 1"),
+        block("listen", "LISTEN left2"),
+        block("set", "SET work_mem = ''1MB''"),
+        query("cursor", "DECLARE left3 CURSOR WITH HOLD FOR SELECT 1", json!({ "read_only": false })),
+        query("lock", "SELECT pg_advisory_lock_shared(78)", json!({ "read_only": false })),
+        query(
+            "seen",
+            "SELECT (SELECT count(*) FROM pg_prepared_statements WHERE from_sql) + (SELECT count(*) FROM pg_listening_channels()) \
+             + (SELECT count(*) FROM pg_cursors WHERE name = 'left3') \
+             + (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 78) AS n, current_setting('work_mem') AS mem, \
+             pg_backend_pid() AS pid",
+            json!({}),
+        ),
+    ];
+    let Some(place) = place("left over", "", &actions) else { return };
+    let names = [
+        "seen",
+        "prepare",
+        "seen",
+        "prepare_quoted",
+        "seen",
+        "listen",
+        "seen",
+        "set",
+        "seen",
+        "cursor",
+        "seen",
+        "lock",
+        "seen",
+    ];
+    let trace = place.calls(&names.map(|name| think(name, json!({}))));
+    let first = trace[0]["observation"]["rows"][0].clone();
+    assert_eq!(first["n"], 0);
+    for (name, entry) in names.iter().zip(&trace) {
+        assert_eq!(entry["success"], true, "{name}: {entry:#}");
+        if *name == "seen" {
+            assert_eq!(entry["observation"]["rows"][0], first, "it is the same connection, and has nothing left");
+        }
+    }
+}
+
+/// A workflow whose items each call this action, `nap`.
+pub fn naps(place: &Place, nap: &Value, items: usize) -> Value {
+    place.json("actions/all.json", &json!([nap]));
+    place.json(
+        "w.json",
+        &json!({
+            "name": "w",
+            "input": { "type": "object", "properties": { "l": { "type": "array" } }, "required": [] },
+            "definition": {
+                "actions": [{
+                    "id": "each",
+                    "type": "loop",
+                    "properties": {
+                        "mode": "foreach",
+                        "items_path": "@input.l",
+                        "item_variable_name": "x",
+                        "actions_to_execute": [{ "type": "nap", "properties": {} }],
+                        "max_concurrency": 30,
+                        "failure_strategy": "continue_on_error",
+                        "summary_key": "s",
+                    },
+                }],
+                "output": "@s",
+            },
+        }),
+    );
+    place.json("in.json", &json!({ "l": (0..items).collect::<Vec<_>>() }));
+    let ran = place.call(&["run", "w.json", "--input-file", "in.json", "--output", "json"]);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:#?}"))
+}
+
+#[test]
+fn the_time_of_a_query_begins_when_there_is_a_connection_for_it() {
+    let nap = query("nap", "SELECT pg_sleep(0.3)", json!({ "timeout_ms": 600 }));
+    let late = query("late", "SELECT pg_sleep(600)", json!({ "timeout_ms": 200 }));
+    let Some(place) = place("waiting", "", &[nap.clone(), late]) else { return };
+    let entry = place.calls(&[think("late", json!({}))])[0].clone();
+    assert!(observed(&entry).contains("timed out"), "{entry:#}");
+    let ended = naps(&place, &nap, 30);
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    assert!(!ended.to_string().contains("timed out"), "{ended:#}");
+    // As many at once as the datasource says.
+    let mut project: Value =
+        serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    project["datasources"]["shop"]["connections"] = json!(1);
+    place.json("loopctl.json", &project);
+    let ended = naps(&place, &nap, 4);
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    assert!(!ended.to_string().contains("timed out"), "{ended:#}");
+    project["datasources"]["shop"]["connections"] = json!(0);
+    place.json("loopctl.json", &project);
+    assert!(
+        place.call(&["check", "w.json"]).stderr.contains("`connections` must be from 1 to 1000"),
+        "{:#?}",
+        place.call(&["check", "w.json"])
+    );
+}

@@ -28,6 +28,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let url = datasource.url.as_str();
         let path = datasource.sqlite_path();
         found.extend(idle_password(subject, name, datasource));
+        found.extend(idle_connections(subject, name, datasource));
         // As for a store: `sqlite:///x` is an absolute path.
         let slashed = |path: &str| path.starts_with("//") && !path.starts_with("///");
         let opens = path.is_some_and(|path| {
@@ -116,6 +117,15 @@ fn idle_password(subject: &Subject<'_>, name: &str, datasource: &Datasource) -> 
     let cursor = subject.in_project(&format!("/datasources/{}/password", token(name))).filter(|_| is_idle)?;
     let message = format!("`password` is that of a server's user, and the datasource `{name}` is an SQLite file");
     let fault = cursor.report(&RULE, message).help("take it out");
+    Some(Diagnostic { severity: Severity::Warning, ..fault })
+}
+
+/// A number of connections to a file, of which each call has one of its own.
+fn idle_connections(subject: &Subject<'_>, name: &str, datasource: &Datasource) -> Option<Diagnostic> {
+    let is_idle = datasource.connections.is_some() && datasource.sqlite_path().is_some();
+    let cursor = subject.in_project(&format!("/datasources/{}/connections", token(name))).filter(|_| is_idle)?;
+    let message = format!("`connections` are those to a server, and the datasource `{name}` is an SQLite file");
+    let fault = cursor.report(&RULE, message).help("take it out: each call has a connection of its own");
     Some(Diagnostic { severity: Severity::Warning, ..fault })
 }
 

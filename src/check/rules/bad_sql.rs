@@ -48,7 +48,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         }
         let Some(fault) = databases.prepare(&db.datasource, &db.query) else {
-            found.extend(refused_parameters(used, db, &databases.parameters(&db.datasource, &db.query)));
+            let (parameters, server) =
+                (databases.parameters(&db.datasource, &db.query), databases.server(&db.datasource));
+            found.extend(refused_parameters(used, db, &parameters, server));
             continue;
         };
         if fault.kind == QueryFaultKind::Invalid {
@@ -75,7 +77,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// The parameters whose declared type is none that their server takes.
-fn refused_parameters(used: &Used<'_>, db: &DbAction, parameters: &[QueryParameter]) -> Vec<Diagnostic> {
+fn refused_parameters(
+    used: &Used<'_>,
+    db: &DbAction,
+    parameters: &[QueryParameter],
+    server: Option<DatabaseServer>,
+) -> Vec<Diagnostic> {
     let declared = db.parameters.as_ref().filter(|_| db.params.is_empty() && used.knows(&["/parameters"]));
     let Some(properties) = declared.and_then(|schema| schema.get("properties")?.as_object()) else { return Vec::new() };
     let mut found = Vec::new();
@@ -95,7 +102,10 @@ fn refused_parameters(used: &Used<'_>, db: &DbAction, parameters: &[QueryParamet
         let message = format!(
             "`{name}` is of type `{type_name}` in the database, which takes {takes}, and is declared as {types}"
         );
-        let help = "each call would fail: declare it as the database takes it, or convert it in the query, as `:name::integer`";
+        let converted = if server == Some(DatabaseServer::Mysql) { "CAST(:name AS CHAR)" } else { ":name::integer" };
+        let help = format!(
+            "each call would fail: declare it as the database takes it, or convert it in the query, as `{converted}`"
+        );
         found.push(cursor.report(&RULE, message).help(help));
     }
     found

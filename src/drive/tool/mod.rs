@@ -178,14 +178,10 @@ impl Toolbox {
     /// Makes a call. It ends by its deadline, whatever the tool does, unless an embedded tool blocks its
     /// thread.
     pub async fn call(&self, tool: &Tool, call: &ToolCall<'_>) -> CallOutcome {
-        let outcome = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
+        let limit = call.deadline.saturating_add(self.waiting(tool));
+        let outcome = match tokio::time::timeout(limit, self.perform(tool, call)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(RawFault {
-                fault: fault(format!("timed out after {}", seconds(call.deadline)), ""),
-                answer: None,
-                transient: Some(Transient::default()),
-            })
-            .into(),
+            Err(_) => Err(timed_out(call.deadline)).into(),
         };
         // An answer of a script may say that it was cut, as a database's may.
         let result = outcome.result.and_then(|value| match db::cut_result(tool, call, &value) {
@@ -216,6 +212,14 @@ impl Toolbox {
         }
     }
 
+    /// How long a call may wait before its time begins.
+    fn waiting(&self, tool: &Tool) -> Duration {
+        if self.stage.is_some() || self.is_scripted(tool) {
+            return Duration::ZERO;
+        }
+        self.runner(&tool.kind).map_or(Duration::ZERO, |runner| runner.waiting(tool))
+    }
+
     fn perform<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
         if let Some(stage) = &self.stage {
             return Box::pin(self.perform_on(stage, tool, call));
@@ -238,6 +242,15 @@ impl Toolbox {
     pub fn is_scripted(&self, tool: &Tool) -> bool {
         self.script.as_ref().is_some_and(|script| script.answers_for(tool))
             || self.stage.as_ref().is_some_and(|stage| stage.answers_for(&tool.name))
+    }
+}
+
+/// The failure of a call that took too long.
+fn timed_out(limit: Duration) -> RawFault {
+    RawFault {
+        fault: fault(format!("timed out after {}", seconds(limit)), ""),
+        answer: None,
+        transient: Some(Transient::default()),
     }
 }
 

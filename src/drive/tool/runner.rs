@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::ready;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -17,6 +18,11 @@ use crate::program::Tool;
 pub(super) trait ToolRunner: Send + Sync {
     /// A driver starts or resumes a run. This must be fast: a call connects what it needs.
     fn open(&self, _run: &OpenedRun) {}
+
+    /// How long a call of a tool may wait before its own time begins; the runner ends it within both.
+    fn waiting(&self, _tool: &Tool) -> Duration {
+        Duration::ZERO
+    }
 
     /// Makes a call. When the future is dropped, at its deadline or because the run stops, the call is
     /// abandoned.

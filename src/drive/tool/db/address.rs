@@ -32,6 +32,9 @@ pub(super) struct DatabaseAddress {
     /// The password, where it is not in the address.
     #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
     pub(super) password: Option<SecretString>,
+    /// The most connections to a server.
+    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
+    pub(super) connections: Option<u16>,
     /// The folder that relative paths start from.
     pub(super) root: PathBuf,
     /// The script that makes the database, with its path; or why it is not opened.
@@ -75,7 +78,8 @@ impl DatabaseAddress {
         };
         let init = datasource.and_then(|datasource| datasource.init.as_deref());
         let init = init.map(|path| in_project(root, path).map_err(|why| format!("`{path}`: {why}")));
-        Ok(Self { kind, name: name.to_owned(), url, is_held, password, root: root.to_owned(), init })
+        let connections = datasource.and_then(|datasource| datasource.connections);
+        Ok(Self { kind, name: name.to_owned(), url, is_held, password, connections, root: root.to_owned(), init })
     }
 
     /// A fault of the database without parts of an address that is held elsewhere. What the database says of a query is left as

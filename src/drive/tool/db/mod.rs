@@ -38,6 +38,7 @@ use self::address::DatabaseAddress;
 use self::rows::{RowLimit, cut};
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
+use super::timed_out;
 use crate::drive::descriptors;
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
@@ -49,6 +50,12 @@ use crate::language::{Action, Project};
 use crate::program::reference::Scope;
 use crate::program::table::TableRequest;
 use crate::program::{DbTool, TemplatedAction, Tool, ToolKind};
+
+/// How long a call may wait for one of the connections to a server.
+const CONNECTION_WAIT: Duration = Duration::from_secs(60);
+/// The most connections to a server, if its datasource does not say.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+const CONNECTIONS: u16 = 8;
 
 /// The kinds of databases: a folder each, and a line here.
 const DATABASES: &[DatabaseKind] = &[
@@ -82,6 +89,11 @@ type ConnectProbe = fn(&DatabaseAddress, &Egress) -> Result<Box<dyn probe::Serve
 
 /// A database. All runs of an engine share one, so it may keep connections.
 trait ToolDatabase: Send + Sync {
+    /// How long a query may wait for a connection before its own time begins. It then ends within both by itself.
+    fn waiting(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Runs a query. When the future is dropped, the query is stopped.
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>>;
 
@@ -135,6 +147,11 @@ pub(super) struct DbRunner {
 }
 
 impl ToolRunner for DbRunner {
+    fn waiting(&self, tool: &Tool) -> Duration {
+        // The call itself keeps the time of the databases that have no connections to wait for.
+        if matches!(tool.kind, ToolKind::Db(_)) { CONNECTION_WAIT } else { Duration::ZERO }
+    }
+
     fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
         match &tool.kind {
             ToolKind::Db(db) => Box::pin(async move { self.make(db, tool.parameters.source(), call).await.into() }),
@@ -161,17 +178,24 @@ impl DbRunner {
     async fn make(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, RawFault> {
         let opened = self.database(&tool.action.datasource)?;
         let query = query(tool, schema, call, &call.scope(&self.vault))?;
-        // A database that can't be opened for want of a descriptor does not report that.
-        descriptors::available().await;
-        opened.database.run(query).await.map_err(|raw| opened.without_held(raw))
+        let limit = query.deadline.saturating_add(opened.database.waiting());
+        let run = async {
+            // A database that can't be opened for want of a descriptor does not report that.
+            descriptors::available().await;
+            opened.database.run(query).await.map_err(|raw| opened.without_held(raw))
+        };
+        tokio::time::timeout(limit, run).await.unwrap_or_else(|_| Err(timed_out(call.deadline)))
     }
 
     async fn request(&self, tool: &CustomTableAction, call: &ToolCall<'_>) -> Result<Value, RawFault> {
         let request = TableRequest::of(tool, call.input).map_err(|why| fault(format!("custom-table: {why}"), ""))?;
         let opened = self.database(TABLES)?;
-        descriptors::available().await;
         let rows = row_limit(tool.max_rows, call);
-        opened.database.request(request, rows, call.deadline).await.map_err(|raw| opened.without_held(raw))
+        let run = async {
+            descriptors::available().await;
+            opened.database.request(request, rows, call.deadline).await.map_err(|raw| opened.without_held(raw))
+        };
+        tokio::time::timeout(call.deadline, run).await.unwrap_or_else(|_| Err(timed_out(call.deadline)))
     }
 
     /// The database of a datasource: opened by the first call.

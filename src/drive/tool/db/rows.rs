@@ -1,5 +1,7 @@
 //! The rows of a result, within its limits.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use crate::drive::tool::output::fault;
@@ -18,10 +20,30 @@ pub(super) struct RowLimit {
     pub(super) is_whole: bool,
 }
 
+/// The bytes of NULL as JSON.
+pub(super) const NULL_SIZE: usize = 4;
+
+/// How many bytes a text takes as JSON: with its quotes, and what JSON escapes.
+pub(super) fn text_size(bytes: &[u8]) -> usize {
+    let escaped = |byte: &u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..=31 => 6,
+        _ => 1_usize,
+    };
+    bytes.iter().map(escaped).fold(2, usize::saturating_add)
+}
+
+/// How many bytes as many bytes take in base64, with quotes.
+pub(super) fn base64_size(bytes: usize) -> usize {
+    bytes.div_ceil(3).saturating_mul(4).saturating_add(2)
+}
+
 /// The rows that were read so far.
 #[derive(Clone)]
 pub(super) struct ResultRows {
     names: Vec<String>,
+    /// The bytes of the names in a row, with their quotes and signs.
+    names_size: usize,
     rows: Vec<Value>,
     bytes: usize,
     limit: RowLimit,
@@ -31,30 +53,33 @@ pub(super) struct ResultRows {
 impl ResultRows {
     /// Rows with these columns; the second of two equal names becomes `NAME_2`, so that none is lost.
     pub(super) fn new<'a>(columns: impl Iterator<Item = &'a str>, limit: RowLimit) -> Self {
-        let mut names: Vec<String> = Vec::new();
+        let (mut names, mut used) = (Vec::new(), HashSet::new());
+        // A name that is there a thousand times is not counted from 1 each time.
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
         for written in columns {
             let mut name = written.to_owned();
-            let mut number = 1_u32;
-            while names.contains(&name) {
-                number += 1;
+            let number = numbers.entry(written).or_insert(1);
+            while !used.insert(name.clone()) {
+                *number = number.saturating_add(1);
                 name = format!("{written}_{number}");
             }
             names.push(name);
         }
-        Self { names, rows: Vec::new(), bytes: 0, limit, is_truncated: false }
+        let names_size = names.iter().map(|name| text_size(name.as_bytes()).saturating_add(2)).sum();
+        Self { names, names_size, rows: Vec::new(), bytes: 0, limit, is_truncated: false }
     }
 
-    /// Takes a row: the values of its columns, and about how many bytes they are. Returns whether more may follow;
-    /// once it did not, nothing more is kept.
-    pub(super) fn push(&mut self, values: Vec<Value>, bytes: usize) -> bool {
-        let names = self.names.iter().map(String::len).sum::<usize>();
-        self.bytes = self.bytes.saturating_add(bytes).saturating_add(names);
+    /// Counts a row whose values take this many bytes as JSON. Returns whether it may be kept; once one may not, none is.
+    pub(super) fn has_room(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes).saturating_add(self.names_size);
         self.is_truncated |= self.is_full() || self.bytes > MAX_BYTES;
-        if !self.is_truncated {
-            let fields: Map<String, Value> = self.names.iter().cloned().zip(values).collect();
-            self.rows.push(Value::Object(fields));
-        }
         !self.is_truncated
+    }
+
+    /// Keeps a row that there was room for: the values of its columns.
+    pub(super) fn push(&mut self, values: Vec<Value>) {
+        let fields: Map<String, Value> = self.names.iter().cloned().zip(values).collect();
+        self.rows.push(Value::Object(fields));
     }
 
     /// Whether there are as many rows as a result may have.

@@ -1,13 +1,15 @@
 //! A call of a server's database: on a connection that is kept or new.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::server_pool::{Pool, PooledConnection};
+use super::server_pool::{Pool, PoolPlace, PooledConnection};
 use crate::drive::retry::Transient;
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
+use crate::drive::tool::timed_out;
 
 /// The class of a call whose connection was lost before it changed anything.
 pub(super) const LOST: &str = "database: connection lost";
@@ -41,16 +43,32 @@ pub(super) fn transient(class: &str, detail: String) -> RawFault {
     RawFault { fault: fault(class, detail), answer: None, transient: Some(Transient::default()) }
 }
 
-/// Makes a call. A connection that is lost before the statement was sent is replaced, once.
+/// Makes a call within its time, which begins when there is a connection for it. A connection that is lost before the
+/// statement was sent is replaced, once.
 ///
 /// # Errors
-/// That of the call, or of the new connection.
+/// That of the call, or of the new connection; when it waited too long for one, or takes too long.
 pub(super) async fn run<C: PooledConnection>(
     pool: &Arc<Pool<C>>,
+    limit: Duration,
     call: &impl ServerCall<C>,
 ) -> Result<Value, RawFault> {
+    // The wait for another connection, where one was lost, is part of the call's time.
+    let place = pool.place().await?;
+    tokio::time::timeout(limit, make(pool, place, call)).await.unwrap_or_else(|_| Err(timed_out(limit)))
+}
+
+async fn make<C: PooledConnection>(
+    pool: &Arc<Pool<C>>,
+    place: PoolPlace<C>,
+    call: &impl ServerCall<C>,
+) -> Result<Value, RawFault> {
+    let mut first = Some(place);
     for is_new in [false, true] {
-        let place = pool.place().await.ok_or_else(|| fault("database: failed", "the pool is closed"))?;
+        let place = match first.take() {
+            Some(place) => place,
+            None => pool.place().await?,
+        };
         let mut lease = place.connect(is_new).await?;
         let Some(connection) = lease.connection() else { continue };
         match call.perform(connection).await {

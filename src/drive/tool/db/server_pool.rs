@@ -8,10 +8,11 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use super::server_call::transient;
+use super::{CONNECTION_WAIT, CONNECTIONS};
+use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
 
-/// The most connections to one database.
-const MAX_CONNECTIONS: usize = 8;
 /// How long a connection that nothing uses is kept.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 /// How long a server may take to forget what a call set.
@@ -40,6 +41,7 @@ pub(super) trait PooledConnection: Sized + Send + 'static {
 /// The connections to one database.
 pub(super) struct Pool<C: PooledConnection> {
     address: C::Address,
+    connections: u16,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<IdleConnection<C>>>,
     /// How many connections are being reset.
@@ -54,10 +56,13 @@ struct IdleConnection<C> {
 }
 
 impl<C: PooledConnection> Pool<C> {
-    pub(super) fn new(address: C::Address) -> Self {
+    /// A pool of as many connections, or of the usual number.
+    pub(super) fn new(address: C::Address, connections: Option<u16>) -> Self {
+        let connections = connections.unwrap_or(CONNECTIONS).max(1);
         Self {
             address,
-            permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            connections,
+            permits: Arc::new(Semaphore::new(usize::from(connections))),
             idle: Mutex::default(),
             resets: AtomicUsize::new(0),
             was_reset: Notify::new(),
@@ -65,9 +70,26 @@ impl<C: PooledConnection> Pool<C> {
     }
 
     /// A place for a connection; waits until there is one.
-    pub(super) async fn place(self: &Arc<Self>) -> Option<PoolPlace<C>> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
-        Some(PoolPlace { pool: Arc::clone(self), permit })
+    ///
+    /// # Errors
+    /// When there was none for a long time.
+    pub(super) async fn place(self: &Arc<Self>) -> Result<PoolPlace<C>, RawFault> {
+        let waited = tokio::time::timeout(CONNECTION_WAIT, Arc::clone(&self.permits).acquire_owned()).await;
+        match waited {
+            Ok(Ok(permit)) => Ok(PoolPlace { pool: Arc::clone(self), permit }),
+            Ok(Err(_)) => Err(fault("database: failed", "the pool is closed").into()),
+            Err(_) => {
+                let (count, seconds) = (self.connections, CONNECTION_WAIT.as_secs());
+                let of = if count == 1 {
+                    "the one connection".to_owned()
+                } else {
+                    format!("one of the {count} connections")
+                };
+                let class =
+                    format!("database: waited {seconds} s for {of} of the datasource, and the query was not sent");
+                Err(transient(&class, "`connections` of the datasource says how many there are".to_owned()))
+            }
+        }
     }
 
     /// A kept connection; waits a moment for one that is being reset, which is faster than to make one.
@@ -171,6 +193,52 @@ impl<C: PooledConnection> Drop for PoolLease<C> {
                 }
                 .boxed(),
             );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Connection;
+
+    impl PooledConnection for Connection {
+        type Address = ();
+
+        async fn connect((): &()) -> Result<Self, RawFault> {
+            Ok(Self)
+        }
+
+        fn is_closed(&self) -> bool {
+            false
+        }
+
+        async fn reset(&mut self) -> bool {
+            true
+        }
+
+        async fn stop(self, (): &()) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_waits_for_one_of_the_connections_and_not_for_ever() {
+        for (connections, count) in [(None, 8), (Some(1), 1), (Some(3), 3)] {
+            let pool: Arc<Pool<Connection>> = Arc::new(Pool::new((), connections));
+            let mut leases = Vec::new();
+            for _ in 0..count {
+                leases.push(pool.place().await.unwrap().connect(false).await.unwrap());
+            }
+            let began = tokio::time::Instant::now();
+            let fault = pool.place().await.map(drop).unwrap_err();
+            assert_eq!(began.elapsed().as_secs(), CONNECTION_WAIT.as_secs());
+            assert!(fault.transient.is_some() && fault.fault.class.contains("waited 60 s"), "{fault:?}");
+            assert!(
+                fault.fault.class.contains(if count == 1 { "the one connection" } else { "connections" }),
+                "{fault:?}"
+            );
+            leases.pop().unwrap().give_back();
+            pool.place().await.unwrap();
         }
     }
 }

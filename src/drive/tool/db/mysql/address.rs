@@ -33,6 +33,16 @@ pub(super) struct MysqlAddress {
     pub(super) connect_timeout: Duration,
 }
 
+impl MysqlAddress {
+    /// The host and the port, or the socket, for messages.
+    pub(super) fn server(&self) -> String {
+        match self.options.socket() {
+            Some(socket) => socket.to_owned(),
+            None => format!("{}:{}", self.options.ip_or_hostname(), self.options.tcp_port()),
+        }
+    }
+}
+
 /// What an address says behind its question mark.
 struct AddressParameters {
     is_protected: Option<bool>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{BinaryProtocol, Column, Error, Params, QueryResult, Row, Value as Sql};
+use mysql_async::{BinaryProtocol, Column, Conn, Error, Params, QueryResult, Row, Value as Sql};
 use serde_json::{Map, Value, json};
 
 use super::argument::MysqlArgument;
@@ -11,6 +11,7 @@ use super::connect::MysqlConnection;
 use super::failure::{is_lost, is_too_large, of_error, text};
 use super::forms::ColumnForm;
 use super::read;
+use super::{fit, met};
 use crate::drive::tool::db::rows::{MAX_BYTES, ResultRows, RowLimit};
 use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, LOST, ServerCall, UNKNOWN, transient};
 use crate::drive::tool::db::server_pool::Pool;
@@ -23,6 +24,11 @@ use crate::policy::mysql;
 
 /// The most bytes of rows that a call reads from the server.
 const MAX_READ: usize = 4 * MAX_BYTES;
+
+/// The warnings of values that were rounded, cut, or read as something else: of types, ranges, lengths, NULL, divisions by 0.
+const CHANGED: [u16; 10] = [1048, 1264, 1265, 1292, 1365, 1366, 1406, 1411, 1918, 4078];
+/// The warning of a table that keeps what its transaction did not end with.
+const NOT_ROLLED_BACK: u16 = 1196;
 
 /// A call: a query with its translation and its values.
 struct MysqlCall {
@@ -44,7 +50,8 @@ impl ServerCall<MysqlConnection> for MysqlCall {
 pub(super) async fn run(pool: Arc<Pool<MysqlConnection>>, query: Query) -> Result<Value, RawFault> {
     let translated = translate(&query.sql, query.read_only)?;
     let arguments = arguments(&translated, &query.values)?;
-    server_call::run(&pool, &MysqlCall { query, translated, arguments }).await
+    let limit = query.deadline;
+    server_call::run(&pool, limit, &MysqlCall { query, translated, arguments }).await
 }
 
 /// The query for the server.
@@ -80,6 +87,7 @@ async fn perform(
     server.query_drop(limits).await.map_err(|error| unsent(&error))?;
     let begin = if query.read_only { "START TRANSACTION READ ONLY" } else { "START TRANSACTION READ WRITE" };
     server.query_drop(begin).await.map_err(|error| unsent(&error))?;
+    refuse_unfit(server, query, translated).await?;
     let text = translated.with_expressions(arguments.iter().map(|argument| argument.expression.as_str()));
     let statement = server.prep(text).await.map_err(|error| unsent(&error))?;
     forms(&statement.columns()).map_err(refused)?;
@@ -92,8 +100,37 @@ async fn perform(
         // What was read needs no end: the reset rolls back.
         return Ok(read);
     }
+    if server.get_warnings() > 0 && !mysql::commits_itself(&query.sql) {
+        refuse_changed(server).await?;
+    }
     server.query_drop("COMMIT").await.map_err(|error| sent(&error))?;
     Ok(read)
+}
+
+/// Refuses a value that MySQL would compare as something else, or round.
+async fn refuse_unfit(server: &mut Conn, query: &Query, translated: &ServerQuery) -> Result<(), CallFailure> {
+    for meeting in met::meetings(&translated.text) {
+        let Some(slot) = translated.slots.get(meeting.slot) else { continue };
+        let value = slot.value(&query.values).map_err(refused)?;
+        let why = fit::refusal(server, &meeting, value).await.map_err(|error| unsent(&error))?;
+        if let Some(why) = why {
+            return Err(refused(fault(format!("database: value not valid: `{}`: {why}", slot.written), "")));
+        }
+    }
+    Ok(())
+}
+
+/// Takes a statement back that changed a value to one that its column holds.
+async fn refuse_changed(server: &mut Conn) -> Result<(), CallFailure> {
+    let lost = |error: &Error| sent(error, false);
+    let warnings: Vec<(String, u16, String)> = server.query("SHOW WARNINGS").await.map_err(|error| lost(&error))?;
+    let Some((_, _, message)) = warnings.into_iter().find(|(_, code, _)| CHANGED.contains(code)) else { return Ok(()) };
+    server.query_drop("ROLLBACK").await.map_err(|error| lost(&error))?;
+    let warnings: Vec<(String, u16, String)> = server.query("SHOW WARNINGS").await.map_err(|error| lost(&error))?;
+    let is_kept = warnings.iter().any(|(_, code, _)| *code == NOT_ROLLED_BACK);
+    let outcome =
+        if is_kept { "the table has no transactions, and keeps what was written" } else { "nothing was written" };
+    Err(refused(fault(format!("database: value not valid: {message}; {outcome}"), "")))
 }
 
 /// The limits of a call, for the server.
@@ -173,13 +210,13 @@ async fn read_rows(
     let (mut bytes, mut is_over, failed) = (0_usize, false, |error: Error| sent(&error, read_only));
     let (changes, id) = (result.affected_rows(), result.last_insert_id());
     while let Some(row) = result.next().await.map_err(failed)? {
-        let size = size(&row);
-        bytes = bytes.saturating_add(size);
+        bytes = bytes.saturating_add(raw_size(&row));
         if bytes > MAX_READ {
             return Err(too_large());
         }
-        let values = values(row, &forms, &names).map_err(broken)?;
-        if !found.push(values, size) && read_only {
+        if found.has_room(size(&row, &forms)) {
+            found.push(values(row, &forms, &names).map_err(broken)?);
+        } else if read_only {
             if is_over || !found.is_full() {
                 // Its rows are long, or its own limit is higher: what follows may be much.
                 return Ok(CallResult { value: found.into_value().map_err(broken)?, is_ready: false });
@@ -210,8 +247,14 @@ fn written(changes: u64, id: Option<u64>) -> Value {
     Value::Object(written)
 }
 
+/// How many bytes a row takes as JSON, at most.
+fn size(row: &Row, forms: &[ColumnForm]) -> usize {
+    let size = |(at, form): (usize, &ColumnForm)| read::size(row.as_ref(at).unwrap_or(&Sql::NULL), *form);
+    forms.iter().enumerate().map(size).fold(0, usize::saturating_add)
+}
+
 /// About how many bytes a row is.
-fn size(row: &Row) -> usize {
+fn raw_size(row: &Row) -> usize {
     let size = |at| match row.as_ref(at) {
         Some(Sql::Bytes(bytes)) => bytes.len(),
         _ => 8,

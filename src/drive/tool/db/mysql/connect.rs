@@ -18,7 +18,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// What every call begins with. Texts are UTF-8, moments are in UTC, and a value that a column does not hold is refused.
 /// The modes that change what quotes and backslashes mean are off.
-const SETTINGS: &str = "SET NAMES utf8mb4, SESSION time_zone = '+00:00', SESSION sql_mode = CONCAT_WS(',', \
+const SETTINGS: &str = "SET NAMES utf8mb4, SESSION sql_notes = 1, SESSION time_zone = '+00:00', SESSION sql_mode = CONCAT_WS(',', \
     'STRICT_ALL_TABLES', \
     IF(FIND_IN_SET('ONLY_FULL_GROUP_BY', @@sql_mode), 'ONLY_FULL_GROUP_BY', NULL), \
     IF(FIND_IN_SET('NO_ZERO_DATE', @@sql_mode), 'NO_ZERO_DATE', NULL), \
@@ -47,8 +47,8 @@ impl PooledConnection for MysqlConnection {
             Ok(Self { connection, is_mariadb })
         };
         match tokio::time::timeout(address.connect_timeout, connect).await {
-            Ok(connected) => connected.map_err(|error: Error| of_connect(&error)),
-            Err(_) => Err(transient("database: can't be opened", "it does not answer".to_owned())),
+            Ok(connected) => connected.map_err(|error: Error| of_connect(&error, &address.server())),
+            Err(_) => Err(transient("database: can't be opened", format!("{}: it does not answer", address.server()))),
         }
     }
 

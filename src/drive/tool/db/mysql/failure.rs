@@ -1,6 +1,10 @@
 //! What a server says of a failed call, as the faults of tools: a class for the model, the text for the operator.
 
+use std::error::Error as StdError;
+use std::io;
+
 use mysql_async::{DriverError, Error, IoError};
+use rustls::CertificateError;
 
 use crate::drive::tool::db::server_call::{LOST, transient};
 use crate::drive::tool::output::fault;
@@ -26,8 +30,89 @@ pub(super) fn is_too_large(error: &Error) -> bool {
 pub(super) fn text(error: &Error) -> String {
     match error {
         Error::Server(server) => format!("{} ({})", server.message, server.code),
-        error => error.to_string(),
+        Error::Driver(driver) => of_driver(driver),
+        error => of_certificate(error).or_else(|| of_network(error)).unwrap_or_else(|| error.to_string()),
     }
+}
+
+fn of_driver(driver: &DriverError) -> String {
+    let no_server = "what answers there does not speak the protocol of MySQL";
+    match driver {
+        DriverError::ConnectionClosed => "the server closed the connection".to_owned(),
+        DriverError::NoClientSslFlagFromServer => {
+            "the server does not encrypt its connections: `sslmode=disable` in the address does without it".to_owned()
+        }
+        DriverError::UnknownAuthPlugin { name } => {
+            let shown: String = name.chars().take(80).collect();
+            format!(
+                "the server asks for a login by the plugin `{shown}`, which is not supported: give the user another one"
+            )
+        }
+        DriverError::MysqlOldPasswordDisabled | DriverError::CleartextPluginDisabled => {
+            "the server asks for a login that does not protect the password: give the user another plugin".to_owned()
+        }
+        DriverError::UnexpectedPacket { .. }
+        | DriverError::PacketOutOfOrder
+        | DriverError::BadCompressedPacketHeader
+        | DriverError::CantParseServerVersion { .. } => no_server.to_owned(),
+        driver => driver.to_string(),
+    }
+}
+
+/// The error of a type among the causes of an error, and in the errors of the system that hold another.
+fn cause<E: StdError + 'static>(error: &Error) -> Option<&E> {
+    let mut at: &(dyn StdError + 'static) = error;
+    loop {
+        if let Some(found) = at.downcast_ref::<E>() {
+            return Some(found);
+        }
+        at = match at.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(held) => held,
+            None => at.source()?,
+        };
+    }
+}
+
+/// What is wrong with the protection of a connection.
+fn of_certificate(error: &Error) -> Option<String> {
+    let fault = cause::<rustls::Error>(error)?;
+    let rustls::Error::InvalidCertificate(certificate) = fault else {
+        return Some(format!("the connection can't be encrypted: {fault}"));
+    };
+    let why = match certificate {
+        CertificateError::UnknownIssuer => {
+            "is of an authority that is not trusted here: `sslrootcert` in the address names the file of one that is"
+                .to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "is not that of this host: write the address with a name that the certificate holds".to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "is not valid yet: compare the clocks of both machines".to_owned()
+        }
+        other => format!("can't be trusted: {other}"),
+    };
+    Some(format!("the certificate of the server {why}"))
+}
+
+/// Why a server can't be reached.
+fn of_network(error: &Error) -> Option<String> {
+    let system = cause::<io::Error>(error)?;
+    let why = match system.kind() {
+        io::ErrorKind::ConnectionRefused => "nothing listens there",
+        io::ErrorKind::NotFound => "there is no such socket",
+        io::ErrorKind::PermissionDenied => "this user may not open its socket",
+        io::ErrorKind::TimedOut => "it does not answer",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "there is no route to it",
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => "the server closed the connection",
+        _ if system.to_string().contains("lookup address") => "there is no host of this name",
+        _ => return Some(system.to_string()),
+    };
+    Some(why.to_owned())
 }
 
 /// The fault of an error of the server.
@@ -68,11 +153,13 @@ fn class(code: u16, state: &str) -> &'static str {
     }
 }
 
-/// The fault of a connection that could not be made.
-pub(super) fn of_connect(error: &Error) -> RawFault {
+/// The fault of a connection to a server that could not be made.
+pub(super) fn of_connect(error: &Error, server: &str) -> RawFault {
     match error {
         Error::Server(_) => of_error(error),
-        error if is_lost(error) => transient("database: can't be opened", text(error)),
-        error => fault("database: can't be opened", text(error)).into(),
+        error if of_certificate(error).is_none() && is_lost(error) => {
+            transient("database: can't be opened", format!("{server}: {}", text(error)))
+        }
+        error => fault("database: can't be opened", format!("{server}: {}", text(error))).into(),
     }
 }

@@ -6,7 +6,9 @@ mod argument;
 mod call;
 mod connect;
 mod failure;
+mod fit;
 mod forms;
+mod met;
 #[cfg(feature = "cli")]
 mod probe;
 mod read;
@@ -19,7 +21,7 @@ use serde_json::Value;
 use self::connect::MysqlConnection;
 use super::rows::RowLimit;
 use super::server_pool::Pool;
-use super::{DatabaseKind, Query, ToolDatabase};
+use super::{CONNECTION_WAIT, DatabaseKind, Query, ToolDatabase};
 use crate::drive::future::BoxFuture;
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
@@ -32,7 +34,10 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
     #[cfg(feature = "cli")]
     probe: Some(|address, egress| Ok(Box::new(probe::MysqlProbe::new(&address::read(address, egress)?)?))),
     is_valid: |rest| rest.starts_with("//"),
-    open: |address, egress| Ok(Arc::new(MysqlDatabase { pool: Arc::new(Pool::new(address::read(address, egress)?)) })),
+    open: |address, egress| {
+        let pool = Pool::new(address::read(address, egress)?, address.connections);
+        Ok(Arc::new(MysqlDatabase { pool: Arc::new(pool) }))
+    },
 };
 
 /// A database on a server.
@@ -41,6 +46,10 @@ struct MysqlDatabase {
 }
 
 impl ToolDatabase for MysqlDatabase {
+    fn waiting(&self) -> Duration {
+        CONNECTION_WAIT
+    }
+
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>> {
         Box::pin(call::run(Arc::clone(&self.pool), query))
     }

@@ -8,7 +8,9 @@ use super::address::MysqlAddress;
 use super::call::{forms, translate};
 use super::connect::MysqlConnection;
 use super::failure::{is_lost, text};
-use crate::compile::{QueryFault, QueryFaultKind};
+use super::met::MeetingKind;
+use super::{fit, met};
+use crate::compile::{QueryFault, QueryFaultKind, QueryParameter};
 use crate::drive::tool::db::probe::{PROBE_TIME, PreparedQuery, ProbeRuntime, ServerProbe};
 use crate::drive::tool::db::server_pool::PooledConnection as _;
 use crate::drive::tool::db::server_query::ServerQuery;
@@ -49,14 +51,33 @@ impl ServerProbe for MysqlProbe {
         let Self { runtime, connection } = self;
         let server = &mut connection.connection;
         // A server that takes too long says nothing.
-        let fault = runtime.run(async { timeout(PROBE_TIME, look(server, query)).await.unwrap_or(None) });
-        // It gives a parameter no type.
-        PreparedQuery { fault: fault.flatten(), parameters: Vec::new() }
+        let look = async {
+            let fault = look(server, query).await;
+            // It gives a parameter no type: what the parameter meets has one.
+            let parameters = if fault.is_some() { Vec::new() } else { parameters(server, query).await };
+            PreparedQuery { fault, parameters }
+        };
+        runtime.run(async { timeout(PROBE_TIME, look).await.unwrap_or_default() }).unwrap_or_default()
     }
 }
 
 fn invalid(message: String) -> QueryFault {
     QueryFault { kind: QueryFaultKind::Invalid, message, offset: None }
+}
+
+/// The named parameters that are compared with something, and what may be compared with it.
+async fn parameters(connection: &mut Conn, query: &str) -> Vec<QueryParameter> {
+    let (Ok(translated), mut found) = (translate(query, false), Vec::new()) else { return Vec::new() };
+    for meeting in met::meetings(&translated.text) {
+        let name = translated.slots.get(meeting.slot).and_then(|slot| slot.written.get(1..));
+        let name = name.filter(|name| !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()));
+        let (Some(name), MeetingKind::Compared) = (name, meeting.kind) else { continue };
+        if let Ok(Some(column)) = fit::column(connection, &meeting).await {
+            let (name, type_name) = (name.to_owned(), column.name().to_owned());
+            found.push(QueryParameter { name, type_name, takes: column.takes() });
+        }
+    }
+    found
 }
 
 /// What the server has against a query.

@@ -6,7 +6,20 @@ use mysql_async::Value as Sql;
 use serde_json::{Number, Value};
 
 use super::forms::ColumnForm;
+use crate::drive::tool::db::rows;
 use crate::drive::tool::output;
+
+/// How many bytes a value takes as JSON, at most: known before it is made.
+pub(super) fn size(sql: &Sql, form: ColumnForm) -> usize {
+    match (form, sql) {
+        (_, Sql::NULL) => rows::NULL_SIZE,
+        (ColumnForm::Text, Sql::Bytes(bytes)) => rows::text_size(bytes),
+        (ColumnForm::Bytes, Sql::Bytes(bytes)) => rows::base64_size(bytes.len()),
+        (ColumnForm::Bits(_), Sql::Bytes(bytes)) => bytes.len().saturating_mul(8).saturating_add(2),
+        (_, Sql::Bytes(bytes)) => bytes.len().saturating_add(1),
+        _ => 40,
+    }
+}
 
 /// A value as JSON.
 ///

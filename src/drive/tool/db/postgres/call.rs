@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tokio_postgres::types::Type;
 use tokio_postgres::{Column, Error, Portal, Row, Statement, Transaction};
 
 use super::argument::Argument;
@@ -14,6 +13,8 @@ use super::connect::ServerConnection;
 use super::failure::{is_lost, of_error, of_statement, text};
 use super::forms::TypeForm;
 use super::read::{self, RawValue};
+use super::server_types::ServerTypes;
+use super::stream::{DescribedTypes, Descriptions};
 use crate::drive::tool::db::Query;
 use crate::drive::tool::db::rows::{MAX_BYTES, ResultRows};
 use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, LOST, ServerCall, UNKNOWN, transient};
@@ -35,7 +36,12 @@ struct PostgresCall {
 
 impl ServerCall<ServerConnection> for PostgresCall {
     async fn perform(&self, connection: &mut ServerConnection) -> Result<CallResult, CallFailure> {
-        perform(connection, &self.query, &self.translated).await
+        let performed = perform(connection, &self.query, &self.translated).await;
+        match connection.descriptions.refused() {
+            // The connection was ended for it.
+            Some(why) => Err(CallFailure::Broken(fault("database: result too large", why).into())),
+            None => performed,
+        }
     }
 }
 
@@ -45,7 +51,8 @@ impl ServerCall<ServerConnection> for PostgresCall {
 /// The class of the server's error; a value without a form that is exact.
 pub(super) async fn run(pool: Arc<Pool<ServerConnection>>, query: Query) -> Result<Value, RawFault> {
     let translated = translate(&query.sql)?;
-    server_call::run(&pool, &PostgresCall { query, translated }).await
+    let limit = query.deadline;
+    server_call::run(&pool, limit, &PostgresCall { query, translated }).await
 }
 
 /// The query for the server.
@@ -67,16 +74,13 @@ async fn perform(
     query: &Query,
     translated: &ServerQuery,
 ) -> Result<CallResult, CallFailure> {
-    connection.budget.fill(MAX_READ);
-    let budget = connection.budget.clone();
-    let transaction = connection
-        .client
-        .build_transaction()
-        .read_only(query.read_only)
-        .start()
-        .await
-        .map_err(|error| unsent(&error))?;
-    let prepared = prepare(&transaction, query, translated).await?;
+    let ServerConnection { client, budget, descriptions, types, .. } = connection;
+    budget.fill(MAX_READ);
+    let transaction =
+        client.build_transaction().read_only(query.read_only).start().await.map_err(|error| unsent(&error))?;
+    let statement = prepare(&transaction, query, translated).await?;
+    let statement = typed(statement, &transaction, descriptions, types).await.map_err(|error| unsent(&error))?;
+    let prepared = bind(&transaction, &statement, query, translated).await?;
     // A reader asks for one row more than it may keep; a writer takes all, so that its statement is done whole.
     let most = if query.read_only { i32::try_from(query.rows.most.saturating_add(1)).unwrap_or(i32::MAX) } else { 0 };
     let read = read_rows(&transaction, &prepared, most).await;
@@ -127,30 +131,58 @@ struct PreparedCall {
     rows: ResultRows,
 }
 
-/// Bounds the transaction's time, prepares the statement, and binds its values.
+/// A statement with the types of its parameters and columns.
+pub(super) struct TypedStatement<'t> {
+    statement: Statement,
+    described: DescribedTypes,
+    types: &'t ServerTypes,
+}
+
+/// A statement that was just prepared, with its types: those that are not known are looked up.
+///
+/// # Errors
+/// That of the server.
+pub(super) async fn typed<'t>(
+    statement: Statement,
+    transaction: &Transaction<'_>,
+    descriptions: &Descriptions,
+    types: &'t mut ServerTypes,
+) -> Result<TypedStatement<'t>, Error> {
+    let described = descriptions.last();
+    types.look_up(transaction, &[&described.parameters[..], &described.columns].concat()).await?;
+    Ok(TypedStatement { statement, described, types })
+}
+
+/// Bounds the transaction's time, and prepares the statement.
 async fn prepare(
     transaction: &Transaction<'_>,
     query: &Query,
     translated: &ServerQuery,
-) -> Result<PreparedCall, CallFailure> {
+) -> Result<Statement, CallFailure> {
     // The query after the settings takes a snapshot: from then on the transaction can't be made to write.
     let ms = limit_ms(query.deadline);
     let settings =
         format!("SET LOCAL statement_timeout = {ms}; SET LOCAL idle_in_transaction_session_timeout = {ms}; SELECT 1");
     let (set, statement) = tokio::join!(transaction.batch_execute(&settings), transaction.prepare(&translated.text));
     set.map_err(|error| unsent(&error))?;
-    let statement = statement.map_err(|error| match unsent(&error) {
+    statement.map_err(|error| match unsent(&error) {
         CallFailure::Refused(_) => CallFailure::Refused(of_statement(&error, translated)),
         unsent => unsent,
-    })?;
-    let columns = forms(&statement).map_err(refused)?;
-    let arguments = arguments(&statement, query, translated).map_err(refused)?;
-    let portal = transaction.bind_raw(&statement, arguments).await.map_err(|error| unsent(&error))?;
-    Ok(PreparedCall {
-        portal,
-        columns,
-        rows: ResultRows::new(statement.columns().iter().map(Column::name), query.rows),
     })
+}
+
+/// Binds the values of a statement.
+async fn bind(
+    transaction: &Transaction<'_>,
+    typed: &TypedStatement<'_>,
+    query: &Query,
+    translated: &ServerQuery,
+) -> Result<PreparedCall, CallFailure> {
+    let columns = typed.columns().map_err(refused)?;
+    let arguments = arguments(typed, query, translated).map_err(refused)?;
+    let portal = transaction.bind_raw(&typed.statement, arguments).await.map_err(|error| unsent(&error))?;
+    let names = typed.statement.columns().iter().map(Column::name);
+    Ok(PreparedCall { portal, columns, rows: ResultRows::new(names, query.rows) })
 }
 
 /// The time limit of a statement for the server; 0 would be none.
@@ -158,46 +190,68 @@ fn limit_ms(deadline: Duration) -> i32 {
     i32::try_from(deadline.as_millis()).unwrap_or(i32::MAX).max(1)
 }
 
-/// The forms of the columns of a result.
-///
-/// # Errors
-/// For a column without one.
-pub(super) fn forms(statement: &Statement) -> Result<Vec<TypeForm>, ToolFault> {
-    let form = |column: &Column| {
-        let refused = |why| {
-            let name = column.name();
-            fault(format!("database: the column `{name}` can't be read: {why}; cast it, as {name}::text"), "")
-        };
-        TypeForm::of(column.type_()).map_err(refused)
-    };
-    statement.columns().iter().map(form).collect()
+/// A parameter of a statement: what the query writes, the name of its type, and the type's form.
+pub(super) struct TypedParameter<'q> {
+    pub(super) slot: &'q QuerySlot,
+    pub(super) type_name: String,
+    pub(super) form: TypeForm,
 }
 
-/// The forms of the parameters of a statement.
-///
-/// # Errors
-/// When the server reads more or fewer than the query has, or for one without a form.
-pub(super) fn parameter_forms(statement: &Statement, translated: &ServerQuery) -> Result<Vec<TypeForm>, ToolFault> {
-    let (wanted, given) = (statement.params().len(), translated.slots.len());
-    if wanted != given {
-        let why = format!("the server reads {wanted} parameters in the query, and there are {given}");
-        return Err(fault("database: error in the query", why));
+impl TypedParameter<'_> {
+    fn not_valid(&self, why: &str) -> ToolFault {
+        not_valid(self.slot, &self.type_name, why)
     }
-    let form = |(slot, of): (&QuerySlot, &Type)| TypeForm::of(of).map_err(|why| not_valid(slot, of, &why));
-    translated.slots.iter().zip(statement.params()).map(form).collect()
 }
 
-fn not_valid(slot: &QuerySlot, of: &Type, why: &str) -> ToolFault {
-    fault(format!("database: value not valid: `{}` is of type `{}` and {why}", slot.written, of.name()), "")
+fn not_valid(slot: &QuerySlot, type_name: &str, why: &str) -> ToolFault {
+    fault(format!("database: value not valid: `{}` is of type `{type_name}` and {why}", slot.written), "")
 }
 
-fn arguments(statement: &Statement, query: &Query, translated: &ServerQuery) -> Result<Vec<Argument>, ToolFault> {
-    let forms = parameter_forms(statement, translated)?;
-    let slots = translated.slots.iter().zip(statement.params()).zip(&forms);
-    let argument = |((slot, of), form): ((&QuerySlot, &Type), &TypeForm)| {
-        Argument::new(slot.value(&query.values)?, form).map_err(|why| not_valid(slot, of, &why))
+impl TypedStatement<'_> {
+    /// The forms of the columns of its result.
+    ///
+    /// # Errors
+    /// For a column without one.
+    pub(super) fn columns(&self) -> Result<Vec<TypeForm>, ToolFault> {
+        let columns = self.statement.columns();
+        if columns.len() != self.described.columns.len() {
+            return Err(fault("database: failed", "the server described the columns in two ways"));
+        }
+        let form = |(column, of): (&Column, &u32)| {
+            let refused = |why| {
+                let name = column.name();
+                fault(format!("database: the column `{name}` can't be read: {why}; cast it, as {name}::text"), "")
+            };
+            self.types.form(*of).map_err(refused)
+        };
+        columns.iter().zip(&self.described.columns).map(form).collect()
+    }
+
+    /// Its parameters.
+    ///
+    /// # Errors
+    /// When the server reads more or fewer than the query has, or for one whose type has no form.
+    pub(super) fn parameters<'q>(&self, translated: &'q ServerQuery) -> Result<Vec<TypedParameter<'q>>, ToolFault> {
+        let (wanted, given) = (self.described.parameters.len(), translated.slots.len());
+        if wanted != given {
+            let why = format!("the server reads {wanted} parameters in the query, and there are {given}");
+            return Err(fault("database: error in the query", why));
+        }
+        let parameter = |(slot, of): (&'q QuerySlot, &u32)| {
+            let type_name = self.types.name(*of);
+            let form = self.types.form(*of).map_err(|why| not_valid(slot, &type_name, &why))?;
+            Ok(TypedParameter { slot, type_name, form })
+        };
+        translated.slots.iter().zip(&self.described.parameters).map(parameter).collect()
+    }
+}
+
+fn arguments(typed: &TypedStatement<'_>, query: &Query, translated: &ServerQuery) -> Result<Vec<Argument>, ToolFault> {
+    let argument = |parameter: &TypedParameter<'_>| {
+        let value = parameter.slot.value(&query.values)?;
+        Argument::new(value, &parameter.form).map_err(|why| parameter.not_valid(&why))
     };
-    slots.map(argument).collect()
+    typed.parameters(translated)?.iter().map(argument).collect()
 }
 
 /// Runs the statement, and reads its rows within the limits.
@@ -210,9 +264,11 @@ async fn read_rows(
     let mut rows = pin!(transaction.query_portal_raw(&prepared.portal, most).await.map_err(|error| sent(&error))?);
     while let Some(row) = rows.next().await {
         let row = row.map_err(|error| sent(&error))?;
-        let values = values(&row, &prepared.columns).map_err(refused)?;
-        let more = found.push(values, row.raw_size_bytes());
-        if !more && most > 0 && !found.is_full() {
+        let raw = raw_values(&row, prepared.columns.len()).map_err(refused)?;
+        let size = raw.iter().zip(&prepared.columns).map(|(value, form)| read::size(*value, form));
+        if found.has_room(size.fold(0, usize::saturating_add)) {
+            found.push(values(&raw, &row, &prepared.columns).map_err(refused)?);
+        } else if most > 0 && !found.is_full() {
             // Its rows are long: what follows may be, too.
             let value = found.into_value().map_err(|fault| CallFailure::Broken(fault.into()))?;
             return Ok(CallResult { value, is_ready: false });
@@ -227,11 +283,15 @@ async fn read_rows(
     Ok(CallResult { value, is_ready: true })
 }
 
-fn values(row: &Row, forms: &[TypeForm]) -> Result<Vec<Value>, ToolFault> {
-    let value = |(at, form): (usize, &TypeForm)| {
-        let name = || row.columns().get(at).map_or("", Column::name);
-        let raw = row.try_get::<_, RawValue<'_>>(at).map_err(|error| fault("database: failed", error.to_string()))?;
-        read::value(raw, form).map_err(|why| fault(format!("database: a value of the column `{}` {why}", name()), ""))
+fn raw_values(row: &Row, count: usize) -> Result<Vec<RawValue<'_>>, ToolFault> {
+    let value = |at| row.try_get::<_, RawValue<'_>>(at).map_err(|error| fault("database: failed", error.to_string()));
+    (0..count).map(value).collect()
+}
+
+fn values(raw: &[RawValue<'_>], row: &Row, forms: &[TypeForm]) -> Result<Vec<Value>, ToolFault> {
+    let value = |((raw, form), column): ((&RawValue<'_>, &TypeForm), &Column)| {
+        let refused = |why| fault(format!("database: a value of the column `{}` {why}", column.name()), "");
+        read::value(*raw, form).map_err(refused)
     };
-    forms.iter().enumerate().map(value).collect()
+    raw.iter().zip(forms).zip(row.columns()).map(value).collect()
 }

@@ -4,14 +4,16 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
-use tokio_postgres::config::Host;
-use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{CancelToken, Client, Config};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::{MakeTlsConnect, NoTls, TlsConnect as _};
+use tokio_postgres::{CancelToken, Client, Config, SimpleQueryMessage};
 
 use super::failure::of_connect;
-use super::stream::{MeteredStream, ReadBudget, ServerSocket};
+use super::server_types::ServerTypes;
+use super::stream::{DescribedStream, Descriptions, MeteredStream, ReadBudget, ServerSocket};
 use crate::drive::tool::db::server_pool::PooledConnection;
 use crate::drive::tool::runner::RawFault;
 use crate::journal::postgres::address::PostgresAddress;
@@ -22,9 +24,15 @@ const PORT: u16 = 5432;
 const GREETING: usize = 1 << 20;
 /// How many bytes its answer to a reset may have.
 const RESET_BYTES: usize = 1 << 20;
-/// What a statement can leave on its connection: cursors, a role, settings, channels, locks, temporary tables.
+/// What a statement can leave on its connection: cursors, a role, settings, channels, locks, temporary tables. The last
+/// query names the statements that it prepared by SQL; those of drivers and poolers are not theirs to end.
 const RESET: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
-                     SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
+                     SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; \
+                     SELECT name AS left_prepared FROM pg_catalog.pg_prepared_statements WHERE from_sql";
+/// The column of its names.
+const LEFT: &str = "left_prepared";
+/// The message that asks a server for TLS: its length and its number.
+const ASK_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// How long the request to stop a statement may take.
 const CANCEL: Duration = Duration::from_secs(5);
 
@@ -33,6 +41,10 @@ pub(super) struct ServerConnection {
     pub(super) client: Client,
     /// What may still be read from it.
     pub(super) budget: ReadBudget,
+    /// The types that its server described last.
+    pub(super) descriptions: Descriptions,
+    /// The types that are not built in, as far as they are known.
+    pub(super) types: ServerTypes,
     /// The host, by its place in the address.
     host: usize,
     /// The task that reads and writes.
@@ -80,15 +92,33 @@ async fn connect(address: &PostgresAddress) -> Result<ServerConnection, ConnectF
 
 async fn connect_to(address: &PostgresAddress, host: usize) -> Result<ServerConnection, ConnectFault> {
     let unreachable = |error: io::Error| ConnectFault::Unreachable(error.to_string());
-    let socket = dial(&address.config, host).await.map_err(unreachable)?;
-    let budget = ReadBudget::default();
+    let (budget, descriptions) = (ReadBudget::default(), Descriptions::default());
     budget.fill(GREETING);
-    let tls = tls_for(address, host).map_err(unreachable)?;
-    let stream = MeteredStream { socket, budget: budget.clone() };
-    let (client, connection) = address.config.connect_raw(stream, tls).await.map_err(ConnectFault::Server)?;
+    let stream = protected(address, host, budget.clone()).await.map_err(unreachable)?;
+    let stream = DescribedStream::new(stream, descriptions.clone());
+    let mut config = address.config.clone();
+    // What is to be encrypted is it already.
+    config.ssl_mode(SslMode::Disable);
+    let (client, connection) = config.connect_raw(stream, NoTls).await.map_err(ConnectFault::Server)?;
     // What waits for an answer gets the error too.
     let driver = tokio::spawn(async move { drop(connection.await) }.boxed()).abort_handle();
-    Ok(ServerConnection { client, budget, host, driver })
+    let types = ServerTypes::default();
+    Ok(ServerConnection { client, budget, descriptions, types, host, driver })
+}
+
+/// A connection to a host, encrypted where its address says so.
+async fn protected(address: &PostgresAddress, host: usize, budget: ReadBudget) -> io::Result<Box<dyn ServerSocket>> {
+    let mut stream = MeteredStream { socket: dial(&address.config, host).await?, budget };
+    if address.config.get_ssl_mode() == SslMode::Disable {
+        return Ok(Box::new(stream));
+    }
+    stream.write_all(&ASK_FOR_TLS).await?;
+    stream.flush().await?;
+    if stream.read_u8().await? != b'S' {
+        let why = "the server does not encrypt its connections: `sslmode=disable` in the address does without it";
+        return Err(io::Error::other(why));
+    }
+    Ok(Box::new(tls_for(address, host)?.connect(stream).await?))
 }
 
 async fn dial(config: &Config, host: usize) -> io::Result<Box<dyn ServerSocket>> {
@@ -129,7 +159,13 @@ impl PooledConnection for ServerConnection {
 
     async fn reset(&mut self) -> bool {
         self.budget.fill(RESET_BYTES);
-        self.client.batch_execute(RESET).await.is_ok()
+        let Ok(messages) = self.client.simple_query(RESET).await else { return false };
+        let left = messages.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.try_get(LEFT).ok().flatten(),
+            _ => None,
+        });
+        let ends: String = left.map(|name| format!("DEALLOCATE \"{}\"; ", name.replace('"', "\"\""))).collect();
+        ends.is_empty() || self.client.batch_execute(&ends).await.is_ok()
     }
 
     async fn stop(self, address: &PostgresAddress) {
@@ -142,6 +178,5 @@ impl PooledConnection for ServerConnection {
 async fn cancel(address: &PostgresAddress, host: usize, token: CancelToken) -> io::Result<()> {
     let budget = ReadBudget::default();
     budget.fill(GREETING);
-    let stream = MeteredStream { socket: dial(&address.config, host).await?, budget };
-    token.cancel_query_raw(stream, tls_for(address, host)?).await.map_err(io::Error::other)
+    token.cancel_query_raw(protected(address, host, budget).await?, NoTls).await.map_err(io::Error::other)
 }

@@ -46,16 +46,14 @@ impl TypeForm {
         }
     }
 
-    /// The form of a type.
+    /// The form of a built-in type; [`super::server_types`] has those of the others.
     ///
     /// # Errors
     /// What is said of a type without one.
     pub(super) fn of(of: &Type) -> Result<Self, String> {
-        match of.kind() {
-            Kind::Array(element) => return Ok(Self::Array(Box::new(Self::of(element)?))),
-            Kind::Domain(base) => return Self::of(base),
-            Kind::Enum(_) => return Ok(Self::Text),
-            _ => {}
+        // The element of a built-in array is no array.
+        if let Kind::Array(element) = of.kind() {
+            return Ok(Self::Array(Box::new(Self::of(element)?)));
         }
         Ok(match *of {
             Type::BOOL => Self::Bool,
@@ -80,8 +78,6 @@ impl TypeForm {
             Type::BIT | Type::VARBIT => Self::Bits,
             Type::INET | Type::CIDR => Self::Network,
             Type::VOID => Self::Void,
-            // An extension's: its form is a text.
-            _ if of.name() == "citext" => Self::Text,
             _ => return Err(format!("the type `{}` has no form in JSON without loss", of.name())),
         })
     }

@@ -9,6 +9,7 @@ mod forms;
 #[cfg(feature = "cli")]
 mod probe;
 mod read;
+mod server_types;
 mod stream;
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use self::connect::ServerConnection;
 use super::address::DatabaseAddress;
 use super::rows::RowLimit;
 use super::server_pool::Pool;
-use super::{DatabaseKind, Query, ToolDatabase};
+use super::{CONNECTION_WAIT, DatabaseKind, Query, ToolDatabase};
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::tool::output::fault;
@@ -39,7 +40,10 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
     #[cfg(feature = "cli")]
     probe: Some(|address, egress| Ok(Box::new(probe::PostgresProbe::new(&read(address, egress)?)?))),
     is_valid: |rest| rest.starts_with("//"),
-    open: |address, egress| Ok(Arc::new(PostgresDatabase { pool: Arc::new(Pool::new(read(address, egress)?)) })),
+    open: |address, egress| {
+        let pool = Pool::new(read(address, egress)?, address.connections);
+        Ok(Arc::new(PostgresDatabase { pool: Arc::new(pool) }))
+    },
 };
 
 /// A database on a server.
@@ -48,6 +52,10 @@ struct PostgresDatabase {
 }
 
 impl ToolDatabase for PostgresDatabase {
+    fn waiting(&self) -> Duration {
+        CONNECTION_WAIT
+    }
+
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>> {
         Box::pin(call::run(Arc::clone(&self.pool), query))
     }

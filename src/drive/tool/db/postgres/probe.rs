@@ -1,16 +1,14 @@
 //! Prepares queries at a server without running them: its syntax, its tables and columns, and the types of its values.
 
-use tokio_postgres::types::Type;
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::Error;
 
-use super::call::{forms, parameter_forms, translate};
+use super::call::{TypedParameter, translate, typed};
 use super::connect::ServerConnection;
 use super::failure::{self, is_lost};
-use super::forms::TypeForm;
 use crate::compile::{QueryFault, QueryFaultKind, QueryParameter};
 use crate::drive::tool::db::probe::{PROBE_TIME, PreparedQuery, ProbeRuntime, ServerProbe};
 use crate::drive::tool::db::server_pool::PooledConnection as _;
-use crate::drive::tool::db::server_query::{QuerySlot, ServerQuery};
+use crate::drive::tool::db::server_query::ServerQuery;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::journal::postgres::address::PostgresAddress;
@@ -67,40 +65,40 @@ async fn look(connection: &mut ServerConnection, query: &str) -> Option<Prepared
         Ok(translated) => translated,
         Err(fault) => return Some(invalid(fault.detail).into()),
     };
-    connection.budget.fill(MAX_READ);
-    let transaction = connection.client.build_transaction().read_only(true).start().await.ok()?;
-    let prepared = transaction.prepare(&translated.text).await;
+    let ServerConnection { client, budget, descriptions, types, .. } = &mut *connection;
+    budget.fill(MAX_READ);
+    let transaction = client.build_transaction().read_only(true).start().await.ok()?;
+    let prepared = match transaction.prepare(&translated.text).await {
+        Ok(statement) => typed(statement, &transaction, descriptions, types).await,
+        Err(error) => Err(error),
+    };
     // What failed is over; the names are asked for in a new transaction.
     drop(transaction);
     match prepared {
-        Ok(statement) => {
+        Ok(typed) => {
             let refused = |fault: ToolFault| {
                 let class = fault.class.strip_prefix("database: ").unwrap_or(&fault.class).to_owned();
                 invalid(if fault.detail.is_empty() { class } else { fault.detail })
             };
-            let judged = forms(&statement).and_then(|_| parameter_forms(&statement, &translated));
+            let judged = typed.columns().and_then(|_| typed.parameters(&translated));
             Some(match judged {
-                Ok(forms) => PreparedQuery { fault: None, parameters: parameters(&statement, &translated, &forms) },
+                Ok(typed) => PreparedQuery { fault: None, parameters: parameters(&typed) },
                 Err(fault) => refused(fault).into(),
             })
         }
-        Err(error) if is_lost(&error) => None,
+        Err(error) if is_lost(&error) => descriptions.refused().map(|why| invalid(why).into()),
         Err(error) => Some(query_fault(connection, query, &translated, &error).await.into()),
     }
 }
 
 /// The parameters that have names.
-fn parameters(statement: &Statement, translated: &ServerQuery, forms: &[TypeForm]) -> Vec<QueryParameter> {
-    let slots = translated.slots.iter().zip(statement.params()).zip(forms);
-    let parameter = |((slot, of), form): ((&QuerySlot, &Type), &TypeForm)| {
+fn parameters(typed: &[TypedParameter<'_>]) -> Vec<QueryParameter> {
+    let parameter = |TypedParameter { slot, type_name, form }: &TypedParameter<'_>| {
         let name = slot.written.get(1..).filter(|name| !name.starts_with(|c: char| c.is_ascii_digit()))?;
-        (!name.is_empty()).then(|| QueryParameter {
-            name: name.to_owned(),
-            type_name: of.name().to_owned(),
-            takes: form.takes(),
-        })
+        let (name, type_name) = (name.to_owned(), type_name.clone());
+        (!name.is_empty()).then(|| QueryParameter { name, type_name, takes: form.takes() })
     };
-    slots.filter_map(parameter).collect()
+    typed.iter().filter_map(parameter).collect()
 }
 
 async fn query_fault(

@@ -9,6 +9,7 @@ use serde_json::{Number, Value};
 use tokio_postgres::types::{FromSql, Type};
 
 use super::forms::TypeForm;
+use crate::drive::tool::db::rows;
 use crate::drive::tool::output;
 
 /// The microseconds from 1970 to 2000, where the server's moments start.
@@ -30,6 +31,22 @@ impl<'a> FromSql<'a> for RawValue<'a> {
 
     fn accepts(_: &Type) -> bool {
         true
+    }
+}
+
+/// How many bytes a value takes as JSON, at most: known before it is made. A few bytes of a number can be very many digits.
+pub(super) fn size(raw: RawValue<'_>, form: &TypeForm) -> usize {
+    let Some(bytes) = raw.0 else { return rows::NULL_SIZE };
+    match form {
+        TypeForm::Numeric => numeric_size(&mut Fields(bytes)).unwrap_or(bytes.len()),
+        TypeForm::Text => rows::text_size(bytes),
+        TypeForm::Bytes => rows::base64_size(bytes.len()),
+        TypeForm::Json | TypeForm::JsonBinary => bytes.len(),
+        // Each of them a digit, and two quotes.
+        TypeForm::Bits => bytes.len().saturating_mul(8),
+        TypeForm::Array(element) => array_size(&mut Fields(bytes), element).unwrap_or(bytes.len()),
+        TypeForm::Interval => 80,
+        _ => 48,
     }
 }
 
@@ -132,34 +149,75 @@ fn integer(bytes: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// A `numeric`: digits of base 10,000, the power of the first, and how many decimals are shown.
+/// What is before the digits of a `numeric`: how many there are, of base 10,000, the power of the first, the sign, and how
+/// many decimals are shown.
+struct NumericHead {
+    count: usize,
+    weight: i32,
+    sign: u16,
+    scale: usize,
+}
+
+impl NumericHead {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, String> {
+        let (count, weight, sign, scale) = (fields.int2()?, fields.int2()?, fields.take::<2>()?, fields.int2()?);
+        let length = |number: i16| usize::try_from(number).map_err(|_| damaged());
+        let (count, scale) = (length(count)?, length(scale)?);
+        Ok(Self { count, weight: i32::from(weight), sign: u16::from_be_bytes(sign), scale })
+    }
+
+    /// The digits before the point, in groups of four.
+    fn whole(&self) -> usize {
+        usize::try_from(self.weight.saturating_add(1)).unwrap_or(0)
+    }
+
+    /// How many bytes the number takes when it is written, at most.
+    fn size(&self) -> usize {
+        self.whole().saturating_mul(4).saturating_add(self.scale).saturating_add(3)
+    }
+}
+
+fn numeric_size(fields: &mut Fields<'_>) -> Result<usize, String> {
+    NumericHead::read(fields).map(|head| head.size())
+}
+
 fn numeric(fields: &mut Fields<'_>) -> Result<Value, String> {
-    let (count, weight, sign, scale) = (fields.int2()?, fields.int2()?, fields.take::<2>()?, fields.int2()?);
-    let sign = match u16::from_be_bytes(sign) {
+    let head = NumericHead::read(fields)?;
+    let sign = match head.sign {
         0 => "",
         0x4000 => "-",
         0xD000 => return Err(no_number("Infinity")),
         0xF000 => return Err(no_number("-Infinity")),
         _ => return Err(no_number("NaN")),
     };
-    let (count, scale) = (usize::try_from(count), usize::try_from(scale));
-    let (count, scale) = (count.map_err(|_| damaged())?, scale.map_err(|_| damaged())?);
-    let mut groups = Vec::with_capacity(count.min(fields.0.len()));
-    for _ in 0..count {
-        groups.push(fields.int2()?);
+    let mut groups = Vec::with_capacity(head.count.min(fields.0.len()));
+    for _ in 0..head.count {
+        groups.push(u16::try_from(fields.int2()?).ok().filter(|group| *group < 10_000).ok_or_else(damaged)?);
     }
     let group = |power: i32| {
-        let at = usize::try_from(i32::from(weight) - power).ok();
-        format!("{:04}", at.and_then(|at| groups.get(at)).copied().unwrap_or(0))
+        let at = usize::try_from(head.weight.saturating_sub(power)).ok();
+        at.and_then(|at| groups.get(at)).copied().unwrap_or(0)
     };
-    let whole: String = (0..=i32::from(weight)).rev().map(group).collect();
-    let whole = whole.trim_start_matches('0');
-    let decimals = i32::try_from(scale.div_ceil(4)).map_err(|_| damaged())?;
-    let mut fraction: String = (1..=decimals).map(|power| group(-power)).collect();
-    fraction.truncate(scale);
-    let whole = if whole.is_empty() { "0" } else { whole };
-    let point = if fraction.is_empty() { "" } else { "." };
-    let number = format!("{sign}{whole}{point}{fraction}");
+    let mut number = String::with_capacity(head.size());
+    number.push_str(sign);
+    let begin = number.len();
+    for power in (0..=head.weight).rev() {
+        let group = group(power);
+        let written = if number.len() > begin { format!("{group:04}") } else { group.to_string() };
+        if number.len() > begin || group > 0 {
+            number.push_str(&written);
+        }
+    }
+    if number.len() == begin {
+        number.push('0');
+    }
+    if head.scale > 0 {
+        number.push('.');
+        let end = number.len().saturating_add(head.scale);
+        let decimals = i32::try_from(head.scale.div_ceil(4)).map_err(|_| damaged())?;
+        (1..=decimals).for_each(|power| number.push_str(&format!("{:04}", group(-power))));
+        number.truncate(end);
+    }
     number.parse::<Number>().map(Value::Number).map_err(|_| damaged())
 }
 
@@ -251,10 +309,12 @@ fn network(fields: &mut Fields<'_>) -> Result<Value, String> {
     Ok(Value::from(if is_host { address.to_string() } else { format!("{address}/{bits}") }))
 }
 
-/// An array of one or more dimensions.
-fn array(fields: &mut Fields<'_>, element: &TypeForm) -> Result<Value, String> {
+/// The lengths of the dimensions of an array; none of one without entries.
+fn lengths(fields: &mut Fields<'_>) -> Result<Vec<usize>, String> {
     /// As the server has it.
     const MOST: usize = 6;
+    /// The bytes of an entry that is NULL, the shortest one.
+    const SHORTEST: usize = 4;
     let (dimensions, _, _) = (fields.int4()?, fields.int4()?, fields.int4()?);
     let dimensions = usize::try_from(dimensions).ok().filter(|count| *count <= MOST).ok_or_else(damaged)?;
     let mut lengths = Vec::with_capacity(dimensions);
@@ -264,16 +324,44 @@ fn array(fields: &mut Fields<'_>, element: &TypeForm) -> Result<Value, String> {
             return Err("is an array that does not begin at 1".to_owned());
         }
     }
+    // There is no entry without bytes.
+    let entries = lengths.iter().fold(1, |entries: usize, length| entries.saturating_mul(*length));
+    let is_whole = entries > 0 && entries.saturating_mul(SHORTEST) <= fields.0.len();
+    if lengths.is_empty() || is_whole { Ok(lengths) } else { Err(damaged()) }
+}
+
+/// The next entry of an array.
+fn entry<'a>(fields: &mut Fields<'a>) -> Result<RawValue<'a>, String> {
+    Ok(RawValue(match fields.int4()? {
+        -1 => None,
+        length => Some(fields.slice(usize::try_from(length).map_err(|_| damaged())?)?),
+    }))
+}
+
+fn array_size(fields: &mut Fields<'_>, element: &TypeForm) -> Result<usize, String> {
+    let lengths = lengths(fields)?;
+    // The arrays within it: each has two brackets and a comma.
+    let (mut arrays, mut inner) = (1_usize, 1_usize);
+    for length in lengths.iter().rev().skip(1).rev() {
+        inner = inner.saturating_mul(*length);
+        arrays = arrays.saturating_add(inner);
+    }
+    let mut bytes = arrays.saturating_mul(3);
+    while !fields.0.is_empty() {
+        bytes = bytes.saturating_add(size(entry(fields)?, element)).saturating_add(1);
+    }
+    Ok(bytes)
+}
+
+/// An array of one or more dimensions.
+fn array(fields: &mut Fields<'_>, element: &TypeForm) -> Result<Value, String> {
+    let lengths = lengths(fields)?;
     if lengths.is_empty() { Ok(Value::Array(Vec::new())) } else { dimension(fields, element, &lengths) }
 }
 
 fn dimension(fields: &mut Fields<'_>, element: &TypeForm, lengths: &[usize]) -> Result<Value, String> {
     let Some((length, inner)) = lengths.split_first() else {
-        let raw = match fields.int4()? {
-            -1 => None,
-            length => Some(fields.slice(usize::try_from(length).map_err(|_| damaged())?)?),
-        };
-        return value(RawValue(raw), element);
+        return value(entry(fields)?, element);
     };
     let mut values = Vec::new();
     for _ in 0..*length {
@@ -283,4 +371,58 @@ fn dimension(fields: &mut Fields<'_>, element: &TypeForm, lengths: &[usize]) -> 
         values.push(dimension(fields, element, inner)?);
     }
     Ok(Value::Array(values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numeric_bytes(count: i16, weight: i16, scale: i16, groups: &[i16]) -> Vec<u8> {
+        [count, weight, 0, scale].iter().chain(groups).flat_map(|number| number.to_be_bytes()).collect()
+    }
+
+    fn array_bytes(lengths: &[i32], entries: &[Option<&[u8]>]) -> Vec<u8> {
+        let mut numbers = vec![i32::try_from(lengths.len()).unwrap(), 0, 0];
+        lengths.iter().for_each(|length| numbers.extend([*length, 1]));
+        let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        for entry in entries {
+            let length = entry.map_or(-1, |entry| i32::try_from(entry.len()).unwrap());
+            bytes.extend(length.to_be_bytes());
+            bytes.extend(entry.unwrap_or_default());
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_a_value_takes_as_json_is_known_before_it_is_made() {
+        let huge = numeric_bytes(1, 32_749, 0, &[1000]);
+        let numbers = TypeForm::Array(Box::new(TypeForm::Numeric));
+        let texts = TypeForm::Array(Box::new(TypeForm::Text));
+        let none = TypeForm::Array(Box::new(TypeForm::Integer));
+        for (bytes, form) in [
+            (huge.clone(), TypeForm::Numeric),
+            (numeric_bytes(2, 0, 5, &[12, 3400]), TypeForm::Numeric),
+            (numeric_bytes(1, -3, 16_000, &[1]), TypeForm::Numeric),
+            (numeric_bytes(0, 0, 0, &[]), TypeForm::Numeric),
+            (b"\x01\x02\"\\\n plain".to_vec(), TypeForm::Text),
+            (vec![7; 1000], TypeForm::Bytes),
+            ([&800_i32.to_be_bytes()[..], &[0xa5; 100]].concat(), TypeForm::Bits),
+            (array_bytes(&[2], &[Some(&huge), None]), numbers),
+            (array_bytes(&[2, 2], &[Some(b"\x01"), None, Some(b""), Some(b"x")]), texts),
+            (array_bytes(&[], &[]), none),
+        ] {
+            let made = value(RawValue(Some(&bytes)), &form).unwrap().to_string();
+            let size = size(RawValue(Some(&bytes)), &form);
+            assert!(made.len() <= size && size <= 2 * made.len() + 10, "{form:?}: {size} for {}", made.len());
+        }
+    }
+
+    #[test]
+    fn an_array_whose_lengths_are_not_those_of_its_bytes_is_refused() {
+        let form = TypeForm::Array(Box::new(TypeForm::Integer));
+        for lengths in [&[i32::MAX, 0][..], &[0], &[i32::MAX], &[2, i32::MAX], &[1, 2], &[-1]] {
+            let bytes = array_bytes(lengths, &[Some(&7_i32.to_be_bytes())]);
+            assert!(value(RawValue(Some(&bytes)), &form).unwrap_err().contains("not of the form"), "{lengths:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Statement};
 use serde_json::{Map, Value, json};
 
 use super::open::sql_fault;
-use super::value::{from_sql, to_sql};
+use super::value::{from_sql, size, to_sql};
 use crate::drive::tool::db::rows::{ResultRows, RowLimit};
 use crate::drive::tool::db::{Query, QueryValues};
 use crate::drive::tool::output::fault;
@@ -69,17 +69,19 @@ pub(super) fn rows(statement: &mut Statement<'_>, limit: RowLimit) -> Result<Val
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(failed)? {
-        let (mut values, mut bytes) = (Vec::with_capacity(columns), 0_usize);
+        let mut bytes = 0_usize;
         for index in 0..columns {
-            let read = from_sql(row.get_ref(index).map_err(failed)?);
-            let refused = |why| fault(format!("database: a value of the column `{}` {why}", found.name(index)), "");
-            let (value, size) = read.map_err(refused)?;
-            bytes = bytes.saturating_add(size);
-            values.push(value);
+            bytes = bytes.saturating_add(size(row.get_ref(index).map_err(failed)?));
         }
-        if !found.push(values, bytes) {
+        if !found.has_room(bytes) {
             break;
         }
+        let mut values = Vec::with_capacity(columns);
+        for index in 0..columns {
+            let refused = |why| fault(format!("database: a value of the column `{}` {why}", found.name(index)), "");
+            values.push(from_sql(row.get_ref(index).map_err(failed)?).map_err(refused)?);
+        }
+        found.push(values);
     }
     found.into_value()
 }

@@ -38,7 +38,11 @@ impl Folder {
             input => (Vec::new(), input),
         };
         let values = QueryValues { params, input, optional: vec!["maybe".to_owned()] };
-        ask(self.source(), Query { sql: sql.to_owned(), read_only, values, rows: ROWS, deadline: Duration::from_secs(30) }).await
+        ask(
+            self.source(),
+            Query { sql: sql.to_owned(), read_only, values, rows: ROWS, deadline: Duration::from_secs(30) },
+        )
+        .await
     }
 
     async fn class(&self, sql: &str, read_only: bool, params: Value) -> String {
@@ -264,7 +268,8 @@ async fn a_dropped_query_stops() {
     drop(StopOnDrop(stop));
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let values = QueryValues { params: vec![], input: json!({}), optional: vec![] };
-    let query = Query { sql: endless.to_owned(), read_only: true, values, rows: ROWS, deadline: Duration::from_secs(30) };
+    let query =
+        Query { sql: endless.to_owned(), read_only: true, values, rows: ROWS, deadline: Duration::from_secs(30) };
     let fault = query::run(&query, &connection).unwrap_err();
     assert_eq!(fault.class, "database: interrupted");
 }

@@ -6,6 +6,7 @@ use rusqlite::types::{Value as Sql, ValueRef};
 use serde_json::{Number, Value, json};
 
 use crate::drive::tool::db::number::digits;
+use crate::drive::tool::db::rows;
 
 /// A value as SQLite keeps it: booleans as 0 and 1, arrays and objects as JSON text.
 ///
@@ -35,27 +36,33 @@ fn number_to_sql(number: &Number) -> Result<Sql, String> {
     if real.is_finite() && digits(&format!("{real:e}")) == digits(&text) { Ok(Sql::Real(real)) } else { Err(refused()) }
 }
 
-/// A value from SQLite, and its approximate size in bytes. A blob is base64, as in other databases.
+/// How many bytes a value takes as JSON, at most: known before it is made.
+pub(super) fn size(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Null => rows::NULL_SIZE,
+        ValueRef::Integer(_) | ValueRef::Real(_) => 24,
+        ValueRef::Text(text) => rows::text_size(text),
+        ValueRef::Blob(blob) => rows::base64_size(blob.len()),
+    }
+}
+
+/// A value from SQLite. A blob is base64, as in other databases.
 ///
 /// # Errors
 /// What of it has no form in JSON.
-pub(super) fn from_sql(value: ValueRef<'_>) -> Result<(Value, usize), String> {
+pub(super) fn from_sql(value: ValueRef<'_>) -> Result<Value, String> {
     Ok(match value {
-        ValueRef::Null => (Value::Null, 4),
-        ValueRef::Integer(integer) => (json!(integer), 8),
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(integer) => json!(integer),
         ValueRef::Real(real) => match Number::from_f64(real) {
-            Some(number) => (Value::Number(number), 8),
+            Some(number) => Value::Number(number),
             None if real < 0.0 => return Err("is -Infinity, which JSON does not have".to_owned()),
             None => return Err("is Infinity, which JSON does not have".to_owned()),
         },
         ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => (Value::String(text.to_owned()), text.len()),
+            Ok(text) => Value::String(text.to_owned()),
             Err(_) => return Err("is no text in UTF-8".to_owned()),
         },
-        ValueRef::Blob(blob) => {
-            let encoded = BASE64_STANDARD.encode(blob);
-            let bytes = encoded.len();
-            (Value::String(encoded), bytes)
-        }
+        ValueRef::Blob(blob) => Value::String(BASE64_STANDARD.encode(blob)),
     })
 }
