@@ -1,13 +1,17 @@
 //! The log, for developers: `LOOPCTL_LOG=debug loopctl run ...`, on stderr, off by default. An event is one
 //! line, whatever its texts contain, and secrets are hidden as in traces.
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tracing_subscriber::filter::FilterFn;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::drive::clock;
 use crate::trace::{Redaction, escape};
 
 #[cfg(test)]
@@ -21,19 +25,68 @@ const VARIABLE: &str = "LOOPCTL_LOG";
 pub fn init() {
     let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env(VARIABLE) else { return };
     let own = FilterFn::new(|event| event.target().split("::").next() == Some(env!("CARGO_PKG_NAME")));
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Stderr).with_filter(filter);
+    let writer = Stderr { repeats: Arc::default() };
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer).with_filter(filter);
     // A second set-up in one process changes nothing.
     let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
 }
 
+/// For so long, equal warnings are counted, and not written.
+const QUIET: Duration = Duration::from_secs(60);
+/// The most warnings that are remembered.
+const MOST_REMEMBERED: usize = 256;
+
+/// The warnings and errors that were written lately. While a database is away, many workers say the same, several times a
+/// second.
+#[derive(Default)]
+struct Repeats {
+    known: BTreeMap<String, Repeated>,
+}
+
+struct Repeated {
+    written_at: Instant,
+    /// The equal ones since.
+    equal: u64,
+}
+
+impl Repeats {
+    /// Whether a line is to be written, and how many equal ones were not since the last one. All but warnings and errors are.
+    fn admit(&mut self, line: &str, now: Instant) -> Option<u64> {
+        // What follows the time and the level.
+        let mut parts = line.trim_start().splitn(2, ' ');
+        let (_, rest) = (parts.next(), parts.next().unwrap_or_default().trim_start());
+        if !rest.starts_with("WARN ") && !rest.starts_with("ERROR ") {
+            return Some(0);
+        }
+        if let Some(known) = self.known.get_mut(rest) {
+            if now.saturating_duration_since(known.written_at) < QUIET {
+                known.equal = known.equal.saturating_add(1);
+                return None;
+            }
+            let equal = std::mem::take(&mut known.equal);
+            known.written_at = now;
+            return Some(equal);
+        }
+        if self.known.len() >= MOST_REMEMBERED {
+            self.known.retain(|_, known| now.saturating_duration_since(known.written_at) < QUIET);
+        }
+        if self.known.len() < MOST_REMEMBERED {
+            self.known.insert(rest.to_owned(), Repeated { written_at: now, equal: 0 });
+        }
+        Some(0)
+    }
+}
+
 /// Makes writers that escape.
-struct Stderr;
+struct Stderr {
+    repeats: Arc<Mutex<Repeats>>,
+}
 
 impl<'a> MakeWriter<'a> for Stderr {
     type Writer = Escaping<std::io::Stderr>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Escaping::new(std::io::stderr())
+        Escaping { to: std::io::stderr(), text: Vec::new(), repeats: Some(Arc::clone(&self.repeats)) }
     }
 }
 
@@ -41,11 +94,14 @@ impl<'a> MakeWriter<'a> for Stderr {
 struct Escaping<W: Write> {
     to: W,
     text: Vec<u8>,
+    /// The warnings that were written lately; none where each line counts.
+    repeats: Option<Arc<Mutex<Repeats>>>,
 }
 
+#[cfg(test)]
 impl<W: Write> Escaping<W> {
     fn new(to: W) -> Self {
-        Self { to, text: Vec::new() }
+        Self { to, text: Vec::new(), repeats: None }
     }
 }
 
@@ -62,8 +118,17 @@ impl<W: Write> Write for Escaping<W> {
         let text = String::from_utf8_lossy(&self.text);
         let hidden = Redaction::default();
         let shown = hidden.text(text.trim_end_matches('\n'));
-        let line = format!("{}\n", escape::line(&shown));
+        let mut line = escape::line(&shown).into_owned();
         self.text.clear();
+        if let Some(repeats) = &self.repeats {
+            let mut repeats = repeats.lock().unwrap_or_else(PoisonError::into_inner);
+            match repeats.admit(&line, clock::instant()) {
+                None => return Ok(()),
+                Some(0) => {}
+                Some(equal) => line.push_str(&format!(" ({equal} equal lines since the last one)")),
+            }
+        }
+        line.push('\n');
         self.to.write_all(line.as_bytes())?;
         self.to.flush()
     }
