@@ -63,15 +63,20 @@ fn not_retryable(ending: &Ending) -> String {
         }
         (_, Some(limit)) => format!(
             "a retry would end the same way: {}. Raise {} when you resume it",
-            error.map_or("a limit was reached", |error| error.message.as_str()),
+            error.map_or("a limit was reached", |error| sentence(&error.message)),
             field(limit)
         ),
         _ => format!(
             "the run did not fail for a reason outside of it, and a retry would end the same way: {}. A rerun starts a \
              new run with its input",
-            error.map_or("it has no error", |error| error.message.as_str())
+            error.map_or("it has no error", |error| sentence(&error.message))
         ),
     }
+}
+
+/// A sentence without its full stop, to be a part of another one.
+fn sentence(text: &str) -> &str {
+    text.trim_end().trim_end_matches('.')
 }
 
 /// A run that waits for its model asks it again.

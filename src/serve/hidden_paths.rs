@@ -1,9 +1,10 @@
-//! Hides the path of the served folder: paths in responses start at that folder.
+//! What responses show of faults: paths start at the served folder, and what is recommended is in the words of HTTP.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::problem::ProblemDetails;
+use super::remedies::over_http;
 use crate::diagnostic::Diagnostic;
 
 /// The folders whose paths no caller sees.
@@ -38,8 +39,8 @@ impl HiddenPaths {
 
     /// The same for all texts of a diagnostic.
     pub fn fault(&self, fault: &mut Diagnostic) {
-        fault.message = self.text(&fault.message);
-        fault.help = fault.help.take().map(|help| self.text(&help));
+        fault.message = self.text(&over_http(&fault.message));
+        fault.help = fault.help.take().map(|help| self.text(&over_http(&help)));
         fault.place.file = Arc::from(self.text(&fault.place.file));
         for related in &mut fault.related {
             related.file = self.text(&related.file);
@@ -49,7 +50,7 @@ impl HiddenPaths {
 
     /// The same for all texts of a problem.
     pub fn problem(&self, mut problem: ProblemDetails) -> ProblemDetails {
-        problem.detail = self.text(&problem.detail);
+        problem.detail = self.text(&over_http(&problem.detail));
         problem.diagnostics.iter_mut().for_each(|fault| self.fault(fault));
         problem
     }

@@ -19,6 +19,7 @@ mod others;
 mod problem;
 mod program_cache;
 mod quotas;
+mod remedies;
 mod request;
 mod retention;
 pub mod route;
