@@ -49,9 +49,14 @@ impl Driver<'_> {
     /// When the store fails.
     pub(super) async fn take_passed(&mut self, passed: PassedDecision) -> Result<Vec<String>, Fault> {
         let PassedDecision { decided, answer_token, source } = passed;
+        let mut next = match &source {
+            // What another process stored before comes first: its sender may have been answered.
+            DecisionSource::Here(_) => Box::pin(self.take_queued()).await?,
+            DecisionSource::Queue(_) => Vec::new(),
+        };
         if let Err(fault) = self.accepts(&decided, answer_token.as_deref()).await {
             self.report_decision(source, Err(fault)).await?;
-            return Ok(Vec::new());
+            return Ok(next);
         }
         self.answer_token = answer_token;
         self.queued_decision = match &source {
@@ -64,13 +69,14 @@ impl Driver<'_> {
             Err(fault @ Fault::Refused(_)) => {
                 (self.answer_token, self.queued_decision) = (None, None);
                 self.report_decision(source, Err(fault)).await?;
-                return Ok(Vec::new());
+                return Ok(next);
             }
             Err(fault) => return Err(fault),
         };
         let effects = self.durable(handed).await?;
         self.report_decision(source, Ok(())).await?;
-        Ok(steps_of(&effects))
+        next.extend(steps_of(&effects));
+        Ok(next)
     }
 
     /// Reports what became of a decision. What was taken from the queue left it with its event.

@@ -124,17 +124,12 @@ impl Engine {
         self.world.vault.find_all();
         let LeasedRun { leased: Leased { run_id, lease, guard }, events } = run;
         let run_id = run_id.as_str();
-        let (resume, queued_decision) = if resume.is_plain() {
-            match Box::pin(self.queued_resume(program, run_id, &events)).await {
-                Ok(Some((id, queued))) => (queued, Some(id)),
-                Ok(None) => (resume, None),
-                Err(fault) => {
-                    drop(guard.give_back().await);
-                    return Err(fault);
-                }
+        let (resume, queued_decision) = match Box::pin(self.with_queued(program, run_id, &events, resume)).await {
+            Ok(resume) => resume,
+            Err(fault) => {
+                drop(guard.give_back().await);
+                return Err(fault);
             }
-        } else {
-            (resume, None)
         };
         match Box::pin(self.take_up(program, run_id, events, &resume)).await {
             Ok(Resumption::AsItIs(state)) => {
@@ -157,6 +152,33 @@ impl Engine {
                 Err(fault)
             }
         }
+    }
+
+    /// What a run is resumed with, and the id of the queued decision that this is: a plain resumption takes the first that
+    /// is stored, and no decision passes one about the same step that was stored before it.
+    async fn with_queued(
+        &self,
+        program: &Program,
+        run_id: &str,
+        events: &[Event],
+        resume: Resume,
+    ) -> Result<(Resume, Option<String>), Fault> {
+        let is_plain = resume.is_plain();
+        if !is_plain && resume.decided.is_none() {
+            return Ok((resume, None));
+        }
+        let queued = self.queued_resumes(program, run_id, events).await?;
+        if is_plain {
+            let first = queued.into_iter().next();
+            return Ok(first.map_or((resume, None), |(id, queued)| (queued, Some(id))));
+        }
+        let is_same = |other: &Decided| {
+            resume.decided.as_ref().is_some_and(|own| own.at.is_none() || other.at.is_none() || own.at == other.at)
+        };
+        if queued.iter().filter_map(|(_, queued)| queued.decided.as_ref()).any(is_same) {
+            return Err(Fault::Refused("another decision about this step is about to be taken".to_owned()));
+        }
+        Ok((resume, None))
     }
 
     pub(super) async fn take_up(

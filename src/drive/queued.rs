@@ -13,8 +13,7 @@ use super::inbox::{DecisionSource, PassedDecision};
 use super::run::Driver;
 use super::status::status_record;
 use super::world::{Engine, Resume};
-use crate::engine::event::{Decided, Event};
-use crate::engine::flow::waiting_steps;
+use crate::engine::event::{Decided, Event, EventKind};
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreFault};
 use crate::program::Program;
 
@@ -58,12 +57,11 @@ impl Engine {
         let Some(decided) = resume.decided.clone().filter(|_| is_plain) else {
             return Err(Fault::Store(StoreFault::Driven(run_id.to_owned())));
         };
-        let events = self.events(run_id).await?;
-        fold::same_document(program, &events)?;
-        let state = fold::fold(program, run_id, events)?;
-        asking::fits(self, program, &state, &decided).await?;
+        let first = self.fits_now(program, run_id, &decided).await?;
+        let mut seen = first;
+        let passed = decided.clone();
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
-        let decision = serde_json::to_string(&PassedOn { decided, answer_token: resume.answer_token.clone() });
+        let decision = serde_json::to_string(&PassedOn { decided: passed, answer_token: resume.answer_token.clone() });
         let decision = decision.map_err(|error| Fault::Refused(error.to_string()))?;
         let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let queued = QueuedDecision { id: id.clone(), subject, decision, refused: None };
@@ -77,12 +75,21 @@ impl Engine {
         let started_at = clock::instant();
         loop {
             tokio::time::sleep(LOOK).await;
+            // Before the queue is read: an event that takes the decision removes it from there.
+            let outdated = self.outdated(program, run_id, &decided, &mut seen).await?;
             let queued = journal.queued_decisions(run_id).await.map_err(Fault::Store)?;
             match queued.into_iter().find(|queued| queued.id == id) {
-                None => return Ok(DecidedElsewhere::Taken),
+                None if self.was_taken(run_id, first, &decided).await? => return Ok(DecidedElsewhere::Taken),
+                // It was refused, and another one has its place in the queue.
+                None => return Err(Fault::Refused("another decision about this step came first".to_owned())),
                 Some(QueuedDecision { refused: Some(why), .. }) => {
                     journal.settle_decision(run_id, &id, SettledDecision::Read).await.map_err(Fault::Store)?;
                     return Err(Fault::Refused(why));
+                }
+                // Another decision was faster, or what it is about has ended: no driver can take this one any more.
+                Some(_) if outdated.is_some() => {
+                    journal.settle_decision(run_id, &id, SettledDecision::Read).await.map_err(Fault::Store)?;
+                    return Err(Fault::Refused(outdated.unwrap_or_default()));
                 }
                 Some(_) if clock::elapsed(started_at) >= PATIENCE => return Ok(DecidedElsewhere::Queued),
                 Some(_) => {}
@@ -90,16 +97,63 @@ impl Engine {
         }
     }
 
-    /// The first queued decision that fits a run which a new driver takes up, with its id. Those that do not fit are
-    /// refused; the driver takes the others while it drives.
-    pub(super) async fn queued_resume(
+    /// Whether a decision fits a run by what is stored of it; returns how many events that is.
+    async fn fits_now(&self, program: &Program, run_id: &str, decided: &Decided) -> Result<u64, Fault> {
+        let events = self.events(run_id).await?;
+        let seen = u64::try_from(events.len()).unwrap_or(u64::MAX);
+        fold::same_document(program, &events)?;
+        let state = fold::fold(program, run_id, events)?;
+        asking::fits(self, program, &state, decided).await?;
+        Ok(seen)
+    }
+
+    /// Whether an event of a run behind its first `seen` ones is this decision.
+    async fn was_taken(&self, run_id: &str, seen: u64, decided: &Decided) -> Result<bool, Fault> {
+        let written =
+            |decided: &Decided| serde_json::to_string(decided).map_err(|error| Fault::Refused(error.to_string()));
+        let own = written(decided)?;
+        for event in self.events(run_id).await?.into_iter().skip(usize::try_from(seen).unwrap_or(usize::MAX)) {
+            if let EventKind::Human(other) = &event.kind
+                && written(other)? == own
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Why a decision that fitted a run of `seen` events fits it no longer, if it has more of them now.
+    async fn outdated(
+        &self,
+        program: &Program,
+        run_id: &str,
+        decided: &Decided,
+        seen: &mut u64,
+    ) -> Result<Option<String>, Fault> {
+        let heads = self.world.journal.heads(vec![run_id.to_owned()]).await.map_err(Fault::Store)?;
+        if heads.first().is_none_or(|head| head.events <= *seen) {
+            return Ok(None);
+        }
+        match self.fits_now(program, run_id, decided).await {
+            Ok(events) => {
+                *seen = events;
+                Ok(None)
+            }
+            Err(Fault::Refused(why)) => Ok(Some(why)),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The queued decisions that fit a run which a new driver takes up, with their ids. Those that do not fit are refused.
+    pub(super) async fn queued_resumes(
         &self,
         program: &Program,
         run_id: &str,
         events: &[Event],
-    ) -> Result<Option<(String, Resume)>, Fault> {
+    ) -> Result<Vec<(String, Resume)>, Fault> {
+        let mut fitting = Vec::new();
         if program.flow.is_none() {
-            return Ok(None);
+            return Ok(fitting);
         }
         for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {
             let why = match serde_json::from_str(&queued.decision) {
@@ -110,7 +164,10 @@ impl Engine {
                         Err(fault) => Err(fault),
                     };
                     match fits {
-                        Ok(()) => return Ok(Some((queued.id, resume))),
+                        Ok(()) => {
+                            fitting.push((queued.id, resume));
+                            continue;
+                        }
                         Err(Fault::Refused(why)) => why,
                         Err(fault) => return Err(fault),
                     }
@@ -121,7 +178,7 @@ impl Engine {
             let settled = SettledDecision::Refused { why, due_at_ms };
             self.world.journal.settle_decision(run_id, &queued.id, settled).await.map_err(Fault::Store)?;
         }
-        Ok(None)
+        Ok(fitting)
     }
 
     /// Whether a token that a decision uses up is still good.
@@ -139,14 +196,12 @@ impl Engine {
 }
 
 impl Driver<'_> {
-    /// Takes the decisions that other processes queued. Returns the steps to perform after them.
+    /// Takes the decisions that other processes queued, and refuses those about steps that wait no longer. Returns the
+    /// steps to perform after them.
     ///
     /// # Errors
     /// When the store fails.
     pub(super) async fn take_queued(&mut self) -> Result<Vec<String>, Fault> {
-        if waiting_steps(&self.state).is_empty() {
-            return Ok(Vec::new());
-        }
         let mut next = Vec::new();
         for queued in waiting(&*self.world.journal, &self.lease.run_id).await.map_err(Fault::Cut)? {
             match serde_json::from_str(&queued.decision) {

@@ -20,8 +20,10 @@ const BETWEEN_DECISIONS: Duration = Duration::from_secs(2);
 
 /// Who takes a decision.
 pub enum DecisionTaker {
-    /// This server, which drives the run.
+    /// This server, which drives the run from the decision on.
     Here(Arc<ActiveRun>),
+    /// The driver of the run in this server: other steps of it are under way.
+    Beside(Arc<ActiveRun>),
     /// The process that drives the run has taken it.
     Elsewhere,
     /// It is stored for the driver of the run.
@@ -32,14 +34,15 @@ impl DecisionTaker {
     /// The run, if it is driven here.
     pub fn active(self) -> Option<Arc<ActiveRun>> {
         match self {
-            Self::Here(active) => Some(active),
+            Self::Here(active) | Self::Beside(active) => Some(active),
             Self::Elsewhere | Self::Queued => None,
         }
     }
 
-    /// How long the response may wait for the run: not at all while the decision is not known to be taken.
+    /// How long the response may wait for the run: not at all where others than this decision make it go on. Then the
+    /// decision is stored, and that is what the response says.
     pub fn bounds(&self, waiting: WaitQuery) -> WaitQuery {
-        WaitQuery { is_async: waiting.is_async || matches!(self, Self::Queued), ..waiting }
+        WaitQuery { is_async: waiting.is_async || !matches!(self, Self::Here(_)), ..waiting }
     }
 }
 
@@ -75,7 +78,7 @@ impl Scheduler {
                         DecidedElsewhere::NotDriven => {}
                     }
                 }
-                taken => return taken.map(DecisionTaker::Here),
+                taken => return taken,
             }
         }
     }
@@ -87,13 +90,13 @@ impl Scheduler {
         resume: &Resume,
         new_document: Option<bool>,
         owner: &Owner,
-    ) -> Result<Arc<ActiveRun>, ProblemDetails> {
+    ) -> Result<DecisionTaker, ProblemDetails> {
         if let Some(driven) = self.active(run_id) {
             // Other steps of a workflow may be under way.
             if let Some(engine) = driven.engine().filter(|_| new_document != Some(true))
                 && engine.decide_beside(run_id, resume).await?
             {
-                return Ok(driven);
+                return Ok(DecisionTaker::Beside(driven));
             }
             // The driver of a decision about another call of this pause may still be about to release the run.
             drop(tokio::time::timeout(BETWEEN_DECISIONS, driven.left()).await);
@@ -123,10 +126,10 @@ impl Scheduler {
         );
         // The sender is dropped with its run: then the end of the run is the answer.
         match taken.await {
-            Ok(()) => Ok(active),
+            Ok(()) => Ok(DecisionTaker::Here(active)),
             Err(_) => match driving.await {
                 Ok(Some(fault)) => Err(fault.into()),
-                _ => Ok(active),
+                _ => Ok(DecisionTaker::Here(active)),
             },
         }
     }
