@@ -26,6 +26,7 @@ impl Engine {
     /// send, and each model that they name. `model` is asked where a loop names none. Tools and models that a script
     /// replaces need nothing.
     pub fn missing(&self, program: &Program, model: Option<&str>) -> Vec<MissingRequirement> {
+        self.world.vault.refresh();
         let mut needs = Needs::default();
         self.gather(program, model, &mut needs);
         let Needs { secrets, sources, models, .. } = needs;

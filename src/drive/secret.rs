@@ -29,6 +29,9 @@ use crate::project::guarded::{self, Unread};
 /// The longest secret in a file, in bytes.
 const MAX_FILE: usize = 64 * 1024;
 
+/// So many texts that files held before are removed from texts.
+const MOST_OLDER: usize = 256;
+
 /// The shortest secret, in bytes, that is removed from texts. A shorter one would occur by chance in nearly
 /// every text.
 const MIN_SCRUBBED: usize = 4;
@@ -50,6 +53,8 @@ pub struct Vault {
 struct FoundSecret {
     /// The texts by source (`env:VAR`).
     texts: BTreeMap<String, SecretString>,
+    /// What files held before, by source, the newest last: it stays hidden.
+    older: Vec<(String, SecretString)>,
     /// Finds every one of them; none when there is nothing to find.
     scrubber: Option<Arc<Scrubber>>,
 }
@@ -67,7 +72,7 @@ impl Vault {
     }
 
     /// The value of `env:VAR` or `file:PATH` (a regular file of at most 64 KiB of UTF-8, without its last line
-    /// end). It is read once; later calls return the same value.
+    /// end). It is read once; later calls return the same value until [`Vault::refresh`].
     ///
     /// # Errors
     /// A sentence that names the source and never the text.
@@ -88,6 +93,7 @@ impl Vault {
     /// none yet. A secret that can't be read, or is too long to be searched for, is left to the call that needs
     /// it.
     pub fn find_all(&self) {
+        self.refresh();
         let is_new = |source: &&String| {
             !self.found.read().unwrap_or_else(PoisonError::into_inner).texts.contains_key(source.as_str())
         };
@@ -96,6 +102,39 @@ impl Vault {
         if !texts.is_empty() {
             drop(self.remember(texts));
         }
+    }
+
+    /// Reads again the files whose texts are known: from now on, each has the text that it holds now, or none when it can't
+    /// be read. What it held before stays hidden.
+    pub fn refresh(&self) {
+        let known: Vec<(String, SecretString)> = {
+            let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+            let files = found.texts.iter().filter(|(source, _)| source.starts_with("file:"));
+            files.map(|(source, text)| (source.clone(), text.clone())).collect()
+        };
+        let (mut changed, mut texts) = (Vec::new(), Vec::new());
+        for (source, known) in known {
+            let text = self.load(&source).ok().filter(|text| !text.is_empty());
+            if text.as_deref() != Some(known.expose_secret()) {
+                texts.extend(text.map(|text| (source.clone(), text)));
+                changed.push((source, known));
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        {
+            let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+            for (source, known) in changed {
+                found.texts.remove(&source);
+                found.older.retain(|(_, text)| text.expose_secret() != known.expose_secret());
+                found.older.push((source, known));
+            }
+            let excess = found.older.len().saturating_sub(MOST_OLDER);
+            found.older.drain(..excess);
+        }
+        // A text that is too long to be searched for is not handed out: it is read again by the call that needs it.
+        drop(self.remember(texts));
     }
 
     /// Keeps a secret that was passed in, so that it is removed from texts from now on. `source` names it in
@@ -126,7 +165,8 @@ impl Vault {
         let sources: Vec<String> = texts.iter().map(|(source, _)| source.clone()).collect();
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
         found.texts.extend(texts.into_iter().map(|(source, text)| (source, SecretString::from(text))));
-        let secrets = found.texts.iter().map(|(source, text)| (source, text.expose_secret()));
+        let older = found.older.iter().map(|(source, text)| (source, text));
+        let secrets = found.texts.iter().chain(older).map(|(source, text)| (source, text.expose_secret()));
         let secrets = secrets.filter(|(_, text)| text.len() >= MIN_SCRUBBED);
         let mut secrets = secrets.map(|(source, text)| (text, format!("[secret {}]", self.label(source)))).peekable();
         if secrets.peek().is_none() {

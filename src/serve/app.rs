@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::authorizer::Authorizer;
-use super::callback::Callbacks;
+use super::callback::{CallbackKey, Callbacks};
 use super::compile_pool::CompilePool;
 use super::connections::{self, Connections, Room};
 use super::folder::Folder;
@@ -70,7 +70,7 @@ pub struct AppParts {
     /// The maximum number of concurrent runs.
     pub max_concurrent_runs: usize,
     /// The key that signs callbacks.
-    pub callback_key: Option<String>,
+    pub callback_key: Option<CallbackKey>,
 }
 
 impl App {

@@ -5,13 +5,15 @@ mod beside;
 mod pause;
 mod reminder;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use reqwest::{Client, Url};
 use ring::hmac;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
@@ -23,6 +25,7 @@ use super::run_store::{FoldedRun, RunRow, RunStore};
 use super::view::AgentStatus;
 use crate::drive::egress::Egress;
 use crate::drive::fault::Fault;
+use crate::drive::secret::Vault;
 use crate::engine::outcome::{Ending, Status, Termination};
 use crate::engine::state::Phase;
 use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary, StoreFault, Ticket};
@@ -51,11 +54,47 @@ const AT_ONCE: usize = 16;
 /// The longest URL.
 const LONGEST_URL: usize = 2_048;
 
+/// Where the key is that signs what is posted.
+pub struct CallbackKey {
+    vault: Vault,
+    source: String,
+}
+
+impl CallbackKey {
+    /// The key at this source, `env:VAR` or `file:PATH`.
+    ///
+    /// # Errors
+    /// A sentence that names the source, when it can't be read.
+    pub fn new(vault: Vault, source: String) -> Result<Self, String> {
+        let key = Self { vault, source };
+        key.read()?;
+        Ok(key)
+    }
+
+    /// The key as it is now: files change while a server runs.
+    fn read(&self) -> Result<hmac::Key, String> {
+        self.vault.refresh();
+        let key = self.vault.read(&self.source).map_err(|why| format!("`serve.callback_secret`: {why}"))?;
+        Ok(hmac::Key::new(hmac::HMAC_SHA256, key.expose_secret().as_bytes()))
+    }
+}
+
+impl From<String> for CallbackKey {
+    /// A key that never changes.
+    fn from(text: String) -> Self {
+        let (vault, source) = (Vault::new(BTreeMap::new(), Path::new("")), "the key of callbacks".to_owned());
+        // Of an empty one, nothing can be read later.
+        drop(vault.keep(&source, &SecretString::from(text)));
+        Self { vault, source }
+    }
+}
+
 /// Posts pauses and results.
 pub struct Callbacks {
     runs: Arc<RunStore>,
     egress: Egress,
-    key: Option<hmac::Key>,
+    /// Reads the key that signs; none without one.
+    key: Option<CallbackKey>,
     /// The address at which others reach the server.
     public_url: Option<String>,
     client: OnceLock<Client>,
@@ -69,8 +108,7 @@ pub struct Callbacks {
 
 impl Callbacks {
     /// The callbacks under a project's egress rules; without a key nothing is posted.
-    pub fn new(runs: Arc<RunStore>, project: &Project, key: Option<String>) -> Self {
-        let key = key.map(|key| hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
+    pub fn new(runs: Arc<RunStore>, project: &Project, key: Option<CallbackKey>) -> Self {
         Self {
             runs,
             egress: Egress::new(&project.allow),
@@ -82,6 +120,17 @@ impl Callbacks {
             pauses: PausesInPost::default(),
             under_way: Mutex::default(),
         }
+    }
+
+    /// The key that signs a post, as its variable or file has it now.
+    fn key(&self) -> Result<Option<hmac::Key>, Fault> {
+        let read = |key: &CallbackKey| key.read().map_err(Fault::Missing);
+        self.key.as_ref().map(read).transpose()
+    }
+
+    /// The name of the key that signs, when it can't be read.
+    pub fn missing_key(&self) -> Option<String> {
+        self.key().is_err().then(|| "serve.callback_secret".to_owned())
     }
 
     /// Whether results may be posted to a URL.
@@ -188,7 +237,7 @@ impl Callbacks {
     }
 
     async fn deliver(&self, run_id: &str) -> Result<(), Fault> {
-        let Some(key) = &self.key else { return Ok(()) };
+        let Some(key) = self.key()? else { return Ok(()) };
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
         // A model that can't be reached is asked again without a human.
         if run.status == Status::Paused && run.termination == Some(Termination::ModelError) {
@@ -200,7 +249,7 @@ impl Callbacks {
                 let (name, body) = ended(&folded, &run, ending);
                 // The body is all that the tries need.
                 drop(folded);
-                let post = Post::signed(key, callback.url, name, body);
+                let post = Post::signed(&key, callback.url, name, body);
                 self.deliver_end(run_id, callback.progress.tries, &post).await
             }
             Phase::Paused { .. } => self.deliver_pause(folded, &run).await,

@@ -4,10 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use secrecy::ExposeSecret as _;
-
 use super::app::{App, AppParts, BodyLimits};
 use super::authorizer::Authorizer;
+use super::callback::CallbackKey;
 use super::connections::Connections;
 use super::folder::Folder;
 use super::middleware::HostNames;
@@ -121,8 +120,8 @@ impl Service {
             )));
         }
         let vault = Vault::new(folder.project.orgconfig.clone(), &folder.root);
-        let secret = folder.project.serve.callback_secret.as_deref().map(|source| vault.read(source)).transpose();
-        let secret = secret.map_err(|why| ServeError(format!("`serve.callback_secret`: {why}")))?;
+        let secret = folder.project.serve.callback_secret.clone();
+        let callback_key = secret.map(|source| CallbackKey::new(vault, source)).transpose().map_err(ServeError)?;
         let public_url = folder.project.serve.public_url.as_deref();
         if let Some(why) = public_url.and_then(public_url::fault) {
             return Err(ServeError(format!("`serve.public_url` {why}")));
@@ -137,7 +136,7 @@ impl Service {
             names: HostNames::new(address, &hosts),
             body: BodyLimits { bytes: options.max_body_bytes, time: options.body_timeout },
             max_concurrent_runs: options.max_concurrent_runs,
-            callback_key: secret.map(|secret| secret.expose_secret().to_owned()),
+            callback_key,
         });
         let missing = app.runs.missing();
         if !missing.is_empty() {

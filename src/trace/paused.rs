@@ -42,7 +42,15 @@ pub struct PausedRun {
     pub created_at: String,
     /// What it waits for.
     pub pause: OpenPause,
+    /// Why nothing in it has an `answer`, when the token that started the run may not decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub without_answer: Option<&'static str>,
 }
+
+/// Why a post has no `answer`.
+pub const NOBODY_ANSWERS: &str = "the token that started the run has no scope `decide`, so this post gives nobody the right \
+                                  to decide: decide with a token that has it, or start runs with one";
 
 /// What a run waits for, with the decisions that are possible.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -151,6 +159,10 @@ pub struct WaitingSteps {
     pub steps: Vec<OpenStepQuestion>,
     /// How many steps wait.
     pub steps_waiting: usize,
+    /// Why nothing in it has an `answer`, when the token that started the run may not decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub without_answer: Option<&'static str>,
 }
 
 impl WaitingSteps {
@@ -168,6 +180,7 @@ impl WaitingSteps {
             session: state.header.session.clone(),
             created_at: rfc3339(state.header.at_ms),
             steps_waiting: steps.len(),
+            without_answer: None,
             steps,
         })
     }
@@ -212,6 +225,7 @@ impl PausedRun {
                 steps,
                 steps_waiting,
             },
+            without_answer: None,
         })
     }
 }

@@ -88,8 +88,19 @@ impl Serving {
         Self::started(command)
     }
 
-    fn started(mut command: std::process::Command) -> Self {
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    /// Serves a place on a free port, and writes the log to a file.
+    pub fn start_logged(place: &Place, more: &[&str], log: &std::path::Path) -> Self {
+        let mut command = place.command(&[&["serve", ".", "--listen", "127.0.0.1:0"], more].concat());
+        command.env("LOOPCTL_LOG", "info");
+        Self::started_with(command, std::fs::File::create(log).expect("a file").into())
+    }
+
+    fn started(command: std::process::Command) -> Self {
+        Self::started_with(command, std::process::Stdio::null())
+    }
+
+    fn started_with(mut command: std::process::Command, stderr: std::process::Stdio) -> Self {
+        command.stdout(std::process::Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut line = String::new();
@@ -328,7 +339,7 @@ pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<App> {
         names: HostNames::new("127.0.0.1".parse().unwrap(), &[]),
         body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(30) },
         max_concurrent_runs: 1,
-        callback_key: Some("s3cret-of-the-hook".to_owned()),
+        callback_key: Some("s3cret-of-the-hook".to_owned().into()),
         folder,
         journal,
     }))

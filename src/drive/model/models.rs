@@ -45,9 +45,15 @@ pub struct Models {
     key: Option<SecretString>,
     /// The environment, for addresses; keys go through the vault.
     variable: fn(&str) -> Option<String>,
-    made: Mutex<BTreeMap<String, Arc<ModelClient>>>,
+    made: Mutex<BTreeMap<String, MadeModel>>,
     /// What was learned of the models of servers, by address and id.
     learned: Mutex<BTreeMap<String, LearnedModel>>,
+}
+
+/// A model, and the text of the file with its key that it was made with.
+struct MadeModel {
+    model: Arc<ModelClient>,
+    key: Option<SecretString>,
 }
 
 /// What was learned of a model of a server.
@@ -109,8 +115,15 @@ impl Models {
                 return Err("no model is named: give \"model\" in the loop or in loopctl.json, or --model".to_owned());
             }
         };
-        if let Some(model) = self.made().get(name) {
-            return Ok(Arc::clone(model));
+        // The text of a file may have changed since the model was made with it.
+        let key_file = self.key_file(name);
+        let key = key_file.map(|source| self.vault.read(source)).transpose();
+        let key = key.map_err(|wrong| format!("the key of the model {name:?} can't be read: {wrong}"))?;
+        let is_current = |made: &MadeModel| {
+            made.key.as_ref().map(ExposeSecret::expose_secret) == key.as_ref().map(ExposeSecret::expose_secret)
+        };
+        if let Some(made) = self.made().get(name).filter(|made| is_current(made)) {
+            return Ok(Arc::clone(&made.model));
         }
         let model = Arc::new(self.make(name)?);
         let mut made = self.made();
@@ -118,8 +131,15 @@ impl Models {
             // Requests may name what they like: those that are asked are made again.
             made.clear();
         }
-        made.insert(name.to_owned(), Arc::clone(&model));
+        made.insert(name.to_owned(), MadeModel { model: Arc::clone(&model), key });
         Ok(model)
+    }
+
+    /// The file with the key of a model that is really asked.
+    fn key_file(&self, name: &str) -> Option<&str> {
+        let declared =
+            self.project.models.get(name).filter(|_| self.script.is_none() && !self.embedded.contains_key(name));
+        declared?.api_key.as_deref().filter(|source| source.starts_with("file:"))
     }
 
     /// The model of this name, played by a script of its own.
@@ -137,7 +157,7 @@ impl Models {
         }
     }
 
-    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<ModelClient>>> {
+    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, MadeModel>> {
         // The map is whole at any moment: a panic elsewhere leaves nothing half done in it.
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -211,11 +211,11 @@ fn every_secret_that_can_be_read_is_known_before_the_first_call_needs_it() {
     assert_eq!(vault.scrub("first-secret second-secret".to_owned()), "[secret one] [secret two]");
     assert!(vault.secret("empty").unwrap_err().contains("is empty"));
     assert!(vault.secret("gone").unwrap_err().contains("can't be read"));
-    // Each is read once: what stands there later is another secret.
+    // The next run reads the file again, and what it held before stays hidden.
     fs::write(root.path().join("0"), "other").unwrap();
     vault.find_all();
-    assert_eq!(vault.secret("one").unwrap(), "first-secret");
-    assert_eq!(vault.scrub("first-secret".to_owned()), "[secret one]");
+    assert_eq!(vault.secret("one").unwrap(), "other");
+    assert_eq!(vault.scrub("first-secret other".to_owned()), "[secret one] [secret one]");
 }
 
 #[test]
@@ -239,4 +239,29 @@ fn a_number_that_is_a_secret_becomes_a_text_whatever_its_sign() {
         let value = serde_json::from_str(&format!("[{number}]")).unwrap();
         assert_eq!(vault.scrub_value(value)[0], shown, "{number}");
     }
+}
+
+#[test]
+fn a_file_is_read_again_when_it_has_changed_and_what_it_held_before_stays_hidden() {
+    let (root, vault) = vault(&[("k", "the first text"), ("other", "another text")]);
+    let file = root.path().join("0");
+    assert_eq!(vault.secret("k").unwrap(), "the first text");
+    fs::write(&file, "the second text\n").unwrap();
+    assert_eq!(vault.secret("k").unwrap(), "the first text", "within a run it is one text");
+    vault.find_all();
+    assert_eq!(vault.secret("k").unwrap(), "the second text");
+    let said = || vault.scrub("the first text, the second text, another text".to_owned());
+    assert_eq!(said(), "[secret k], [secret k], [secret other]");
+    // Without it, it is missing; and what it held stays hidden.
+    fs::remove_file(&file).unwrap();
+    vault.refresh();
+    assert!(vault.secret("k").unwrap_err().contains("can't be read"));
+    assert_eq!(said(), "[secret k], [secret k], [secret other]");
+    // The oldest texts are forgotten: a process that lives for years has bounded work.
+    for number in 0..MOST_OLDER + 2 {
+        fs::write(&file, format!("text number {number}\n")).unwrap();
+        vault.find_all();
+        assert_eq!(vault.secret("k").unwrap(), format!("text number {number}"));
+    }
+    assert_eq!(vault.found.read().unwrap().older.len(), MOST_OLDER);
 }

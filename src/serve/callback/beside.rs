@@ -26,7 +26,7 @@ use crate::journal::answer_token::NO_PAUSE;
 use crate::program::Program;
 use crate::serve::authorizer::hash_text;
 use crate::serve::view::session_of;
-use crate::trace::paused::{MOST_STEPS, OpenStepQuestion};
+use crate::trace::paused::{MOST_STEPS, NOBODY_ANSWERS, OpenStepQuestion};
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, WaitingSteps};
 
@@ -267,7 +267,7 @@ impl BesidePosting {
         mut steps: Vec<OpenStepQuestion>,
     ) -> Result<(), String> {
         let ToPost { event, name, mark, pause, at_ms } = what;
-        let Some(key) = &self.callbacks.key else { return Ok(()) };
+        let Some(key) = self.callbacks.key().map_err(|fault| fault.to_string())? else { return Ok(()) };
         let run_id = &self.run.run_id;
         let post = match self.pending.take() {
             Some((of, post)) if of == mark => post,
@@ -283,8 +283,9 @@ impl BesidePosting {
                     put.await.map_err(|fault| fault.to_string())?;
                 }
                 let session = session_of(self.run.org.as_deref(), asked.run.session.as_deref());
-                let payload = WaitingSteps { steps, session, ..asked.run.clone() };
-                Post::signed(key, self.url.clone(), name, body(event, rfc3339(at_ms), payload))
+                let without_answer = asked.rights.is_none().then_some(NOBODY_ANSWERS);
+                let payload = WaitingSteps { steps, session, without_answer, ..asked.run.clone() };
+                Post::signed(&key, self.url.clone(), name, body(event, rfc3339(at_ms), payload))
             }
         };
         if let Err(why) = self.callbacks.post(&post).await {

@@ -22,7 +22,7 @@ use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::authorizer::{hash_text, new_answer_token};
 use crate::serve::run_store::FoldedRun;
 use crate::serve::view::session_of;
-use crate::trace::paused::{AnswerLink, OpenPause, OpenStepQuestion};
+use crate::trace::paused::{AnswerLink, NOBODY_ANSWERS, OpenPause, OpenStepQuestion};
 use crate::trace::units::rfc3339;
 use crate::trace::{PausedRun, Redaction};
 
@@ -81,7 +81,7 @@ impl Callbacks {
         let Some(_posting) = self.pauses.take(run_id, number) else { return Ok(()) };
         // Read again: the task that posted this pause before may just have ended.
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
-        let Some(key) = &self.key else { return Ok(()) };
+        let Some(key) = self.key()? else { return Ok(()) };
         if callback.posted_pause >= number {
             return self.remind(folded, &run, callback).await;
         }
@@ -103,7 +103,7 @@ impl Callbacks {
         let body = body("agent_run_paused", rfc3339(folded.state.now.wall_ms), paused);
         // The body is all that the tries need.
         drop(folded);
-        let post = Post::signed(key, callback.url.clone(), format!("{run_id}-pause-{number}"), body);
+        let post = Post::signed(&key, callback.url.clone(), format!("{run_id}-pause-{number}"), body);
         if self.post_while_paused(run_id, number, (&post, &callback)).await? {
             let listed = asked.into_iter().filter(|(at, _)| listed.contains(at)).map(|(_, key)| in_pause(run_id, &key));
             self.mark_posted(run_id, listed.collect()).await?;
@@ -169,7 +169,10 @@ impl Callbacks {
         let redact = Redaction::new(&program.project.redact);
         let Some(mut paused) = PausedRun::without(state, &redact, known) else { return Ok(None) };
         paused.session = session_of(run.org.as_deref(), paused.session.as_deref());
-        let Some(rights) = state.header.callback_rights else { return Ok(Some((paused, Vec::new()))) };
+        let Some(rights) = state.header.callback_rights else {
+            paused.without_answer = Some(NOBODY_ANSWERS);
+            return Ok(Some((paused, Vec::new())));
+        };
         let mut issue = Issue::new(self.public_url.as_deref(), &run.run_id, paused.pause.number);
         let OpenPause { answer, calls, steps, .. } = &mut paused.pause;
         if calls.is_empty() && steps.is_empty() {

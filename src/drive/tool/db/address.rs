@@ -30,7 +30,6 @@ pub(super) struct DatabaseAddress {
     /// Whether a secret, a variable or a file holds it: then no message shows a part of it.
     pub(super) is_held: bool,
     /// The password, where it is not in the address.
-    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]
     pub(super) password: Option<SecretString>,
     /// The most connections to a server.
     #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), expect(dead_code, reason = "read by servers only"))]

@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 use self::address::DatabaseAddress;
@@ -201,10 +202,11 @@ impl DbRunner {
     /// The database of a datasource: opened by the first call.
     fn database(&self, name: &str) -> Result<Arc<OpenedDatabase>, ToolFault> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(database) = opened.get(name) {
-            return Ok(Arc::clone(database));
-        }
+        // The files with its address and its password may have changed since.
         let address = DatabaseAddress::of(name, &self.project, &self.root, &self.vault)?;
+        if let Some(known) = opened.get(name).filter(|known| known.is_at(&address)) {
+            return Ok(Arc::clone(known));
+        }
         let database = (address.kind.open)(&address, &self.egress).map_err(|fault| address.without_held(fault))?;
         let database = Arc::new(OpenedDatabase { address, database });
         opened.insert(name.to_owned(), Arc::clone(&database));
@@ -221,6 +223,13 @@ struct OpenedDatabase {
 impl OpenedDatabase {
     fn without_held(&self, raw: RawFault) -> RawFault {
         RawFault { fault: self.address.without_held(raw.fault), ..raw }
+    }
+
+    /// Whether it was opened with this address and password.
+    fn is_at(&self, address: &DatabaseAddress) -> bool {
+        let text = |password: &Option<SecretString>| password.as_ref().map(|text| text.expose_secret().to_owned());
+        self.address.url.expose_secret() == address.url.expose_secret()
+            && text(&self.address.password) == text(&address.password)
     }
 }
 
