@@ -15,7 +15,7 @@ use crate::drive::model::EmbeddedModel;
 use crate::drive::start::Start;
 use crate::drive::tool::DynTool;
 use crate::engine::outcome::Status;
-use crate::journal::{self, Journal, StoreFault};
+use crate::journal::{self, CancelRequest, Journal, StoreFault};
 use crate::language::Script;
 use crate::program::Program;
 use crate::project;
@@ -174,7 +174,7 @@ impl Loop {
     /// # Errors
     /// As those of [`Engine::cancel`].
     pub async fn cancel(&self, run_id: &str, reason: Option<String>) -> Result<Status, Fault> {
-        self.engine.cancel(&self.program, run_id, reason).await
+        self.engine.cancel(&self.program, run_id, CancelRequest { reason, by: None }).await
     }
 
     /// The engine, for everything that has no method here.

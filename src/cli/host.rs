@@ -112,6 +112,20 @@ pub fn examine_store(url: &str, base: &Path) -> Result<StoreReport, StoreFault> 
     crate::journal::admin::examine(named(url, base)?.expose_secret(), holder(url), base)
 }
 
+/// Copies a store, which may be in use, to a new file.
+///
+/// # Errors
+/// When the store is no file, the new file exists, or one of them fails.
+pub fn back_up_store(url: &str, base: &Path, to: &Path) -> Result<(), StoreFault> {
+    crate::journal::admin::back_up(named(url, base)?.expose_secret(), base, to)
+}
+
+/// How the space that deleted runs leave in a store is given back to the system, if it is not by itself.
+pub fn space_of_deleted(url: &str, base: &Path) -> Option<&'static str> {
+    let name = named(url, base).ok()?;
+    crate::journal::admin::give_back(name.expose_secret(), base)
+}
+
 /// Deletes runs that ended before a moment, or counts them; returns how many.
 ///
 /// # Errors

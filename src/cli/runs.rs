@@ -70,7 +70,7 @@ impl ValueEnum for Status {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
             Self::Running => "In progress, or interrupted",
-            Self::Paused => "Waits for a human",
+            Self::Paused => "Waits for a human, also while other parts of it are under way",
             Self::Completed => "Ended with an answer",
             Self::Failed => "Ended without an answer",
             Self::Cancelled => "Cancelled by a human or by a signal",
@@ -89,7 +89,12 @@ struct Row<'a> {
     session: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     called_by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
     status: Status,
+    /// Whether a human is waited for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    waiting: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     termination: Option<Termination>,
     iterations: u32,
@@ -110,8 +115,13 @@ impl RunsCommand {
         let place = self.store.place()?;
         // Without runs there may be no store, and listing must not create one.
         let runs = if place.exists() {
-            let filter =
-                RunFilter { status: self.status, limit: self.limit, called: self.called, ..RunFilter::default() };
+            let filter = RunFilter {
+                status: self.status.filter(|status| *status != Status::Paused),
+                waiting: self.status == Some(Status::Paused),
+                limit: self.limit,
+                called: self.called,
+                ..RunFilter::default()
+            };
             host::list(&*place.open()?, filter).await?
         } else if self.store.store.is_some() {
             return Err(CommandError::usage(format!("there is no store {}", place.shown())));
@@ -144,7 +154,9 @@ fn row(run: &RunSummary) -> Row<'_> {
         loop_name: &run.loop_name,
         session: run.session.as_deref(),
         called_by: run.parent_run_id.as_deref(),
+        token: run.token.as_deref(),
         status: run.status,
+        waiting: run.waits_for_human(),
         termination: run.termination,
         iterations: run.iterations,
         driven: run.driven,
@@ -214,6 +226,7 @@ fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> St
 fn why(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
         (Status::Cancelled, None) if run.is_read_only_copy() => "under way in Restate",
+        (Status::Running, _) if run.waits_since_ms.is_some() => "a part of it waits for a human",
         (Status::Running, _) if !run.driven => "interrupted; resumable",
         (Status::Quarantined, _) => "its process died 3 times; resumable",
         (Status::Cancelled, None) => "stopped; resumable",

@@ -1,5 +1,7 @@
 //! `loopctl store`.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 
 use super::exit::Exit;
@@ -25,6 +27,7 @@ enum StoreTask {
     Migrate(MigrateTask),
     Check(CheckTask),
     Copy(CopyTask),
+    Backup(BackupTask),
 }
 
 /// Print the statements that make the store, for an administrator of the database
@@ -62,7 +65,7 @@ struct CheckTask {
 ///
 /// Copies events, texts, answer tokens and the memory of sessions, and checks that each copy gives the same state. Runs
 /// that are there already stay as they are. A copy that was cut off goes on when it is started again. No process may
-/// execute runs of either store meanwhile.
+/// execute runs of either store meanwhile: `loopctl store backup` copies a SQLite file that is in use.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl store copy sqlite:.loopctl/runs.db env:LOOPCTL_STORE")]
@@ -73,6 +76,35 @@ struct CopyTask {
     /// The store to copy them to, in the same forms; it is made if there is none
     #[arg(value_name = "TO")]
     to: String,
+}
+
+/// Copy a store that is a SQLite file, also while it is in use
+///
+/// Makes a new file with all runs as they are at one moment, without unused space; the servers of the store go on. The copy
+/// is a store of its own: do not let a server resume the runs of both.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loopctl store backup sqlite:.loopctl/runs.db backup.db")]
+struct BackupTask {
+    /// The store: sqlite:PATH, env:VAR or file:PATH
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The new file: PATH, or sqlite:PATH
+    #[arg(value_name = "TO")]
+    to: String,
+}
+
+impl BackupTask {
+    fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+        let place = StoreArgs { store: Some(self.from.clone()), document: None }.place()?;
+        let to = self.to.strip_prefix("sqlite:").unwrap_or(&self.to);
+        if to.is_empty() {
+            return Err(CommandError::usage("name the new file".to_owned()));
+        }
+        host::back_up_store(&place.url, &place.base, Path::new(to))?;
+        surface.print(&format!("{} copied to {}\n", escape::line(&place.shown()), escape::line(to)))?;
+        Ok(Exit::Completed)
+    }
 }
 
 impl CopyTask {
@@ -113,6 +145,7 @@ impl StoreCommand {
                 report(surface, host::examine_store(&place.url, &place.base)?)
             }
             StoreTask::Copy(task) => task.perform(surface).await,
+            StoreTask::Backup(task) => task.perform(surface),
             StoreTask::Check(task) => {
                 let place = task.store.place()?;
                 report(surface, host::examine_store(&place.url, &place.base)?)

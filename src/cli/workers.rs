@@ -50,8 +50,8 @@ impl WorkersCommand {
 
 /// The processes as a table.
 fn table(workers: &[Worker], surface: &Surface) -> String {
-    const HEAD: [&str; 7] = ["WORKER", "HOST", "VERSION", "FOLDER", "RUNS", "HEARTBEAT", "SINCE"];
-    let rows: Vec<[String; 7]> = workers.iter().map(cells).collect();
+    const HEAD: [&str; 8] = ["WORKER", "HOST", "PROCESS", "VERSION", "FOLDER", "RUNS", "HEARTBEAT", "SINCE"];
+    let rows: Vec<[String; 8]> = workers.iter().map(cells).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(String::len);
         cells.chain(HEAD.get(column).map(|head| head.len())).max().unwrap_or(0)
@@ -68,7 +68,7 @@ fn table(workers: &[Worker], surface: &Surface) -> String {
     shown
 }
 
-fn cells(worker: &Worker) -> [String; 7] {
+fn cells(worker: &Worker) -> [String; 8] {
     let or_none =
         |text: &Option<String>| text.as_deref().map_or("-".to_owned(), |text| escape::line(text).into_owned());
     let folder = worker.folder.as_ref().map(|folder| folder.chars().take(12).collect());
@@ -80,6 +80,7 @@ fn cells(worker: &Worker) -> [String; 7] {
     [
         escape::line(&worker.name).into_owned(),
         or_none(&worker.host),
+        worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string()),
         or_none(&worker.version),
         or_none(&folder),
         worker.driven.to_string(),

@@ -22,7 +22,7 @@ use crate::engine::outcome::Status;
 use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::engine::step::step;
-use crate::journal::{Append, Created, NewRun};
+use crate::journal::{Append, Created, NewRun, StatusRecord};
 use crate::program::Program;
 use crate::program::bind::run_input::RunInput;
 
@@ -215,7 +215,7 @@ impl Engine {
             at_ms,
             event: text,
             texts,
-            status_record: (state.status() != Status::Running).then(|| status_record(&state)),
+            status_record: first_record(&state),
         };
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
@@ -258,6 +258,12 @@ impl Engine {
             run.identity == identity || origin.is_none() && start::is_same_as_older(&run.identity, &started, start);
         if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
+}
+
+/// What lists show of a run whose first event leaves it other than plainly running.
+fn first_record(state: &State) -> Option<StatusRecord> {
+    let record = status_record(state);
+    (record.status != Status::Running || record.waits_since_ms.is_some()).then_some(record)
 }
 
 /// What two starts must have in common to be the same; a sub-run is marked as one.

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
+use super::model_waits::ModelWaits;
 use super::secret::Vault;
 use super::stage::Stage;
 use super::subrun_budget::SubrunBudgets;
@@ -146,6 +147,7 @@ impl EngineBuilder {
                 texts: SharedTexts::default(),
                 subrun_budgets: SubrunBudgets::default(),
                 inboxes: DecisionInboxes::default(),
+                model_waits: ModelWaits::default(),
                 root: self.root,
                 is_scripted,
                 launcher,

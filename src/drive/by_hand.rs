@@ -13,7 +13,7 @@ use crate::engine::notice::Baseline;
 use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::journal::Append;
+use crate::journal::{Append, CancelRequest};
 use crate::program::Program;
 
 impl Engine {
@@ -22,13 +22,13 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, it has ended, or the store fails.
-    pub async fn cancel(&self, program: &Program, run_id: &str, reason: Option<String>) -> Result<Status, Fault> {
-        let Some(leased) = Leased::to_cancel(&self.world.journal, run_id, reason.as_deref()).await? else {
+    pub async fn cancel(&self, program: &Program, run_id: &str, request: CancelRequest) -> Result<Status, Fault> {
+        let Some(leased) = Leased::to_cancel(&self.world.journal, run_id, &request).await? else {
             let run = self.world.journal.find(run_id).await.map_err(Fault::Store)?;
             return Ok(run.map_or(Status::Running, |run| run.status));
         };
         let events = self.events(run_id).await?;
-        let state = self.cancel_leased(program, LeasedRun { leased, events }, reason).await?;
+        let state = self.cancel_leased(program, LeasedRun { leased, events }, request).await?;
         Ok(state.status())
     }
 
@@ -40,10 +40,10 @@ impl Engine {
         &self,
         program: &Program,
         run: LeasedRun,
-        reason: Option<String>,
+        request: CancelRequest,
     ) -> Result<State, Fault> {
         let LeasedRun { leased, events } = run;
-        let ended = self.end_by_hand(program, &leased, events, reason).await;
+        let ended = self.end_by_hand(program, &leased, events, request).await;
         // The caller needs the outcome of the cancellation; a lease that could not be released expires.
         drop(leased.give_back().await);
         ended
@@ -54,14 +54,15 @@ impl Engine {
         program: &Program,
         leased: &Leased,
         events: Vec<Event>,
-        reason: Option<String>,
+        request: CancelRequest,
     ) -> Result<State, Fault> {
         let run_id = leased.run_id.as_str();
         let seq = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let mut state = fold::fold(program, run_id, events)?;
         subrun::close(&self.world, program, &state).await?;
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
-        let event = Event { at, kind: EventKind::Cancelled(Cancelled { reason }) };
+        let CancelRequest { reason, by } = request;
+        let event = Event { at, kind: EventKind::Cancelled(Cancelled { reason, by }) };
         let text = written(&event)?;
         step(program, &mut state, event)?;
         let status_record = Some(status_record(&state));
@@ -90,7 +91,7 @@ impl Engine {
         let Some(request) = self.world.journal.cancel_requested(run_id).await.map_err(Fault::Store)? else {
             return Ok(finished);
         };
-        match self.cancel(program, run_id, request.reason).await {
+        match self.cancel(program, run_id, request).await {
             // It has ended, or another driver has it and sees the request.
             Ok(_) | Err(Fault::Refused(_)) => {}
             Err(fault) => return Err(fault),

@@ -71,7 +71,7 @@ impl StorePair {
             if let Some(worker) = workers.iter().find(|worker| worker.is_alive && !worker.is_self) {
                 return Err(CopyFault::Refused(format!(
                     "worker {} executes runs of one of the stores: stop it first (`loopctl workers` lists them; one that \
-                     was killed is listed until its lease is over)",
+                     was killed is listed until its lease is over). `loopctl store backup` copies a SQLite file that is in use",
                     worker.name
                 )));
             }
@@ -167,7 +167,7 @@ impl StorePair {
             self.to.put_answer_tokens(run_id, tokens).await?;
         }
         if let Some(request) = self.from.cancel_requested(run_id).await? {
-            self.to.request_cancel(run_id, request.reason).await?;
+            self.to.request_cancel(run_id, request).await?;
         }
         Ok(())
     }
@@ -237,6 +237,7 @@ impl ReadRun {
             iterations: 0,
             at_ms: summary.started_at_ms,
             due_at_ms: None,
+            waits_since_ms: None,
         };
         NewRun {
             run_id: summary.run_id.clone(),
@@ -263,6 +264,7 @@ impl ReadRun {
             iterations: summary.iterations,
             at_ms: summary.updated_at_ms,
             due_at_ms: self.extras.due_at_ms,
+            waits_since_ms: self.extras.waits_since_ms,
         }
     }
 }

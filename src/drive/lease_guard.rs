@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::fault::Fault;
 use crate::engine::event::Event;
 use crate::engine::outcome::Status;
-use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
+use crate::journal::{CancelRequest, Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
 
 /// A run that is leased to us, and untouched so far.
 pub struct Leased {
@@ -41,13 +41,13 @@ impl Leased {
     pub async fn to_cancel(
         journal: &Arc<dyn Journal>,
         run_id: &str,
-        reason: Option<&str>,
+        request: &CancelRequest,
     ) -> Result<Option<Self>, Fault> {
         match Self::take(journal, run_id).await {
             Err(StoreFault::Driven(_)) => {}
             taken => return taken.map(Some).map_err(Fault::Store),
         }
-        journal.request_cancel(run_id, reason.map(str::to_owned)).await.map_err(Fault::Store)?;
+        journal.request_cancel(run_id, request.clone()).await.map_err(Fault::Store)?;
         // The driver may have left before it could see the request, or have ended the run since.
         let leased = match Self::take(journal, run_id).await {
             Err(StoreFault::Driven(_)) => return Ok(None),

@@ -20,6 +20,7 @@ use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
 use super::world::{Watch, World};
 use crate::engine::approval;
+use crate::engine::due::waits_beside_since_ms;
 use crate::engine::effect::{Effect, Effects, calls_of, steps_of};
 use crate::engine::event::{Event, EventKind, Moment};
 use crate::engine::notice::{Baseline, Notice};
@@ -51,6 +52,9 @@ pub(super) struct Driver<'a> {
     pub(super) answer_token: Option<String>,
     /// The id of the queued decision that the next decision is.
     pub(super) queued_decision: Option<String>,
+    /// Since when a human is waited for beside what is under way, as lists show it; none while that is not known, because
+    /// another driver wrote it.
+    listed_wait: Option<Option<i64>>,
 }
 
 /// An event that was applied to the state, and handed to the journal.
@@ -85,6 +89,7 @@ impl<'a> Driver<'a> {
         let active = (state.now.active_ms, now);
         // The request may be older than the driver that resumes the run.
         let checked_at = (lease.events <= 1).then_some(now);
+        let listed_wait = (lease.events <= 1 || program.flow.is_none()).then(|| waits_beside_since_ms(&state));
         let budget = SubrunBudgetGuard::of(world, program, &state.header);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
         Box::new(Self {
@@ -100,6 +105,7 @@ impl<'a> Driver<'a> {
             budget,
             answer_token: None,
             queued_decision: None,
+            listed_wait,
         })
     }
 
@@ -212,7 +218,11 @@ impl<'a> Driver<'a> {
         };
         let (before, had_ended) = (self.state.status(), matches!(self.state.phase, Phase::Ended(_)));
         let effects = step(self.program, &mut self.state, event)?;
-        let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
+        let waits_since_ms = Some(waits_beside_since_ms(&self.state));
+        let changed = self.state.status() != before
+            || !matches!(self.state.status(), Status::Running)
+            || self.listed_wait != waits_since_ms;
+        self.listed_wait = waits_since_ms;
         let append = Append {
             run_id: self.lease.run_id.clone(),
             fence: self.lease.fence,

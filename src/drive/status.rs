@@ -1,6 +1,7 @@
 //! A run's row in lists, made from its state.
 
-use crate::engine::due::due_at_ms;
+use crate::engine::due::{due_at_ms, waits_beside_since_ms};
+use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::journal::StatusRecord;
 
@@ -18,5 +19,6 @@ pub(super) fn status_record(state: &State) -> StatusRecord {
         iterations: state.counters.iterations,
         at_ms: state.now.wall_ms,
         due_at_ms: due_at_ms(state),
+        waits_since_ms: waits_beside_since_ms(state).filter(|_| state.status() == Status::Running),
     }
 }

@@ -28,7 +28,7 @@ use crate::engine::flow::{react_output, waiting_steps};
 use crate::engine::outcome::{Answer, Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, RunHeader, State};
 use crate::engine::waiting_calls::waiting_calls;
-use crate::journal::{RunSummary, StoreFault};
+use crate::journal::{CancelRequest, RunSummary, StoreFault};
 use crate::policy::word::written;
 use crate::program::Program;
 use crate::program::flow::Flow;
@@ -265,7 +265,7 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
     for (called, run_id) in open_runs(program, state) {
         let engine = Engine { world: Arc::clone(world) };
         let reason = format!("the run {} that called it has ended", state.header.run_id);
-        match Box::pin(engine.cancel(called, &run_id, Some(reason))).await {
+        match Box::pin(engine.cancel(called, &run_id, CancelRequest { reason: Some(reason), by: None })).await {
             // It was never started, or has ended by itself.
             Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreFault::NoSuchRun(_))) => {}
             Err(Fault::Store(fault)) => return Err(Fault::Cut(fault)),

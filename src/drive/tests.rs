@@ -20,7 +20,7 @@ use crate::engine::event::{Decision, ToolFault};
 use crate::engine::notice::{Listener, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::memory::MemoryJournal;
-use crate::journal::{Journal, StoreFault};
+use crate::journal::{CancelRequest, Journal, StoreFault};
 use crate::program::Program;
 
 /// A tool that signals when it is called, and never returns.
@@ -103,7 +103,7 @@ async fn a_run_can_be_spawned_on_any_thread() {
     let Place { engine, .. } = place(&program, &[], &json!({}));
     is_send(&engine.run(&program, start(), Watch::default()));
     is_send(&engine.resume(&program, "r", Resume::default(), Watch::default()));
-    is_send(&engine.cancel(&program, "r", None));
+    is_send(&engine.cancel(&program, "r", CancelRequest::default()));
     fn is_static<T: Send + Sync + 'static>(_: &T) {}
     is_static(&engine);
 }
@@ -127,7 +127,7 @@ async fn a_run_that_is_dropped_gives_its_lease_back() {
             ended = engine.resume(&program, "r", Resume::with(Decision::Retry), Watch::default()) => panic!("{ended:?}"),
             () = called.notified() => {}
         }
-        assert_eq!(engine.cancel(&program, "r", None).await.unwrap(), Status::Cancelled);
+        assert_eq!(engine.cancel(&program, "r", CancelRequest::default()).await.unwrap(), Status::Cancelled);
     }
 }
 
@@ -274,7 +274,7 @@ struct AsksForTheEnd(Arc<dyn Journal>);
 impl Listener for AsksForTheEnd {
     fn on(&self, notice: Notice) {
         if matches!(notice, Notice::Paused { .. }) {
-            drop(self.0.request_cancel("r", Some("enough".to_owned())));
+            drop(self.0.request_cancel("r", CancelRequest { reason: Some("enough".to_owned()), by: None }));
         }
     }
 }
@@ -311,7 +311,7 @@ async fn an_end_that_was_asked_for_before_the_run_is_taken_up_comes_before_the_n
     let replies = [think("__pause_for_human__", json!({ "question": "q" })), complete()];
     let Place { engine, .. } = place(&program, &replies, &json!({}));
     engine.run(&program, start(), Watch::default()).await.unwrap();
-    engine.journal().request_cancel("r", None).await.unwrap();
+    engine.journal().request_cancel("r", CancelRequest::default()).await.unwrap();
     let answer = Resume::with(Decision::Answer("a".to_owned()));
     let ended = engine.resume(&program, "r", answer, Watch::default()).await.unwrap();
     assert_eq!((ended.status(), ended.state.counters.iterations), (Status::Cancelled, 1));
@@ -372,7 +372,10 @@ async fn a_driven_run_is_not_driven_twice() {
         called.notified().await;
         let second = engine.resume(&program, "r", Resume::default(), Watch::default()).await;
         assert!(matches!(second, Err(Fault::Store(StoreFault::Driven(_)))), "{second:?}");
-        assert_eq!(engine.cancel(&program, "r", Some("enough".to_owned())).await.unwrap(), Status::Running);
+        assert_eq!(
+            engine.cancel(&program, "r", CancelRequest { reason: Some("enough".to_owned()), by: None }).await.unwrap(),
+            Status::Running
+        );
     };
     let (ended, ()) = tokio::join!(engine.run(&program, start(), watch), others);
     assert_eq!(ended.unwrap().status(), Status::Cancelled);

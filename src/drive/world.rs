@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
+use super::model_waits::ModelWaits;
 use super::secret::Vault;
 use super::stop::Stop;
 use super::subrun_budget::SubrunBudgets;
@@ -31,6 +32,8 @@ pub(super) struct World {
     pub subrun_budgets: SubrunBudgets,
     /// Of the runs that are driven here and have steps under way.
     pub inboxes: DecisionInboxes,
+    /// Of the runs whose models failed and are asked again.
+    pub model_waits: ModelWaits,
     /// The folder of the project.
     pub root: PathBuf,
     /// Whether a script takes the place of all models.

@@ -26,6 +26,14 @@ pub fn due_beside(state: &State) -> Option<i64> {
     own.into_iter().chain(below).min()
 }
 
+/// Since when the first of the steps that wait for a human has waited in a workflow of which other steps are under way, in
+/// milliseconds since 1970.
+pub fn waits_beside_since_ms(state: &State) -> Option<i64> {
+    let flow = state.flow.as_ref().filter(|flow| flow.stopping.is_none() && matches!(state.phase, Phase::Stepping))?;
+    let open = flow.open();
+    open.iter().filter(|open| open.progress.waits_for_human()).map(|open| open.since_ms).min()
+}
+
 /// When what a paused run waits for expires, by the run in which it does.
 pub fn due_times(state: &State) -> DueTimes {
     let Phase::Paused { pause, turn } = &state.phase else { return DueTimes::default() };

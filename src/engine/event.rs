@@ -331,4 +331,7 @@ pub struct Cancelled {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Who cancelled it: the name of a token, or a user of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }

@@ -23,6 +23,8 @@ pub struct Ending {
     pub stuck: Option<Stuck>,
     /// The error of a failed or cancelled run.
     pub error: Option<RunError>,
+    /// Who cancelled it.
+    pub cancelled_by: Option<Box<str>>,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
 }
@@ -30,7 +32,7 @@ pub struct Ending {
 impl Ending {
     /// An ending without an answer, a limit, a pattern or an error.
     pub(super) fn new(status: Status, termination: Termination, at_ms: i64) -> Self {
-        Self { status, termination, answer: None, limit: None, stuck: None, error: None, at_ms }
+        Self { status, termination, answer: None, limit: None, stuck: None, error: None, cancelled_by: None, at_ms }
     }
 }
 

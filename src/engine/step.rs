@@ -198,6 +198,7 @@ fn cancel(state: &mut State, phase: Phase, cancelled: Cancelled) -> Next {
     let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };
     Next::end(Ending {
         error: Some(error),
+        cancelled_by: cancelled.by.map(Into::into),
         ..Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms)
     })
 }

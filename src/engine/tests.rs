@@ -173,7 +173,7 @@ fn happenings() -> impl Strategy<Value = EventKind> {
         1 => Just(EventKind::ModelFailed(ModelFault { failed: vec![attempt()], ..fault })),
         1 => Just(EventKind::ModelFailed(too_long)),
         1 => Just(EventKind::NewDocument(Vec::new())),
-        1 => Just(EventKind::Cancelled(Cancelled { reason: None })),
+        1 => Just(EventKind::Cancelled(Cancelled::default())),
         1 => Just(started()),
     ]
 }

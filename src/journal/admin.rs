@@ -34,6 +34,10 @@ pub(super) struct StoreAdmin {
     pub statements: fn(&StoreName<'_>) -> Result<String, StoreFault>,
     /// Looks at the store; writes nothing.
     pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreFault>,
+    /// Copies the store, which may be in use, to a new file; none where a store has programs of its own for that.
+    pub back_up: Option<fn(&StoreName<'_>, &Path) -> Result<(), StoreFault>>,
+    /// How the space that deleted runs leave is given back to the system; none where the database does that by itself.
+    pub give_back: Option<&'static str>,
 }
 
 fn of<'a>(
@@ -67,4 +71,20 @@ pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreRepo
     let Some(source) = name.source else { return Ok(StoreReport { wrong, ..report }) };
     let facts = report.facts.into_iter().map(|(what, how)| (what, held_address::hidden(&how, name.written)));
     Ok(StoreReport { store: source.to_owned(), facts: facts.collect(), wrong })
+}
+
+/// Copies a store, which may be in use, as it is at one moment to a new file.
+///
+/// # Errors
+/// When the store is no file, the new file exists, or one of them fails.
+pub fn back_up(url: &str, base: &Path, to: &Path) -> Result<(), StoreFault> {
+    let (name, admin) = of(url, base)?;
+    let why = "only a store that is a file is backed up so; use the programs of the database, such as pg_dump";
+    let back_up = admin.back_up.ok_or_else(|| name.refuse(why))?;
+    back_up(&name, to)
+}
+
+/// How the space that deleted runs leave in the store of this name is given back to the system, if it is not by itself.
+pub fn give_back(url: &str, base: &Path) -> Option<&'static str> {
+    of(url, base).ok().and_then(|(_, admin)| admin.give_back)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::stored_run::is_wanted;
+use self::stored_run::{is_wanted, listed, waiting_called};
 use super::answer_token::{AnswerToken, AnswerTokens};
 use super::log::Log;
 use super::now::Clock;
@@ -139,6 +139,7 @@ impl MemoryJournal {
                 iterations: 0,
                 at_ms: new.at_ms,
                 due_at_ms: None,
+                waits_since_ms: None,
             }),
             fence: 1,
             driven: true,
@@ -220,7 +221,8 @@ impl MemoryJournal {
             runs.drain(..at);
         }
         let is_due = |run: &StoredRun| filter.due_ms.is_none_or(|now_ms| run.is_due(now_ms));
-        let summaries = runs.iter().filter(|run| is_due(run)).map(|run| run.summary());
+        let called = waiting_called(&in_order);
+        let summaries = runs.iter().filter(|run| is_due(run)).map(|run| listed(run.summary(), &called));
         Ok(summaries.filter(|run| is_wanted(filter, run)).take(limit).collect())
     }
 }
@@ -317,9 +319,9 @@ impl Journal for MemoryJournal {
         })
     }
 
-    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
         Ticket::ready(self.run(run_id).map(|run| {
-            run.data().cancel.get_or_insert(CancelRequest { reason });
+            run.data().cancel.get_or_insert(request);
         }))
     }
 

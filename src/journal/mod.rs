@@ -116,7 +116,7 @@ pub trait Journal: Send + Sync {
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()>;
 
     /// Asks the driver of the run to end it.
-    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()>;
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()>;
 
     /// Whether the end of the run was requested, and why. Cheap: called between two steps.
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>>;
@@ -220,6 +220,8 @@ pub struct StatusRecord {
     pub at_ms: i64,
     /// When the run must be looked at although nobody asks for it, in milliseconds since 1970.
     pub due_at_ms: Option<i64>,
+    /// Since when a step of a run that is under way has waited for a human, in milliseconds since 1970.
+    pub waits_since_ms: Option<i64>,
 }
 
 impl StatusRecord {
@@ -270,6 +272,10 @@ pub struct RunSummary {
     pub updated_at_ms: i64,
     /// Whether a living driver has it now.
     pub driven: bool,
+    /// Since when something of a run that is under way has waited for a human, in milliseconds since 1970: a step of its
+    /// own; in a list, also a run below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_since_ms: Option<i64>,
     /// What is wrong with the store's record of the run, when it can't be read whole. Then only the
     /// id is to be trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -289,6 +295,14 @@ pub struct RunSummary {
     /// Where its result is posted, and how far that is.
     #[serde(skip)]
     pub callback: Option<Callback>,
+}
+
+impl RunSummary {
+    /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
+    pub fn waits_for_human(&self) -> bool {
+        let is_paused = self.status == Status::Paused && self.termination != Some(Termination::ModelError);
+        is_paused || self.waits_since_ms.is_some()
+    }
 }
 
 /// Where a run's pauses and its result are posted, and how far that is.
@@ -332,6 +346,8 @@ pub enum CallbackState {
 pub struct RunFilter {
     /// Of this status only. A run that is quarantined is not `running` here.
     pub status: Option<Status>,
+    /// Only those that are paused, and those under way of which a part waits for a human.
+    pub waiting: bool,
     /// Of this organisation only; the empty text is the runs of none.
     pub org: Option<String>,
     /// Those whose id begins with this text only.
@@ -359,8 +375,10 @@ pub struct RunFilter {
 }
 
 /// A request to end a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CancelRequest {
     /// Why.
     pub reason: Option<String>,
+    /// Who asks: the name of a token, or a user of the machine.
+    pub by: Option<String>,
 }

@@ -25,6 +25,8 @@ pub struct RunExtras {
     pub token: Option<String>,
     /// When it must be looked at although nobody asks for it, in milliseconds since 1970.
     pub due_at_ms: Option<i64>,
+    /// Since when a step of it has waited for a human while it is under way, in milliseconds since 1970.
+    pub waits_since_ms: Option<i64>,
     /// The tokens that answer its pauses.
     pub answer_tokens: Vec<AnswerToken>,
 }

@@ -17,6 +17,7 @@ impl NewRun {
             iterations: 0,
             at_ms: self.at_ms,
             due_at_ms: None,
+            waits_since_ms: None,
         };
         Self {
             identity: format!("{MARK}{}", self.identity),
@@ -40,7 +41,7 @@ impl StatusRecord {
         };
         let (status, termination) =
             if is_taken_up { (Status::Cancelled, None) } else { (self.status, self.termination) };
-        Self { status, termination, due_at_ms: None, ..self }
+        Self { status, termination, due_at_ms: None, waits_since_ms: None, ..self }
     }
 }
 

@@ -79,7 +79,9 @@ fn outcome(journal: &dyn Journal, call: &JournalCall) -> String {
         JournalCall::Lease { run } => format!("{:?}", wait(journal.lease(&id(run)))),
         JournalCall::Release { run, fence } => format!("{:?}", wait(journal.release(&id(run), *fence))),
         JournalCall::Confirm { run, fence } => format!("{:?}", wait(journal.confirm(&id(run), *fence))),
-        JournalCall::Cancel { run } => format!("{:?}", wait(journal.request_cancel(&id(run), None))),
+        JournalCall::Cancel { run } => {
+            format!("{:?}", wait(journal.request_cancel(&id(run), CancelRequest::default())))
+        }
     }
 }
 

@@ -17,6 +17,9 @@ pub struct Worker {
     /// The name of its machine; none where all are on this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The number of its process on that machine; none where an older version registered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
     /// Its version of loopctl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

@@ -21,7 +21,7 @@ use crate::engine::due::due_at_ms;
 use crate::engine::event::Decided;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
-use crate::journal::{Journal as _, StoreFault};
+use crate::journal::{CancelRequest, Journal as _, StoreFault};
 use crate::program::Program;
 use crate::serve::run_store::RunRow;
 use crate::serve::view::AgentStatus;
@@ -309,7 +309,7 @@ impl RunAttempt {
     /// # Errors
     /// Never, while the run is in memory.
     pub async fn cancel(&self, reason: Option<String>) -> Result<(), StoreFault> {
-        match self.journal.request_cancel(&self.run_id, reason).await {
+        match self.journal.request_cancel(&self.run_id, CancelRequest { reason, by: None }).await {
             Err(StoreFault::NoSuchRun(_)) => Ok(()),
             other => other,
         }
@@ -365,7 +365,7 @@ async fn resume(
         NextTask::Decide(decided) => Resume { decided: Some(*decided), ..Resume::default() },
         NextTask::Cancel(reason) => {
             if !matches!(engine.state(program, run_id).await?.phase, Phase::Ended(_)) {
-                engine.cancel(program, run_id, reason).await?;
+                engine.cancel(program, run_id, CancelRequest { reason, by: None }).await?;
             }
             return rest(program, engine.state(program, run_id).await?, None);
         }

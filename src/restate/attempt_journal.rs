@@ -131,7 +131,7 @@ impl Journal for AttemptJournal {
         called_under(run_id: &str) -> u64;
         lease(run_id: &str) -> Lease;
         release(run_id: &str, fence: u64) -> ();
-        request_cancel(run_id: &str, reason: Option<String>) -> ();
+        request_cancel(run_id: &str, request: CancelRequest) -> ();
         cancel_requested(run_id: &str) -> Option<CancelRequest>;
         claim_callbacks(most: usize) -> Vec<String>;
         note_callback(run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> ();

@@ -124,6 +124,8 @@ struct StatusWrite {
     iterations: u32,
     at_ms: i64,
     due_at_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waits_since_ms: Option<i64>,
 }
 
 impl JournalWrite {
@@ -222,13 +224,13 @@ impl EventWrite {
 
 impl StatusWrite {
     fn of(record: &StatusRecord) -> Self {
-        let StatusRecord { status, termination, iterations, at_ms, due_at_ms } = *record;
-        Self { status, termination, iterations, at_ms, due_at_ms }
+        let StatusRecord { status, termination, iterations, at_ms, due_at_ms, waits_since_ms } = *record;
+        Self { status, termination, iterations, at_ms, due_at_ms, waits_since_ms }
     }
 
     fn read(self) -> StatusRecord {
-        let Self { status, termination, iterations, at_ms, due_at_ms } = self;
-        StatusRecord { status, termination, iterations, at_ms, due_at_ms }
+        let Self { status, termination, iterations, at_ms, due_at_ms, waits_since_ms } = self;
+        StatusRecord { status, termination, iterations, at_ms, due_at_ms, waits_since_ms }
     }
 }
 

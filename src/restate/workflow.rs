@@ -15,7 +15,7 @@ use super::handover::{CancelOrder, HandedRun, SessionMemory, copy_target, part_k
 use super::record::{DurableStep, RestReason};
 use super::store_copy::RunCopier;
 use crate::engine::event::{Decided, DecisionRights};
-use crate::journal::Journal as _;
+use crate::journal::{CancelRequest, Journal as _};
 use crate::serve::route::ResumeRequest;
 use crate::serve::view::is_session;
 
@@ -324,7 +324,7 @@ impl ServedRuns {
         }
         let here = self.attempts().get(ctx.key()).map(|here| (here.run_id.clone(), here.journal.upgrade()));
         if let Some((run_id, Some(journal))) = here {
-            drop(journal.request_cancel(&run_id, reason));
+            drop(journal.request_cancel(&run_id, CancelRequest { reason, by: None }));
         }
         Ok(())
     }

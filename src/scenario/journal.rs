@@ -214,8 +214,8 @@ impl Journal for StoppableJournal {
         self.alive(|store| store.confirm(run_id, fence))
     }
 
-    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
-        self.alive(|store| store.request_cancel(run_id, reason))
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
+        self.alive(|store| store.request_cancel(run_id, request))
     }
 
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {

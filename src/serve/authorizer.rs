@@ -56,6 +56,16 @@ impl Caller {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(lacks(&[scope])) }
     }
 
+    /// Checks that the caller has one of these scopes.
+    ///
+    /// # Errors
+    /// 403 without any.
+    pub fn needs_one(&self, any: &[TokenScope]) -> Result<(), ProblemDetails> {
+        // The route finds out for which runs a holder of `decide:LOOP` may decide.
+        let decides = |scope: &TokenScope| scope.decides() && any.contains(&TokenScope::Decide);
+        if self.scopes.iter().any(|scope| any.contains(scope) || decides(scope)) { Ok(()) } else { Err(lacks(any)) }
+    }
+
     /// What the caller may decide about in the runs of a loop.
     ///
     /// # Errors
@@ -147,7 +157,18 @@ impl Authorizer {
     ///
     /// # Errors
     /// 401 without a token that is known, 403 without any of the scopes or for another organisation.
+    #[cfg(test)]
     pub fn admit(&self, headers: &HeaderMap, any: &[TokenScope]) -> Result<Caller, ProblemDetails> {
+        let caller = self.identify(headers)?;
+        caller.needs_one(any)?;
+        Ok(caller)
+    }
+
+    /// The caller of a request.
+    ///
+    /// # Errors
+    /// 401 without a token that is known, 403 for another organisation.
+    pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, ProblemDetails> {
         let named = one(headers, "x-org-id").map_err(|()| ProblemDetails::bad_request("`X-Org-Id` may come once"))?;
         if named.is_some_and(|org| !is_org(org)) {
             return Err(ProblemDetails::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
@@ -165,11 +186,6 @@ impl Authorizer {
         let forbidden = |detail: String| ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail);
         if named.is_some() && named != holder.org.as_deref() {
             return Err(forbidden("`X-Org-Id` is not the token's organisation".to_owned()));
-        }
-        // The route finds out for which runs a holder of `decide:LOOP` may decide.
-        let decides = |scope: &TokenScope| scope.decides() && any.contains(&TokenScope::Decide);
-        if !holder.scopes.iter().any(|scope| any.contains(scope) || decides(scope)) {
-            return Err(lacks(any));
         }
         let (name, org, scopes) = (Some(holder.name.clone()), holder.org.clone(), holder.scopes.clone());
         Ok(Caller { name, org, scopes })

@@ -3,6 +3,7 @@
 //! clients with a token.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,10 @@ const UNKNOWN: usize = 256;
 const RESERVE: usize = 64;
 /// The descriptors for each driven run: its model, its tools, the pipes of its programs.
 const EACH_RUN: usize = 6;
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerAddress(pub SocketAddr);
 
 /// The limits of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

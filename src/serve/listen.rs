@@ -15,7 +15,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use super::connections::{Connections, Requests};
+use super::connections::{Connections, PeerAddress, Requests};
 use super::socket::Socket;
 
 /// The time limit for receiving a head, and for an idle connection.
@@ -63,7 +63,7 @@ impl HttpListener {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let entered = connections.enter();
                     // If an old connection must close for this one, wait for that: its descriptor is freed
                     // first.
@@ -71,7 +71,7 @@ impl HttpListener {
                     let (router, over) = (router.clone(), over.clone());
                     tokio::spawn(async move {
                         tokio::select! {
-                            () = connection(stream, router, entered.requests(), over) => {}
+                            () = connection((stream, PeerAddress(peer)), router, entered.requests(), over) => {}
                             () = entered.is_to_close() => tracing::debug!("an idle connection made room for another"),
                         }
                         drop(place);
@@ -96,13 +96,20 @@ async fn is_over(over: &mut watch::Receiver<bool>) {
     drop(over.wait_for(|over| *over).await);
 }
 
-async fn connection(stream: TcpStream, router: Router, requests: Requests, mut over: watch::Receiver<bool>) {
+async fn connection(
+    accepted: (TcpStream, PeerAddress),
+    router: Router,
+    requests: Requests,
+    mut over: watch::Receiver<bool>,
+) {
+    let (stream, peer) = accepted;
     // Small answers must not wait for acknowledgements.
     drop(stream.set_nodelay(true));
     let io = TokioIo::new(Socket::new(stream, WRITE_TIME));
     let service = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(requests.clone());
+        request.extensions_mut().insert(peer);
         let busy = requests.busy();
         let answer = service.call(request);
         async move {

@@ -38,6 +38,9 @@ const OTHER: &str = "other";
 /// The labels of a series.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
+/// The series that the store knows, and not the process.
+const OF_STORE: [&str; 4] = ["runs_queued", "runs_waiting", "runs_quarantined", "workers"];
+
 /// The types of the steps of workflows that are no actions.
 const STEP_TYPES: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm"];
 
@@ -61,6 +64,8 @@ pub struct Metrics {
     driven: Gauge,
     queued: Gauge,
     quarantined: Gauge,
+    /// Whether the store answered in time.
+    store_up: Gauge,
     /// The loops that have series of their own, and [`OTHER`].
     loops: BTreeSet<String>,
     waiting: Family<Labels, Gauge>,
@@ -95,6 +100,7 @@ impl Metrics {
             driven: Gauge::default(),
             queued: Gauge::default(),
             quarantined: Gauge::default(),
+            store_up: Gauge::default(),
             loops,
             waiting: Family::default(),
             workers: Family::default(),
@@ -126,6 +132,8 @@ impl Metrics {
         to.register("workers", help, all.workers.clone());
         let help = "Quarantined runs of the store: their drivers died again and again";
         to.register("runs_quarantined", help, all.quarantined.clone());
+        let help = "Whether the store answered in time: 1, or 0, and then the series that it knows are left out";
+        to.register("store_up", help, all.store_up.clone());
         all
     }
 
@@ -175,27 +183,40 @@ impl Metrics {
     pub fn text(&self, now: &GaugeValues) -> Result<String, std::fmt::Error> {
         let set = |gauge: &Gauge, count: usize| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         set(&self.driven, now.driven);
-        set(&self.queued, now.queued);
-        set(&self.quarantined, now.quarantined);
         set(&self.streams, now.event_streams);
-        let waiting = self.waiting_by_label(&now.waiting);
-        for ((name, age), count) in waiting {
-            set(&self.waiting.get_or_create(&vec![("loop", name.to_owned()), ("age", age.to_owned())]), count);
-        }
+        set(&self.store_up, usize::from(now.store.is_some()));
         // Versions and folders come and go.
         self.workers.clear();
-        for worker in now.workers.iter().filter(|worker| worker.is_alive) {
-            let version = worker.version.clone().unwrap_or_default();
-            let folder = worker.folder.as_deref().map(short).unwrap_or_default().to_owned();
-            self.workers.get_or_create(&vec![("version", version), ("folder", folder)]).inc();
+        self.waiting.clear();
+        if let Some(store) = &now.store {
+            set(&self.queued, store.queued);
+            set(&self.quarantined, store.quarantined);
+            for ((name, age), count) in self.waiting_by_label(&store.waiting) {
+                set(&self.waiting.get_or_create(&vec![("loop", name.to_owned()), ("age", age.to_owned())]), count);
+            }
+            for worker in store.workers.iter().filter(|worker| worker.is_alive) {
+                let version = worker.version.clone().unwrap_or_default();
+                let folder = worker.folder.as_deref().map(short).unwrap_or_default().to_owned();
+                self.workers.get_or_create(&vec![("version", version), ("folder", folder)]).inc();
+            }
         }
         for (kind, count) in [("unknown", now.unknown_connections), ("known", now.known_connections)] {
             set(&self.connections.get_or_create(&vec![("kind", kind.to_owned())]), count);
         }
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
-        Ok(text)
+        Ok(if now.store.is_some() { text } else { without_store(&text) })
     }
+}
+
+/// The text without the series that only the store knows: an old number must not look like one of now.
+fn without_store(text: &str) -> String {
+    let is_of_store = |line: &&str| {
+        let name = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
+        let name = name.split([' ', '{']).next().unwrap_or_default();
+        OF_STORE.iter().any(|known| name.strip_prefix("loopctl_") == Some(*known))
+    };
+    text.split_inclusive('\n').filter(|line| !is_of_store(line)).collect()
 }
 
 /// A run that waits for a human.
@@ -219,6 +240,19 @@ impl WaitingRun {
 pub struct GaugeValues {
     /// Runs that are driven.
     pub driven: usize,
+    /// What the store knows; none when it did not answer in time.
+    pub store: Option<StoreValues>,
+    /// Streams of events.
+    pub event_streams: usize,
+    /// Connections that have not shown a token.
+    pub unknown_connections: usize,
+    /// Connections that have.
+    pub known_connections: usize,
+}
+
+/// What the store knows at a moment.
+#[derive(Debug, Clone, Default)]
+pub struct StoreValues {
     /// Runs that wait for a slot.
     pub queued: usize,
     /// Quarantined runs of the store.
@@ -227,12 +261,6 @@ pub struct GaugeValues {
     pub waiting: Vec<WaitingRun>,
     /// The processes that drive runs of the store.
     pub workers: Vec<Worker>,
-    /// Streams of events.
-    pub event_streams: usize,
-    /// Connections that have not shown a token.
-    pub unknown_connections: usize,
-    /// Connections that have.
-    pub known_connections: usize,
 }
 
 /// Counts the notices of one run from one driver.

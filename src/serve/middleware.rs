@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{NestedPath, Request, State};
@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::app::App;
 use super::authorizer::Caller;
-use super::connections::Requests;
+use super::connections::{PeerAddress, Requests};
 use super::problem::ProblemDetails;
 use super::quotas::Owner;
 use crate::drive::clock;
@@ -58,13 +58,20 @@ fn tidy(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
+/// Who sent the request, once that is known: for the log.
+#[derive(Clone, Default)]
+struct ShownCaller(Arc<OnceLock<Caller>>);
+
 /// Checks every request; adds headers to every response, and logs it.
-pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started_at = clock::instant();
     let id = request_id(request.headers());
     let method = request.method().clone();
     let path = request.uri().path().chars().take(200).collect::<String>();
     let prefix = request.extensions().get::<NestedPath>().cloned();
+    let peer = request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| address.to_string());
+    let shown = ShownCaller::default();
+    request.extensions_mut().insert(shown.clone());
     let mut response = match check(&app, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -93,7 +100,19 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
         headers.insert(REQUEST_ID, value);
     }
     let ms = clock::elapsed_ms(started_at);
-    tracing::info!(request_id = id, method = method.as_str(), path, status, ms, "answered");
+    // The name of the token, never its text.
+    let caller = shown.0.get();
+    tracing::info!(
+        request_id = id,
+        method = method.as_str(),
+        path,
+        status,
+        ms,
+        token = caller.and_then(|caller| caller.name.as_deref()),
+        org = caller.and_then(|caller| caller.org.as_deref()),
+        address = peer,
+        "answered"
+    );
     response
 }
 
@@ -179,7 +198,12 @@ pub async fn admitted(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ProblemDetails> {
-    let caller: Caller = app.authorizer.admit(request.headers(), scopes)?;
+    let caller: Caller = app.authorizer.identify(request.headers())?;
+    if let Some(ShownCaller(shown)) = request.extensions().get() {
+        // Set once: each request passes here once.
+        let _ = shown.set(caller.clone());
+    }
+    caller.needs_one(scopes)?;
     let owner = Owner::from(&caller);
     if let Some(connection) = request.extensions().get::<Requests>() {
         connection.show(&owner)?;

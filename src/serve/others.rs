@@ -37,6 +37,7 @@ mod tests {
             is_self: false,
             is_alive,
             host: Some("b1".to_owned()),
+            process: None,
             version: None,
             folder: folder.map(str::to_owned),
             since_ms: 0,

@@ -63,6 +63,8 @@ pub struct RunRow {
     pub org: Option<String>,
     /// The run that called it, when one did.
     pub called_by: Option<String>,
+    /// The name of the token that started it.
+    pub token: Option<String>,
     /// Where its result is posted, and how far that is.
     pub callback: Option<Callback>,
     /// Whether a living driver has it.
@@ -76,6 +78,7 @@ impl From<&RunSummary> for RunRow {
         Self {
             org: run.org.clone(),
             called_by: run.parent_run_id.clone(),
+            token: run.token.as_deref().map(str::to_owned),
             callback: run.callback.clone(),
             is_driven: run.driven,
             is_quarantined: run.status == Status::Quarantined,

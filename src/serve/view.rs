@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use crate::drive::list;
+use crate::drive::model_waits::ModelWait;
 use crate::engine::event::ForkPoint;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::Phase;
@@ -57,6 +58,9 @@ pub struct AgentStatus {
     /// The run that called this one, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called_by: Option<String>,
+    /// The name of the token that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// The runs that this one called, in their order.
     pub triggered_runs: Vec<String>,
     /// When it began, RFC 3339.
@@ -67,6 +71,9 @@ pub struct AgentStatus {
     /// How far its callback is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<CallbackView>,
+    /// The model that failed and is asked again, by the server that was asked for this status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_wait: Option<ModelWaitView>,
     /// The pause that it is in, from 1: what `pause` of a decision names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<u32>,
@@ -77,6 +84,22 @@ pub struct AgentStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<std::collections::BTreeMap<String, Value>>>")]
     pub trace: Option<Vec<TraceEntry>>,
+}
+
+/// A model that failed and is asked again.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ModelWaitView {
+    /// The run below that asks it, when it is not this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_run_id: Option<String>,
+    /// The name of the model.
+    pub model: String,
+    /// The attempts that failed so far.
+    pub attempts: u32,
+    /// Why the last one failed.
+    pub reason: String,
+    /// When it is asked again, RFC 3339.
+    pub again_at: String,
 }
 
 /// How far a callback is.
@@ -99,6 +122,19 @@ impl From<&Callback> for CallbackView {
 }
 
 impl AgentStatus {
+    /// The same with the wait of the run for a model that failed.
+    #[must_use]
+    pub fn with_wait(self, wait: Option<ModelWait>, redact: &Redaction) -> Self {
+        let model_wait = wait.map(|wait| ModelWaitView {
+            agent_run_id: Some(wait.run_id).filter(|run_id| *run_id != self.agent_run_id),
+            model: wait.model,
+            attempts: wait.attempts,
+            reason: redact.text(&wait.reason).into_owned(),
+            again_at: rfc3339(wait.again_at_ms),
+        });
+        Self { model_wait, ..self }
+    }
+
     /// A run by its state and its row in the store.
     pub fn new(folded: &FoldedRun, row: &RunRow, trace: bool) -> Self {
         let FoldedRun { program, state } = folded;
@@ -134,10 +170,12 @@ impl AgentStatus {
             rerun_of: result.rerun_of.clone(),
             fork_of: result.fork_of.clone(),
             called_by: row.called_by.clone(),
+            token: row.token.clone(),
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),
             completed_at: result.finished_at.clone(),
             callback: row.callback.as_ref().map(CallbackView::from),
+            model_wait: None,
             pause,
             result,
             trace: trace.then(|| entries(state, row.is_driven, &redact)),
@@ -166,6 +204,12 @@ pub struct AgentRow {
     /// The run that called it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called_by: Option<String>,
+    /// The name of the token that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waiting: bool,
     /// Iterations, as of the last time that its status changed.
     pub iterations: u32,
     /// When it began, RFC 3339.
@@ -182,6 +226,8 @@ impl From<RunSummary> for AgentRow {
         Self {
             session: session_of(run.org.as_deref(), run.session.as_deref()),
             called_by: run.parent_run_id.clone(),
+            waiting: run.waits_for_human(),
+            token: run.token.map(String::from),
             agent_run_id: run.run_id,
             status: run.status,
             termination: run.termination,

@@ -47,7 +47,8 @@ pub fn html(about: &About<'_>, result: &RunResult, prompts: &SentPrompts) -> Str
         pause(&mut page, waiting);
     }
     if let Some(error) = &result.error {
-        note(&mut page, "bad", &error.code, &error.message);
+        let by = result.cancelled_by.as_deref().map(|by| format!(" (by {by})")).unwrap_or_default();
+        note(&mut page, "bad", &error.code, &format!("{}{by}", error.message));
     }
     if let Some(stuck) = &result.stuck {
         let (first, last) = stuck.iterations;

@@ -176,6 +176,10 @@ impl Pieces {
         if let Some(error) = &result.error {
             shown.push_str(&self.block(("  ", 2), &escape::terminal(&error.message), None, ""));
         }
+        if let Some(by) = &result.cancelled_by {
+            let by = format!("cancelled by {}", escape::line(by));
+            shown.push_str(&self.block(("  ", 2), &by, Some(Tone::Dim), ""));
+        }
         if let Some(stuck) = &result.stuck {
             shown.push_str(&self.block(("  ", 2), &escape::terminal(&stuck.detail), Some(Tone::Dim), ""));
         }

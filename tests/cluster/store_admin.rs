@@ -48,7 +48,7 @@ fn an_administrator_makes_the_tables_and_a_role_without_other_rights_uses_them()
     server.psql(&printed.stdout.replace("-- GRANT", "GRANT").replace("loopctl_user", &role));
     let checked = place.call(&["store", "check", "--store", &plain]);
     assert_eq!(checked.code, 0, "{checked:?}");
-    for fact in ["PostgreSQL ", "synchronous_commit", "another role migrates them", "version 3; this loopctl knows 3"] {
+    for fact in ["PostgreSQL ", "synchronous_commit", "another role migrates them", "version 5; this loopctl knows 5"] {
         assert!(checked.stdout.contains(fact), "{fact}: {checked:?}");
     }
     let ran = place.call(&["run", "loop.json", "--store", &plain]);
@@ -88,7 +88,7 @@ fn tables_of_an_older_version_are_migrated_by_who_may_and_their_runs_stay() {
         assert!(ran.stderr.contains("`loopctl store migrate` with a role that may"), "{ran:?}");
     }
     let migrated = place.call(&["store", "migrate", "--store", &url]);
-    assert_eq!((migrated.code, migrated.stdout.contains("version 3; this loopctl knows 3")), (0, true), "{migrated:?}");
+    assert_eq!((migrated.code, migrated.stdout.contains("version 5; this loopctl knows 5")), (0, true), "{migrated:?}");
     // The tables that are new.
     server.psql(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {tables} TO {role}"));
     assert_eq!(place.call(&["run", "loop.json", "--store", &plain]).code, 0);

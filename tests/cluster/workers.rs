@@ -1,10 +1,15 @@
 //! Who executes the runs of a store, what is left to whom, and how long runs are kept.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::client::{self, Serving};
 use crate::common::complete;
 use crate::common::server::{Answer, Gate, Server};
+use crate::harness::LEASE;
+use crate::harness::database::Store;
+use crate::harness::proxy::Proxy;
 use crate::test_server::server;
 
 /// The address of a new store with a short lease; none without PostgreSQL.
@@ -184,4 +189,40 @@ fn any_worker_takes_a_decision_about_a_waiting_step_and_the_next_driver_takes_wh
     let decided: Vec<&Value> =
         ended["result"]["decisions"].as_array().unwrap().iter().map(|decision| &decision["step"]).collect();
     assert_eq!(decided, [&json!("each.1.ask"), &json!("each.2.ask")]);
+}
+
+/// The series of the store, and one of the process.
+const OF_STORE: [&str; 4] =
+    ["loopctl_runs_queued ", "loopctl_runs_waiting{", "loopctl_runs_quarantined ", "loopctl_workers{"];
+
+#[test]
+fn the_metrics_and_the_readiness_are_answered_while_the_database_is_away() {
+    let test = "the_metrics_and_the_readiness_are_answered_while_the_database_is_away";
+    let Some(store) = Store::shared(test) else { return };
+    let proxy = Proxy::start(format!("{}/.s.PGSQL.5432", server(test).unwrap().folder));
+    // Long enough that what waits for the database waits longer than any scraper.
+    let address = store.behind(&proxy).replace(&format!("lease_ms={}", LEASE.as_millis()), "lease_ms=60000");
+    let place = acting("http://127.0.0.1:9/", "here");
+    let server = Serving::start(&place, &["--store", &address]);
+    let metrics = || {
+        let reply = server.get("/metrics");
+        assert_eq!(reply.status, 200);
+        String::from_utf8(reply.body).unwrap()
+    };
+    let has = |text: &str, name: &str| text.lines().any(|line| line.starts_with(name));
+    let whole = |text: &str| OF_STORE.iter().all(|name| has(text, name)) && has(text, "loopctl_store_up 1");
+    assert!(whole(&metrics()));
+    // Nothing is answered, as by a database that is frozen.
+    proxy.lose(true, true);
+    proxy.cut();
+    let started = Instant::now();
+    let text = metrics();
+    assert!(has(&text, "loopctl_runs_driven ") && has(&text, "loopctl_store_up 0"), "{text}");
+    assert!(OF_STORE.iter().all(|name| !has(&text, name)) && text.ends_with("# EOF\n"), "{text}");
+    let ready = server.get("/readyz");
+    assert_eq!((ready.status, &ready.json()["status"]), (503, &json!("store")), "{ready:?}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    proxy.lose(false, false);
+    proxy.cut();
+    while !whole(&metrics()) || server.get("/readyz").status != 200 {}
 }

@@ -131,9 +131,9 @@ impl Journal for Counting {
         self.inner.confirm(run_id, fence)
     }
 
-    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
         self.note("request_cancel");
-        let requested = self.inner.request_cancel(run_id, reason);
+        let requested = self.inner.request_cancel(run_id, request);
         if !self.answers_cancels_late.load(Ordering::SeqCst) {
             return requested;
         }

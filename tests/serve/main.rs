@@ -39,6 +39,7 @@ mod machines;
 mod metrics;
 mod mounted;
 mod one_person;
+mod operated;
 mod owner;
 mod page;
 mod page_again;

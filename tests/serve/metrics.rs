@@ -106,8 +106,14 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
     }));
     let Ok(Created::New(lease)) = created else { panic!("it is new: {created:?}") };
     let status = Status::Paused;
-    let record =
-        StatusRecord { status, termination: Some(termination), iterations: 1, at_ms: now_ms - age_ms, due_at_ms: None };
+    let record = StatusRecord {
+        status,
+        termination: Some(termination),
+        iterations: 1,
+        at_ms: now_ms - age_ms,
+        due_at_ms: None,
+        waits_since_ms: None,
+    };
     let event = Append::new(id.to_owned(), lease.fence, 1, "{}".to_owned());
     wait(journal.append(Append { status_record: Some(record), ..event }));
     wait(journal.release(id, lease.fence));

@@ -44,6 +44,7 @@ fn a_failed_run_says_why_and_what_to_do() {
         answer: None,
         limit: None,
         stuck: None,
+        cancelled_by: None,
         error: Some(error),
         at_ms: 1_769_941_805_000,
     };
@@ -145,6 +146,7 @@ fn the_last_line_of_a_stream_is_the_result_and_keeps_digits() {
         answer: Some(answer),
         limit: None,
         stuck: None,
+        cancelled_by: None,
         error: None,
         at_ms: 0,
     };

@@ -66,7 +66,7 @@ impl PruneTask {
     /// # Errors
     /// When there is no store, or it fails.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
-        let (journal, _) = self.store.open()?;
+        let (journal, place) = self.store.open()?;
         let ends: Vec<PrunedStatus> =
             if self.status.is_empty() { PrunedStatus::value_variants().to_vec() } else { self.status };
         let statuses: Vec<Status> = ends.into_iter().map(Status::from).collect();
@@ -78,6 +78,10 @@ impl PruneTask {
                 let count = plural(runs, "run");
                 let what = if self.dry_run { "would be deleted" } else { "deleted" };
                 surface.print(&format!("{count} {what}\n"))?;
+                let space = host::space_of_deleted(&place.url, &place.base).filter(|_| runs > 0 && !self.dry_run);
+                if let Some(space) = space {
+                    surface.say(&format!("{space}\n"));
+                }
             }
         }
         Ok(Exit::Completed)

@@ -13,6 +13,7 @@ fn run(id: &str, status: Status, termination: Option<Termination>) -> RunSummary
         started_at_ms: 1_769_941_800_000,
         updated_at_ms: 1_769_941_800_000,
         driven: false,
+        waits_since_ms: None,
         damaged: None,
         identity: String::new(),
         parent_run_id: None,

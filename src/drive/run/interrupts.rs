@@ -21,7 +21,7 @@ pub(in crate::drive) enum Interruption {
 /// The request to end the run, if there is one.
 pub(super) async fn cancel_request(world: &World, run_id: &str) -> Result<Option<EventKind>, Fault> {
     let request = world.journal.cancel_requested(run_id).await.map_err(Fault::Cut)?;
-    Ok(request.map(|request| EventKind::Cancelled(Cancelled { reason: request.reason })))
+    Ok(request.map(|request| EventKind::Cancelled(Cancelled { reason: request.reason, by: request.by })))
 }
 
 /// What can end the wait for an effect early.

@@ -5,8 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use super::Driver;
 use super::interrupts::{Interruption, Interrupts, Waited};
 use super::live::ReplyReporter;
+use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
+use crate::drive::model_waits::ModelWait;
 use crate::drive::said;
 use crate::engine::budget;
 use crate::engine::dialect;
@@ -50,8 +52,15 @@ impl Driver<'_> {
             }
         };
         let attempts = Mutex::new(Vec::new());
+        let run_id = self.lease.run_id.as_str();
+        let wait = self.world.model_waits.of(run_id);
         let retried = |attempt: RetriedAttempt| {
             let RetriedAttempt { number, reason, delay_ms, kept } = attempt;
+            let model = kept.model.as_deref().unwrap_or(&state.header.model.name).to_owned();
+            tracing::warn!(run_id, model, attempt = number, delay_ms, "the model failed and is asked again: {reason}");
+            let again_at_ms = clock::wall_ms().saturating_add_unsigned(delay_ms);
+            let (run_id, reason_shown) = (run_id.to_owned(), reason.clone());
+            wait.failed(ModelWait { run_id, model, attempts: number, reason: reason_shown, again_at_ms });
             attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
             if let Some(listener) = listener {
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });

@@ -193,7 +193,8 @@ fn cancel(state: &mut State, cancelled: Cancelled) {
     let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };
     let ending = Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms);
     state.interrupted = false;
-    state.phase = Phase::Ended(Box::new(Ending { error: Some(error), ..ending }));
+    let cancelled_by = cancelled.by.map(Into::into);
+    state.phase = Phase::Ended(Box::new(Ending { error: Some(error), cancelled_by, ..ending }));
 }
 
 /// Changes the steps, and advances all of them as far as they go without an outcome from outside.

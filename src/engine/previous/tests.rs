@@ -18,6 +18,7 @@ fn ended(text: &str) -> State {
         limit: None,
         stuck: None,
         error: None,
+        cancelled_by: None,
         at_ms: 0,
     };
     let header = RunHeader {

@@ -13,7 +13,7 @@ fn ended(journal: &dyn Journal, new: NewRun, status: Status, at_ms: i64) {
         Status::Cancelled => Some(Termination::Cancelled),
         _ => Some(Termination::ModelError),
     };
-    let record = StatusRecord { status, termination, iterations: 1, at_ms, due_at_ms: None };
+    let record = StatusRecord { status, termination, iterations: 1, at_ms, due_at_ms: None, waits_since_ms: None };
     wait(journal.append(Append { status_record: Some(record), release: true, ..event(&run_id, 1, 1) })).unwrap();
 }
 
@@ -44,8 +44,14 @@ pub(super) fn only_runs_that_ended_long_ago_are_pruned_with_those_that_they_call
     begin(journal, "runs");
     ended(journal, new_run("stopped"), Status::Completed, 1_000);
     let fence = wait(journal.lease("stopped")).unwrap().fence;
-    let record =
-        StatusRecord { status: Status::Cancelled, termination: None, iterations: 1, at_ms: 1_000, due_at_ms: None };
+    let record = StatusRecord {
+        status: Status::Cancelled,
+        termination: None,
+        iterations: 1,
+        at_ms: 1_000,
+        due_at_ms: None,
+        waits_since_ms: None,
+    };
     let stopped = Append { status_record: Some(record), release: true, ..event("stopped", fence, 2) };
     wait(journal.append(stopped)).unwrap();
     ended(journal, new_run("driven"), Status::Completed, 1_000);
@@ -89,6 +95,7 @@ pub(super) fn a_worker_lists_itself_with_what_it_has(journal: &dyn Journal) {
     let workers = wait(journal.workers()).unwrap();
     let [worker] = workers.as_slice() else { panic!("{workers:?}") };
     assert!(worker.is_self && worker.is_alive);
+    assert_eq!(worker.process, Some(std::process::id()));
     assert_eq!((worker.folder.as_deref(), worker.version.as_deref()), (Some("f00d"), Some(env!("CARGO_PKG_VERSION"))));
     assert_eq!((worker.driven, worker.runs.as_slice()), (1, ["a".to_owned()].as_slice()));
     wait(journal.introduce("beef")).unwrap();
@@ -109,9 +116,15 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         iterations: 1,
         at_ms: 2_000,
         due_at_ms: Some(7_000),
+        waits_since_ms: None,
     };
     wait(journal.append(Append { status_record: Some(record), ..event("r", 1, 1) })).unwrap();
-    let expected = RunExtras { token: Some("ci".to_owned()), due_at_ms: Some(7_000), answer_tokens: vec![token] };
+    let expected = RunExtras {
+        token: Some("ci".to_owned()),
+        due_at_ms: Some(7_000),
+        waits_since_ms: None,
+        answer_tokens: vec![token],
+    };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
     assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreFault::NoSuchRun("none".to_owned()));
 }

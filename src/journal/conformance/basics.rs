@@ -81,7 +81,7 @@ pub(super) fn what_is_not_there_is_said_to_be_not_there(journal: &dyn Journal) {
     assert_eq!(wait(journal.read("r")).unwrap_err(), missing);
     assert_eq!(wait(journal.lease("r")).unwrap_err(), missing);
     assert_eq!(wait(journal.append(event("r", 1, 0))).unwrap_err(), missing);
-    assert_eq!(wait(journal.request_cancel("r", None)).unwrap_err(), missing);
+    assert_eq!(wait(journal.request_cancel("r", CancelRequest::default())).unwrap_err(), missing);
     assert_eq!(wait(journal.cancel_requested("r")).unwrap_err(), missing);
     assert_eq!(wait(journal.confirm("r", 1)).unwrap_err(), StoreFault::Fenced("r".to_owned()));
     assert_eq!(wait(journal.find("r")).unwrap(), None);
@@ -101,6 +101,7 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
         iterations: 4,
         at_ms: 9_000,
         due_at_ms: None,
+        waits_since_ms: None,
     };
     wait(journal.append(Append { status_record: Some(status_record), ..event("b", 1, 1) })).unwrap();
     wait(journal.release("b", 1)).unwrap();
@@ -112,6 +113,7 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
     let paused =
         wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0, ..RunFilter::default() })).unwrap();
     let expected = RunSummary {
+        waits_since_ms: None,
         run_id: "b".to_owned(),
         loop_name: "triage".to_owned(),
         session: Some("ada".to_owned()),
@@ -159,10 +161,14 @@ pub(super) fn a_run_without_a_session_leaves_no_memory(journal: &dyn Journal) {
 pub(super) fn an_end_is_asked_for_once_and_the_first_reason_stays(journal: &dyn Journal) {
     begin(journal, "r");
     assert_eq!(wait(journal.cancel_requested("r")).unwrap(), None);
-    wait(journal.request_cancel("r", Some("enough".to_owned()))).unwrap();
-    wait(journal.request_cancel("r", Some("later".to_owned()))).unwrap();
-    let request = CancelRequest { reason: Some("enough".to_owned()) };
-    assert_eq!(wait(journal.cancel_requested("r")).unwrap(), Some(request));
+    let asked = |reason: &str, by: &str| CancelRequest { reason: Some(reason.to_owned()), by: Some(by.to_owned()) };
+    wait(journal.request_cancel("r", asked("enough", "ada"))).unwrap();
+    wait(journal.request_cancel("r", asked("later", "eve"))).unwrap();
+    assert_eq!(wait(journal.cancel_requested("r")).unwrap(), Some(asked("enough", "ada")));
+    begin(journal, "plain");
+    wait(journal.request_cancel("plain", CancelRequest::default())).unwrap();
+    wait(journal.request_cancel("plain", asked("later", "eve"))).unwrap();
+    assert_eq!(wait(journal.cancel_requested("plain")).unwrap(), Some(CancelRequest::default()));
 }
 
 pub(super) fn many_runs_that_append_at_once_lose_nothing(journal: &dyn Journal) {

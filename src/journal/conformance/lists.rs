@@ -44,6 +44,62 @@ pub(super) fn a_list_holds_what_it_is_asked_for(journal: &dyn Journal) {
     assert_eq!(wait(journal.find("a")).unwrap().unwrap().org, org("acme"));
 }
 
+pub(super) fn what_waits_for_a_human_is_listed_also_while_its_run_is_under_way(journal: &dyn Journal) {
+    let record = |status, termination, waits_since_ms| StatusRecord {
+        status,
+        termination,
+        iterations: 0,
+        at_ms: 9,
+        due_at_ms: None,
+        waits_since_ms,
+    };
+    let (running, paused) = (|since| record(Status::Running, None, since), Some(Termination::Human));
+    let asks = |since| record(Status::Paused, paused, since);
+    let below = |id: &str, of: &str| NewRun { parent_run_id: Some(of.to_owned()), ..new_run(id) };
+    for (run, status_record) in [
+        (new_run("works"), running(None)),
+        (new_run("asks"), asks(None)),
+        (new_run("beside"), running(Some(5))),
+        (new_run("above"), running(None)),
+        (below("above.1.0", "above"), running(None)),
+        (below("above.1.0.2.0", "above.1.0"), running(Some(7))),
+        (new_run("over"), running(None)),
+        (below("over.1.0", "over"), asks(None)),
+        (new_run("outage"), running(None)),
+        (below("outage.1.0", "outage"), record(Status::Paused, Some(Termination::ModelError), None)),
+        (new_run("over1"), running(None)),
+        (new_run("ended"), record(Status::Completed, Some(Termination::Complete), None)),
+        // An older version ended it, and did not know the column.
+        (new_run("stale"), record(Status::Completed, Some(Termination::Complete), Some(4))),
+    ] {
+        let id = run.run_id.clone();
+        wait(journal.create(run)).unwrap();
+        wait(journal.append(Append { status_record: Some(status_record), ..event(&id, 1, 1) })).unwrap();
+    }
+    let listed = |filter: RunFilter| -> Vec<(String, Option<i64>)> {
+        let runs = wait(journal.list(filter)).unwrap();
+        runs.into_iter().map(|run| (run.run_id, run.waits_since_ms)).collect()
+    };
+    let waiting = || RunFilter { waiting: true, ..RunFilter::default() };
+    let expected = [("over", Some(9)), ("above", Some(7)), ("beside", Some(5)), ("asks", None)];
+    let expected = expected.map(|(id, since)| (id.to_owned(), since));
+    assert_eq!(listed(waiting()), expected);
+    assert_eq!(listed(RunFilter { limit: 1, after: Some("above".to_owned()), ..waiting() }), expected[2..3]);
+    let all = listed(RunFilter::default());
+    assert!(all.contains(&("works".to_owned(), None)) && all.contains(&("stale".to_owned(), None)), "{all:?}");
+    assert_eq!(all.len(), 9, "{all:?}");
+    assert_eq!(listed(RunFilter { status: Some(Status::Paused), ..RunFilter::default() }), expected[3..]);
+    assert_eq!(wait(journal.extras("beside")).unwrap().waits_since_ms, Some(5));
+    // A decision ends the wait, and the run is under way as before.
+    wait(journal.append(Append { status_record: Some(running(None)), ..event("beside", 1, 2) })).unwrap();
+    assert!(!listed(waiting()).contains(&expected[2]));
+    // One that begins with a question.
+    let status_record = Some(running(Some(3)));
+    wait(journal.create(NewRun { status_record, ..new_run("first") })).unwrap();
+    assert_eq!(listed(RunFilter { limit: 1, ..waiting() }), [("first".to_owned(), Some(3))]);
+    assert!(wait(journal.find("first")).unwrap().unwrap().waits_for_human());
+}
+
 pub(super) fn a_run_is_found_by_its_organisation_and_its_id_together(journal: &dyn Journal) {
     wait(journal.create(NewRun { org: Some("acme".to_owned()), ..new_run("a") })).unwrap();
     begin(journal, "b");

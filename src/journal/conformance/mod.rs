@@ -79,6 +79,10 @@ pub const CASES: &[(&str, Case)] = &[
     ("the_last_posted_pause_only_grows", answer_tokens::the_last_posted_pause_only_grows),
     ("a_list_holds_what_it_is_asked_for", lists::a_list_holds_what_it_is_asked_for),
     (
+        "what_waits_for_a_human_is_listed_also_while_its_run_is_under_way",
+        lists::what_waits_for_a_human_is_listed_also_while_its_run_is_under_way,
+    ),
+    (
         "a_run_is_found_by_its_organisation_and_its_id_together",
         lists::a_run_is_found_by_its_organisation_and_its_id_together,
     ),

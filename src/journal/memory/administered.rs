@@ -43,6 +43,7 @@ impl MemoryJournal {
             is_self: true,
             is_alive: true,
             host: None,
+            process: Some(std::process::id()),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             folder: self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             since_ms: self.since_ms,
@@ -75,6 +76,7 @@ impl StoredRun {
         RunExtras {
             token: self.token.clone(),
             due_at_ms: data.status_record.due_at_ms,
+            waits_since_ms: data.status_record.waits_since_ms,
             answer_tokens: data.answer_tokens.all(),
         }
     }

@@ -1,8 +1,10 @@
 //! A run in memory: its lease, and what lists show of it.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::{RunData, StoredRun};
+use crate::engine::outcome::Status;
 use crate::journal::{Callback, CallbackState, Lease, RunFilter, RunSummary, StoreFault};
 
 impl StoredRun {
@@ -49,6 +51,7 @@ impl StoredRun {
             started_at_ms: self.started_at_ms,
             updated_at_ms: data.status_record.at_ms,
             driven: data.driven,
+            waits_since_ms: data.status_record.waits_since_ms.filter(|_| data.status_record.status == Status::Running),
             damaged: None,
             identity: self.identity.clone(),
             parent_run_id: self.parent_run_id.clone(),
@@ -63,9 +66,27 @@ impl StoredRun {
     }
 }
 
+/// The called runs that wait for a human, or of which a step does, with the moment since which they have waited.
+pub(super) fn waiting_called(runs: &[Arc<StoredRun>]) -> BTreeMap<String, i64> {
+    let called = runs.iter().filter(|run| run.parent_run_id.is_some()).map(|run| run.summary());
+    let waiting = called.filter(RunSummary::waits_for_human);
+    waiting.map(|run| (run.run_id, run.waits_since_ms.unwrap_or(run.updated_at_ms))).collect()
+}
+
+/// A run as lists show it: one that is under way waits for a human too when a run below does.
+pub(super) fn listed(run: RunSummary, called: &BTreeMap<String, i64>) -> RunSummary {
+    if run.status != Status::Running || run.waits_since_ms.is_some() {
+        return run;
+    }
+    let (from, to) = (format!("{}.", run.run_id), format!("{}/", run.run_id));
+    let waits_since_ms = called.range(from..to).map(|(_, since_ms)| *since_ms).min();
+    RunSummary { waits_since_ms, ..run }
+}
+
 /// Whether the filter matches a run, apart from its place in the list.
 pub(super) fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.status.is_none_or(|status| run.status == status)
+        && (!filter.waiting || run.status == Status::Paused || run.waits_since_ms.is_some())
         && (filter.called || run.parent_run_id.is_none())
         && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
         && filter.id_prefix.as_ref().is_none_or(|prefix| run.run_id.starts_with(prefix.as_str()))

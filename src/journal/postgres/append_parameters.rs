@@ -47,6 +47,7 @@ struct RowColumns {
     reopens: Vec<bool>,
     releases: Vec<bool>,
     events: Vec<i64>,
+    waits_since_ms: Vec<Option<i64>>,
 }
 
 #[derive(Default)]
@@ -148,7 +149,7 @@ impl<'a> AppendParameters<'a> {
             (&database.me, Type::UUID),
         ];
         if extent >= AppendExtent::Rows {
-            parameters.extend::<[Parameter<'_>; 11]>([
+            parameters.extend::<[Parameter<'_>; 12]>([
                 (&rows.run, Type::INT8_ARRAY),
                 (&rows.status, Type::TEXT_ARRAY),
                 (&rows.termination, Type::TEXT_ARRAY),
@@ -160,6 +161,7 @@ impl<'a> AppendParameters<'a> {
                 (&rows.releases, Type::BOOL_ARRAY),
                 (&rows.events, Type::INT8_ARRAY),
                 (&lease_ms, Type::FLOAT8),
+                (&rows.waits_since_ms, Type::INT8_ARRAY),
             ]);
         }
         if extent == AppendExtent::All {
@@ -192,6 +194,7 @@ impl RowColumns {
         self.iterations.push(record.map(|record| i32::try_from(record.iterations).unwrap_or(i32::MAX)));
         self.at_ms.push(record.map(|record| record.at_ms));
         self.due_at_ms.push(record.and_then(|record| record.due_at_ms));
+        self.waits_since_ms.push(record.and_then(|record| record.waits_since_ms));
         self.posts.push(record.is_some_and(StatusRecord::is_to_be_posted));
         self.reopens.push(of_run().any(|entry| entry.reopens));
         self.releases.push(of_run().any(|entry| entry.release));

@@ -42,17 +42,20 @@ macro_rules! updated {
             $unless_taken,
             ") THEN 0
       ELSE s.due_at_ms END,
+    waits_since_ms = CASE WHEN s.status IS NULL THEN r.waits_since_ms ELSE s.waits_since_ms END,
     callback_at = CASE WHEN s.status IS NULL THEN r.callback_at
       WHEN s.posts THEN clock_timestamp() + $18 * interval '1 ms' END,
     callback_by = $7,
     cancel_requested = r.cancel_requested AND NOT s.reopens,
     cancel_reason = CASE WHEN s.reopens THEN NULL ELSE r.cancel_reason END,
+    cancel_by = CASE WHEN s.reopens THEN NULL ELSE r.cancel_by END,
     callback_tries = CASE WHEN s.reopens THEN 0 ELSE r.callback_tries END,
     callback = CASE WHEN s.reopens AND r.callback IS NOT NULL THEN 'pending' ELSE r.callback END,
     failed_take_ups = CASE WHEN s.releases AND r.take_up_events < s.events THEN 0 ELSE r.failed_take_ups END,
     driver = CASE WHEN s.releases THEN NULL ELSE r.driver END
   FROM unnest($8::bigint[], $9::text[], $10::text[], $11::int[], $12::bigint[], $13::bigint[], $14::bool[], $15::bool[],
-    $16::bool[], $17::bigint[]) AS s(run, status, termination, iterations, at_ms, due_at_ms, posts, reopens, releases, events)
+    $16::bool[], $17::bigint[], $19::bigint[])
+    AS s(run, status, termination, iterations, at_ms, due_at_ms, posts, reopens, releases, events, waits_since_ms)
   WHERE r.id = s.run AND s.run IN (SELECT run FROM ins)"
         )
     };
@@ -86,7 +89,7 @@ const EVENTS_AND_ROWS: &str =
 
 const EVENTS_AND_ALL: &str = concat!(
     "WITH a AS MATERIALIZED (
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[], $19::text[], $20::text[])
+  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[], $20::text[], $21::text[])
     AS a(run, fence, seq, before, sum, event, token, decision)
 ), ins AS (",
     inserted!(
@@ -102,17 +105,17 @@ const EVENTS_AND_ALL: &str = concat!(
   WHERE a.decision IS NOT NULL AND d.run = a.run AND d.id = a.decision
 ), kept AS (
   INSERT INTO @.texts (sha256, text)
-  SELECT sha256, text FROM unnest($21::bytea[], $22::bytea[]) AS t(sha256, text) ORDER BY 1 ON CONFLICT DO NOTHING
+  SELECT sha256, text FROM unnest($22::bytea[], $23::bytea[]) AS t(sha256, text) ORDER BY 1 ON CONFLICT DO NOTHING
 ), named AS (
   INSERT INTO @.run_texts (run, sha256)
-  SELECT run, sha256 FROM unnest($23::bigint[], $24::bytea[]) AS t(run, sha256)
+  SELECT run, sha256 FROM unnest($24::bigint[], $25::bytea[]) AS t(run, sha256)
   WHERE run IN (SELECT run FROM ins) ON CONFLICT DO NOTHING
 ), memory AS (
   INSERT INTO @.session_memory (session, key, value)
-  SELECT session, key, value FROM unnest($25::bigint[], $26::text[], $27::bytea[], $28::bytea[]) AS m(run, session, key, value)
+  SELECT session, key, value FROM unnest($26::bigint[], $27::text[], $28::bytea[], $29::bytea[]) AS m(run, session, key, value)
   WHERE run IN (SELECT run FROM ins) ORDER BY 1, 2
   ON CONFLICT (session, key) DO UPDATE SET value = excluded.value
 ), standing AS (",
-    updated!(" AND (d.id = ANY ($20::text[])) IS NOT TRUE"),
+    updated!(" AND (d.id = ANY ($21::text[])) IS NOT TRUE"),
     ") SELECT run, seq FROM ins"
 );

@@ -27,15 +27,16 @@ const MOST_RUNS: usize = 128;
 pub(super) const CREATE: &str = "
 WITH new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
-    due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder)
+    due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder,
+    waits_since_ms)
   SELECT run_id, 1, $1, birth, $2, status, termination, 0, at_ms, at_ms, due_at_ms, org, token, session, called_by, loop_name,
     identity, callback_url, CASE WHEN callback_url IS NULL THEN NULL ELSE 'pending' END,
     CASE WHEN posts THEN clock_timestamp() + $3 * interval '1 ms' END, $1,
-    (SELECT d.folder FROM @.drivers d WHERE d.driver = $1)
+    (SELECT d.folder FROM @.drivers d WHERE d.driver = $1), waits_since_ms
   FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::text[], $11::text[],
-    $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[], $17::bool[])
+    $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[], $17::bool[], $24::bigint[])
     AS c(birth, run_id, status, termination, at_ms, due_at_ms, org, token, session, called_by, loop_name, identity,
-      callback_url, posts)
+      callback_url, posts, waits_since_ms)
   ON CONFLICT (run_id) DO NOTHING RETURNING id, birth
 ), first AS (
   INSERT INTO @.events (run, seq, fence, sum, event)
@@ -172,6 +173,7 @@ struct RunColumns<'a> {
     termination: Vec<Option<String>>,
     at_ms: Vec<i64>,
     due_at_ms: Vec<Option<i64>>,
+    waits_since_ms: Vec<Option<i64>>,
     org: Vec<Option<&'a str>>,
     token: Vec<Option<&'a str>>,
     session: Vec<Option<&'a str>>,
@@ -202,6 +204,7 @@ impl<'a> RunColumns<'a> {
             all.termination.push(record.and_then(|record| record.termination.as_ref()).and_then(word));
             all.at_ms.push(run.at_ms);
             all.due_at_ms.push(record.and_then(|record| record.due_at_ms));
+            all.waits_since_ms.push(record.and_then(|record| record.waits_since_ms));
             all.org.push(run.org.as_deref());
             all.token.push(run.token.as_deref());
             all.session.push(run.session.as_deref());
@@ -226,7 +229,7 @@ impl<'a> RunColumns<'a> {
     /// Sends the statement: the runs that it created.
     async fn send(&self, database: &Database) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
         let lease_ms = milliseconds(CALLBACK_LEASE);
-        let parameters: [Parameter<'_>; 23] = [
+        let parameters: [Parameter<'_>; 24] = [
             (&database.me, Type::UUID),
             (&FORMAT, Type::INT2),
             (&lease_ms, Type::FLOAT8),
@@ -250,6 +253,7 @@ impl<'a> RunColumns<'a> {
             (&self.text_sha256, Type::BYTEA_ARRAY),
             (&self.sha256, Type::BYTEA_ARRAY),
             (&self.text, Type::BYTEA_ARRAY),
+            (&self.waits_since_ms, Type::INT8_ARRAY),
         ];
         let rows = database.writer.query(CREATE, &parameters).await?;
         let created = rows.iter().map(|row| Ok((row.try_get(1)?, BornRun::New(row.try_get(0)?))));

@@ -22,14 +22,16 @@ use crate::journal::{CancelRequest, StoreFault, Worker};
 const BEAT: Duration = Duration::from_millis(250);
 /// For so long the last look-up of requests is the answer.
 pub(super) const REQUESTS_LAST_MS: u64 = 750;
+/// While the database can't be reached, the log says so this often.
+const SAID_EVERY_MS: u64 = 60_000;
 /// How long a driver that leaves waits for the database.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Returns whether the lease was over by the database's clock; null for a new driver.
 const RENEW: &str = "
 WITH old AS (SELECT until <= clock_timestamp() AS is_over FROM @.drivers WHERE driver = $1)
-INSERT INTO @.drivers (driver, until, host, version, folder)
-VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5)
+INSERT INTO @.drivers (driver, until, host, version, folder, process)
+VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5, $6)
 ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder
 RETURNING (SELECT is_over FROM old)";
 const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2 WHERE driver = $1";
@@ -38,13 +40,13 @@ const WORKERS: &str = "
 SELECT d.driver::text, d.driver = $1, d.until > clock_timestamp(), d.host, d.version, convert_from(d.folder, 'UTF8'),
   (extract(epoch FROM d.since) * 1000)::bigint,
   ($2 + extract(epoch FROM clock_timestamp() - d.until) * 1000)::bigint, h.driven,
-  ARRAY (SELECT r.run_id FROM @.runs r WHERE r.driver = d.driver ORDER BY r.id LIMIT $3)
+  ARRAY (SELECT r.run_id FROM @.runs r WHERE r.driver = d.driver ORDER BY r.id LIMIT $3), d.process
 FROM @.drivers d CROSS JOIN LATERAL (SELECT count(*) AS driven FROM @.runs r WHERE r.driver = d.driver) h
 WHERE d.until > clock_timestamp() OR h.driven > 0 ORDER BY d.since, d.driver";
 /// The rows of drivers that died long ago: their runs are free.
 const BURY: &str = "DELETE FROM @.drivers WHERE until < clock_timestamp() - interval '1 day'";
 const MINE: &str = "SELECT run_id, id, fence FROM @.runs WHERE driver = $1";
-const CANCELS: &str = "SELECT run_id, cancel_reason FROM @.runs WHERE driver = $1 AND cancel_requested";
+const CANCELS: &str = "SELECT run_id, cancel_reason, cancel_by FROM @.runs WHERE driver = $1 AND cancel_requested";
 /// The runs of a driver about which decisions wait.
 const DECIDED: &str = "
 SELECT DISTINCT r.run_id FROM @.decisions d JOIN @.runs r ON r.id = d.run WHERE r.driver = $1 AND d.refused IS NULL";
@@ -130,6 +132,7 @@ impl Database {
         let (sent, was_fresh) = (self.held.now(), self.held.is_fresh());
         let ttl_ms = f64::from(u32::try_from(self.held.ttl().as_millis()).unwrap_or(u32::MAX));
         let (host, version, folder) = (host(), env!("CARGO_PKG_VERSION"), self.folder());
+        let process = i64::from(std::process::id());
         let renewed = self
             .heart
             .query(
@@ -140,6 +143,7 @@ impl Database {
                     (&host, Type::TEXT),
                     (&version, Type::TEXT),
                     (&folder, Type::BYTEA),
+                    (&process, Type::INT8),
                 ],
             )
             .await?;
@@ -189,6 +193,7 @@ impl Database {
                     is_self: row.try_get(1)?,
                     is_alive: row.try_get(2)?,
                     host: row.try_get(3)?,
+                    process: row.try_get::<_, Option<i64>>(10)?.and_then(|process| u32::try_from(process).ok()),
                     version: row.try_get(4)?,
                     folder: row.try_get(5)?,
                     since_ms: row.try_get(6)?,
@@ -217,14 +222,30 @@ impl Database {
     pub(super) async fn beat(self: Arc<Self>) {
         let mut strays: HashMap<String, (i64, u64)> = HashMap::new();
         let mut beats = 0_u32;
+        let mut outage: Option<StoreOutage> = None;
         loop {
             tokio::time::sleep(BEAT).await;
             if !self.is_registered.load(Ordering::SeqCst) {
                 continue;
             }
             beats = beats.wrapping_add(1);
-            if let Err(trouble) = self.one_beat(beats.is_multiple_of(4), &mut strays).await {
-                tracing::warn!(store = self.target.shown(), "the database can't be reached: {}", trouble.into_fault());
+            let now_ms = self.clock.monotonic_ms();
+            match self.one_beat(beats.is_multiple_of(4), &mut strays).await {
+                Ok(()) => {
+                    if let Some(StoreOutage { since_ms, tries, .. }) = outage.take() {
+                        let ms = self.clock.monotonic_ms().saturating_sub(since_ms);
+                        tracing::warn!(store = self.target.shown(), tries, ms, "the database can be reached again");
+                    }
+                }
+                Err(trouble) => {
+                    let known = outage.get_or_insert(StoreOutage { since_ms: now_ms, tries: 0, said_ms: None });
+                    known.tries += 1;
+                    if known.said_ms.is_none_or(|said_ms| now_ms.saturating_sub(said_ms) >= SAID_EVERY_MS) {
+                        known.said_ms = Some(now_ms);
+                        let (store, tries) = (self.target.shown(), known.tries);
+                        tracing::warn!(store, tries, "the database can't be reached: {}", trouble.into_fault());
+                    }
+                }
             }
             self.notice_lost_connections();
         }
@@ -239,7 +260,7 @@ impl Database {
             let mut cancels = HashMap::new();
             for row in self.heart.query(CANCELS, &[(&self.me, Type::UUID)]).await? {
                 let reason: Option<Vec<u8>> = row.try_get(1)?;
-                cancels.insert(row.try_get(0)?, CancelRequest { reason: reason.map(text_of) });
+                cancels.insert(row.try_get(0)?, CancelRequest { reason: reason.map(text_of), by: row.try_get(2)? });
             }
             let mut decided = HashSet::new();
             for row in self.heart.query(DECIDED, &[(&self.me, Type::UUID)]).await? {
@@ -302,6 +323,15 @@ impl Database {
             drop(tokio::time::timeout(FAREWELL, left).await);
         }
     }
+}
+
+/// A time in which the database can't be reached.
+struct StoreOutage {
+    since_ms: u64,
+    /// The beats that failed.
+    tries: u32,
+    /// When the log said so last.
+    said_ms: Option<u64>,
 }
 
 /// The name of this machine, for lists of drivers.

@@ -217,7 +217,7 @@ mod tests {
     fn a_look_up_of_before_does_not_undo_a_request_of_this_process() {
         let clock = Clock::new();
         let held = HeldRows::new(clock.clone(), Duration::from_secs(10));
-        let asked = |reason: &str| CancelRequest { reason: Some(reason.to_owned()) };
+        let asked = |reason: &str| CancelRequest { reason: Some(reason.to_owned()), by: None };
         held.granted("r", 1, (1, 1), None);
         clock.advance(10);
         let before = clock.monotonic_ms();

@@ -68,6 +68,8 @@ pub(super) const KIND: StoreKind = StoreKind {
     admin: Some(StoreAdmin {
         statements: |name| Ok(schema::printed(&PostgresTarget::named(name)?)),
         examine: |name| examine::examine(PostgresTarget::named(name)?),
+        back_up: None,
+        give_back: None,
     }),
 };
 
@@ -309,9 +311,9 @@ impl Journal for PostgresJournal {
         self.ask(move |database| async move { database.confirm(run_id, fence).await })
     }
 
-    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
         let run_id = run_id.to_owned();
-        self.ask(move |database| async move { database.request_cancel(run_id, reason).await })
+        self.ask(move |database| async move { database.request_cancel(run_id, request).await })
     }
 
     /// Answered from memory for runs that this driver has: one query for all of them, at each beat.

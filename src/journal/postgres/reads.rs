@@ -25,7 +25,7 @@ const EVENTS: &str = "SELECT seq, sum, event FROM @.events WHERE run = $1 AND se
 /// The events of one look-up.
 const PAGE: i64 = 256;
 const TEXTS: &str = "SELECT n.sha256, t.text FROM @.run_texts n LEFT JOIN @.texts t USING (sha256) WHERE n.run = $1";
-const CANCEL: &str = "SELECT cancel_requested, cancel_reason FROM @.runs WHERE run_id = $1";
+const CANCEL: &str = "SELECT cancel_requested, cancel_reason, cancel_by FROM @.runs WHERE run_id = $1";
 const BELOW: &str = "SELECT count(*) FROM @.runs
   WHERE called_by IS NOT NULL AND run_id > $1 || '.' AND run_id < $1 || '/'";
 const MEMORY: &str = "SELECT key, value FROM @.session_memory WHERE session = $1";
@@ -33,18 +33,45 @@ const TOKEN: &str =
     "SELECT t.pause, t.call, t.expires_at_ms, t.used FROM @.answer_tokens t JOIN @.runs r ON r.id = t.run
   WHERE t.hash = $1 AND r.run_id = $2";
 
+/// Since when a run that is under way has waited for a human.
+macro_rules! waits {
+    () => {
+        "CASE WHEN r.status = 'running' THEN r.waits_since_ms END"
+    };
+}
+
+/// The same, for runs of which a run below waits too. Only rows of `runs_by_waiting` are read.
+macro_rules! waits_with_those_below {
+    () => {
+        "CASE WHEN r.status = 'running' THEN coalesce(r.waits_since_ms, (
+           SELECT min(coalesce(b.waits_since_ms, b.updated_at_ms)) FROM @.runs b
+           WHERE b.called_by IS NOT NULL AND (b.status = 'paused' OR b.waits_since_ms IS NOT NULL)
+             AND b.run_id > r.run_id || '.' AND b.run_id < r.run_id || '/'
+             AND (b.status = 'running' OR b.status = 'paused' AND b.termination IS DISTINCT FROM 'model_error'))) END"
+    };
+}
+
 macro_rules! summary {
     ($where:literal) => {
+        summary!($where, waits!())
+    };
+    ($where:literal, $waits:expr) => {
         concat!(
             "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms, r.updated_at_ms,
               r.identity, r.driver IS NULL, ", lives!("r.driver"), ", r.org, r.callback_url, r.callback, r.callback_tries,
-              r.failed_take_ups, r.called_by, r.callback_pause, r.token FROM @.runs r ",
+              r.failed_take_ups, r.called_by, r.callback_pause, r.token, ", $waits, " FROM @.runs r ",
             $where
         )
     };
 }
 
-const LIST: &str = summary!("");
+const LIST: &str = summary!("", waits_with_those_below!());
+/// The bound by status comes first: the rows of runs that ended are not read.
+const WAITING: &str = concat!(
+    "r.status IN ('paused', 'running') AND (r.status = 'paused' OR (",
+    waits_with_those_below!(),
+    ") IS NOT NULL) AND NOT (r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL)"
+);
 const FIND: &str = summary!("WHERE r.run_id = $1");
 const FIND_OF: &str = summary!("WHERE r.org = $2 AND r.run_id = $1");
 const FIND_OF_NONE: &str = summary!("WHERE r.org IS NULL AND r.run_id = $1");
@@ -156,7 +183,8 @@ impl Database {
             let missing = || StoreFault::NoSuchRun(run_id.clone());
             let row = rows.first().ok_or_else(missing)?;
             let (requested, reason): (bool, Option<Vec<u8>>) = (row.try_get(0)?, row.try_get(1)?);
-            Ok(requested.then(|| CancelRequest { reason: reason.map(text_of) }))
+            let by: Option<String> = row.try_get(2)?;
+            Ok(requested.then(|| CancelRequest { reason: reason.map(text_of), by }))
         });
         found.await
     }
@@ -215,6 +243,9 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
                 and("r.status = ?", text(&status));
             }
         }
+    }
+    if filter.waiting {
+        and(WAITING, None);
     }
     match filter.org.as_deref() {
         Some("") => and("r.org IS NULL", None),
@@ -278,6 +309,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
         started_at_ms: row.try_get(6)?,
         updated_at_ms: row.try_get(7)?,
         driven: row.try_get(10)?,
+        waits_since_ms: row.try_get(19)?,
         damaged: None,
         identity: text_of(identity),
         parent_run_id: row.try_get(16)?,
@@ -308,6 +340,7 @@ fn damaged(row: &Row, trouble: StatementFailure) -> RunSummary {
         started_at_ms: row.try_get(6).unwrap_or_default(),
         updated_at_ms: row.try_get(7).unwrap_or_default(),
         driven: false,
+        waits_since_ms: None,
         damaged: Some(trouble.into_fault().to_string()),
         identity: String::new(),
         parent_run_id: row.try_get(16).unwrap_or_default(),

@@ -9,7 +9,7 @@ use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.
-pub const VERSION: i32 = 4;
+pub const VERSION: i32 = 5;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -35,7 +35,8 @@ CREATE TABLE @.drivers (
   since timestamptz NOT NULL DEFAULT clock_timestamp(),
   host text,
   version text,
-  folder bytea
+  folder bytea,
+  process bigint
 ) WITH (fillfactor = 50);
 CREATE TABLE @.runs (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -68,13 +69,17 @@ CREATE TABLE @.runs (
   loop_name text NOT NULL,
   identity bytea NOT NULL,
   callback_url text,
-  folder bytea
+  folder bytea,
+  waits_since_ms bigint,
+  cancel_by text
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_by_queue ON @.runs (org, token, id)
   WHERE called_by IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
 CREATE INDEX runs_by_driver ON @.runs (driver) WHERE driver IS NOT NULL;
 CREATE INDEX runs_by_callback ON @.runs (callback_at) WHERE callback = 'pending';
 CREATE INDEX runs_by_due ON @.runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
+CREATE INDEX runs_by_waiting ON @.runs (run_id)
+  WHERE called_by IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
 CREATE INDEX runs_by_status ON @.runs (status, id);
 CREATE INDEX runs_by_org ON @.runs (org, id) WHERE org IS NOT NULL;
 CREATE INDEX runs_by_owner ON @.runs (org, run_id);
@@ -117,7 +122,7 @@ CREATE TABLE @.decisions (
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3)];
+const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4)];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -141,6 +146,15 @@ CREATE TABLE @.decisions (
 
 /// Version 4 has the same tables; its events name their texts by the SHA-256, which programs of older versions can't read.
 const FROM_3: &str = "";
+
+/// Version 5 knows what waits for a human in runs that are under way, who cancelled a run, and the processes of drivers.
+const FROM_4: &str = "
+ALTER TABLE @.runs ADD COLUMN waits_since_ms bigint;
+ALTER TABLE @.runs ADD COLUMN cancel_by text;
+ALTER TABLE @.drivers ADD COLUMN process bigint;
+CREATE INDEX runs_by_waiting ON @.runs (run_id)
+  WHERE called_by IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
+";
 
 /// What a role that makes nothing needs.
 pub(super) const GRANTS: &str = "USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables (`loopctl store schema` prints the GRANTs)";

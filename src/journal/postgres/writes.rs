@@ -21,8 +21,9 @@ UPDATE @.runs SET driver = NULL,
     THEN 0 ELSE failed_take_ups END
 WHERE run_id = $1 AND fence = $2 AND driver = $3";
 const CANCEL: &str = "
-UPDATE @.runs SET cancel_reason = CASE WHEN cancel_requested THEN cancel_reason ELSE $2 END, cancel_requested = true
-WHERE run_id = $1 RETURNING cancel_reason";
+UPDATE @.runs SET cancel_reason = CASE WHEN cancel_requested THEN cancel_reason ELSE $2 END,
+  cancel_by = CASE WHEN cancel_requested THEN cancel_by ELSE $3 END, cancel_requested = true
+WHERE run_id = $1 RETURNING cancel_reason, cancel_by";
 const RETRY_AT: &str = "
 UPDATE @.runs SET due_at_ms = $2 WHERE run_id = $1 AND status = 'paused' AND termination = 'model_error'";
 const NOTE_CALLBACK: &str = "
@@ -74,12 +75,15 @@ impl Database {
         self.held.held_by(&run_id, fence).map(drop).ok_or(StoreFault::Fenced(run_id))
     }
 
-    pub(super) async fn request_cancel(&self, run_id: String, reason: Option<String>) -> Result<(), StoreFault> {
-        let bytes = reason.as_ref().map(|reason| reason.as_bytes());
-        let row = self.one(CANCEL, &run_id, &[(&run_id, Type::TEXT), (&bytes, Type::BYTEA)]).await?;
-        // The first reason stays.
-        let stands: Option<Vec<u8>> = row.try_get(0).map_err(|error| StatementFailure::from(error).into_fault())?;
-        self.held.add_cancel(&run_id, CancelRequest { reason: stands.map(text_of) });
+    pub(super) async fn request_cancel(&self, run_id: String, request: CancelRequest) -> Result<(), StoreFault> {
+        let bytes = request.reason.as_ref().map(|reason| reason.as_bytes());
+        let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&bytes, Type::BYTEA), (&request.by, Type::TEXT)];
+        let row = self.one(CANCEL, &run_id, &parameters).await?;
+        // The first request stays.
+        let failed = |error| StatementFailure::from(error).into_fault();
+        let reason: Option<Vec<u8>> = row.try_get(0).map_err(failed)?;
+        let by: Option<String> = row.try_get(1).map_err(failed)?;
+        self.held.add_cancel(&run_id, CancelRequest { reason: reason.map(text_of), by });
         Ok(())
     }
 

@@ -175,10 +175,16 @@ impl Leases {
         }
         connection
             .prepare_cached(
-                "INSERT INTO drivers (driver, until_ms, since_ms, version) VALUES (?1, ?2, ?3, ?4)
+                "INSERT INTO drivers (driver, until_ms, since_ms, version, process) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT (driver) DO UPDATE SET until_ms = excluded.until_ms",
             )?
-            .execute(params![self.me(), renewal.0, self.clock.wall_ms(), env!("CARGO_PKG_VERSION")])?;
+            .execute(params![
+                self.me(),
+                renewal.0,
+                self.clock.wall_ms(),
+                env!("CARGO_PKG_VERSION"),
+                std::process::id()
+            ])?;
         if lapsed {
             self.recount(connection)?;
         }

@@ -6,6 +6,7 @@
 //! delays neither appends nor the steps of runs.
 
 mod answer_tokens;
+mod backup;
 mod callbacks;
 mod decision_requests;
 mod decisions;
@@ -64,6 +65,10 @@ pub(super) const KIND: StoreKind = StoreKind {
     admin: Some(StoreAdmin {
         statements: |_| Ok(schema::statements()),
         examine: |name| examine::report(&path(name)?, name.written),
+        back_up: Some(|name, to| backup::back_up(&path(name)?, name.written, to)),
+        give_back: Some(
+            "the file keeps its size, and new runs use the space again; `loopctl store backup` makes a smaller copy",
+        ),
     }),
 };
 
@@ -272,8 +277,8 @@ impl Journal for SqliteJournal {
         self.writer.ask(MakeSure { run_id: run_id.to_owned(), fence })
     }
 
-    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
-        self.write(CancelRun { run_id: run_id.to_owned(), reason })
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
+        self.write(CancelRun { run_id: run_id.to_owned(), request })
     }
 
     /// A look-up by key on a read-only connection: a few microseconds, as fresh as the file, whichever process

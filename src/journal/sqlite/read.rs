@@ -131,8 +131,8 @@ pub(super) fn events(connection: &Connection, run_id: &str, from: i64, most: usi
 /// Whether a run's end was asked for: one look-up by key.
 pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Option<CancelRequest>, Trouble> {
     let found = connection
-        .prepare_cached("SELECT cancel_requested, cancel_reason FROM runs WHERE run_id = ?1")?
-        .query_row([run_id], |row| Ok((row.get::<_, bool>(0)?, CancelRequest { reason: row.get(1)? })))
+        .prepare_cached("SELECT cancel_requested, cancel_reason, cancel_by FROM runs WHERE run_id = ?1")?
+        .query_row([run_id], |row| Ok((row.get::<_, bool>(0)?, CancelRequest { reason: row.get(1)?, by: row.get(2)? })))
         .optional()?;
     let (requested, request) = found.ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
     Ok(requested.then_some(request))
@@ -160,17 +160,46 @@ pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<
     Ok(memory)
 }
 
+/// Since when a run that is under way has waited for a human.
+macro_rules! waits {
+    () => {
+        "CASE WHEN runs.status = 'running' THEN runs.waits_since_ms END"
+    };
+}
+
+/// The same, for runs of which a run below waits too. Only rows of `runs_by_waiting` are read.
+macro_rules! waits_with_those_below {
+    () => {
+        "CASE WHEN runs.status = 'running' THEN coalesce(runs.waits_since_ms, (
+           SELECT min(coalesce(below.waits_since_ms, below.updated_at_ms)) FROM runs AS below INDEXED BY runs_by_waiting
+           WHERE below.parent_run_id IS NOT NULL AND (below.status = 'paused' OR below.waits_since_ms IS NOT NULL)
+             AND below.run_id > runs.run_id || '.' AND below.run_id < runs.run_id || '/'
+             AND (below.status = 'running' OR below.status = 'paused' AND below.termination IS NOT 'model_error'))) END"
+    };
+}
+
 macro_rules! summary {
     ($from:literal) => {
+        summary!($from, waits!())
+    };
+    ($from:literal, $waits:expr) => {
         concat!(
             "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, ",
-            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token ",
+            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, ",
+            $waits,
+            " ",
             $from
         )
     };
 }
 
-const LIST: &str = summary!("FROM runs LEFT JOIN drivers USING (driver)");
+const LIST: &str = summary!("FROM runs LEFT JOIN drivers USING (driver)", waits_with_those_below!());
+/// The bound by status comes first: the rows of runs that ended are not read.
+const WAITING: &str = concat!(
+    "runs.status IN ('paused', 'running') AND (runs.status = 'paused' OR (",
+    waits_with_those_below!(),
+    ") IS NOT NULL)"
+);
 const FIND: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE run_id = ?1");
 /// Both columns are in one index: no row of another organisation's run is read.
 pub(super) const FIND_OF: &str =
@@ -279,6 +308,7 @@ impl Census {
             started_at_ms: row.get(6)?,
             updated_at_ms: row.get(7)?,
             driven: self.drives(row.get(9)?, row.get(10)?),
+            waits_since_ms: row.get(19)?,
             damaged: None,
             identity: row.get(8)?,
             parent_run_id: row.get(16)?,
@@ -306,6 +336,10 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
                 and("status = ?", Some(status.into()));
             }
         }
+    }
+    if filter.waiting {
+        and(WAITING, None);
+        and(&format!("NOT (status = 'running' AND {SET_ASIDE})"), None);
     }
     match filter.org.as_deref() {
         Some("") => and("org IS NULL", None),
@@ -381,6 +415,7 @@ fn damaged(row: &Row<'_>, error: &rusqlite::Error) -> RunSummary {
         started_at_ms: row.get(6).unwrap_or_default(),
         updated_at_ms: row.get(7).unwrap_or_default(),
         driven: false,
+        waits_since_ms: None,
         damaged: Some(error.to_string()),
         identity: text(8),
         parent_run_id: row.get(16).unwrap_or_default(),

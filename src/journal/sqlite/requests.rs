@@ -12,7 +12,9 @@ use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
 use crate::engine::outcome::Status;
 use crate::journal::words::{sum, word};
-use crate::journal::{Append, CALLBACK_LEASE, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
+use crate::journal::{
+    Append, CALLBACK_LEASE, CallbackState, CancelRequest, Created, Lease, NewRun, StoreFault, failpoint,
+};
 
 fn insert_event(
     connection: &Connection,
@@ -64,9 +66,9 @@ impl WriteRequest for NewRun {
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
                    session, loop_name, identity, org, callback_url, callback, parent_run_id, termination, due_at_ms,
-                   token, callback_at_ms, callback_by, folder)
+                   token, callback_at_ms, callback_by, folder, waits_since_ms)
                  VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?2,
-                   (SELECT folder FROM drivers WHERE driver = ?2))",
+                   (SELECT folder FROM drivers WHERE driver = ?2), ?16)",
             )?
             .execute(params![
                 self.run_id,
@@ -83,7 +85,8 @@ impl WriteRequest for NewRun {
                 record.and_then(|record| record.termination.as_ref()).and_then(word),
                 record.and_then(|record| record.due_at_ms),
                 self.token,
-                record.filter(|record| record.is_to_be_posted()).map(|_| transaction.leases.after(CALLBACK_LEASE))
+                record.filter(|record| record.is_to_be_posted()).map(|_| transaction.leases.after(CALLBACK_LEASE)),
+                record.and_then(|record| record.waits_since_ms)
             ])?;
         let row = transaction.connection.last_insert_rowid();
         if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, &me))? {
@@ -156,7 +159,7 @@ impl WriteRequest for Append {
             connection
                 .prepare_cached(
                     "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6,
-                       callback_at_ms = ?8, callback_by = ?9,
+                       callback_at_ms = ?8, callback_by = ?9, waits_since_ms = ?10,
                        due_at_ms = CASE WHEN ?2 = 'paused' AND EXISTS (
                          SELECT 1 FROM decisions WHERE run_id = runs.run_id AND refused IS NULL) THEN 0 ELSE ?7 END
                      WHERE id = ?1",
@@ -170,13 +173,14 @@ impl WriteRequest for Append {
                     next + 1,
                     status_record.due_at_ms,
                     status_record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE)),
-                    me
+                    me,
+                    status_record.waits_since_ms
                 ])?;
         }
         if self.reopens {
             connection
                 .prepare_cached(
-                    "UPDATE runs SET cancel_requested = 0, cancel_reason = NULL, callback_tries = 0,
+                    "UPDATE runs SET cancel_requested = 0, cancel_reason = NULL, cancel_by = NULL, callback_tries = 0,
                        callback = CASE WHEN callback IS NULL THEN NULL ELSE ?2 END WHERE id = ?1",
                 )?
                 .execute(params![row, word(&CallbackState::Pending)])?;
@@ -339,10 +343,10 @@ impl WriteRequest for MakeSure {
     }
 }
 
-/// Requests a run's end. The reason of the first request stays.
+/// Requests a run's end. The first request stays.
 pub(super) struct CancelRun {
     pub(super) run_id: String,
-    pub(super) reason: Option<String>,
+    pub(super) request: CancelRequest,
 }
 
 impl WriteRequest for CancelRun {
@@ -357,9 +361,10 @@ impl WriteRequest for CancelRun {
             .connection
             .prepare_cached(
                 "UPDATE runs SET cancel_reason = CASE cancel_requested WHEN 0 THEN ?2 ELSE cancel_reason END,
+                   cancel_by = CASE cancel_requested WHEN 0 THEN ?3 ELSE cancel_by END,
                    cancel_requested = 1 WHERE run_id = ?1",
             )?
-            .execute(params![self.run_id, self.reason])?;
+            .execute(params![self.run_id, self.request.reason, self.request.by])?;
         if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
     }
 }

@@ -15,7 +15,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 9;
+pub(super) const VERSION: i64 = 10;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -51,11 +51,15 @@ CREATE TABLE runs (
   token TEXT,
   callback_at_ms INTEGER,
   callback_by TEXT,
-  folder TEXT
+  folder TEXT,
+  waits_since_ms INTEGER,
+  cancel_by TEXT
 ) STRICT;
 CREATE INDEX runs_by_queue ON runs (org, token, id)
   WHERE parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
 CREATE INDEX runs_by_due ON runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
+CREATE INDEX runs_by_waiting ON runs (run_id)
+  WHERE parent_run_id IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
 CREATE TABLE answer_tokens (
   hash TEXT PRIMARY KEY,
   run_id TEXT NOT NULL,
@@ -109,7 +113,8 @@ CREATE TABLE drivers (
   until_ms INTEGER NOT NULL,
   since_ms INTEGER NOT NULL DEFAULT 0,
   version TEXT,
-  folder TEXT
+  folder TEXT,
+  process INTEGER
 ) STRICT, WITHOUT ROWID;
 ";
 
@@ -117,7 +122,7 @@ const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
 const MIGRATIONS: &[(i64, &str)] =
-    &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7), (8, FROM_8)];
+    &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7), (8, FROM_8), (9, FROM_9)];
 
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
@@ -184,6 +189,15 @@ CREATE TABLE IF NOT EXISTS decisions (
 const FROM_8: &str = "";
 /// The first version of that.
 const NAMED_BY_SHA256: i64 = 9;
+
+/// Version 10 knows what waits for a human in runs that are under way, who cancelled a run, and the processes of drivers.
+const FROM_9: &str = "
+ALTER TABLE runs ADD COLUMN waits_since_ms INTEGER;
+ALTER TABLE runs ADD COLUMN cancel_by TEXT;
+ALTER TABLE drivers ADD COLUMN process INTEGER;
+CREATE INDEX IF NOT EXISTS runs_by_waiting ON runs (run_id)
+  WHERE parent_run_id IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
+";
 
 /// What a file turned out to be.
 pub(super) enum StoreFile {

@@ -24,7 +24,7 @@ impl Drivers {
     /// All drivers that live, and those that died with runs.
     pub(super) fn workers(&self, connection: &Connection, me: Option<&str>) -> Result<Vec<Worker>, Trouble> {
         let mut query = connection.prepare_cached(
-            "SELECT driver, since_ms, version, folder, (SELECT count(*) FROM runs WHERE runs.driver = drivers.driver)
+            "SELECT driver, since_ms, version, folder, process, (SELECT count(*) FROM runs WHERE runs.driver = drivers.driver)
              FROM drivers ORDER BY since_ms, driver",
         )?;
         let mut named = connection.prepare_cached("SELECT run_id FROM runs WHERE driver = ?1 ORDER BY id LIMIT ?2")?;
@@ -32,7 +32,7 @@ impl Drivers {
         let mut rows = query.query(())?;
         let mut workers = Vec::new();
         while let Some(row) = rows.next()? {
-            let (name, driven): (String, i64) = (row.get(0)?, row.get(4)?);
+            let (name, driven): (String, i64) = (row.get(0)?, row.get(5)?);
             let is_alive = self.alive(&name);
             if !is_alive && driven == 0 {
                 continue;
@@ -43,6 +43,7 @@ impl Drivers {
                 name,
                 is_alive,
                 host: None,
+                process: row.get(4)?,
                 version: row.get(2)?,
                 folder: row.get(3)?,
                 since_ms: row.get(1)?,

@@ -256,7 +256,8 @@ function ended(run, result) {
   const word = ["complete", "cancelled"].includes(result.termination) ? "" : ` · ${result.termination}`;
   const parts = [el("h2", {}, el("span", { class: `status ${result.status}` }, result.status), word)];
   if (result.result) parts.push(box(result.result.answer, "exact"));
-  if (result.error) parts.push(el("p", {}, `${result.error.code}: ${result.error.message}`));
+  const by = result.cancelled_by ? ` (by ${result.cancelled_by})` : "";
+  if (result.error) parts.push(el("p", {}, `${result.error.code}: ${result.error.message}${by}`));
   if (result.termination === "model_error" && result.error?.retryable) parts.push(again(run));
   const tokens = `${plain(result.usage.input_tokens)} tokens in, ${plain(result.usage.output_tokens)} out`;
   if (!run.flow) parts.push(el("p", { class: "meta" }, `${count(result.iterations, "iteration")} · ${tokens}`));

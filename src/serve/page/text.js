@@ -121,7 +121,8 @@ export function continuation(event) {
 }
 
 function row(run) {
-  const why = run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
+  const why = run.waiting && run.status === "running" ? " · a part of it waits for a human"
+    : run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
   return [
     el("span", { class: "line" }, el("b", {}, run.loop), el("span", { class: `status ${run.status}` }, run.status)),
     el("span", { class: "meta" }, when(run.created_at), `${run.iterations ? ` · ${count(run.iterations, "iteration")}` : ""}${why}`,

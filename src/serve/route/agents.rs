@@ -26,7 +26,8 @@ const USUAL: usize = 50;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsQuery {
-    /// Of this status: running, paused, completed, failed, cancelled or quarantined.
+    /// Of this status: running, paused, completed, failed, cancelled or quarantined. `paused` lists also the runs that are
+    /// under way while a part of them waits for a human: these have `"waiting": true`.
     #[schemars(with = "Option<String>", extend("enum" = ["running", "paused", "completed", "failed", "cancelled", "quarantined", null]))]
     pub status: Option<Status>,
     /// Of this loop.
@@ -67,7 +68,8 @@ pub async fn agents(
     }
     let filter = RunFilter {
         due_ms: None,
-        status: asked.status,
+        status: asked.status.filter(|status| *status != Status::Paused),
+        waiting: asked.status == Some(Status::Paused),
         org: Some(caller.owner()),
         id_prefix: None,
         loop_name: asked.loop_name,

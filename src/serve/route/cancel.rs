@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::status::{accepted_answer, settled_answer};
+use crate::journal::CancelRequest;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
@@ -34,7 +35,9 @@ pub async fn cancel(
 ) -> Result<Response, ProblemDetails> {
     let CancelQuery { reason } = query(&uri)?;
     app.runs.find(&caller, &run_id).await?;
-    match app.scheduler.cancel(&run_id, reason).await? {
+    let request = CancelRequest { reason, by: caller.name.clone() };
+    tracing::info!(run_id, by = caller.name.as_deref(), reason = request.reason.as_deref(), "cancelled");
+    match app.scheduler.cancel(&run_id, request).await? {
         Some(run) => {
             let row = app.runs.journal.find(&run_id).await?.as_ref().map(RunRow::from).unwrap_or_default();
             let settled = SettledRun { row, run: Some(Arc::new(run)) };

@@ -143,7 +143,11 @@ pub(in crate::serve) async fn started(
         ));
     };
     // A callback changes the row while the run is under way.
-    let row = start.callback_url.is_none().then(|| RunRow { org: start.org.clone(), ..RunRow::default() });
+    let row = start.callback_url.is_none().then(|| RunRow {
+        org: start.org.clone(),
+        token: start.token.clone(),
+        ..RunRow::default()
+    });
     match engine.begin(&program, start).await? {
         Begin::New(started) => {
             let run_id = started.run_id().to_owned();

@@ -1,6 +1,7 @@
 //! `GET /healthz` and `GET /readyz`: whether the server lives, and whether it takes work.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,6 +10,9 @@ use serde_json::json;
 
 use crate::serve::app::App;
 use crate::serve::{others, request};
+
+/// The store has so long to answer each of two questions: who asks gives up after some seconds.
+const STORE_TIME: Duration = Duration::from_millis(750);
 
 /// The process lives.
 pub async fn alive() -> Response {
@@ -19,9 +23,14 @@ pub async fn alive() -> Response {
 /// something that its loops need is missing: the names of secrets and models, never their values. A server of another
 /// folder is reported, and hinders nothing: folders differ while servers are being replaced.
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
-    let (driven, queued) = (app.scheduler.driven(), app.scheduler.queued().await);
-    let (store, queued) = (queued.is_ok(), queued.unwrap_or_default());
-    let missing: Vec<String> = app.runs.missing().into_iter().map(|missing| missing.name).collect();
+    let driven = app.scheduler.driven();
+    let queued = tokio::time::timeout(STORE_TIME, app.scheduler.queued()).await;
+    let (store, queued) = match queued {
+        Ok(Ok(queued)) => (true, queued),
+        Ok(Err(_)) | Err(_) => (false, 0),
+    };
+    let missing = app.runs.missing().into_iter().map(|missing| missing.name);
+    let missing: Vec<String> = missing.chain(app.callbacks.missing_key()).collect();
     let ready = store && missing.is_empty() && !app.scheduler.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = if ready {
@@ -36,7 +45,8 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let folder = &app.folder.digest;
     let mut body = json!({ "status": word, "driven": driven, "queued": queued,
         "version": env!("CARGO_PKG_VERSION"), "folder": others::short(folder) });
-    let workers = if store { app.runs.journal.workers().await.unwrap_or_default() } else { Vec::new() };
+    let workers = async { app.runs.journal.workers().await.unwrap_or_default() };
+    let workers = if store { tokio::time::timeout(STORE_TIME, workers).await.unwrap_or_default() } else { Vec::new() };
     if let (Some(body), Some(sentence)) = (body.as_object_mut(), others::differing(&workers, folder)) {
         body.insert("other_folders".to_owned(), json!(sentence));
     }

@@ -1,6 +1,7 @@
 //! `GET /metrics`: what was counted, for Prometheus.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
@@ -8,16 +9,18 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use crate::drive::clock;
-use crate::engine::outcome::{Status, Termination};
-use crate::journal::RunFilter;
+use crate::engine::outcome::Status;
+use crate::journal::{RunFilter, RunSummary, StoreFault};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::metrics::{GaugeValues, WaitingRun};
+use crate::serve::metrics::{GaugeValues, StoreValues, WaitingRun};
 use crate::serve::problem::ProblemDetails;
 
 /// The text format that Prometheus reads.
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// The store has so long to answer.
+const STORE_TIME: Duration = Duration::from_secs(1);
 /// So many waiting runs are counted, the oldest first.
 const MOST_WAITING: usize = 10_000;
 
@@ -31,22 +34,18 @@ pub async fn metrics(
         let detail = "the metrics count the runs of all organisations: use a token without `org`";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
-    let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
-    let quarantined = app.runs.journal.list(filter).await?.len();
-    let waiting = waiting(&app).await?;
-    let (driven, queued) = (app.scheduler.driven(), app.scheduler.queued().await?);
-    let (unknown_connections, known_connections) = app.connections.count();
-    let (event_streams, workers) = (app.quotas.event_streams(), app.runs.journal.workers().await?);
-    let now = GaugeValues {
-        driven,
-        queued,
-        quarantined,
-        waiting,
-        workers,
-        event_streams,
-        unknown_connections,
-        known_connections,
+    // Who scrapes gives up after some seconds, and needs the series of the process most while the store is away.
+    let store = match tokio::time::timeout(STORE_TIME, values(&app)).await {
+        Ok(Ok(store)) => Some(store),
+        Ok(Err(fault)) => {
+            tracing::warn!(code = fault.code(), "the metrics lack what the store knows: {fault}");
+            None
+        }
+        Err(_) => None,
     };
+    let (unknown_connections, known_connections) = app.connections.count();
+    let (driven, event_streams) = (app.scheduler.driven(), app.quotas.event_streams());
+    let now = GaugeValues { driven, store, event_streams, unknown_connections, known_connections };
     let text = app.metrics.text(&now).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
         ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
@@ -54,14 +53,27 @@ pub async fn metrics(
     Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
 }
 
+/// What the store knows.
+async fn values(app: &App) -> Result<StoreValues, StoreFault> {
+    let journal = &app.runs.journal;
+    let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
+    let quarantined = journal.list(filter).await?.len();
+    let (waiting, queued) = (waiting(app).await?, app.scheduler.queued().await?);
+    Ok(StoreValues { queued, quarantined, waiting, workers: journal.workers().await? })
+}
+
 /// The runs that wait for a human; a sub-run waits as its caller.
-async fn waiting(app: &App) -> Result<Vec<WaitingRun>, ProblemDetails> {
+async fn waiting(app: &App) -> Result<Vec<WaitingRun>, StoreFault> {
     let now_ms = clock::wall_ms();
-    let filter =
-        RunFilter { status: Some(Status::Paused), oldest_first: true, limit: MOST_WAITING, ..RunFilter::default() };
+    let filter = RunFilter { waiting: true, oldest_first: true, limit: MOST_WAITING, ..RunFilter::default() };
     let runs = app.runs.journal.list(filter).await?.into_iter();
     // A model that can't be reached is asked again without a human.
-    let runs = runs.filter(|run| run.termination != Some(Termination::ModelError));
+    let runs = runs.filter(RunSummary::waits_for_human);
     let age_ms = |since_ms: i64| u64::try_from(now_ms.saturating_sub(since_ms)).unwrap_or_default();
-    Ok(runs.map(|run| WaitingRun { age_ms: age_ms(run.updated_at_ms), loop_name: run.loop_name }).collect())
+    Ok(runs
+        .map(|run| WaitingRun {
+            age_ms: age_ms(run.waits_since_ms.unwrap_or(run.updated_at_ms)),
+            loop_name: run.loop_name,
+        })
+        .collect())
 }

@@ -154,6 +154,7 @@ pub async fn resume(
         (None, Some(_)) => "raise limits",
         (None, None) => "resume",
     };
+    let at = decided.as_ref().and_then(|decided| decided.at.clone());
     let resume = Resume { decided, raised, ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
     let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
@@ -161,6 +162,6 @@ pub async fn resume(
     if let Some((reader, active)) = reader.zip(active.as_ref()) {
         active.expect_reader(reader);
     }
-    tracing::info!(run_id, decision, by = caller.name.as_deref(), "decided");
+    tracing::info!(run_id, at, decision, by = caller.name.as_deref(), "decided");
     answer(&app, &run_id, active, &waiting).await
 }

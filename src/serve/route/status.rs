@@ -17,6 +17,7 @@ use crate::serve::request::{RunId, WaitQuery, json, query};
 use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::serve::scheduler::{ActiveRun, SettledRun};
 use crate::serve::view::{Accepted, AgentStatus};
+use crate::trace::Redaction;
 
 /// What is shown of a run.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -48,6 +49,8 @@ pub(super) async fn read(
     let summary = app.runs.find(caller, run_id).await?;
     let run = app.runs.folded(run_id).await?;
     let status = AgentStatus::new(&run, &RunRow::from(&summary), include_trace);
+    let redact = Redaction::new(&run.program.project.redact);
+    let status = status.with_wait(app.scheduler.model_wait(run_id), &redact);
     Ok((run, status))
 }
 

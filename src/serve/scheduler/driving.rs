@@ -12,6 +12,8 @@ use crate::drive::begin::StartedRun;
 use crate::drive::engine::{Finished, Resume, Watch};
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::LeasedRun;
+use crate::engine::outcome::Status;
+use crate::engine::state::{Phase, State};
 use crate::journal::StoreFault;
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
@@ -166,6 +168,9 @@ impl Scheduler {
             }
         }
         drop(driven);
+        if let Some(folded) = &left {
+            log_failure(run_id, &folded.state);
+        }
         if is_driven {
             if may_post {
                 self.callbacks.post_what_is_due(run_id);
@@ -173,4 +178,13 @@ impl Scheduler {
             self.resume_after_outage(run_id, left.as_deref());
         }
     }
+}
+
+/// A line of the log for a run that failed.
+fn log_failure(run_id: &str, state: &State) {
+    let Phase::Ended(ending) = &state.phase else { return };
+    let Some(error) = ending.error.as_ref().filter(|_| ending.status == Status::Failed) else { return };
+    let loop_name = state.header.loop_name.as_str();
+    let step = error.step.as_deref();
+    tracing::warn!(run_id, loop_name, code = error.code.as_str(), step, "the run failed: {}", error.message);
 }

@@ -38,9 +38,10 @@ use super::run_store::{FoldedRun, ProgramOfRun, RunRow, RunStore};
 use crate::drive::begin::StartedRun;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::Leased;
+use crate::drive::model_waits::ModelWait;
 use crate::drive::stop::Stop;
 use crate::engine::outcome::Status;
-use crate::journal::StoreFault;
+use crate::journal::{CancelRequest, StoreFault};
 
 /// The interval at which a caller who waits for a run that is not driven here looks whether the server stops.
 const POLL: Duration = Duration::from_millis(250);
@@ -144,6 +145,11 @@ impl Scheduler {
     /// The run, if it is driven here or queued.
     pub fn active(&self, run_id: &str) -> Option<Arc<ActiveRun>> {
         self.schedule().active.get(run_id).cloned()
+    }
+
+    /// The wait of a run that is driven here for a model that failed.
+    pub fn model_wait(&self, run_id: &str) -> Option<ModelWait> {
+        self.active(run_id)?.engine()?.model_wait(run_id)
     }
 
     /// How many runs are driven here.
@@ -262,11 +268,11 @@ impl Scheduler {
     ///
     /// # Errors
     /// When it has ended, its document can't be read, or the store fails.
-    pub async fn cancel(&self, run_id: &str, reason: Option<String>) -> Result<Option<FoldedRun>, Fault> {
-        let leased = Leased::to_cancel(&self.runs.journal, run_id, reason.as_deref()).await?;
+    pub async fn cancel(&self, run_id: &str, request: CancelRequest) -> Result<Option<FoldedRun>, Fault> {
+        let leased = Leased::to_cancel(&self.runs.journal, run_id, &request).await?;
         let Some(leased) = leased else { return Ok(None) };
         let (run, ProgramOfRun { program, engine }) = self.read_leased(leased, run_id).await?;
-        let state = engine.cancel_leased(&program, run, reason).await?;
+        let state = engine.cancel_leased(&program, run, request).await?;
         self.metrics.cancelled();
         self.forget(run_id);
         self.callbacks.post_what_is_due(run_id);

@@ -65,6 +65,9 @@ pub struct RunResult {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+    /// Who cancelled it: the name of a token, or a user of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<String>,
     /// What it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<PauseView>,
@@ -204,6 +207,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         result_key: shown.result_key.map(str::to_owned),
         result: ending.and_then(|ending| ending.answer.clone()),
         error: error(ending, state, redact),
+        cancelled_by: ending.and_then(|ending| ending.cancelled_by.as_deref()).map(|by| redact.text(by).into_owned()),
         pause: pause.map(|pause| waiting(pause, state, redact)),
         waiting: if matches!(state.phase, Phase::Stepping) { shown_questions(state, redact) } else { Vec::new() },
         iterations: state.counters.iterations,

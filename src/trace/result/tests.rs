@@ -19,7 +19,16 @@ fn ended(ending: Ending) -> State {
 }
 
 fn ending(status: Status, termination: Termination) -> Ending {
-    Ending { status, termination, answer: None, limit: None, stuck: None, error: None, at_ms: 1_769_941_805_000 }
+    Ending {
+        status,
+        termination,
+        answer: None,
+        limit: None,
+        stuck: None,
+        error: None,
+        cancelled_by: None,
+        at_ms: 1_769_941_805_000,
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn whole() -> State {
         limit: None,
         stuck: None,
         error: None,
+        cancelled_by: None,
         at_ms: 1_769_941_805_000,
     };
     let mut failed = entry(2);

@@ -240,13 +240,14 @@ fn a_request_to_end_a_run_of_another_driver_is_seen_without_a_query_for_each_run
     for run in ["a", "b"] {
         wait(driver.create(new_run(run))).unwrap();
     }
-    wait(other.request_cancel("a", Some("enough".to_owned()))).unwrap();
+    wait(other.request_cancel("a", CancelRequest { reason: Some("enough".to_owned()), by: Some("ada".to_owned()) }))
+        .unwrap();
     let request = loop {
         if let Some(Some(request)) = driver.database.held.cancel("a", REQUESTS_LAST_MS) {
             break request;
         }
         std::thread::yield_now();
     };
-    assert_eq!(request, CancelRequest { reason: Some("enough".to_owned()) });
+    assert_eq!(request, CancelRequest { reason: Some("enough".to_owned()), by: Some("ada".to_owned()) });
     assert_eq!(wait(driver.cancel_requested("b")).unwrap(), None);
 }

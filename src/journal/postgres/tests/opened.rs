@@ -92,10 +92,10 @@ fn an_event_that_is_not_what_was_written_is_found() {
 }
 
 /// The types of the parameters of the appends, of which each takes the first ones.
-const APPEND_TYPES: [&str; 28] = [
+const APPEND_TYPES: [&str; 29] = [
     "bigint[]", "bigint[]", "int[]", "int[]", "bigint[]", "bytea[]", "uuid", "bigint[]", "text[]", "text[]", "int[]",
-    "bigint[]", "bigint[]", "bool[]", "bool[]", "bool[]", "bigint[]", "float8", "text[]", "text[]", "bytea[]",
-    "bytea[]", "bigint[]", "bytea[]", "bigint[]", "text[]", "bytea[]", "bytea[]",
+    "bigint[]", "bigint[]", "bool[]", "bool[]", "bool[]", "bigint[]", "float8", "bigint[]", "text[]", "text[]",
+    "bytea[]", "bytea[]", "bigint[]", "bytea[]", "bigint[]", "text[]", "bytea[]", "bytea[]",
 ];
 
 /// The plans of the appends with these settings, as they are made without knowing how many rows come.
@@ -106,7 +106,7 @@ fn append_plans(store: &PostgresJournal, settings: &str) -> Vec<String> {
         store.sql(&format!("{sets} DEALLOCATE ALL; PREPARE append ({types}) AS {}", extent.statement()));
         store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n")
     };
-    vec![plan(AppendExtent::Events, 7), plan(AppendExtent::Rows, 18), plan(AppendExtent::All, 28)]
+    vec![plan(AppendExtent::Events, 7), plan(AppendExtent::Rows, 19), plan(AppendExtent::All, 29)]
 }
 
 /// Whether a plan looks each run up by its key.

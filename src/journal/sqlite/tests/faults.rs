@@ -148,7 +148,7 @@ fn a_store_that_another_process_locks_is_reported_and_works_when_it_is_free() {
     wait(journal.append(event("r", fence, 1))).unwrap();
     assert_eq!(wait(journal.read("r")).unwrap().len(), 2);
     // A lease that could not be released then is released with the next request that succeeds.
-    wait(journal.request_cancel("r", None)).unwrap();
+    wait(journal.request_cancel("r", CancelRequest::default())).unwrap();
     assert!(wait(journal.lease("r")).unwrap().fence > fence);
 }
 

@@ -156,7 +156,7 @@ fn a_lease_that_nobody_waited_for_is_given_back() {
     drop(held);
     // The writer gives it back before it looks at what comes next.
     assert_eq!(wait(journal.cancel_requested("r")).unwrap(), None);
-    wait(journal.request_cancel("r", None)).unwrap();
+    wait(journal.request_cancel("r", CancelRequest::default())).unwrap();
     assert!(wait(journal.lease("r")).is_ok());
     assert!(wait(journal.lease("s")).is_ok());
 }
