@@ -74,7 +74,7 @@ fn tables_of_an_older_version_are_migrated_by_who_may_and_their_runs_stay() {
     assert_eq!(place.call(&["run", "loop.json", "--run-id", "old", "--store", &url]).code, 0);
     let tables = schema(&url);
     server.psql(&format!(
-        "DROP INDEX {tables}.run_texts_by_text, {tables}.runs_by_end; ALTER TABLE {tables}.runs DROP COLUMN folder; DROP TABLE {tables}.decisions; UPDATE {tables}.loopctl SET version = 1"
+        "DROP INDEX {tables}.run_texts_by_text, {tables}.runs_by_end, {tables}.runs_by_waiting; ALTER TABLE {tables}.runs DROP COLUMN folder, DROP COLUMN waits_since_ms, DROP COLUMN cancel_by; ALTER TABLE {tables}.drivers DROP COLUMN process; DROP TABLE {tables}.decisions; UPDATE {tables}.loopctl SET version = 1"
     ));
     let role = format!("plain_{tables}");
     server.psql(&format!(
