@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
-use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, ScriptPlayer, Wire};
+use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire};
 use crate::drive::retry;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
@@ -147,7 +147,12 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     // The run's model can do something else; the deadline of the call is short.
     let retry = retry::brief(&tool.action.retry.clone().unwrap_or_default());
     let models = [Arc::clone(&model)];
-    let mut answer = model::ask(&models, &ask, wire, &retry, &|_| {}).await;
+    let retried = |attempt: RetriedAttempt| {
+        let RetriedAttempt { number, reason, delay_ms, .. } = attempt;
+        let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
+        tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {reason}");
+    };
+    let mut answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     let mut failed = Vec::new();
     if let Some(refused) = answer.as_ref().err().filter(|fault| fault.code == ModelFaultCode::ContextExceeded)
         && max_tokens(tool, &model) < ask.max_tokens
@@ -155,7 +160,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         // The question and a shorter reply may fit into the window that the refusal showed.
         failed.clone_from(&refused.failed);
         ask.max_tokens = max_tokens(tool, &model);
-        answer = model::ask(&models, &ask, wire, &retry, &|_| {}).await;
+        answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     }
     match answer {
         Ok(reply) => {
