@@ -117,7 +117,7 @@ pub fn examine_store(url: &str, base: &Path) -> Result<StoreReport, StoreFault> 
 /// # Errors
 /// When the store is no file, the new file exists, or one of them fails.
 pub fn back_up_store(url: &str, base: &Path, to: &Path) -> Result<(), StoreFault> {
-    crate::journal::admin::back_up(named(url, base)?.expose_secret(), base, to)
+    crate::journal::admin::back_up(named(url, base)?.expose_secret(), holder(url), base, to)
 }
 
 /// How the space that deleted runs leave in a store is given back to the system, if it is not by itself.

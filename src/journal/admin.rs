@@ -77,14 +77,14 @@ pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreRepo
 ///
 /// # Errors
 /// When the store is no file, the new file exists, or one of them fails.
-pub fn back_up(url: &str, base: &Path, to: &Path) -> Result<(), StoreFault> {
-    let (name, admin) = of(url, base)?;
+pub fn back_up(url: &str, source: Option<&str>, base: &Path, to: &Path) -> Result<(), StoreFault> {
+    let (name, admin) = of(url, source, base)?;
     let why = "only a store that is a file is backed up so; use the programs of the database, such as pg_dump";
     let back_up = admin.back_up.ok_or_else(|| name.refuse(why))?;
-    back_up(&name, to)
+    back_up(&name, to).map_err(|fault| name.without_held(fault))
 }
 
 /// How the space that deleted runs leave in the store of this name is given back to the system, if it is not by itself.
 pub fn give_back(url: &str, base: &Path) -> Option<&'static str> {
-    of(url, base).ok().and_then(|(_, admin)| admin.give_back)
+    of(url, None, base).ok().and_then(|(_, admin)| admin.give_back)
 }
