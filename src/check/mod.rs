@@ -5,6 +5,7 @@
 mod condition;
 mod consequence;
 mod cursor;
+mod denials;
 pub mod detect;
 mod estimate;
 pub mod fix;

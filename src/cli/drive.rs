@@ -5,19 +5,25 @@ use std::sync::Arc;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, Loaded, Resume, Start};
+use super::host::{self, Fault, Loaded, Resume, Start};
 use super::next::NextCommands;
-use super::output::{Output, conclude};
+use super::output::{Output, conclude, shown};
 use super::store::StorePlace;
 use super::surface::Surface;
 use super::watch::{WatchArgs, Watched};
 use super::what::ScriptArgs;
 use super::{interactive, launched};
 use crate::diagnostic::Source;
+use crate::engine::decision::takes;
+use crate::engine::event::Decided;
+use crate::engine::flow::question::is_at;
+use crate::engine::flow::waiting_steps;
+use crate::engine::outcome::Termination;
+use crate::engine::state::{Phase, State};
 use crate::journal::Journal;
 use crate::language::Script;
 use crate::program::Program;
-use crate::trace::escape;
+use crate::trace::{Redaction, escape, result};
 
 /// The document of a run, compiled.
 pub struct CurrentDocument {
@@ -70,6 +76,10 @@ impl RunToDrive {
         let Self { document: CurrentDocument { program, root, sources }, place, journal, files, watch, .. } = self;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), self.script);
         let watched = Watched::new(surface, &watch, &program);
+        let decided = match &self.action {
+            DriveAction::Resume(run_id, resume) => resume.decided.clone().map(|decided| (run_id.clone(), decided)),
+            DriveAction::Start(_) => None,
+        };
         let mut finished = match self.action {
             DriveAction::Start(start) => {
                 if watch.output == Output::Human
@@ -95,7 +105,15 @@ impl RunToDrive {
         };
         launched::wait(&watched, &engine, &next, finished.is_none()).await;
         let finished = watched.drained(finished).await;
-        match watched.finished(finished, &next, &sources)? {
+        let finished = match (watched.finished(finished, &next, &sources), decided) {
+            (Err(CommandError::Fault { fault: Fault::Refused(why), sources, .. }), Some((run_id, decided))) => {
+                let state = engine.state(&program, &run_id).await.ok();
+                let resume = state.and_then(|state| meant(&program, &state, &decided, &next(&run_id)));
+                return Err(CommandError::Fault { fault: Fault::Refused(why), sources, resume });
+            }
+            (finished, _) => finished?,
+        };
+        match finished {
             Some(finished) => {
                 let next = next(&finished.state.header.run_id);
                 let exit = conclude(surface, watch.output, &program, &finished.state, &next);
@@ -108,4 +126,20 @@ impl RunToDrive {
             }
         }
     }
+}
+
+/// The commands that were meant, when the decision is of a kind that nothing takes of what waits.
+fn meant(program: &Program, state: &State, decided: &Decided, next: &NextCommands) -> Option<String> {
+    let mut waiting = waiting_steps(state);
+    waiting.retain(|question| decided.at.as_ref().is_none_or(|at| is_at(&question.at, at)));
+    let kinds: Vec<Termination> = match &state.phase {
+        _ if !waiting.is_empty() => waiting.iter().map(|question| question.kind).collect(),
+        Phase::Paused { pause, .. } => vec![pause.kind],
+        _ => Vec::new(),
+    };
+    if kinds.iter().any(|kind| takes(*kind, &decided.decision)) {
+        return None;
+    }
+    let redact = Redaction::new(&program.project.redact);
+    next.deciding(&result(shown(program), state, &redact))
 }

@@ -26,7 +26,7 @@ pub enum CommandError {
         fault: Fault,
         /// The texts that its diagnostics point into.
         sources: Vec<Source>,
-        /// The command that resumes the run, if the run had started.
+        /// The command that resumes the run, if the run had started; of a decision that was refused, what decides.
         resume: Option<String>,
     },
     /// The store can't be used.
@@ -83,6 +83,11 @@ impl CommandError {
     pub fn shown(&self, surface: &Surface) -> String {
         // They repeat arguments and file names: no line of these may look like our own.
         let error = |message: &str| surface.line(Tone::Bad, "error", &escape::line(message));
+        // What is refused is often a list: its further lines are indented, so that none of them looks like our own.
+        let refused = |message: &str| {
+            let lines: Vec<_> = message.lines().map(escape::line).collect();
+            surface.line(Tone::Bad, "error", &lines.join("\n  "))
+        };
         let help = |message: &str| surface.line(Tone::Accent, "help", &escape::line(message));
         match self {
             Self::Usage { message, help: None } => error(message),
@@ -97,8 +102,10 @@ impl CommandError {
                         Some(format!("finished steps are kept; resume with: {command}"))
                     }
                     (Fault::Store(fault), None) => store_help(fault).map(str::to_owned),
+                    (Fault::Refused(_), Some(commands)) => Some(commands.clone()),
                     _ => None,
                 };
+                let error: &dyn Fn(&str) -> String = if matches!(fault, Fault::Refused(_)) { &refused } else { &error };
                 error(&fault.to_string()) + &more.map(|more| help(&more)).unwrap_or_default()
             }
             Self::Store(fault) => error(&fault.to_string()) + &store_help(fault).map(help).unwrap_or_default(),

@@ -2,6 +2,7 @@
 //! itself, and the decision carries its hash.
 
 use std::io::IsTerminal as _;
+use std::slice;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,6 +21,7 @@ use crate::engine::state::Phase;
 use crate::program::Program;
 use crate::trace::redact::HIDDEN;
 use crate::trace::result::PauseView;
+use crate::trace::step_text::questions;
 use crate::trace::steps::as_call;
 use crate::trace::text::Pieces;
 use crate::trace::{Redaction, RunResult, Tone, approval, escape, result};
@@ -63,6 +65,27 @@ pub async fn decide(
     }
 }
 
+/// The type of an approval that is a step of its own.
+const APPROVAL: &str = "PbotApproval";
+
+/// What differs in the words for approvals.
+#[derive(Clone, Copy)]
+struct ApprovalWords {
+    /// What can be edited.
+    edited: &'static str,
+    /// Who reads the reason of a no.
+    reason: &'static str,
+}
+
+impl ApprovalWords {
+    /// Those for a call that a model wants.
+    const CALL: Self = Self { edited: "input", reason: "the model reads it" };
+    /// Those for the call of a step.
+    const STEP: Self = Self { edited: "input", reason: "it is recorded" };
+    /// Those for an approval that is a step.
+    const PAYLOAD: Self = Self { edited: "payload", reason: "it is recorded, and later steps can read it" };
+}
+
 /// Asks one human.
 struct Asker<'a> {
     surface: &'a Surface,
@@ -91,9 +114,22 @@ impl Asker<'_> {
         };
         match (step.map_or(pause.kind, |step| step.kind), first) {
             (Termination::Approval, Some(call)) => {
-                self.asked_by(waiting);
-                self.bold("This tool call needs your approval:");
-                let decision = self.approval(call).await?;
+                // The question of a step of the workflow itself; a call of its run is shown alone.
+                let own = step.filter(|step| step.calls.is_empty());
+                match own {
+                    Some(step) => self.surface.say(&questions(&self.surface.err, slice::from_ref(step), true)),
+                    None => {
+                        self.asked_by(waiting);
+                        self.bold("This tool call needs your approval:");
+                        self.show(call, true);
+                    }
+                }
+                let words = match own {
+                    Some(step) if step.action == APPROVAL => ApprovalWords::PAYLOAD,
+                    Some(_) => ApprovalWords::STEP,
+                    None => ApprovalWords::CALL,
+                };
+                let decision = self.approval(call, words).await?;
                 Some(decided(Some(call), decision))
             }
             (Termination::Uncertain, Some(call)) => {
@@ -120,16 +156,15 @@ impl Asker<'_> {
         }
     }
 
-    async fn approval(&self, call: &WaitingCall) -> Option<Decision> {
-        self.show(call, true);
+    async fn approval(&self, call: &WaitingCall, words: ApprovalWords) -> Option<Decision> {
         let cut = approval::is_cut(&self.surface.err, call);
         loop {
             let view = if cut { ", v: view it whole" } else { "" };
-            let keys = format!("a: approve, d: deny, e: edit the input{view}, s: leave it paused");
+            let keys = format!("a: approve, d: deny, e: edit the {}{view}, s: leave it paused", words.edited);
             match self.line(&keys).await?.as_str() {
                 "a" => return Some(Decision::Approve),
                 "d" => {
-                    let reason = self.line("reason (the model reads it; may be empty)").await?;
+                    let reason = self.line(&format!("reason ({}; may be empty)", words.reason)).await?;
                     return Some(Decision::Deny(Some(reason).filter(|reason| !reason.is_empty())));
                 }
                 "e" => {

@@ -98,12 +98,7 @@ impl NextCommands {
             }
             (_, why) => {
                 ways.push(("trace".to_owned(), self.command("trace", "")));
-                if why == Some(Termination::ModelError) && result.error.as_ref().is_some_and(|error| error.retryable) {
-                    ways.push(("retry".to_owned(), self.command("retry", "")));
-                }
-                ways.extend(
-                    self.raising.as_deref().map(|flags| ("continue".to_owned(), self.command("resume", flags))),
-                );
+                ways.extend(self.again(result));
                 let remedy =
                     why.and_then(remedy).or(self.for_replies.filter(|_| why == Some(Termination::InvalidReplies)));
                 ways.extend(remedy.map(|remedy| ("may help".to_owned(), remedy.to_owned())));
@@ -136,6 +131,36 @@ impl NextCommands {
     fn handler(&self, name: &str, body: &str) -> String {
         let call = format!("curl -X POST INGRESS/loopctl/{}/{name}", quoted(&self.run_id));
         if body.is_empty() { call } else { format!("{call} --json {}", quoted(body)) }
+    }
+
+    /// The commands with which a run continues that has failed.
+    pub fn again(&self, result: &RunResult) -> Vec<(String, String)> {
+        let mut ways = Vec::new();
+        match (result.status, result.termination) {
+            (Status::Failed, Some(Termination::ModelError)) => {
+                if result.error.as_ref().is_some_and(|error| error.retryable) {
+                    ways.push(("retry".to_owned(), self.command("retry", "")));
+                }
+            }
+            (Status::Failed, Some(Termination::StepFailed | Termination::Rejected | Termination::FormExpired)) => {
+                ways.push(("retry".to_owned(), self.command("resume", "--retry-failed")));
+                ways.push(("corrected".to_owned(), self.command("resume", "--retry-failed --new-document")));
+            }
+            _ => {}
+        }
+        ways.extend(self.raising.as_deref().map(|flags| ("continue".to_owned(), self.command("resume", flags))));
+        ways
+    }
+
+    /// The commands that decide about what a run waits for, in a sentence; none when it waits for nothing.
+    pub fn deciding(&self, result: &RunResult) -> Option<String> {
+        let kind = result.pause.as_ref().map(|pause| pause.question.kind);
+        let ways = match kind {
+            Some(kind) => self.decisions(kind, result),
+            None => result.waiting.iter().take(MOST_STEPS).flat_map(|question| self.of_step(question, true)).collect(),
+        };
+        let commands: Vec<String> = ways.into_iter().map(|(_, command)| format!("`{command}`")).collect();
+        (self.lasts && !commands.is_empty()).then(|| format!("what waits is decided by {}", commands.join(" or ")))
     }
 
     fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(String, String)> {

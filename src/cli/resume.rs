@@ -71,7 +71,7 @@ pub struct ResumeCommand {
     /// The number of the pause to decide, from 1; refuse the decision if the run has another pause now
     #[arg(long, value_name = "N")]
     pub pause: Option<u32>,
-    /// Run the failed steps and items of a failed workflow again; what completed is not repeated
+    /// Run the failed steps and items of a workflow again; what completed is not repeated
     #[arg(long, conflicts_with_all = ["answer", "approve", "deny", "edit", "happened", "fail", "retry"])]
     pub retry_failed: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ impl ResumeCommand {
         let resume = Resume {
             decided: self.decided()?,
             raised: self.limits.raised(),
-            retried: self.retry_failed.then(|| Retried { by: local_user() }),
+            retried: self.retry_failed.then(|| Retried::by(local_user())),
             ..Resume::default()
         };
         self.resumable.perform(resume, surface).await

@@ -10,10 +10,11 @@ use super::surface::Surface;
 use super::user::local_user;
 use crate::engine::event::Retried;
 
-/// Retry a run that failed because its model could not be reached
+/// Retry a run that failed because its model could not be reached, or of which steps or items failed
 ///
-/// The run continues at the failed step; finished steps are not repeated. A run is retryable if its result says
-/// `"retryable": true`: its model could not be reached, its server failed, or it refused too many requests.
+/// The run continues at the failed step; finished steps are not repeated. A loop can be retried if its result says
+/// `"retryable": true`: its model could not be reached, its server failed, or it refused too many requests. Of a workflow,
+/// the failed steps and items run again.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl retry triage-7k2m9q4x")]
@@ -28,7 +29,7 @@ impl RetryCommand {
     /// # Errors
     /// When the run can't be retried, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
-        let resume = Resume { retried: Some(Retried { by: local_user() }), ..Resume::default() };
+        let resume = Resume { retried: Some(Retried::by(local_user())), ..Resume::default() };
         self.resumable.perform(resume, surface).await
     }
 }

@@ -23,7 +23,7 @@ use crate::trace::iteration::{self, IterationView};
 use crate::trace::prompts::SentPrompts;
 use crate::trace::result::RunResult;
 use crate::trace::steps::shown_view;
-use crate::trace::{About, Look, Redaction, Shown, result, step_text, text};
+use crate::trace::{About, Look, Redaction, Shown, escape, result, step_text, text};
 
 /// Show the trace of a run: each thought, tool call and observation
 #[derive(Debug, Args)]
@@ -130,6 +130,9 @@ impl TraceCommand {
         // The status of a run that has not ended is no part of its trace.
         if self.output.is_none() && self.format == TraceFormat::Text && result.finished_at.is_none() {
             surface.say(&format!("\n{}", next.text(&result, &surface.err)));
+        } else if self.output.is_none() && self.format == TraceFormat::Text && state.header.caller.is_none() {
+            let ways = next.again(&result);
+            surface.say(&ways.iter().map(|(_, command)| format!("  {}\n", escape::line(command))).collect::<String>());
         }
         Ok(exit)
     }

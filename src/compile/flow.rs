@@ -21,6 +21,7 @@ use crate::language::step::{Approval, OnRejected, Operation, Properties};
 use crate::language::tool::ActionTool;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::condition::CompiledCondition;
+use crate::program::denial;
 use crate::program::flow::{
     ApprovalStep, CallStep, Flow, FlowOutput, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction, fields,
 };
@@ -151,7 +152,9 @@ impl FlowLowering<'_, '_> {
             lowered.push(self.step(&format!("{pointer}/{number}"), step, &StepPlace { number, name: None, later }));
         }
         // All of them are looked at, so that all faults are found.
-        lowered.into_iter().collect()
+        let mut lowered: Vec<FlowStep> = lowered.into_iter().collect::<Option<_>>()?;
+        judge_denials(steps, &mut lowered);
+        Some(lowered)
     }
 
     fn step(&mut self, at: &str, step: &Step, place: &StepPlace<'_>) -> Option<FlowStep> {
@@ -295,18 +298,47 @@ fn built_in(kind: &str, mut settings: Map<String, Value>) -> Option<Tool> {
     Some(tool)
 }
 
+/// Decides of the approvals in a list that say nothing of it whether a no stops the run, or the item: the steps after them
+/// decide that.
+fn judge_denials(written: &[Step], lowered: &mut [FlowStep]) {
+    let mut verdicts = Vec::new();
+    for (number, first) in lowered.iter().enumerate() {
+        let later = || lowered.iter().skip(number.saturating_add(1)).map(FlowStep::chain).collect::<Vec<_>>();
+        let verdicts_of = |step: &FlowStep| {
+            let demanded = step.filter.as_ref().map(CompiledCondition::equalities).unwrap_or_default();
+            !denial::runs_on(&demanded, &later())
+        };
+        let mut next = Some(first);
+        let mut of_chain = Vec::new();
+        while let Some(step) = next {
+            of_chain.push(matches!(step.action, StepAction::Approval(_)) && verdicts_of(step));
+            next = step.otherwise.as_deref();
+        }
+        verdicts.push(of_chain);
+    }
+    for ((written, lowered), verdicts) in written.iter().zip(lowered).zip(verdicts) {
+        let (mut written, mut lowered) = (Some(written), Some(lowered));
+        for stops in verdicts {
+            let (Some(from), Some(to)) = (written, lowered) else { break };
+            if let (Properties::Approval(Approval { on_rejected: None, .. }), StepAction::Approval(approval)) =
+                (&from.properties, &mut to.action)
+            {
+                approval.stops = stops;
+            }
+            (written, lowered) = (from.on_false.as_deref(), to.otherwise.as_deref_mut());
+        }
+    }
+}
+
 fn approval_step(approval: &Approval, later: &[Step]) -> Option<ApprovalStep> {
     let payload = approval.request_payload.as_ref();
-    let reads = |step: &Step| serde_json::to_string(step).is_ok_and(|text| text.contains("__approved"));
-    let stops = match approval.on_rejected {
-        Some(OnRejected::Stop) => true,
-        Some(OnRejected::GoOn) => false,
-        None => !later.iter().any(reads),
-    };
+    let names = |step: &Step| serde_json::to_string(step).is_ok_and(|text| text.contains(denial::DECIDED));
+    let stops = approval.on_rejected != Some(OnRejected::GoOn);
     Some(ApprovalStep {
         comment: Template::compile(&approval.comment, ValueEscape::Plain).ok()?,
         request_payload: payload.map_or(Some(Vec::new()), fields)?,
         stops,
+        stops_by_letters: stops && (approval.on_rejected.is_some() || !later.iter().any(names)),
         reminders_ms: all_milliseconds(approval.reminder_intervals.as_deref()),
     })
 }

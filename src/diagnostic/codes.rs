@@ -180,6 +180,8 @@ codes! {
     BAD_PROJECT_DOCUMENT = "L158" Error "bad-project-document" "Document of the project that can't be read",
     UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
     UNKNOWN_REQUIRED_TOOL = "L161" Error "unknown-required-tool" "Unknown tool before the answer",
+    UNHELD_STEP = "L162" Warning "unheld-step" "Step that runs after a no as after a yes",
+    OLDER_DECISION = "L163" Warning "older-decision" "Filter that may read an older decision",
     CUT_LIST = "L164" Warning "cut-list" "List that a query may give in part",
     UNESCAPED = "L165" Warning "unescaped" "Value that is not escaped in a body",
     UNMADE_BODY = "L169" Error "unmade-body" "Body of a type that is not made",

@@ -24,8 +24,8 @@ use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
 use crate::engine::dialect;
 use crate::engine::due::due_times;
-use crate::engine::event::{Decided, Event, EventKind, Moment};
-use crate::engine::outcome::Termination;
+use crate::engine::event::{Decided, Event, EventKind, Moment, Retried};
+use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::engine::window;
@@ -196,7 +196,9 @@ impl Engine {
         };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let state = fold::fold(program, run_id, events);
-        let state = if adopted.is_some() { fold::adoptable(state, resume.reopens())? } else { state? };
+        let had_ended = adopted.is_some() && self.had_ended(run_id).await?;
+        let state = if adopted.is_some() { fold::adoptable(state, had_ended, resume.reopens())? } else { state? };
+        let resume = if had_ended { &again(program, &state, resume)? } else { resume };
         let Some(what) = self.next_events(program, &state, resume, adopted).await? else {
             return Ok(Resumption::AsItIs(state));
         };
@@ -217,6 +219,17 @@ impl Engine {
             )),
             fault => fault,
         }
+    }
+
+    /// Whether a run has ended by the documents that it had so far.
+    async fn had_ended(&self, run_id: &str) -> Result<bool, Fault> {
+        let run = self.find(run_id).await?;
+        Ok(run.is_some_and(|run| match run.status {
+            Status::Completed | Status::Failed => true,
+            // Without a termination it was interrupted, and can be resumed.
+            Status::Cancelled => run.termination.is_some(),
+            _ => false,
+        }))
     }
 
     /// The events that resume a run; none when it stays as it is.
@@ -270,7 +283,7 @@ impl Engine {
         let raised = resume.raised.clone().map(EventKind::LimitsRaised);
         let retried = resume.retried.clone().map(EventKind::Retried);
         let what: Vec<EventKind> = adopted.into_iter().chain(raised).chain(retried).chain(what).collect();
-        if resume.reopens() {
+        if resume.reopens() || what.len() > 1 {
             // One that does not fit must not leave the earlier ones behind.
             let mut after = state.clone();
             for kind in &what {
@@ -370,6 +383,33 @@ impl Engine {
         }
         Ok(models)
     }
+}
+
+/// How a run that had ended continues with other documents. By these it may not have ended: then what is under way by them
+/// was never requested.
+///
+/// # Errors
+/// When a decision is given with it: nobody has seen the question.
+fn again(program: &Program, state: &State, resume: &Resume) -> Result<Resume, Fault> {
+    let is_over = matches!(state.phase, Phase::Ended(_));
+    if !is_over && resume.decided.is_some() {
+        return Err(Fault::Refused(
+            "the run has ended, and waits for no human: have it continue with the new document first".to_owned(),
+        ));
+    }
+    let mut again = resume.clone();
+    if program.flow.is_some() {
+        let by = |retried: &Retried| retried.by.clone();
+        let anew = Retried { by: resume.retried.as_ref().and_then(by), anew: true };
+        again.retried = match &resume.retried {
+            Some(_) => Some(anew),
+            None => (!is_over && resume.raised.is_none()).then_some(anew),
+        };
+    } else if !is_over {
+        // A loop asks its model again, as after an interruption.
+        again.retried = None;
+    }
+    Ok(again)
 }
 
 /// Whether an approval that expires at a moment has expired.

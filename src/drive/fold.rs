@@ -59,13 +59,18 @@ pub fn logged(program: &Program, run_id: &str, events: Vec<Event>, log: &mut Ste
 /// The state of a run under a document that is new to it.
 ///
 /// # Errors
-/// When earlier events do not fit the new document, or would have ended the run; `reopens`: it has ended, and is to
-/// continue.
-pub fn adoptable(folded: Result<State, Fault>, reopens: bool) -> Result<State, Fault> {
+/// When earlier events do not fit the new document, or would have ended the run. `had_ended`: it has ended by its former one;
+/// `reopens`: a failed step or a limit is dealt with, so that it may continue.
+pub fn adoptable(folded: Result<State, Fault>, had_ended: bool, reopens: bool) -> Result<State, Fault> {
     let refused = |why: String| {
         Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
     };
     match folded {
+        Ok(State { phase: Phase::Ended(_), .. }) if had_ended && !reopens => Err(Fault::Refused(
+            "the run has ended: it continues with a new document when what failed is retried with it, or the limit is raised \
+             that ended it"
+                .to_owned(),
+        )),
         Ok(State { phase: Phase::Ended(_), .. }) if !reopens => {
             Err(refused("by it, the run has ended already".to_owned()))
         }

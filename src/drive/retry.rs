@@ -50,6 +50,15 @@ pub struct Transient {
     pub after: Option<Duration>,
 }
 
+impl Transient {
+    /// Whether the same call may succeed unchanged: nothing answered, or the server says that it could not answer now. A
+    /// rule of the call can name other statuses.
+    pub fn may_pass(self, rule: Option<&CallRetry>) -> bool {
+        self.status
+            .is_none_or(|status| CallRetry::default().is_on(status) || rule.is_some_and(|rule| rule.is_on(status)))
+    }
+}
+
 /// The wait before a tool is called again, after so many failed attempts (1 and up); none when it is not.
 pub fn call_delay(retry: &CallRetry, failures: u32, failure: Transient) -> Option<Duration> {
     let more = failures < retry.attempts && failure.status.is_none_or(|status| retry.is_on(status));

@@ -55,6 +55,8 @@ pub(super) struct Driver<'a> {
     /// Since when a human is waited for beside what is under way, as lists show it; none while that is not known, because
     /// another driver wrote it.
     listed_wait: Option<Option<i64>>,
+    /// Whether another event follows at once that makes a run continue: it is not over, although its state says so.
+    continues: bool,
 }
 
 /// An event that was applied to the state, and handed to the journal.
@@ -106,6 +108,7 @@ impl<'a> Driver<'a> {
             answer_token: None,
             queued_decision: None,
             listed_wait,
+            continues: false,
         })
     }
 
@@ -133,8 +136,10 @@ impl<'a> Driver<'a> {
             }
         }
         let mut effects = Effects::new();
-        for what in what {
-            match self.take(what).await {
+        let mut what = what.into_iter().peekable();
+        while let Some(kind) = what.next() {
+            self.continues = what.peek().is_some();
+            match self.take(kind).await {
                 Ok(next) if self.program.flow.is_some() => effects.extend(next),
                 Ok(next) => effects = next,
                 Err(fault) => {
@@ -234,7 +239,7 @@ impl<'a> Driver<'a> {
             reopens: had_ended,
             answer_token,
             decision,
-            release: matches!(self.state.phase, Phase::Ended(_)),
+            release: matches!(self.state.phase, Phase::Ended(_)) && !self.continues,
         };
         let releases = append.release;
         let stored = self.world.journal.append(append);

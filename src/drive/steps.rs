@@ -18,7 +18,7 @@ use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
 use super::tool::{Spent, ToolCall};
-use super::world::World;
+use super::world::{Engine, World};
 use crate::drive::future::BoxFuture;
 use crate::engine::budget;
 use crate::engine::effect::{Effects, steps_of};
@@ -207,6 +207,7 @@ impl<'a> Driver<'a> {
         let time = self.time_left().min(Duration::from_millis(most_ms));
         let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
+        let (engine, run_of) = (Engine { world: Arc::clone(self.world) }, Arc::clone(called));
         let (at, kind, run) = (
             open.at.clone(),
             open.kind.clone(),
@@ -216,7 +217,12 @@ impl<'a> Driver<'a> {
             Ok(match run.await? {
                 PerformedCall::Event(EventKind::ToolReturned(returned)) => {
                     let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
-                    let returned = StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id };
+                    let retryable = match (&result, &run_id) {
+                        (ToolResult::Failed(_), Some(run_id)) => may_pass(&engine, &run_of, run_id).await,
+                        _ => false,
+                    };
+                    let returned =
+                        StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable };
                     Some(EventKind::StepReturned(Box::new(returned)))
                 }
                 PerformedCall::Event(EventKind::ToolPaused(paused)) => {
@@ -233,15 +239,16 @@ impl<'a> Driver<'a> {
 /// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
 async fn make(world: &World, call: &StepCall, failed: u32) -> EventKind {
     let began = clock::instant();
-    let returned = |result, spent: Spent| {
+    let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
         let Spent { tokens, cost_usd, estimated } = spent;
-        let returned = StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id: None };
+        let run_id = None;
+        let returned = StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable };
         EventKind::StepReturned(Box::new(returned))
     };
     let Some(tool) = tool_at(&call.program, &call.at) else {
         let class = "the document no longer has this step".to_owned();
-        return returned(ToolResult::Failed(ToolFault { class, ..ToolFault::default() }), Spent::default());
+        return returned(ToolResult::Failed(ToolFault { class, ..ToolFault::default() }), Spent::default(), false);
     };
     let tool_call = ToolCall {
         id: CallId { iteration: 0, index: 0 },
@@ -267,8 +274,20 @@ async fn make(world: &World, call: &StepCall, failed: u32) -> EventKind {
             duration_ms: clock::elapsed_ms(began),
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
         })),
-        (result, _) => returned(result, outcome.spent),
+        (result, _) => {
+            let may_pass = outcome.transient.is_some_and(|failure| failure.may_pass(tool.retry.as_ref()));
+            returned(result, outcome.spent, may_pass)
+        }
     }
+}
+
+/// Whether a run that failed may succeed when the same is run again, by its own error.
+async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> bool {
+    let state = engine.state(program, run_id).await;
+    state.is_ok_and(|state| match &state.phase {
+        Phase::Ended(ending) => ending.error.as_ref().is_some_and(|error| error.retryable),
+        _ => false,
+    })
 }
 
 /// The tool that the step at an address calls.

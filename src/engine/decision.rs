@@ -16,6 +16,11 @@ pub fn reported_failure(reason: &str) -> String {
 }
 
 /// Whether a decision is of the kind that a pause waits for.
+pub fn takes(kind: Termination, decision: &Decision) -> bool {
+    is_of_kind(kind, decision).is_ok()
+}
+
+/// The same.
 ///
 /// # Errors
 /// Why it is not, and which kinds are.

@@ -59,6 +59,11 @@ impl RunHeader {
         self.edition >= 2
     }
 
+    /// Whether the letters of later steps decide what a no to an approval does.
+    pub(super) fn denies_by_letters(&self) -> bool {
+        self.edition < 2
+    }
+
     /// Whether replies and observations are bounded by a window that the project says.
     pub(super) fn knows_windows(&self) -> bool {
         self.edition >= 1

@@ -124,8 +124,12 @@ pub enum Notice {
     },
     /// An attempt at a tool call failed, and the call is made again.
     ToolRetried {
-        /// Which call.
-        call: CallId,
+        /// Which call; none for that of a step.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The address of the step of a workflow that makes the call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at: Option<String>,
         /// The tool.
         action: String,
         /// The attempt that failed, from 1.

@@ -343,7 +343,12 @@ impl State {
     /// How many attempts at calls have ended, by tool.
     pub fn returned(&self) -> BTreeMap<String, usize> {
         let calls = |tool: &String| usize::try_from(self.calls_returned(tool)).unwrap_or(usize::MAX);
-        self.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect()
+        self.counters
+            .calls
+            .keys()
+            .chain(self.counters.tool_retries.keys())
+            .map(|tool| (tool.clone(), calls(tool)))
+            .collect()
     }
 
     /// What the run cost in US dollars so far, when the prices of all models that it asked are known.

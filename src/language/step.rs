@@ -108,7 +108,8 @@ pub struct Approval {
     /// What the human is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_payload: Option<Map<String, Value>>,
-    /// What a no does. Default: `go_on` where a later step reads `@__approved`, else `stop`.
+    /// What a no does. Default: `stop`, unless each step after it, up to the next approval or the end of the list, has a
+    /// `filter` that reads `@__approved`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_rejected: Option<OnRejected>,
     /// When the human is reminded, in seconds from the question.

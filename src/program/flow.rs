@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::condition::CompiledCondition;
+use super::denial::ChainLink;
 use super::reference::Field;
 use super::schema::Schema;
 use super::template::Template;
@@ -13,6 +14,7 @@ use super::timetable::Timetable;
 use super::{Program, Tool, ToolKind};
 use crate::language::foreach::{FailureStrategy, OnItemPause};
 use crate::language::react::Budget;
+use crate::language::step::OnRejected;
 use crate::language::workflow::Schedule;
 
 /// The deepest nesting of loops of mode `foreach`.
@@ -170,6 +172,8 @@ pub struct ApprovalStep {
     pub request_payload: Vec<(String, Field)>,
     /// Whether a no fails the run, or the item.
     pub stops: bool,
+    /// The same for the runs of earlier editions: there the letters of later steps decided it.
+    pub stops_by_letters: bool,
     /// After how long somebody is reminded of it, in milliseconds.
     pub reminders_ms: Vec<u64>,
 }
@@ -239,7 +243,27 @@ impl Flow {
     }
 }
 
+impl ApprovalStep {
+    /// What a no does, in a run of this edition of the engine's decisions.
+    pub fn on_rejected(&self, by_letters: bool) -> OnRejected {
+        let stops = if by_letters { self.stops_by_letters } else { self.stops };
+        if stops { OnRejected::Stop } else { OnRejected::GoOn }
+    }
+}
+
 impl FlowStep {
+    /// The step, and those that take its place, as an approval before them sees them.
+    pub fn chain(&self) -> Vec<ChainLink<'_>> {
+        let mut chain = Vec::new();
+        let mut next = Some(self);
+        while let Some(step) = next {
+            let asks = matches!(step.action, StepAction::Approval(_));
+            chain.push(ChainLink { asks, filter: step.filter.as_ref() });
+            next = step.otherwise.as_deref();
+        }
+        chain
+    }
+
     /// Whether it writes a key of the context; the steps of a loop write theirs themselves.
     pub fn writes(&self, key: &str) -> bool {
         let is = |written: &Option<String>| written.as_deref() == Some(key);

@@ -7,6 +7,7 @@ pub mod builtin;
 mod call_templates;
 pub mod canonical;
 pub mod condition;
+pub mod denial;
 pub mod fault;
 pub mod file_value;
 pub mod flow;

@@ -61,14 +61,19 @@ fn hidden_fault(fault: &ToolFault, redact: &Redaction) -> ToolFault {
     ToolFault { class: hidden(&fault.class), detail: hidden(&fault.detail), answer: hidden(&fault.answer) }
 }
 
-fn hidden_attempt(attempt: &CallAttempt, redact: &Redaction) -> CallAttempt {
+pub(super) fn hidden_attempt(attempt: &CallAttempt, redact: &Redaction) -> CallAttempt {
     let CallAttempt { at_ms, duration_ms, delay_ms, .. } = *attempt;
     CallAttempt { at_ms, error: hidden_fault(&attempt.error, redact), duration_ms, delay_ms }
 }
 
 /// The failed attempts at the call of an entry, each in a sentence.
 pub fn call_attempts(entry: &TraceEntry) -> impl Iterator<Item = String> {
-    let numbered = entry.attempts.iter().zip(1..);
+    sentences(&entry.attempts)
+}
+
+/// Failed attempts at a call, each in a sentence.
+pub fn sentences(attempts: &[CallAttempt]) -> impl Iterator<Item = String> {
+    let numbered = attempts.iter().zip(1..);
     numbered.map(|(attempt, number)| call_attempt_sentence(number, &attempt.error, attempt.delay_ms))
 }
 

@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use super::About;
 use super::approval;
+use super::entries::sentences;
 use super::escape;
 use super::look::{Look, Tone, wrap};
-use super::steps::{MOST_ROWS, as_call, counted, notable, totals};
+use super::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
 use super::text::{Pieces, ShownObservation, took};
 use super::units::rfc3339;
-use crate::engine::flow::question::StepQuestion;
+use crate::engine::flow::question::{OnRejected, StepQuestion};
 use crate::engine::flow::record::{StepRecord, StepStatus};
 use crate::engine::flow::view::StepView;
 use crate::engine::outcome::Termination;
@@ -19,7 +20,7 @@ use crate::engine::outcome::Termination;
 /// A step that ended, in a line or two. Its texts must be redacted already.
 pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
     let value = match (&record.error, &record.items, record.status) {
-        (Some(error), _, _) => Value::from(error.message.as_str()),
+        (Some(error), _, _) => Value::from(failure(error)),
         (None, Some(items), _) => Value::from(counted(items)),
         (None, None, StepStatus::Completed) => match &record.output {
             Some(output) if !record.at.contains('.') => output.clone(),
@@ -34,6 +35,7 @@ pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
         success: record.error.is_none(),
         duration_ms,
     });
+    shown.extend(sentences(&record.attempts).map(|sentence| pieces.remark(&sentence)));
     if let Some(run_id) = &record.run_id {
         shown.push_str(&pieces.remark(&format!("run {run_id}")));
     }
@@ -75,11 +77,24 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
         for call in as_call(question).iter().chain(&question.calls) {
             shown.push_str(&approval::call(look, call, shorten));
         }
+        if let Some(fact) = after_a_no(question) {
+            let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, fact));
+        }
     }
     if steps.len() > SHOWN {
         let _ = writeln!(shown, "and {} more steps", steps.len() - SHOWN);
     }
     shown
+}
+
+/// What a no to the approval of a step does, in a sentence; none where a model reads it.
+pub fn after_a_no(question: &StepQuestion) -> Option<&'static str> {
+    let own = question.at.rsplit('/').next().unwrap_or_default();
+    Some(match question.on_rejected? {
+        OnRejected::Stop if own.contains('.') => "a no stops this item: none of its later steps runs",
+        OnRejected::Stop => "a no stops the run: no later step of it runs",
+        OnRejected::GoOn => "after a no the next steps run, as their filters say",
+    })
 }
 
 /// The steps at an address, with what they were given and gave.
@@ -132,8 +147,9 @@ fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
     if let Some(input) = &record.input {
         shown.push_str(&pieces.call(&record.kind, input));
     }
+    shown.extend(sentences(&record.attempts).map(|sentence| pieces.remark(&sentence)));
     let value = match (&record.error, &record.output, &record.items) {
-        (Some(error), _, _) => Some(Value::from(error.message.as_str())),
+        (Some(error), _, _) => Some(Value::from(failure(error))),
         (None, Some(output), _) => Some(output.clone()),
         (None, None, Some(items)) => Some(Value::from(counted(items))),
         (None, None, None) => None,

@@ -1,6 +1,8 @@
 //! The steps of a workflow as they are shown, with secrets hidden.
 
-use super::entries::shown_call;
+use serde_json::Value;
+
+use super::entries::{hidden_attempt, shown_call};
 use super::redact::Redaction;
 use super::units::{count, plural};
 use crate::engine::flow;
@@ -20,9 +22,28 @@ pub fn shown_step(record: StepRecord, redact: &Redaction) -> StepRecord {
     StepRecord {
         input: record.input.map(|input| std::sync::Arc::new(redact.value(&input))),
         output: record.output.map(|output| redact.value(&output)),
-        error: record.error.map(|error| StepError { message: redact.text(&error.message).into_owned(), ..error }),
+        error: record.error.map(|error| StepError {
+            message: redact.text(&error.message).into_owned(),
+            answer: hidden_answer(&error.answer, redact),
+            ..error
+        }),
+        attempts: record.attempts.iter().map(|attempt| hidden_attempt(attempt, redact)).collect(),
         ..record
     }
+}
+
+/// What a server answered: the names of its members say what is secret, as in a value.
+fn hidden_answer(answer: &str, redact: &Redaction) -> String {
+    match serde_json::from_str::<Value>(answer) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => redact.value(&value).to_string(),
+        _ => redact.text(answer).into_owned(),
+    }
+}
+
+/// Why a step failed, with what the server answered.
+pub fn failure(error: &StepError) -> String {
+    let StepError { message, answer, .. } = error;
+    if answer.is_empty() { message.clone() } else { format!("{message}\nThe server answered: {answer}") }
 }
 
 /// The steps at an address with their secrets hidden.

@@ -181,3 +181,23 @@ fn without_a_terminal_it_is_refused_and_nothing_runs() {
     }
     assert!(!place.path().join(".loopctl").exists());
 }
+
+#[test]
+fn the_question_of_an_approval_that_is_a_step_stands_above_the_keys() {
+    let place = Place::new();
+    place.json("script.json", &json!({ "replies": [] }));
+    place.json(
+        "loop.json",
+        &json!({ "name": "w", "definition": { "actions": [
+            { "id": "ok", "type": "PbotApproval", "properties": { "comment": "Send 40 letters?" } }] } }),
+    );
+    let mut terminal = Terminal::start(&place, RUN);
+    let shown = terminal.sees("s: leave it paused >");
+    assert!(shown.contains("Send 40 letters?") && shown.contains("a no stops the run"), "{shown}");
+    terminal.types("d");
+    let asked = terminal.sees("may be empty) >");
+    assert!(asked.contains("reason (") && !asked.contains("model"), "{asked}");
+    terminal.types("too many");
+    let (code, result) = ends(terminal, &place);
+    assert_eq!((code, &result["termination"]), (1, &json!("rejected")), "{result:#}");
+}

@@ -359,3 +359,53 @@ fn a_token_for_one_workflow_decides_about_its_steps_only() {
     let done = send("decide:pay", "POST", &target, json!({ "approved": true })).json();
     assert_eq!((&done["status"], &done["result"]["decisions"][0]["by"]), (&json!("completed"), &json!("decide:pay")));
 }
+
+#[test]
+fn a_failed_workflow_continues_with_a_corrected_action_and_failed_items_of_a_completed_one_run_again() {
+    let failures = std::sync::atomic::AtomicUsize::new(0);
+    let tools = Server::with(move |_, request| {
+        let answer = Answer::json(&json!({ "path": request.path }));
+        let is_first = request.path == "/once" && failures.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        if request.path == "/act" {
+            answer.status(404)
+        } else if is_first {
+            answer.status(500)
+        } else {
+            answer
+        }
+    });
+    let place = place(&tools, json!({ "actions": [act("@input.id", None)] }));
+    let action = |path: &str| {
+        let more = json!({ "http_method": "POST", "idempotent": true,
+            "parameters": { "type": "object", "properties": { "id": {} } } });
+        place.json("actions/act.json", &json!([web("act", &format!("{}/{path}", tools.url()), more)]));
+    };
+    let server = Serving::start(&place, STORES[0]);
+    let begin = |server: &Serving, input: Value| {
+        let run = server.post("/workflows/pay/execute", &json!({ "input": input })).json();
+        let id = run["run_id"].as_str().unwrap_or_else(|| panic!("{run:#}")).to_owned();
+        (run, format!("/agents/{id}/retry"), format!("/runs/{id}/status"))
+    };
+    let (failed, retry, _) = begin(&server, json!({ "id": "1" }));
+    assert_eq!(failed["status"], "failed", "{failed:#}");
+    drop(server);
+    action("right");
+    let server = Serving::start(&place, STORES[0]);
+    let refused = server.post(&retry, &json!({}));
+    assert_eq!((refused.status, refused.code()), (409, "document_changed".to_owned()), "{refused:?}");
+    let done = server.post(&retry, &json!({ "new_document": true }));
+    assert_eq!((done.status, &done.json()["status"]), (200, &json!("completed")), "{done:?}");
+    drop(server);
+    action("once");
+    let settings = json!({ "failure_strategy": "continue_on_error", "summary_key": "s" });
+    let definition = json!({ "output": "@s", "actions": [each(settings, json!([act("@one", None)]))] });
+    place.json("workflows/pay.json", &json!({ "name": "pay", "description": "Pays.", "definition": definition }));
+    let server = Serving::start(&place, STORES[0]);
+    let (_, retry, status) = begin(&server, json!({ "items": ["1", "2"] }));
+    let partly = server.get(&status).json();
+    assert_eq!(partly["final_answer"]["failed"], 1, "{partly:#}");
+    let done = server.post(&retry, &json!({}));
+    assert_eq!(done.status, 200, "{done:?}");
+    assert_eq!(server.get(&status).json()["final_answer"]["completed"], 2, "{done:?}");
+    assert_eq!(server.post(&retry, &json!({})).status, 409);
+}

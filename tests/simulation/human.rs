@@ -58,7 +58,7 @@ pub fn refused(chance: &mut Chance, pause: &Pause) -> EventKind {
 pub fn continues(chance: &mut Chance, program: &Program, state: &State) -> Option<EventKind> {
     let Phase::Ended(ending) = &state.phase else { return None };
     if is_outage(ending) {
-        return Some(EventKind::Retried(Retried { by: Some("ana".to_owned()) }));
+        return Some(EventKind::Retried(Retried::by(Some("ana".to_owned()))));
     }
     let limit = limit_of(ending).or_else(|| state.cancelled_in.as_ref().map(|_| Limit::MaxIterations))?;
     Some(raise(higher(chance, program, state, limit)))

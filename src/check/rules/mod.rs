@@ -47,6 +47,7 @@ mod no_member;
 mod object_in_address;
 mod odd_result_key;
 mod odd_status;
+mod older_decision;
 mod one_call_a_turn;
 mod plain_variable;
 mod private_host;
@@ -69,6 +70,7 @@ mod step_setting;
 mod stuck_never_fires;
 mod temperature_too_high;
 mod timeout_below_tool;
+mod unheld_step;
 mod unknown_column;
 mod unknown_datasource;
 mod unknown_required_tool;
@@ -154,6 +156,8 @@ pub const RULES: &[Rule] = &[
     item_key::RULE,
     unreached_limit::RULE,
     unknown_required_tool::RULE,
+    unheld_step::RULE,
+    older_decision::RULE,
     cut_list::RULE,
     needs_responses::RULE,
     bad_model_setting::RULE,

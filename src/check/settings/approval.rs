@@ -1,12 +1,12 @@
 //! An approval whose no stops the run, although a later step asks what was decided.
 
+use crate::check::denials::{FilteredNode, chains, links};
 use crate::check::step_tree::{StepNode, each_list};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::program::condition::CompiledCondition;
+use crate::program::denial::{self, ChainLink, DECIDED, DemandedValues, Hold, StepAfter};
 use crate::program::reference::{as_path, each_text};
-
-/// What a later step reads, whose name makes a no go on.
-const DECIDED: &str = "__approved";
 
 /// Reports those of a document.
 pub(in crate::check) fn approvals(
@@ -16,33 +16,68 @@ pub(in crate::check) fn approvals(
     found: &mut Vec<Diagnostic>,
 ) {
     each_list(nodes, &mut |list| {
-        for (number, first) in list.iter().enumerate() {
-            let later = list.get(number + 1..).unwrap_or_default();
-            let mut next = Some(first);
-            while let Some(node) = next {
-                if node.step.kind == "PbotApproval" && !node.step.properties.contains_key("on_rejected") {
-                    found.extend(stops(rule, subject, node, later));
-                }
-                next = node.otherwise.as_deref();
+        let Some(chains) = chains(list) else { return };
+        for (number, chain) in chains.iter().enumerate() {
+            let later = chains.get(number.saturating_add(1)..).unwrap_or_default();
+            for approval in chain.iter().filter(|one| one.asks() && one.on_rejected().is_none()) {
+                found.extend(stops(&ApprovalJudge { rule, subject, approval }, later));
             }
         }
     });
 }
 
-fn stops(rule: &Rule, subject: &Subject<'_>, node: &StepNode<'_>, later: &[StepNode<'_>]) -> Option<Diagnostic> {
-    // The compiler looks for the name in the whole text of these steps.
-    if later.iter().any(|node| node.step.written.to_string().contains(DECIDED)) {
+struct ApprovalJudge<'j, 'n, 'a, 's> {
+    rule: &'j Rule,
+    subject: &'j Subject<'s>,
+    approval: &'j FilteredNode<'n, 'a>,
+}
+
+fn stops(judge: &ApprovalJudge<'_, '_, '_, '_>, later: &[Vec<FilteredNode<'_, '_>>]) -> Option<Diagnostic> {
+    let ApprovalJudge { rule, subject, approval } = judge;
+    let demanded = approval.filter.as_ref().map(CompiledCondition::equalities).unwrap_or_default();
+    let chains: Vec<Vec<ChainLink<'_>>> = later.iter().map(|chain| links(chain)).collect();
+    if denial::runs_on(&demanded, &chains) {
         return None;
     }
-    let key = node.step.written.get("outputKey")?.as_str()?;
-    let (at, path) = later.iter().find_map(|node| asks(node, key))?;
-    let message = format!("`{path}` is always true here: a no stops the run, or the item, at this step");
-    let cursor = subject.at(&format!("{}/properties", node.step.at)).key();
-    let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(rule, message) };
-    let help = format!(
-        "write `\"on_rejected\": \"go_on\"`, or ask for `@{DECIDED}`; `\"on_rejected\": \"stop\"` says that it is meant"
+    let cursor = subject.at(&format!("{}/properties", approval.node.step.at)).key();
+    let report = |message: String| Diagnostic { severity: Severity::Warning, ..cursor.report(rule, message) };
+    let means = "`\"on_rejected\": \"stop\"` says that it is meant";
+    let key = approval.node.step.written.get("outputKey").and_then(serde_json::Value::as_str);
+    let asked = key.and_then(|key| later.iter().flatten().find_map(|one| asks(one.node, key)));
+    if let Some((at, path)) = asked {
+        let message = format!("`{path}` is always true here: a no stops the run, or the item, at this step");
+        let help = format!("write `\"on_rejected\": \"go_on\"`, or ask for `@{DECIDED}`; {means}");
+        return Some(report(message).help(help).related(&subject.at(&at).place(), "it is asked here"));
+    }
+    let (held, unheld) = held_and_not(later, &chains, &demanded)?;
+    let message = format!(
+        "a no stops the run, or the item, at this step: {} has no filter that reads `@{DECIDED}`, as {} has",
+        unheld.called(),
+        held.called()
     );
-    Some(fault.help(help).related(&subject.at(&at).place(), "it is asked here"))
+    let help =
+        format!("give each step up to the next approval such a filter, or write `\"on_rejected\": \"go_on\"`; {means}");
+    let place = subject.at(&format!("{}/type", unheld.node.step.at)).place();
+    Some(report(message).help(help).related(&place, "this step has none"))
+}
+
+/// The first step that is held by what was decided, and the first one that is not, up to the next approval.
+fn held_and_not<'c, 'n, 'a>(
+    later: &'c [Vec<FilteredNode<'n, 'a>>],
+    chains: &[Vec<ChainLink<'_>>],
+    demanded: &DemandedValues,
+) -> Option<(&'c FilteredNode<'n, 'a>, &'c FilteredNode<'n, 'a>)> {
+    let (mut held, mut unheld) = (None, None);
+    for (chain, links) in later.iter().zip(chains) {
+        match denial::after(links, demanded) {
+            StepAfter::Asks | StepAfter::MayAsk => break,
+            StepAfter::Step(Hold::Firm | Hold::Loose) => held = held.or(chain.first()),
+            StepAfter::Step(Hold::None) => unheld = unheld.or(chain.first()),
+            // It is reported itself.
+            StepAfter::Step(Hold::Idle) => {}
+        }
+    }
+    held.zip(unheld)
 }
 
 /// Where a condition in a step asks what was decided, under the key of the approval.

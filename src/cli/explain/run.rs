@@ -7,12 +7,14 @@ use serde::Serialize;
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
 use crate::cli::host::{self, RecordedRun};
+use crate::cli::next::NextCommands;
 use crate::cli::output::{ListOutput, json_line, shown};
 use crate::cli::replay::one::sentence;
 use crate::cli::store::StorePlace;
 use crate::cli::surface::Surface;
 use crate::engine::event::Event;
 use crate::engine::outcome::{Limit, Status, Termination};
+use crate::engine::state::State;
 use crate::journal::Journal;
 use crate::language::react::{ReactProperties, StuckAction};
 use crate::replay::together::replay;
@@ -20,6 +22,7 @@ use crate::replay::verdict::{ReplayKind, ReplayVerdict};
 use crate::trace::json::gist;
 use crate::trace::look::TextBlock;
 use crate::trace::reason::reason;
+use crate::trace::steps::failure;
 use crate::trace::text::status;
 use crate::trace::units::{count, duration, plural};
 use crate::trace::{Look, Redaction, RunResult, Shown, Tone, TraceEntry, escape, result};
@@ -37,6 +40,9 @@ struct Explained {
     evidence: Vec<String>,
     /// The changes of the document that were tried, with what came of them.
     tried: Vec<TriedChange>,
+    /// The commands with which it continues, if it failed and may.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    next: Vec<String>,
 }
 
 /// A change of one word of the document, and what came of it.
@@ -84,12 +90,21 @@ pub(super) async fn perform(
         why: why(&result),
         evidence: evidence(&result, &program.properties, state.now.active_ms),
         tried,
+        next: next(run, place, &state, &result),
     };
     match output {
         ListOutput::Json => surface.print(&json_line(&explained)?)?,
         ListOutput::Human => surface.print(&human(&surface.out, &explained))?,
     }
     Ok(Exit::Completed)
+}
+
+/// The commands with which a run continues that failed; none for a sub-run, which its caller retries.
+fn next(run: &str, place: &StorePlace, state: &State, result: &RunResult) -> Vec<String> {
+    if state.header.caller.is_some() {
+        return Vec::new();
+    }
+    NextCommands::new(run, place).again(result).into_iter().map(|(_, command)| command).collect()
 }
 
 fn why(result: &RunResult) -> String {
@@ -144,7 +159,7 @@ fn evidence(result: &RunResult, properties: &ReactProperties, active_ms: u64) ->
     }
     let steps = result.steps.iter().filter_map(|step| {
         let error = step.error.as_ref()?;
-        Some(format!("step {}: {}: {}", error.step, step.kind, error.message))
+        Some(format!("step {}: {}: {}", error.step, step.kind, failure(error)))
     });
     evidence.extend(steps.take(SHOWN));
     evidence
@@ -270,7 +285,7 @@ fn human(look: &Look, explained: &Explained) -> String {
     let mut text = format!("{}  {run}{named}\n", status(look, explained.status, 0));
     let block = |lead: &str, line: &str| {
         let block = TextBlock { lead: (lead, 2), tone: None, tail: "", lines: 6 };
-        look.block(&escape::line(line), &block)
+        look.block(&escape::terminal(line), &block)
     };
     text.push_str(&block("  ", &explained.why));
     if !explained.evidence.is_empty() {
@@ -290,6 +305,10 @@ fn human(look: &Look, explained: &Explained) -> String {
     } else if !explained.tried.is_empty() {
         let fields: Vec<String> = explained.tried.iter().map(|tried| format!("{} {}", tried.field, tried.to)).collect();
         text.push_str(&format!("\nNo word of the document that was tried changes it: {}\n", fields.join(", ")));
+    }
+    if !explained.next.is_empty() {
+        text.push_str(&format!("\n{}\n", look.paint(Tone::Bold, "It can continue:")));
+        text.extend(explained.next.iter().map(|command| format!("  {}\n", escape::line(command))));
     }
     text
 }

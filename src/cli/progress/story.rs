@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::engine::event::ToolFault;
+use crate::engine::flow::record::StepRecord;
 use crate::engine::notice::Notice;
 use crate::engine::record::TraceEntry;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
@@ -89,10 +90,11 @@ impl Story {
                 self.pieces
                     .remark(&format!("the model: {}; attempt {attempt}, retry in {wait}", self.redact.text(reason)))
             }
-            Notice::ToolRetried { action, attempt, error, delay_ms, .. } => {
+            Notice::ToolRetried { at, action, attempt, error, delay_ms, .. } => {
                 let number = usize::try_from(*attempt).unwrap_or(usize::MAX);
                 let sentence = call_attempt_sentence(number, error, *delay_ms);
-                self.pieces.remark(&self.redact.text(&format!("{action}: {sentence}")))
+                let whose = at.as_ref().unwrap_or(action);
+                self.pieces.remark(&self.redact.text(&format!("{whose}: {sentence}")))
             }
             Notice::BudgetWarning { tokens, cost_usd, used, .. } => {
                 let cost = cost_usd.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
@@ -115,7 +117,9 @@ impl Story {
             Notice::StepStarted { at, kind, action_input } => self.step_started(at, kind, action_input),
             Notice::StepEnded { record } => {
                 self.any_shown = true;
-                step_line(&self.pieces, &shown_step((**record).clone(), &self.redact))
+                // Its attempts were shown when they failed.
+                let record = StepRecord { attempts: Vec::new(), ..(**record).clone() };
+                step_line(&self.pieces, &shown_step(record, &self.redact))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
             Notice::Observed { entry, .. } => {

@@ -109,7 +109,7 @@ impl Spans {
                 }
             }
             Notice::ToolRetried { call, attempt, error, delay_ms, .. } => {
-                if let Some((tool, _)) = self.tools.get_mut(call) {
+                if let Some((tool, _)) = call.as_ref().and_then(|call| self.tools.get_mut(call)) {
                     let reason = self.redact.text(&fault_kind(&error.class)).into_owned();
                     tool.add_event_with_timestamp("retry", now, retry_facts(*attempt, *delay_ms, Some(reason)));
                 }

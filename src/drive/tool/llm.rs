@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::output::fault;
-use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
 use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire};
-use crate::drive::retry;
+use crate::drive::retry::{self, Transient};
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::budget;
@@ -182,10 +182,10 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         }
         Err(error) => {
             failed.extend(error.failed);
-            RawOutcome {
-                result: Err(fault(class(error.code), error.message).into()),
-                spent: spent(&failed, None, price),
-            }
+            // The model was asked again already; later it may answer.
+            let transient = error.retryable.then(Transient::default);
+            let fault = RawFault { transient, ..RawFault::from(fault(class(error.code), error.message)) };
+            RawOutcome { result: Err(fault), spent: spent(&failed, None, price) }
         }
     }
 }

@@ -5,12 +5,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Allowance;
 
-/// A human had a run continue whose model could not be reached.
+/// A human had a run continue whose model could not be reached, or of which a step or an item failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retried {
     /// Who: the name of a token, or a user of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Whether the run had ended by its earlier document, and has not by the one that it continues with: what is under way
+    /// by this one was never requested.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
+}
+
+impl Retried {
+    /// A retry by somebody.
+    pub fn by(by: Option<String>) -> Self {
+        Self { by, anew: false }
+    }
 }
 
 /// A human raised limits of a run.

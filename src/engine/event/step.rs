@@ -29,6 +29,9 @@ pub struct StepReturned {
     /// The run that it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// Whether the same call, or the same run, may succeed unchanged: it failed for a reason that may pass.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retryable: bool,
 }
 
 /// An attempt at the call of a step failed, and another one follows.

@@ -8,6 +8,7 @@ use super::Tokens;
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::outcome::Termination;
 use crate::engine::stuck::Stuck;
+use crate::language::step::OnRejected;
 
 /// How a tool call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -145,6 +146,9 @@ pub struct SubrunStep {
     /// What an approval needs; none when one approval of anybody is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<AwaitedApproval>,
+    /// What a no does to the workflow that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_rejected: Option<OnRejected>,
     /// The run that asks.
     pub run_id: String,
     /// The pause that this run is in, when the step is a run.

@@ -120,7 +120,7 @@ impl<'p> Advance<'p> {
             if let Some(fault) = frame.fault.take() {
                 return Some(ListEnd::Failed(fault));
             }
-            let StepFrame { next, current, keys, given, .. } = &mut *frame;
+            let StepFrame { next, current, keys, given, kept, done, .. } = &mut *frame;
             let step = list.steps.get(*next);
             match current {
                 Current::Open(open) => {
@@ -136,6 +136,10 @@ impl<'p> Advance<'p> {
                     let end = self.items(foreach, items, &names)?;
                     self.loop_ended(list, step, frame, end);
                 }
+                Current::Idle if *next < *done => match kept.remove(next) {
+                    Some(items) => *current = Current::Items(items),
+                    None => *next += 1,
+                },
                 Current::Idle => {
                     let Some(step) = step else {
                         return Some(if frame.ran { ListEnd::Completed } else { ListEnd::Skipped });
@@ -196,7 +200,7 @@ impl<'p> Advance<'p> {
             Err(BeginFault { code, message }) => {
                 frame.ran = true;
                 let at = list.address(&step.name);
-                let fault = StepFault { code: code.to_owned(), message, step: at.clone() };
+                let fault = StepFault::new(code, message, at.as_str());
                 return self.ended(list, step, frame, StepEnd::failed(at, self.now.wall_ms, fault));
             }
         };

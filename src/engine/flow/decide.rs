@@ -8,7 +8,7 @@ use super::end::{StepEnd, StepOutput};
 use super::outcome::{StepTarget, at_step};
 use super::question::{meant, split_address};
 use super::state::{Current, FlowState, OpenStep, StepFault, StepProgress};
-use super::waiting::{form_values, hash, waiting_steps};
+use super::waiting::{form_shape, form_values, hash, waiting_steps};
 use crate::engine::approval::{NOT_ESCALATED, may_take};
 use crate::engine::decision::{self, OTHER_CALL, reported_failure};
 use crate::engine::decision_record::{ApprovalCount, DecisionRecord};
@@ -18,6 +18,7 @@ use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
 use crate::engine::subrun;
 use crate::engine::validate;
+use crate::language::step::OnRejected;
 use crate::program::Program;
 use crate::program::flow::{APPROVAL_KEYS, Flow, StepAction};
 
@@ -121,6 +122,12 @@ fn fits(flow: &Flow, state: &State, at: &str, decided: &Decided) -> Result<(), R
         StepProgress::AsksForm { .. } => Termination::Human,
         _ => Termination::Uncertain,
     };
+    if let (StepProgress::AsksForm { .. }, false) = (&open.progress, matches!(decided.decision, Decision::Answer(_))) {
+        return Err(Refused::new(format!(
+            "the step `{at}` is a form, and takes no approval: {}",
+            form_shape(&keys_of(open))
+        )));
+    }
     decision::is_of_kind(kind, &decided.decision)?;
     match (&open.progress, &decided.decision) {
         (StepProgress::AwaitsApproval(awaited), _) => {
@@ -181,18 +188,17 @@ fn apply(advance: &mut Advance<'_>, state: &mut FlowState, at: &str, decided: &D
             }
             DecisionEffect::Waits => {}
             DecisionEffect::Fails(message) => {
-                let fault = StepFault { code: "call_failed".to_owned(), message, step: open.at.clone() };
+                let fault = StepFault::new("call_failed", message, open.at.as_str());
                 let end = StepEnd::of(open, Err(fault));
                 advance.ended(list, step, frame, end);
             }
             DecisionEffect::Ends(outcome) => {
-                let stops = !matches!(&step.action, StepAction::Approval(approval) if !approval.stops);
                 let outcome = match outcome {
                     Ok(output) => Ok(output),
                     // A no that does not stop the run is an outcome like any other.
-                    Err(Rejection { output: Some(output), .. }) if !stops => Ok(output),
-                    Err(Rejection { message, .. }) => {
-                        Err(StepFault { code: "rejected".to_owned(), message, step: open.at.clone() })
+                    Err(Rejection { output: Some(output), .. }) => Ok(output),
+                    Err(Rejection { message, output: None }) => {
+                        Err(StepFault::new("rejected", message, open.at.as_str()))
                     }
                 };
                 let end = StepEnd::of(open, outcome);
@@ -248,7 +254,8 @@ fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCou
         (StepProgress::AwaitsApproval(_), Decision::Deny(reason)) => {
             DecisionEffect::Ends(Err(Rejection { message: rejected(reason.as_deref()), output: None }))
         }
-        (StepProgress::AsksApproval { .. }, decision) => {
+        (StepProgress::AsksApproval { on_rejected, .. }, decision) => {
+            let goes_on = *on_rejected == OnRejected::GoOn;
             let (approved, reason) = match decision {
                 Decision::Deny(reason) => (false, reason.clone()),
                 Decision::Edit(edited) => {
@@ -262,7 +269,7 @@ fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCou
             DecisionEffect::Ends(if approved {
                 Ok(output)
             } else {
-                Err(Rejection { message: rejected(reason.as_deref()), output: Some(output) })
+                Err(Rejection { message: rejected(reason.as_deref()), output: goes_on.then_some(output) })
             })
         }
         (StepProgress::AsksForm { .. }, Decision::Answer(answer)) => {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::advance::{Advance, StepList};
 use super::items::{LoopEnd, counts, gathered};
 use super::record::{StepError, StepRecord, StepStatus};
-use super::state::{Current, ItemStatus, OpenStep, StepChange, StepFault, StepFrame};
+use super::state::{Current, ItemStatus, LoopOutput, OpenStep, StepChange, StepFault, StepFrame};
+use crate::engine::call_attempt::CallAttempt;
 use crate::engine::event::Tokens;
 use crate::engine::token_usage::TokenUsage;
 use crate::program::flow::{FlowStep, StepAction};
@@ -29,6 +30,10 @@ pub(super) struct StepEnd {
     pub run_id: Option<String>,
     /// What it used of models.
     pub tokens: Option<Tokens>,
+    /// The attempts at its call that failed before the last one.
+    pub attempts: Vec<CallAttempt>,
+    /// What the server answered to a call that failed.
+    pub answer: String,
 }
 
 /// What a step gave.
@@ -48,7 +53,16 @@ impl From<Value> for StepOutput {
 impl StepEnd {
     /// A step that failed before anything was called.
     pub fn failed(at: String, since_ms: i64, fault: StepFault) -> Self {
-        Self { at, since_ms, input: None, outcome: Err(fault), run_id: None, tokens: None }
+        Self {
+            at,
+            since_ms,
+            input: None,
+            outcome: Err(fault),
+            run_id: None,
+            tokens: None,
+            attempts: Vec::new(),
+            answer: String::new(),
+        }
     }
 
     /// The end of an open step.
@@ -60,6 +74,8 @@ impl StepEnd {
             outcome,
             run_id: open.run_id.as_deref().map(str::to_owned),
             tokens: None,
+            attempts: open.attempts.clone(),
+            answer: String::new(),
         }
     }
 }
@@ -79,6 +95,7 @@ impl StepRecord {
             usage: None,
             items: None,
             error: None,
+            attempts: Vec::new(),
         }
     }
 }
@@ -86,7 +103,7 @@ impl StepRecord {
 impl Advance<'_> {
     /// Ends the present step of a list: writes its keys, or fails the list.
     pub fn ended(&mut self, list: &StepList<'_>, step: &FlowStep, frame: &mut StepFrame, end: StepEnd) {
-        let StepEnd { at, since_ms, input, outcome, run_id, tokens } = end;
+        let StepEnd { at, since_ms, input, outcome, run_id, tokens, attempts, answer } = end;
         let outcome = outcome.and_then(|output| bounded(output, &at));
         let status = if outcome.is_ok() { StepStatus::Completed } else { StepStatus::Failed };
         let mut record = StepRecord {
@@ -94,6 +111,7 @@ impl Advance<'_> {
             input,
             run_id,
             usage: tokens.map(TokenUsage::from),
+            attempts,
             ..StepRecord::new(at, step.kind.clone(), status, since_ms)
         };
         if let Current::Open(open) = std::mem::take(&mut frame.current)
@@ -110,7 +128,7 @@ impl Advance<'_> {
                 write(step, frame, output);
             }
             Err(fault) => {
-                record.error = Some(StepError::from(fault.clone()));
+                record.error = Some(StepError { answer, ..StepError::from(fault.clone()) });
                 frame.fault = Some(fault);
             }
         }
@@ -139,22 +157,28 @@ impl Advance<'_> {
         let ended = |index| items.ended.get(&index).copied().unwrap_or(ItemStatus::Cancelled);
         let statuses = (0..items.count).map(ended).collect();
         self.changes.push(StepChange::ItemsEnded { at: items.at.clone(), statuses });
+        let number = frame.next;
         frame.next += 1;
         let gathered = foreach.collects.then(|| gathered(&items));
         let counts = serde_json::to_value(counts).unwrap_or_default();
-        let written = std::mem::take(&mut items.written);
-        frame.keys.extend(written.into_iter().map(|(key, (_, value))| (key, value)));
+        let mut keys: Map<String, Value> =
+            items.written.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect();
         if let (Some(key), Some(gathered)) = (&foreach.result_key, &gathered) {
-            frame.keys.insert(key.clone(), gathered.clone());
+            keys.insert(key.clone(), gathered.clone());
         }
         if let Some(key) = &foreach.summary_key {
-            frame.keys.insert(key.clone(), counts.clone());
+            keys.insert(key.clone(), counts.clone());
         }
         let output = gathered.unwrap_or(counts);
         if let Some(key) = &step.output_key {
-            frame.keys.insert(key.clone(), output.clone());
+            keys.insert(key.clone(), output.clone());
         }
-        frame.last = Some(output);
+        let wrote = LoopOutput { keys, output };
+        rewrite(frame, items.wrote.take().as_deref(), &wrote);
+        if !items.faults.is_empty() || !items.partly.is_empty() {
+            items.wrote = Some(Box::new(wrote));
+            frame.kept.insert(number, items);
+        }
     }
 
     fn report(&mut self, list: &StepList<'_>, record: StepRecord) {
@@ -168,8 +192,8 @@ impl Advance<'_> {
 
 impl From<StepFault> for StepError {
     fn from(fault: StepFault) -> Self {
-        let StepFault { code, message, step } = fault;
-        Self { code, message, step }
+        let StepFault { code, message, step, .. } = fault;
+        Self { code, message, step, answer: String::new() }
     }
 }
 
@@ -181,7 +205,19 @@ fn bounded(output: StepOutput, at: &str) -> Result<StepOutput, StepFault> {
         return Ok(output);
     }
     let message = format!("its output has {bytes} bytes, and a step gives at most {} MiB", MAX_OUTPUT >> 20);
-    Err(StepFault { code: "too_large".to_owned(), message, step: at.to_owned() })
+    Err(StepFault::new("too_large", message, at))
+}
+
+/// Writes the keys of a loop. `before`: what it wrote when it ended before; what later steps wrote since stays.
+fn rewrite(frame: &mut StepFrame, before: Option<&LoopOutput>, now: &LoopOutput) {
+    for (key, value) in &now.keys {
+        if before.is_none_or(|before| frame.keys.get(key) == before.keys.get(key)) {
+            frame.keys.insert(key.clone(), value.clone());
+        }
+    }
+    if before.is_none_or(|before| frame.last.as_ref() == Some(&before.output)) {
+        frame.last = Some(now.output.clone());
+    }
 }
 
 /// Writes the keys of a step.

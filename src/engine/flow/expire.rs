@@ -67,7 +67,7 @@ pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Resu
                 } else {
                     ("rejected", "nobody approved it in time")
                 };
-                let fault = StepFault { code: code.to_owned(), message: message.to_owned(), step: open.at.clone() };
+                let fault = StepFault::new(code, message, open.at.as_str());
                 let end = StepEnd::of(open, Err(fault));
                 advance.ended(list, step, frame, end);
             });

@@ -46,7 +46,8 @@ impl Advance<'_> {
     pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let comment = approval.comment.render(scope).map_err(|unresolved| self.missing(&unresolved))?;
         let input = self.object(&approval.request_payload, scope)?;
-        Ok(Opened::Step { input, progress: StepProgress::AsksApproval { comment } })
+        let on_rejected = approval.on_rejected(self.header.denies_by_letters());
+        Ok(Opened::Step { input, progress: StepProgress::AsksApproval { comment, on_rejected } })
     }
 
     /// The list of a loop, and how far the loop is: at its beginning.
@@ -85,7 +86,7 @@ impl Advance<'_> {
                  which is {most}"
             );
             let fault = BeginFault::new("too_many_items", message);
-            around.over = Some(StepFault { code: fault.code.to_owned(), message: fault.message.clone(), step: at });
+            around.over = Some(StepFault::new(fault.code, fault.message.as_str(), at));
             return Err(fault);
         }
         let list = match found {

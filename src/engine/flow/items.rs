@@ -152,6 +152,8 @@ impl<'p> Advance<'p> {
             };
             items.stopped |= items.counts.failed > most;
             self.blocked |= items.stopped;
+        } else if !frame.kept.is_empty() {
+            items.partly.insert(index, frame);
         }
     }
 
@@ -174,6 +176,12 @@ impl<'p> Advance<'p> {
         let Some(path) = &foreach.collect else { return frame.last.clone().unwrap_or(Value::Null) };
         let names: Names<'_> = [&frame.keys, &frame.given].into_iter().chain(names.iter().copied()).collect();
         self.with_scope(&names, |_, scope| scope.lookup(path).map_or(Value::Null, std::borrow::Cow::into_owned))
+    }
+
+    /// Whether so few items fail for good that the loop may succeed when the others run again.
+    fn may_pass(foreach: &Foreach, items: &ItemsState) -> bool {
+        let stay = items.faults.values().filter(|fault| !fault.retryable).count();
+        u32::try_from(stay).is_ok_and(|stay| stay <= foreach.max_failures.unwrap_or(u32::MAX))
     }
 
     /// Why a loop failed.
@@ -202,6 +210,7 @@ impl<'p> Advance<'p> {
                     fault.message
                 ),
                 step: fault.step.clone(),
+                retryable: Self::may_pass(foreach, items),
             }),
         }
     }
@@ -239,7 +248,7 @@ pub(super) fn gathered(items: &ItemsState) -> Value {
             members.insert("output".to_owned(), serde_json::from_str(text).unwrap_or_default());
         }
         if let Some(fault) = items.faults.get(&index) {
-            let StepFault { code, message, step } = fault;
+            let StepFault { code, message, step, .. } = fault;
             members.insert("error".to_owned(), json!({ "code": code, "message": message, "step": step }));
         }
         entry

@@ -77,6 +77,11 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
         (Phase::Ended(ending), EventKind::LimitsRaised(raised)) if continuation::limit_of(ending).is_some() => {
             redrive::limits_raised(program, flow, state, raised)
         }
+        // What makes it continue with them comes next.
+        (Phase::Ended(ending), EventKind::NewDocument(documents)) if ending.status != Status::Cancelled => {
+            Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
+            Ok(Effects::new())
+        }
         (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
 
         (_, EventKind::Interrupted) => {
@@ -111,6 +116,7 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
             }
         }
         (_, EventKind::Resumed) => Ok(resume::resumed(program, flow, state)),
+        (_, EventKind::Retried(retried)) if retried.anew => Ok(redrive::anew(program, flow, state, retried)),
         (Phase::Paused { .. } | Phase::Stepping, EventKind::Human(decided)) => {
             decide::decided(program, flow, state, &decided)
         }
@@ -215,7 +221,14 @@ fn advanced(
         end = advance.list(&list, &mut flow_state.root, &[&files]);
     }
     flow_state.stopping = advance.stopping;
-    flow_state.records.append(&mut advance.records);
+    for record in advance.records.drain(..) {
+        // A loop that runs again after the run had completed has a record already.
+        let known = flow_state.records.iter_mut().find(|known| flow_state.rounds > 0 && known.at == record.at);
+        match known {
+            Some(known) => *known = record,
+            None => flow_state.records.push(record),
+        }
+    }
     flow_state.changes = advance.changes;
     let effects = advance.effects;
     settle(program, flow, state, &flow_state, end);
@@ -301,7 +314,7 @@ fn listed(names: &[String]) -> String {
 }
 
 fn step_failed(state: &mut State, fault: StepFault) {
-    let StepFault { code, message, step } = fault;
+    let StepFault { code, message, step, retryable } = fault;
     let termination = match code.as_str() {
         "rejected" => Termination::Rejected,
         "form_expired" => Termination::FormExpired,
@@ -312,6 +325,11 @@ fn step_failed(state: &mut State, fault: StepFault) {
         _ => code,
     };
     fail(state, termination, &code, format!("the step `{step}` failed: {message}"), Some(step));
+    if let Phase::Ended(ending) = &mut state.phase
+        && let Some(error) = &mut ending.error
+    {
+        error.retryable = retryable;
+    }
 }
 
 fn fail(state: &mut State, termination: Termination, code: &str, message: String, step: Option<String>) {

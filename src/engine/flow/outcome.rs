@@ -6,7 +6,7 @@ use super::advance::{Advance, StepList};
 use super::advanced;
 use super::end::{StepEnd, StepOutput};
 use super::root;
-use super::state::{Current, FlowState, OpenStep, StepFault, StepFrame, StepProgress, chosen};
+use super::state::{Current, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, chosen};
 use crate::engine::budget;
 use crate::engine::call::{SettledCost, Waits};
 use crate::engine::call_attempt::CallAttempt;
@@ -26,7 +26,7 @@ pub(super) fn returned(
     state: &mut State,
     returned: StepReturned,
 ) -> Result<Effects, Refused> {
-    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, .. } = returned;
+    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, .. } = returned;
     let open = under_way(state, &at)?;
     if open.kind != kind {
         return Err(Refused::new(format!("the step `{at}` was `{kind}`, and is `{}`", open.kind)));
@@ -41,11 +41,14 @@ pub(super) fn returned(
         at_step(advance, flow_state, StepTarget { at: &at, spent }, &mut |advance, list, step, frame| {
             let Current::Open(open) = &mut frame.current else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);
-            let outcome = match &result {
-                ToolResult::Ok(value) => Ok(StepOutput::from(value.clone())),
-                ToolResult::Failed(fault) => Err(fault_of(step, &at, fault)),
+            let (outcome, answer) = match &result {
+                ToolResult::Ok(value) => (Ok(StepOutput::from(value.clone())), ""),
+                ToolResult::Failed(fault) => {
+                    let fault_of_step = StepFault { retryable, ..fault_of(step, &at, fault) };
+                    (Err(fault_of_step), fault.answer.as_str())
+                }
             };
-            let end = StepEnd { tokens, ..StepEnd::of(open, outcome) };
+            let end = StepEnd { tokens, answer: answer.to_owned(), ..StepEnd::of(open, outcome) };
             advance.ended(list, step, frame, end);
         });
     }))
@@ -59,15 +62,21 @@ pub(super) fn retried(
     retried: StepRetried,
 ) -> Result<Effects, Refused> {
     let StepRetried { at, attempt, error, duration_ms, delay_ms } = retried;
-    let before = under_way(state, &at)?.attempts.len();
+    let open = under_way(state, &at)?;
+    let (before, kind) = (open.attempts.len(), open.kind.clone());
     if usize::try_from(attempt).ok() != Some(before.saturating_add(1)) {
         return Err(Refused::new(format!("attempt {attempt} at `{at}` does not follow attempt {before}")));
     }
     let at_ms = state.now.wall_ms;
+    let retries = state.counters.tool_retries.entry(kind.clone()).or_default();
+    *retries = retries.saturating_add(1);
     Ok(advanced(program, flow, state, |advance, flow_state| {
         at_step(advance, flow_state, StepTarget::at(&at), &mut |advance, _, _, frame| {
             let Current::Open(open) = &mut frame.current else { return };
-            open.attempts.push(CallAttempt { at_ms, error: error.clone(), duration_ms, delay_ms });
+            let failed = CallAttempt { at_ms, error: error.clone(), duration_ms, delay_ms };
+            open.attempts.push(failed.clone());
+            let (at, kind) = (open.at.clone(), kind.clone());
+            advance.changes.push(StepChange::Retried { at, kind, number: attempt, attempt: Box::new(failed) });
             advance.effects.push(Effect::RunStep(open.at.clone()));
         });
     }))
@@ -132,7 +141,7 @@ fn fault_of(step: &FlowStep, at: &str, fault: &ToolFault) -> StepFault {
         let detail = fault.detail.get(..cut.unwrap_or(fault.detail.len())).unwrap_or_default();
         message.push_str(&format!(" ({detail}{})", if cut.is_some() { "..." } else { "" }));
     }
-    StepFault { code: code.to_owned(), message, step: at.to_owned() }
+    StepFault::new(code, message, at)
 }
 
 /// What is done with the open step at an address.

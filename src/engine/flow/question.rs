@@ -12,6 +12,8 @@ use crate::engine::outcome::Termination;
 use crate::engine::record::WaitingCall;
 use crate::engine::timestamp::as_rfc3339_if_any;
 
+pub use crate::language::step::OnRejected;
+
 /// A question of a step that waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StepQuestion {
@@ -41,6 +43,10 @@ pub struct StepQuestion {
     /// What the approval of a call needs; left out when one approval of anybody is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<AwaitedApproval>,
+    /// What a no to an approval of a step does: `stop` fails the run, or the item around the step; after `go_on` the next
+    /// step begins. Left out where a model reads the no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_rejected: Option<OnRejected>,
     /// The run of the step that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
@@ -58,7 +64,19 @@ pub struct StepQuestion {
 impl StepQuestion {
     /// The question as the run that called the workflow keeps it; `run_id` is the workflow's run.
     pub fn passed_up(self, run_id: &str) -> SubrunStep {
-        let Self { at, kind, question, action, action_input, hash, expected_keys, expires_at_ms, approval, .. } = self;
+        let Self {
+            at,
+            kind,
+            question,
+            action,
+            action_input,
+            hash,
+            expected_keys,
+            expires_at_ms,
+            approval,
+            on_rejected,
+            ..
+        } = self;
         SubrunStep {
             at,
             kind,
@@ -69,6 +87,7 @@ impl StepQuestion {
             expected_keys,
             expires_at_ms,
             approval,
+            on_rejected,
             run_id: self.run_id.unwrap_or_else(|| run_id.to_owned()),
             run_pause: self.run_pause,
             options: self.options,
@@ -107,6 +126,7 @@ impl From<&SubrunStep> for StepQuestion {
             expected_keys: step.expected_keys,
             expires_at_ms: step.expires_at_ms,
             approval: step.approval,
+            on_rejected: step.on_rejected,
             run_id: Some(step.run_id),
             run_pause: step.run_pause,
             options: step.options,

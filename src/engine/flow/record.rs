@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::engine::call_attempt::CallAttempt;
 use crate::engine::timestamp::as_rfc3339_if_any;
 use crate::engine::token_usage::TokenUsage;
 
@@ -45,6 +46,9 @@ pub struct StepRecord {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<StepError>,
+    /// The failed attempts at its call that were followed by another one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<CallAttempt>,
 }
 
 impl StepRecord {
@@ -102,6 +106,9 @@ pub struct StepError {
     pub message: String,
     /// The address of the step that failed: this one, or one of an item.
     pub step: String,
+    /// What the server answered to its call: JSON, cut to a bound. Only in the record of the step itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub answer: String,
 }
 
 /// How the items of a loop ended.

@@ -60,7 +60,7 @@ impl<'r> StepSurroundings<'r> {
     pub fn open(self, open: &OpenStep) -> StepRecord {
         let record = StepRecord::new(open.at.clone(), open.kind.clone(), self.status(open), open.since_ms);
         let run_id = open.run_id.as_deref().map(str::to_owned);
-        StepRecord { input: Some(open.input.clone()), run_id, ..record }
+        StepRecord { input: Some(open.input.clone()), run_id, attempts: open.attempts.clone(), ..record }
     }
 
     /// The record of a loop that has not ended.
@@ -84,7 +84,13 @@ pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
     match &flow.root.current {
         Current::Idle => {}
         Current::Open(open) => records.push(around.open(open)),
-        Current::Items(items) => records.push(around.items(items)),
+        Current::Items(items) => {
+            let record = around.items(items);
+            match records.iter_mut().find(|known| known.at == record.at) {
+                Some(known) => *known = record,
+                None => records.push(record),
+            }
+        }
     }
     records
 }

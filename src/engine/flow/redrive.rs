@@ -1,6 +1,7 @@
 //! A failed workflow goes on: what failed or was cancelled runs again, and what completed never does.
 
 use super::advanced;
+use super::resume;
 use super::state::{Current, ItemStatus, ItemsState, StepFrame};
 use crate::engine::continuation;
 use crate::engine::effect::{Effects, Refused};
@@ -19,17 +20,37 @@ pub(super) fn retried(program: &Program, flow: &Flow, state: &mut State, retried
     let Phase::Ended(ending) = &state.phase else {
         return Err(Refused::new("the run has not failed: resume it"));
     };
-    may_retry(ending)?;
+    let completed = ending.status == Status::Completed;
+    let has_failed_items = state.flow.as_ref().is_some_and(|flow| !flow.root.kept.is_empty());
+    if !(completed && (has_failed_items || retried.anew)) {
+        may_retry(ending)?;
+    }
     let record = continuation::entry(state, retried.by, Some(ending));
     state.continuations.push(record);
+    if completed && !has_failed_items {
+        // By its new document, the run has nothing left to do.
+        return Ok(Effects::new());
+    }
     state.phase = Phase::Stepping;
-    Ok(advanced(program, flow, state, |_, flow_state| {
+    Ok(advanced(program, flow, state, |advance, flow_state| {
         flow_state.rounds = flow_state.rounds.saturating_add(1);
-        // The record of the failed step is replaced by that of its next end.
-        flow_state.records.pop();
         flow_state.stopping = None;
-        revive(&mut flow_state.root);
+        if completed {
+            revive_ended(&mut flow_state.root, advance.now.active_ms);
+        } else {
+            // The record of the failed step is replaced by that of its next end.
+            flow_state.records.pop();
+            revive(&mut flow_state.root);
+        }
     }))
+}
+
+/// A human has the run continue with a document by which it has not ended: nothing that is under way by it was requested.
+pub(super) fn anew(program: &Program, flow: &Flow, state: &mut State, retried: Retried) -> Effects {
+    let record = continuation::entry(state, retried.by, None);
+    state.continuations.push(record);
+    resume::left(state);
+    advanced(program, flow, state, |_, flow_state| flow_state.stopping = None)
 }
 
 fn may_retry(ending: &Ending) -> Result<(), Refused> {
@@ -71,6 +92,25 @@ fn revive(frame: &mut StepFrame) {
     frame.fault = None;
     if let Current::Items(items) = &mut frame.current {
         revive_items(items);
+    }
+}
+
+/// Has the failed items of the loops of a list that has ended begin again. What ended behind these loops stays.
+fn revive_ended(frame: &mut StepFrame, active_ms: u64) {
+    let Some(first) = frame.kept.keys().next().copied() else { return };
+    frame.done = frame.done.max(frame.next);
+    frame.next = first;
+    for items in frame.kept.values_mut() {
+        let partly = std::mem::take(&mut items.partly);
+        revive_items(items);
+        for (index, mut item) in partly {
+            revive_ended(&mut item, active_ms);
+            items.ended.remove(&index);
+            items.counts.completed = items.counts.completed.saturating_sub(1);
+            items.again.insert(index, item);
+        }
+        // The time of an item begins again.
+        items.again.values_mut().for_each(|item| item.began_active_ms = active_ms);
     }
 }
 

@@ -90,7 +90,7 @@ fn fail(advance: &mut Advance<'_>, flow_state: &mut FlowState, at: &str) {
     at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
         let Current::Open(open) = &frame.current else { return };
         let message = "the outcome is not known: the process stopped during the call".to_owned();
-        let fault = StepFault { code: "uncertain".to_owned(), message, step: open.at.clone() };
+        let fault = StepFault::new("uncertain", message, open.at.as_str());
         let end = StepEnd::of(open, Err(fault));
         advance.ended(list, step, frame, end);
     });

@@ -9,6 +9,7 @@ use super::record::{ItemCounts, StepRecord};
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::call::{SettledCost, Waits};
 use crate::engine::call_attempt::CallAttempt;
+use crate::language::step::OnRejected;
 use crate::program::flow::FlowStep;
 
 /// The state of a workflow.
@@ -37,6 +38,17 @@ pub enum StepChange {
         kind: String,
         /// Its input.
         input: Arc<Value>,
+    },
+    /// An attempt at its call failed, and another one follows.
+    Retried {
+        /// Its address.
+        at: String,
+        /// Its type.
+        kind: String,
+        /// The number of the attempt, from 1.
+        number: u32,
+        /// The attempt.
+        attempt: Box<CallAttempt>,
     },
     /// It ended.
     Ended(Box<StepRecord>),
@@ -81,6 +93,10 @@ pub struct StepFrame {
     pub spent: SettledCost,
     /// Why it failed.
     pub fault: Option<StepFault>,
+    /// Its loops that ended although items of them failed, by the number of the step: these items may run again.
+    pub kept: BTreeMap<usize, Box<ItemsState>>,
+    /// The steps before this number have ended: of them, only loops that are kept run again.
+    pub done: usize,
 }
 
 /// How far the present step of a list is.
@@ -137,6 +153,8 @@ pub enum StepProgress {
     AsksApproval {
         /// What the human is asked.
         comment: String,
+        /// What a no does.
+        on_rejected: OnRejected,
     },
     /// A human is asked to fill a form in.
     AsksForm {
@@ -210,12 +228,25 @@ pub struct ItemsState {
     pub counts: ItemCounts,
     /// Items that failed or were cancelled, as they were: they may run again.
     pub unfinished: BTreeMap<u32, StepFrame>,
+    /// Items that completed although items of a loop in them failed.
+    pub partly: BTreeMap<u32, StepFrame>,
     /// Items that run again, and have not started to.
     pub again: BTreeMap<u32, StepFrame>,
+    /// What the loop wrote when it ended before, if it runs again after that.
+    pub wrote: Option<Box<LoopOutput>>,
     /// Whether no further item begins, because items failed or a loop inside had too many.
     pub stopped: bool,
     /// When the loop began, in milliseconds since 1970.
     pub since_ms: i64,
+}
+
+/// What a loop wrote when it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoopOutput {
+    /// The keys, those of its items included.
+    pub keys: Map<String, Value>,
+    /// Its output.
+    pub output: Value,
 }
 
 /// How an item ended.
@@ -241,6 +272,15 @@ pub struct StepFault {
     pub message: String,
     /// The address of the step.
     pub step: String,
+    /// Whether the same step may succeed unchanged when it runs again.
+    pub retryable: bool,
+}
+
+impl StepFault {
+    /// A failure that stays when the same step runs again.
+    pub fn new(code: impl Into<String>, message: impl Into<String>, step: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), step: step.into(), retryable: false }
+    }
 }
 
 impl StepFrame {

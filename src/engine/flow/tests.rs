@@ -128,6 +128,7 @@ impl World {
             cost_usd: None,
             estimated: false,
             run_id: None,
+            retryable: false,
         })));
     }
 
@@ -238,6 +239,7 @@ fn an_event_that_does_not_fit_changes_nothing() {
             cost_usd: None,
             estimated: false,
             run_id: None,
+            retryable: false,
         })),
     ] {
         step(&world.program, &mut state, Event { at: Moment { wall_ms: 9, active_ms: 9 }, kind }).unwrap_err();
@@ -281,6 +283,7 @@ fn a_run_of_an_older_edition_takes_no_text_for_a_list() {
             cost_usd: None,
             estimated: false,
             run_id: None,
+            retryable: false,
         }));
         let (program, mut state) = (program(1, "wait", "stop_on_error"), State::default());
         for (wall_ms, kind) in (0..).zip([EventKind::Started(start), returned]) {
@@ -288,4 +291,35 @@ fn a_run_of_an_older_edition_takes_no_text_for_a_list() {
         }
         assert_eq!(matches!(state.phase, Phase::Ended(_)), fails, "{edition}: {:?}", state.phase);
     }
+}
+
+/// The state after a no in a run of this edition.
+fn denied(edition: u32) -> (World, Decided) {
+    let document = json!({ "name": "w", "definition": { "actions": [
+        { "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay?" } },
+        { "type": "work", "properties": { "t": "to bills__approved" } } ] } });
+    let mut texts = Texts::new(Source::new("w.json", document.to_string()));
+    texts.actions.push(Source::new("actions/a.json", ACTIONS));
+    let mut world = World {
+        program: compile(&texts).program.unwrap(),
+        state: State::default(),
+        journal: Vec::new(),
+        under_way: Vec::new(),
+        returned: BTreeSet::new(),
+        chance: 0,
+    };
+    let EventKind::Started(mut start) = started() else { unreachable!() };
+    start.edition = edition;
+    world.take(EventKind::Started(start));
+    (world, Decided::from(Decision::Deny(None)))
+}
+
+#[test]
+fn the_letters_of_later_steps_decide_what_a_no_does_in_runs_of_earlier_editions_only() {
+    let (mut old, no) = denied(1);
+    old.take(EventKind::Human(no));
+    assert_eq!((old.state.status(), old.under_way.len()), (Status::Running, 1), "its journal goes on");
+    let (mut new, no) = denied(crate::engine::event::EDITION);
+    new.take(EventKind::Human(no));
+    assert_eq!((new.state.status(), new.under_way.len()), (Status::Failed, 0));
 }

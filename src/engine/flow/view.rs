@@ -100,7 +100,7 @@ impl StepLog {
         let (Some(at), Some(flow)) = (&self.at, &state.flow) else { return };
         for change in &flow.changes {
             match change {
-                StepChange::Started { .. } => {}
+                StepChange::Started { .. } | StepChange::Retried { .. } => {}
                 StepChange::Ended(record) => {
                     let is_here = record.at == *at || below(&record.at, at).is_some_and(|rest| !rest.contains('.'));
                     if is_here {

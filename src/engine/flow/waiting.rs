@@ -9,6 +9,7 @@ use crate::engine::due::DueTimes;
 use crate::engine::outcome::Termination;
 use crate::engine::record::WaitingCall;
 use crate::engine::state::{Phase, RunHeader, State};
+use crate::language::step::OnRejected;
 use crate::program::Program;
 use crate::program::flow::FlowStep;
 
@@ -42,7 +43,7 @@ fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
 /// What a decision about an open step is bound to.
 pub(super) fn hash(open: &OpenStep, header: &RunHeader) -> String {
     let shown = match &open.progress {
-        StepProgress::AsksApproval { comment } => format!("{comment}\n{}", open.input),
+        StepProgress::AsksApproval { comment, .. } => format!("{comment}\n{}", open.input),
         _ => open.input.to_string(),
     };
     consent::hash_of(header, &open.at, &open.kind, &shown)
@@ -60,6 +61,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         expected_keys: Vec::new(),
         expires_at_ms: None,
         approval: None,
+        on_rejected: None,
         run_id: None,
         run_pause: None,
         options: Vec::new(),
@@ -70,11 +72,15 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             kind: Termination::Approval,
             question: format!("May the step `{}` call {action}?", open.at),
             approval: (!awaited.is_plain()).then(|| (**awaited).clone()),
+            on_rejected: Some(OnRejected::Stop),
             ..plain
         },
-        StepProgress::AsksApproval { comment } => {
-            StepQuestion { kind: Termination::Approval, question: comment.clone(), ..plain }
-        }
+        StepProgress::AsksApproval { comment, on_rejected } => StepQuestion {
+            kind: Termination::Approval,
+            question: comment.clone(),
+            on_rejected: Some(*on_rejected),
+            ..plain
+        },
         StepProgress::AsksForm { expires_at_ms } => {
             let keys = open.input.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
             let keys: Vec<String> = keys.collect();
@@ -119,15 +125,18 @@ pub(in crate::engine) fn calls(steps: &[StepQuestion]) -> Vec<WaitingCall> {
     calls
 }
 
+/// How a form with these keys is answered, in a sentence.
+pub(super) fn form_shape(keys: &[String]) -> String {
+    let example: Vec<String> = keys.iter().map(|key| format!("\"{key}\": ...")).collect();
+    format!("a form is answered by a JSON object: {{{}}}", example.join(", "))
+}
+
 /// The value of a form's keys.
 ///
 /// # Errors
 /// Which keys are missing or unknown.
 pub(super) fn form_values(keys: &[String], answer: &str) -> Result<Vec<(String, Value)>, String> {
-    let shape = || {
-        let example: Vec<String> = keys.iter().map(|key| format!("\"{key}\": ...")).collect();
-        format!("a form is answered by a JSON object: {{{}}}", example.join(", "))
-    };
+    let shape = || form_shape(keys);
     let Ok(Value::Object(mut given)) = serde_json::from_str(answer) else { return Err(shape()) };
     let missing: Vec<&str> = keys.iter().filter(|key| !given.contains_key(*key)).map(String::as_str).collect();
     if !missing.is_empty() {

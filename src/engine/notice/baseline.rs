@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::Notice;
+use crate::engine::call_attempt::CallAttempt;
 use crate::engine::effect::{Effect, Effects, Refused};
 use crate::engine::event::{CallId, Event, EventKind, Finish};
 use crate::engine::flow::state::StepChange;
@@ -219,13 +220,28 @@ impl Baseline {
 fn retried(state: &State, id: CallId) -> Option<Notice> {
     let call = state.call(id)?;
     let last = call.attempts.last()?;
-    Some(Notice::ToolRetried {
-        call: id,
-        action: call.tool.clone(),
-        attempt: u32::try_from(call.attempts.len()).unwrap_or(u32::MAX),
-        error: last.error.clone(),
-        delay_ms: last.delay_ms,
-    })
+    let of_call = RetriedCall { call: Some(id), at: None, action: &call.tool };
+    Some(of_call.notice(u32::try_from(call.attempts.len()).unwrap_or(u32::MAX), last))
+}
+
+/// A call of which an attempt failed: that of a turn, or that of a step.
+struct RetriedCall<'r> {
+    call: Option<CallId>,
+    at: Option<&'r str>,
+    action: &'r str,
+}
+
+impl RetriedCall<'_> {
+    fn notice(self, attempt: u32, failed: &CallAttempt) -> Notice {
+        Notice::ToolRetried {
+            call: self.call,
+            at: self.at.map(str::to_owned),
+            action: self.action.to_owned(),
+            attempt,
+            error: failed.error.clone(),
+            delay_ms: failed.delay_ms,
+        }
+    }
 }
 
 /// The effect that a listener is notified of before it is performed.
@@ -246,6 +262,9 @@ fn step_changed(change: &StepChange) -> Option<Notice> {
     match change {
         StepChange::Started { at, kind, input } => {
             Some(Notice::StepStarted { at: at.clone(), kind: kind.clone(), action_input: input.clone() })
+        }
+        StepChange::Retried { at, kind, number, attempt } => {
+            Some(RetriedCall { call: None, at: Some(at), action: kind }.notice(*number, attempt))
         }
         StepChange::Ended(record) => Some(Notice::StepEnded { record: record.clone() }),
         // The record of the loop has the counts.

@@ -32,6 +32,7 @@ impl<'m> StepsReached<'m> {
         for change in &flow.changes {
             match change {
                 StepChange::Started { at, .. } => self.note(at, CoverageOutcome::Runs, reached),
+                StepChange::Retried { .. } => {}
                 StepChange::Ended(record) => {
                     let fails = record.status == StepStatus::Failed;
                     self.note(&record.at, CoverageOutcome::Runs, reached);

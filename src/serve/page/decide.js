@@ -100,6 +100,13 @@ function filling(question, send, fault) {
   return [inputs.map(({ row }) => row), until, el("div", { class: "buttons" }, button("Send", "first", give))];
 }
 
+/** What a no to the approval of a step does; nothing where a model reads it. */
+function afterNo({ on_rejected: then, at }) {
+  if (!then) return [];
+  const stopped = at.split("/").pop().includes(".") ? "a no stops this item: none of its later steps runs" : "a no stops the run: no later step of it runs";
+  return el("p", { class: "meta" }, then === "stop" ? stopped : "after a no the next steps run, as their filters say");
+}
+
 /** The approval that is a step of its own: what is said with it goes on as `@__comment`. */
 function approving(question, send, fault) {
   const text = exactText(question.action_input);
@@ -113,7 +120,7 @@ function approving(question, send, fault) {
   return [
     Object.keys(question.action_input || {}).length ? el("pre", { class: "exact" }, exact(question.action_input)) : [],
     hidden ? el("p", { class: "meta" }, "[hidden] stands for what its name or form says is secret; the step has the value.") : [],
-    says, el("div", { class: "buttons" }, button("Approve", "good", () => decide(true)), button("Deny", "bad", () => decide(false))),
+    afterNo(question), says, el("div", { class: "buttons" }, button("Approve", "good", () => decide(true)), button("Deny", "bad", () => decide(false))),
     hidden ? [] : el("details", {}, el("summary", {}, "Change the payload"), other, button("Approve this payload", "", edit)),
   ];
 }
@@ -129,7 +136,7 @@ function deciding(question, send, fault) {
   }
   if (question.kind === "approval" && question.action === "PbotApproval") return approving(question, send, fault);
   const call = { ...question, place: at, note: "with exactly this input", why: "Why not" };
-  if (form) return form(call, resume, fault);
+  if (form) return [afterNo(question), form(call, resume, fault)];
   if (question.kind === "model_error") return el("div", { class: "buttons" }, button("Retry", "first", () => resume(`"retry":true,${at}`)));
   return answer(question, (members) => resume(`${members},${at}`), fault);
 }

@@ -41,7 +41,7 @@ pub async fn retry(
     let RetryRequest { new_document } =
         if body.is_empty() { RetryRequest::default() } else { request::body::<RetryRequest>(&body)? };
     app.scheduler.accepts_runs()?;
-    let resume = Resume { retried: Some(Retried { by: caller.name.clone() }), ..Resume::default() };
+    let resume = Resume { retried: Some(Retried::by(caller.name.clone())), ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
     let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
     let (waiting, active) = (taker.bounds(waiting), taker.active());

@@ -10,8 +10,10 @@ use crate::engine::flow::record::{ItemCounts, StepRecord, StepStatus};
 use crate::engine::flow::view::{ItemsView, StepView};
 use crate::engine::outcome::Termination;
 use crate::trace::decision::decision_sentence;
+use crate::trace::entries::sentences;
 use crate::trace::escape::{exact_html, html as escaped};
-use crate::trace::steps::{MOST_ROWS, as_call, counted, notable, totals};
+use crate::trace::step_text::after_a_no;
+use crate::trace::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
 use crate::trace::text::took;
 use crate::trace::units::{count, rfc3339};
 use crate::trace::{About, approval};
@@ -90,7 +92,10 @@ fn card<'a>(step: &StepRecord, decisions: impl Iterator<Item = &'a DecisionRecor
         page.push_str(&failed(&step.at, items));
     }
     if let Some(error) = &step.error {
-        page.push_str(&folded("error", &error.message));
+        page.push_str(&folded("error", &failure(error)));
+    }
+    for sentence in sentences(&step.attempts) {
+        page.push_str(&folded("meta", &sentence));
     }
     if let Some(run_id) = &step.run_id {
         let _ = writeln!(page, "<p class=\"meta\">run <code>{}</code></p>", exact_html(run_id));
@@ -180,6 +185,9 @@ pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
             for fact in approval::facts(call) {
                 let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&fact));
             }
+        }
+        if let Some(fact) = after_a_no(question) {
+            let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(fact));
         }
     }
     if waiting > questions.len() {

@@ -111,6 +111,7 @@ impl World<'_> {
             cost_usd: None,
             estimated: false,
             run_id: None,
+            retryable: false,
         }))
     }
 }

@@ -20,6 +20,7 @@ use super::rows::RowLimit;
 use super::{DatabaseKind, Query, ToolDatabase};
 use crate::drive::clock::simulated;
 use crate::drive::future::BoxFuture;
+use crate::drive::retry::Transient;
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
 use crate::engine::event::ToolFault;
@@ -41,7 +42,7 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
 impl ToolDatabase for SqliteFile {
     fn run(&self, query: Query) -> BoxFuture<'static, Result<Value, RawFault>> {
         let work = DatabaseWork { source: self.clone(), read_only: query.read_only, deadline: query.deadline };
-        Box::pin(async move { Ok(run(work, move |connection| query::run(&query, connection)).await?) })
+        Box::pin(async move { run(work, move |connection| query::run(&query, connection)).await.map_err(raw) })
     }
 
     fn request(
@@ -51,8 +52,14 @@ impl ToolDatabase for SqliteFile {
         deadline: Duration,
     ) -> BoxFuture<'static, Result<Value, RawFault>> {
         let work = DatabaseWork { source: self.clone(), read_only: request.read_only, deadline };
-        Box::pin(async move { Ok(run(work, move |connection| table::run(&request, rows, connection)).await?) })
+        Box::pin(async move { run(work, move |connection| table::run(&request, rows, connection)).await.map_err(raw) })
     }
+}
+
+/// A fault as its runner knows it: another connection had the file for a while, and nothing was written.
+fn raw(fault: ToolFault) -> RawFault {
+    let transient = (fault.class == open::BUSY_FAULT).then(Transient::default);
+    RawFault { transient, ..RawFault::from(fault) }
 }
 
 /// The most bytes of a database that is made for a play on a simulated clock: 256 MiB.

@@ -165,6 +165,9 @@ impl Drop for Scrap {
     }
 }
 
+/// The class of the fault that another connection causes which has the file.
+pub(super) const BUSY_FAULT: &str = "database: busy";
+
 /// The class of a database's error, and its whole text for the operator.
 pub(super) fn sql_fault(error: &rusqlite::Error) -> ToolFault {
     use rusqlite::Error;
@@ -172,7 +175,7 @@ pub(super) fn sql_fault(error: &rusqlite::Error) -> ToolFault {
         Error::SqliteFailure(failure, message) => match failure.code {
             ErrorCode::ReadOnly => "database: read only",
             ErrorCode::ConstraintViolation => constraint(failure.extended_code),
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => "database: busy",
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => BUSY_FAULT,
             ErrorCode::OperationInterrupted => "database: interrupted",
             ErrorCode::CannotOpen => "database: can't be opened",
             ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => "database: damaged, or no database",

@@ -1,0 +1,65 @@
+//! What rules see of the approvals of a list, and of the steps after them.
+
+use serde::Deserialize as _;
+
+use super::step_tree::StepNode;
+use crate::language::Condition;
+use crate::program::condition::CompiledCondition;
+use crate::program::denial::ChainLink;
+
+/// The type of an approval.
+pub(super) const APPROVAL: &str = "PbotApproval";
+
+/// A step, or one in its place, with its filter.
+pub(super) struct FilteredNode<'n, 'a> {
+    /// The step.
+    pub node: &'n StepNode<'a>,
+    /// Its filter; none also for one that has faults.
+    pub filter: Option<CompiledCondition>,
+}
+
+impl<'n, 'a> FilteredNode<'n, 'a> {
+    /// Whether it is an approval.
+    pub fn asks(&self) -> bool {
+        self.node.step.kind == APPROVAL
+    }
+
+    /// What the approval says that a no does.
+    pub fn on_rejected(&self) -> Option<&'a str> {
+        self.node.step.text("on_rejected")
+    }
+
+    /// The name of the step in a sentence: its `id`, or its type.
+    pub fn called(&self) -> String {
+        let id = self.node.step.written.get("id").and_then(serde_json::Value::as_str);
+        format!("`{}`", id.unwrap_or(self.node.step.kind))
+    }
+}
+
+/// The steps of a list, each with those in its place; none when a filter has faults: these are reported, and what it says
+/// is not known.
+pub(super) fn chains<'n, 'a>(list: &'n [StepNode<'a>]) -> Option<Vec<Vec<FilteredNode<'n, 'a>>>> {
+    list.iter().map(chain).collect()
+}
+
+fn chain<'n, 'a>(first: &'n StepNode<'a>) -> Option<Vec<FilteredNode<'n, 'a>>> {
+    let mut chain = Vec::new();
+    let mut next = Some(first);
+    while let Some(node) = next {
+        let filter = match node.step.filter() {
+            Some(written) => {
+                let condition = Condition::deserialize(written).ok()?;
+                Some(CompiledCondition::compile(&condition).ok()?)
+            }
+            None => None,
+        };
+        chain.push(FilteredNode { node, filter });
+        next = node.otherwise.as_deref();
+    }
+    Some(chain)
+}
+
+/// The same, as the compiler sees it.
+pub(super) fn links<'l>(chain: &'l [FilteredNode<'_, '_>]) -> Vec<ChainLink<'l>> {
+    chain.iter().map(|one| ChainLink { asks: one.asks(), filter: one.filter.as_ref() }).collect()
+}

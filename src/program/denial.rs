@@ -1,0 +1,87 @@
+//! What a no to an approval does to the steps after it: those of its list, up to the next approval or the end.
+
+use serde_json::Value;
+
+use super::condition::CompiledCondition;
+
+/// The key of what a human decided.
+pub const DECIDED: &str = "__approved";
+
+/// A step of a list, or one that takes its place when its filter does not hold.
+#[derive(Debug, Clone, Copy)]
+pub struct ChainLink<'l> {
+    /// Whether it is an approval.
+    pub asks: bool,
+    /// Its filter.
+    pub filter: Option<&'l CompiledCondition>,
+}
+
+/// What a step of a list is to an approval before it. A list of links is the step, and those in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepAfter {
+    /// An approval that asks in any case: the earlier decision is replaced by its own.
+    Asks,
+    /// An approval that its filter may skip: then the earlier decision is still the last one.
+    MayAsk,
+    /// Another step, by its filter.
+    Step(Hold),
+}
+
+/// How far the filter of a step makes it depend on what was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// It has none, or one that does not read the decision.
+    None,
+    /// Its filter reads the decision, and holds after a no as after a yes.
+    Idle,
+    /// Its filter may hold after a no as well as after a yes: something else decides that.
+    Loose,
+    /// Its filter holds after a yes only, or after a no only.
+    Firm,
+}
+
+/// What is known where an approval asks: the values that its own filter demands.
+pub type DemandedValues = [(Vec<String>, Value)];
+
+/// How a filter depends on what was decided.
+pub fn hold(filter: Option<&CompiledCondition>, demanded: &DemandedValues) -> Hold {
+    let Some(filter) = filter.filter(|filter| filter.reads(&[DECIDED])) else { return Hold::None };
+    let after = |decided: bool| {
+        filter.outcome(&|path| match path {
+            [name] if name == DECIDED => Some(Value::Bool(decided)),
+            _ => demanded.iter().find(|(known, _)| known == path).map(|(_, value)| value.clone()),
+        })
+    };
+    match (after(false), after(true)) {
+        (Some(true), Some(true)) => Hold::Idle,
+        (Some(false), _) | (_, Some(false)) => Hold::Firm,
+        _ => Hold::Loose,
+    }
+}
+
+/// What a step is to an approval before it.
+pub fn after(chain: &[ChainLink<'_>], demanded: &DemandedValues) -> StepAfter {
+    let only_asks = chain.iter().all(|link| link.asks);
+    if only_asks && chain.last().is_some_and(|link| link.filter.is_none()) {
+        return StepAfter::Asks;
+    }
+    match hold(chain.first().and_then(|link| link.filter), demanded) {
+        Hold::None | Hold::Idle if only_asks => StepAfter::MayAsk,
+        hold => StepAfter::Step(hold),
+    }
+}
+
+/// Whether the steps after an approval that says nothing of a no run after one: each of them is held by what was decided.
+pub fn runs_on(demanded: &DemandedValues, later: &[Vec<ChainLink<'_>>]) -> bool {
+    let (mut is_held, mut may_ask) = (false, false);
+    for chain in later {
+        match after(chain, demanded) {
+            StepAfter::Asks => break,
+            StepAfter::MayAsk => may_ask = true,
+            // What only follows a further approval says nothing of this one.
+            StepAfter::Step(Hold::Firm | Hold::Loose) => is_held |= !may_ask,
+            StepAfter::Step(Hold::None | Hold::Idle) => return false,
+        }
+    }
+    is_held
+}
