@@ -253,7 +253,7 @@ impl<'a> World<'a> {
 }
 
 pub fn cancelled() -> EventKind {
-    EventKind::Cancelled(Cancelled { reason: None })
+    EventKind::Cancelled(Cancelled { reason: None, by: None })
 }
 
 /// The system prompt.
