@@ -95,6 +95,7 @@ fn new_run(run_id: &str) -> NewRun {
         at_ms: 0,
         event: "{}".to_owned(),
         texts: Vec::new(),
+        scheduled: None,
         status_record: None,
     }
 }

@@ -93,7 +93,7 @@ impl NextCommands {
                 ways.push(("status".to_owned(), self.handler("status", "")));
             }
             (Status::Paused, Some(kind)) => ways.extend(self.decisions(kind, result)),
-            (Status::Cancelled | Status::Running, _) if result.finished_at.is_none() => {
+            (Status::Cancelled | Status::Running | Status::Quarantined, _) if result.finished_at.is_none() => {
                 ways.push(("resume".to_owned(), self.command("resume", "")));
             }
             (_, why) => {

@@ -40,7 +40,7 @@ pub enum ListOutput {
 pub fn shown(program: &Program) -> Shown<'_> {
     let properties = &program.properties;
     let trace = properties.include_reasoning_trace;
-    Shown { result_key: properties.result_key.as_deref(), trace, driven: false }
+    Shown { result_key: properties.result_key.as_deref(), trace, driven: false, is_quarantined: false }
 }
 
 /// One line of JSON without characters that control a terminal, ended by a newline.

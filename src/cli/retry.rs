@@ -13,8 +13,8 @@ use crate::engine::event::Retried;
 /// Retry a run that failed because its model could not be reached, or of which steps or items failed
 ///
 /// The run continues at the failed step; finished steps are not repeated. A loop can be retried if its result says
-/// `"retryable": true`: its model could not be reached, its server failed, or it refused too many requests. Of a workflow,
-/// the failed steps and items run again.
+/// `"retryable": true`: its model could not be reached, its server failed, or it refused too many requests or the key.
+/// Of a workflow, the failed steps and items run again.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl retry triage-7k2m9q4x")]

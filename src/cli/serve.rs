@@ -69,6 +69,8 @@ impl ServeCommand {
             body_timeout: Duration::from_millis(self.body_timeout_ms),
             grace: Duration::from_millis(self.grace_ms),
         };
+        // Before anybody can know that it is there.
+        let signals = signals::SignalCounter::new();
         let server = Server::bind(folder, place.open()?, &options)
             .await
             .map_err(|refusal| CommandError::usage(refusal.to_string()))?;
@@ -78,7 +80,6 @@ impl ServeCommand {
         if server.service().is_open() {
             surface.say("no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n");
         }
-        let signals = signals::SignalCounter::new();
         let first = async {
             signals.reach(1).await;
             surface.say("stopping: every run finishes its step; a second signal stops now\n");

@@ -38,7 +38,8 @@ pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Prog
     tokio::time::timeout(GRACE, run).await.ok()
 }
 
-/// Counts the signals of a process that serves: the first asks it to end, the second ends it.
+/// Counts the signals of a process that serves: the first asks it to end, the second ends it. The end of its terminal
+/// (SIGHUP) is such a signal, unless the process was started to outlive it.
 pub struct SignalCounter {
     count: tokio::sync::watch::Receiver<u32>,
 }
@@ -47,7 +48,7 @@ impl SignalCounter {
     /// From now on signals do not end the process by themselves.
     pub fn new() -> Self {
         let (sender, count) = tokio::sync::watch::channel(0);
-        let mut signals = Signals::new();
+        let mut signals = Signals::of_server();
         tokio::spawn(
             async move {
                 loop {
@@ -87,6 +88,7 @@ pub fn survive_file_limit() {}
 pub struct Signals {
     interrupt: Option<tokio::signal::unix::Signal>,
     terminate: Option<tokio::signal::unix::Signal>,
+    hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
@@ -95,7 +97,15 @@ impl Signals {
     pub fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         // Without a handler the signal ends the process, which the journal survives.
-        Self { interrupt: signal(SignalKind::interrupt()).ok(), terminate: signal(SignalKind::terminate()).ok() }
+        let (interrupt, terminate) = (signal(SignalKind::interrupt()).ok(), signal(SignalKind::terminate()).ok());
+        Self { interrupt, terminate, hangup: None }
+    }
+
+    /// Listens from now on, also for the end of the terminal.
+    fn of_server() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
+        Self { hangup, ..Self::new() }
     }
 
     /// Waits for the next signal.
@@ -103,8 +113,18 @@ impl Signals {
         tokio::select! {
             () = one(&mut self.interrupt) => {}
             () = one(&mut self.terminate) => {}
+            () = one(&mut self.hangup) => {}
         }
     }
+}
+
+/// Whether the process was started with SIGHUP ignored, as `nohup` does. Only Linux says so.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit is signal 1, SIGHUP.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 #[cfg(unix)]
@@ -126,6 +146,11 @@ pub struct Signals;
 impl Signals {
     /// Listens from now on.
     pub fn new() -> Self {
+        Self
+    }
+
+    /// The same for a server.
+    fn of_server() -> Self {
         Self
     }
 

@@ -9,6 +9,8 @@ use super::failure::CommandError;
 use super::host::{self, CopyFault, StorePair, StoreReport};
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::engine::outcome::Status;
+use crate::journal::RunFilter;
 use crate::trace::units::plural;
 use crate::trace::{Tone, escape};
 
@@ -28,6 +30,7 @@ enum StoreTask {
     Check(CheckTask),
     Copy(CopyTask),
     Backup(BackupTask),
+    Release(ReleaseTask),
 }
 
 /// Print the statements that make the store, for an administrator of the database
@@ -107,6 +110,32 @@ impl BackupTask {
     }
 }
 
+/// Let servers take up the quarantined runs again
+///
+/// A run is quarantined when processes died of it again and again. Find out first what ended them: `loopctl runs --status
+/// quarantined` lists the runs, `loopctl explain RUN` says what is known. The count of their deaths begins anew.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loopctl store release --store env:LOOPCTL_STORE")]
+struct ReleaseTask {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl ReleaseTask {
+    async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+        let (journal, _) = self.store.open()?;
+        let filter = RunFilter { status: Some(Status::Quarantined), called: true, ..RunFilter::default() };
+        let runs = journal.list(filter).await.map_err(CommandError::Store)?;
+        let ids: Vec<String> = runs.into_iter().filter(|run| run.damaged.is_none()).map(|run| run.run_id).collect();
+        journal.absolve(ids.clone()).await.map_err(CommandError::Store)?;
+        let lines: String = ids.iter().map(|id| format!("{}\n", escape::line(id))).collect();
+        surface.print(&lines)?;
+        surface.say(&format!("{} released\n", plural(ids.len(), "run")));
+        Ok(Exit::Completed)
+    }
+}
+
 impl CopyTask {
     async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let named = |url: &str| StoreArgs { store: Some(url.to_owned()), document: None };
@@ -146,6 +175,7 @@ impl StoreCommand {
             }
             StoreTask::Copy(task) => task.perform(surface).await,
             StoreTask::Backup(task) => task.perform(surface),
+            StoreTask::Release(task) => task.perform(surface).await,
             StoreTask::Check(task) => {
                 let place = task.store.place()?;
                 report(surface, host::examine_store(&place.url, &place.base)?)

@@ -17,6 +17,7 @@ use super::surface::Surface;
 use crate::engine::asked::{asked, each_asked};
 use crate::engine::event::{Event, EventKind, Reasoning};
 use crate::engine::flow::view::ItemWindow;
+use crate::engine::outcome::Status;
 use crate::program::Program;
 use crate::trace::html::{html, steps_at};
 use crate::trace::iteration::{self, IterationView};
@@ -87,8 +88,9 @@ impl TraceCommand {
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let summary = engine.find(&run).await.map_err(CommandError::from)?;
         next.is_copy = summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
+        let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
         let driven = summary.is_some_and(|summary| summary.driven);
-        let result = result(Shown { trace: true, driven, ..shown(&program) }, &state, &redact);
+        let result = result(Shown { trace: true, driven, is_quarantined, ..shown(&program) }, &state, &redact);
         let objective = redact.text(&state.header.objective);
         let about = About {
             loop_name: &state.header.loop_name,

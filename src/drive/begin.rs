@@ -215,6 +215,7 @@ impl Engine {
             at_ms,
             event: text,
             texts,
+            scheduled: start.scheduled.clone(),
             status_record: first_record(&state),
         };
         match self.world.journal.create(new).await.map_err(Fault::Store)? {

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
+use super::model_wait::Deaths;
 use super::model_waits::ModelWaits;
 use super::secret::Vault;
 use super::stage::Stage;
@@ -140,6 +141,7 @@ impl EngineBuilder {
         let launcher = self.launcher.unwrap_or_else(|| Arc::<SpawnedRuns>::clone(&spawned));
         Engine {
             world: Arc::new(World {
+                deaths: Deaths::new(Arc::clone(&journal)),
                 journal,
                 models,
                 toolbox,

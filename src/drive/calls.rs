@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use super::launch;
+use super::model_wait::ModelQuestion;
 use super::retry;
 use super::run::{Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
@@ -107,9 +108,14 @@ impl<'a> Driver<'a> {
                     let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());
                     let attempt = Attempt::of(call);
                     Box::pin(async move {
-                        match attempt.timer.due(stop.as_ref()).await {
-                            true => Ok(make(&world, &turn, &attempt).await),
-                            false => Ok(PerformedCall::Stopped),
+                        if !attempt.timer.due(stop.as_ref()).await {
+                            return Ok(PerformedCall::Stopped);
+                        }
+                        let wait = ModelQuestion::of(&world.deaths, &turn.header.run_id);
+                        tokio::select! {
+                            biased;
+                            made = make(&world, &turn, &attempt, &wait) => Ok(made),
+                            () = wait.stopped(stop.as_ref()) => Ok(PerformedCall::Stopped),
                         }
                     })
                 }
@@ -172,7 +178,7 @@ impl AttemptTimer {
 }
 
 /// Makes an attempt. One that failed and is followed by another one is not the end of the call.
-async fn make(world: &World, turn: &TurnContext, attempt: &Attempt) -> PerformedCall {
+async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &ModelQuestion<'_>) -> PerformedCall {
     let began = clock::instant();
     let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
     let returned = |result, spent: Spent| {
@@ -203,7 +209,9 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt) -> Performed
         model: &turn.header.model.name,
         left: turn.left,
         deadline: Duration::from_millis(tool.timeout_ms),
+        wait: Some(wait),
     };
+    let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&turn.header.run_id));
     let outcome = world.toolbox.call(tool, &call).await;
     let rule = tool.retry.as_ref().zip(outcome.transient);
     let number = attempt.timer.failed.saturating_add(1);

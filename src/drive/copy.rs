@@ -251,6 +251,7 @@ impl ReadRun {
             at_ms: summary.started_at_ms,
             event: self.events.first().cloned().unwrap_or_default(),
             texts: self.texts.clone(),
+            scheduled: self.extras.scheduled.clone(),
             status_record: Some(if is_whole { self.record() } else { stopped }),
         }
     }

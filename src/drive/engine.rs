@@ -137,6 +137,7 @@ impl Engine {
                 Ok(Finished { state })
             }
             Ok(Resumption::Up { state, what, events, models }) => {
+                self.world.deaths.resumed_after(lease.failed_take_ups);
                 let returned = state.returned();
                 let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
                 let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
@@ -360,6 +361,7 @@ impl Engine {
             stop: dialect::stop_sequences(program.properties.dialect),
             partial: None,
             enough: None,
+            wait: None,
             timeouts: ReplyTimeouts::of(&program.properties),
             must_call: state.must_call_a_tool(program),
         };

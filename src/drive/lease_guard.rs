@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::fault::Fault;
 use crate::engine::event::Event;
 use crate::engine::outcome::Status;
-use crate::journal::{CancelRequest, Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
+use crate::journal::{CancelRequest, Journal, Lease, MOST_FAILED_TAKE_UPS, SUSPECT_TAKE_UPS, StoreFault};
 
 /// A run that is leased to us, and untouched so far.
 pub struct Leased {
@@ -65,6 +65,11 @@ impl Leased {
     /// Whether too many drivers in a row took the run, did nothing in it and died.
     pub fn is_to_be_quarantined(&self) -> bool {
         self.lease.failed_take_ups >= MOST_FAILED_TAKE_UPS
+    }
+
+    /// Whether it may be what processes died of, so that it is to be driven alone.
+    pub fn is_suspect(&self) -> bool {
+        self.lease.failed_take_ups >= SUSPECT_TAKE_UPS
     }
 
     /// Releases the lease with nothing done.

@@ -21,6 +21,7 @@ pub(crate) mod launcher;
 pub mod lease_guard;
 pub mod list;
 pub mod model;
+pub mod model_wait;
 pub mod model_waits;
 pub mod notices;
 mod previous;

@@ -187,7 +187,7 @@ impl<'a> Driver<'a> {
             } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
                 // A run that waits for its model holds none.
                 drop(effects);
-                let Some(what) = self.model_event().await? else { return self.interrupt().await };
+                let Some(what) = self.model_event().await? else { return self.stopped().await };
                 effects = self.take(what).await?;
             } else {
                 return Ok(());

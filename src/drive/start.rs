@@ -19,6 +19,7 @@ use crate::engine::event::{
 use crate::engine::machine::Machine;
 use crate::engine::prompt::{self, Facts};
 use crate::engine::storable;
+use crate::journal::ScheduledRun;
 use crate::program::bind::run_input::{LongLists, RunInput};
 use crate::program::{Program, bind};
 
@@ -53,6 +54,8 @@ pub struct Start {
     pub previous_run_id: Option<String>,
     /// The run whose input it has, when it is a rerun: for the record.
     pub rerun_of: Option<String>,
+    /// For which time its schedule starts it.
+    pub scheduled: Option<ScheduledRun>,
     /// What it begins with, when it is a fork: all but its id and its model.
     pub fork: Option<Box<Started>>,
     /// What is asked for, where that is no document: the same request under the same id is the same run, whatever the files

@@ -12,6 +12,7 @@ use super::calls::AttemptTimer;
 use super::clock;
 use super::fault::Fault;
 use super::inbox::PassedDecision;
+use super::model_wait::ModelQuestion;
 use super::retry;
 use super::run::{Driver, Interruption, Interrupts, LOOK, Waited};
 use super::stop::Stop;
@@ -189,8 +190,15 @@ impl<'a> Driver<'a> {
                     let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
                     let timer = AttemptTimer::after(&open.attempts);
                     performed.push(Box::pin(async move {
-                        let is_due = timer.due(stop.as_ref()).await;
-                        Ok(if is_due { Some(make(&world, &call, timer.failed).await) } else { None })
+                        if !timer.due(stop.as_ref()).await {
+                            return Ok(None);
+                        }
+                        let wait = ModelQuestion::of(&world.deaths, &call.header.run_id);
+                        tokio::select! {
+                            biased;
+                            made = make(&world, &call, timer.failed, &wait) => Ok(Some(made)),
+                            () = wait.stopped(stop.as_ref()) => Ok(None),
+                        }
                     }));
                 }
                 StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => {}
@@ -237,7 +245,7 @@ impl<'a> Driver<'a> {
 }
 
 /// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
-async fn make(world: &World, call: &StepCall, failed: u32) -> EventKind {
+async fn make(world: &World, call: &StepCall, failed: u32, wait: &ModelQuestion<'_>) -> EventKind {
     let began = clock::instant();
     let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
@@ -261,7 +269,9 @@ async fn make(world: &World, call: &StepCall, failed: u32) -> EventKind {
         model: &call.header.model.name,
         left: call.left,
         deadline: Duration::from_millis(tool.timeout_ms),
+        wait: Some(wait),
     };
+    let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&call.header.run_id));
     let outcome = world.toolbox.call(tool, &tool_call).await;
     let attempt = failed.saturating_add(1);
     let rule = tool.retry.as_ref().zip(outcome.transient);

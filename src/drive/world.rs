@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
+use super::model_wait::Deaths;
 use super::model_waits::ModelWaits;
 use super::secret::Vault;
 use super::stop::Stop;
@@ -41,6 +42,7 @@ pub(super) struct World {
     pub launcher: Arc<dyn Launcher>,
     /// The runs that the default launcher drives.
     pub spawned: Arc<SpawnedRuns>,
+    pub deaths: Deaths,
 }
 
 /// The listener of a run, and its stop.

@@ -3,6 +3,7 @@
 mod administered;
 mod decisions;
 mod queue;
+mod schedules;
 mod stored_run;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::schedules::KnownSchedules;
 use self::stored_run::{is_wanted, listed, waiting_called};
 use super::answer_token::{AnswerToken, AnswerTokens};
 use super::log::Log;
@@ -19,7 +21,7 @@ use super::open::StoreKind;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
     NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead,
-    RunSummary, SettledDecision, StatusRecord, StoreFault, Ticket, Worker, failpoint,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StatusRecord, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
@@ -46,6 +48,7 @@ pub struct MemoryJournal {
     /// Locked for writing only while a run is created.
     table: RwLock<RunTable>,
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
+    schedules: Mutex<KnownSchedules>,
     /// The digest of the folder that the process serves.
     folder: Mutex<Option<String>>,
     /// When it was made, in milliseconds since 1970.
@@ -57,7 +60,8 @@ impl Default for MemoryJournal {
     fn default() -> Self {
         let clock = Clock::new();
         let (folder, since_ms) = (Mutex::default(), clock.wall_ms());
-        Self { table: RwLock::default(), sessions: Mutex::default(), folder, since_ms, clock }
+        let (sessions, schedules) = (Mutex::default(), Mutex::default());
+        Self { table: RwLock::default(), sessions, schedules, folder, since_ms, clock }
     }
 }
 
@@ -150,6 +154,9 @@ impl MemoryJournal {
             answer_tokens: AnswerTokens::default(),
             decisions: BTreeMap::new(),
         };
+        if let Some(scheduled) = new.scheduled {
+            self.schedules().started(&new.run_id, scheduled);
+        }
         let id: Arc<str> = new.run_id.into();
         let run = Arc::new(StoredRun {
             run_id: Arc::clone(&id),
@@ -376,7 +383,8 @@ impl Journal for MemoryJournal {
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
-        Ticket::ready(self.run(run_id).map(|run| run.extras()))
+        let scheduled = || self.schedules().of(run_id);
+        Ticket::ready(self.run(run_id).map(|run| RunExtras { scheduled: scheduled(), ..run.extras() }))
     }
 
     fn prune(&self, which: PruneQuery) -> Ticket<u64> {
@@ -390,6 +398,23 @@ impl Journal for MemoryJournal {
 
     fn workers(&self) -> Ticket<Vec<Worker>> {
         Ticket::ready(Ok(self.own_process()))
+    }
+
+    fn absolve(&self, _run_ids: Vec<String>) -> Ticket<()> {
+        // It ends with its drivers.
+        Ticket::ready(Ok(()))
+    }
+
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>> {
+        Ticket::ready(failpoint::store_call().map(|()| self.schedules().serve(&served)))
+    }
+
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns> {
+        Ticket::ready(failpoint::store_call().map(|()| self.runs_of(schedule, now_ms)))
+    }
+
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
+        Ticket::ready(failpoint::store_call().map(|()| self.schedules().disregard_ahead(schedule, now_ms)))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

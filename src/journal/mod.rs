@@ -18,6 +18,7 @@ pub mod postgres;
 pub mod prune;
 pub mod queue;
 mod read_only_copy;
+pub mod schedules;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use fault::StoreFault;
 pub use open::{file, open, open_held, outlives_process, shown};
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
+pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
 pub use ticket::Ticket;
 pub use worker::Worker;
 
@@ -115,6 +117,9 @@ pub trait Journal: Send + Sync {
     /// Whether the lease is still valid; renews it if it is old. To be called right before an effect.
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()>;
 
+    /// Forgets the drivers that died of these runs: they wait for their models, and are not what a process dies of.
+    fn absolve(&self, run_ids: Vec<String>) -> Ticket<()>;
+
     /// Asks the driver of the run to end it.
     fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()>;
 
@@ -162,6 +167,17 @@ pub trait Journal: Send + Sync {
     /// The processes that drive runs of the store: those that live, and those that died and whose runs nobody took.
     fn workers(&self) -> Ticket<Vec<Worker>>;
 
+    /// Notes the schedules of a folder that this process begins to serve, and forgets those that the folder had; returns
+    /// since when each is known as it is now, in milliseconds since 1970, in their order. What was noted by a clock that
+    /// was ahead ([`schedules::CLOCK_TOLERANCE_MS`]) is noted anew.
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>>;
+
+    /// What is known of the runs of a schedule at this moment.
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns>;
+
+    /// From now on the runs of a schedule that were started for times to come are not its runs of those times.
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()>;
+
     /// The memory of a session.
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
 }
@@ -192,6 +208,8 @@ pub struct NewRun {
     pub event: String,
     /// The long texts that the event names, durable together with it: kept once for all runs.
     pub texts: Vec<Blob>,
+    /// For which time its schedule starts it, when one does: durable together with it.
+    pub scheduled: Option<ScheduledRun>,
     /// What lists show of it, if its first event leaves it other than running: a workflow may begin with a question.
     pub status_record: Option<StatusRecord>,
 }
@@ -248,6 +266,9 @@ pub struct Lease {
 /// So many failed resumptions in a row quarantine a run: from then on it is resumed only when somebody asks for
 /// it by its id.
 pub const MOST_FAILED_TAKE_UPS: u32 = 3;
+
+/// After this number, a server drives a run alone, so that the next death shows whether it is the cause: its last chance.
+pub const SUSPECT_TAKE_UPS: u32 = MOST_FAILED_TAKE_UPS - 1;
 
 /// A run in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,11 +1,11 @@
 //! Which runs are deleted, and what a copy of a run needs besides its events.
 
-use super::{AnswerToken, Journal, StoreFault};
+use super::{AnswerToken, Journal, ScheduledRun, StoreFault};
 use crate::engine::outcome::Status;
 
 /// Which runs are to be deleted: of those that no other run called, those that ended before a moment, with all runs
 /// that they called. A run stays while one that it called is under way or waits, while a driver has it, and while its
-/// callback is still to be made. A run that a signal stopped has not ended.
+/// callback is still to be made. For which time a schedule last started a run is kept. A run that a signal stopped has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PruneQuery {
     /// The moment, in milliseconds since 1970.
@@ -29,6 +29,8 @@ pub struct RunExtras {
     pub waits_since_ms: Option<i64>,
     /// The tokens that answer its pauses.
     pub answer_tokens: Vec<AnswerToken>,
+    /// For which time its schedule started it.
+    pub scheduled: Option<ScheduledRun>,
 }
 
 /// So many runs are deleted at a time: others write in between.

@@ -235,6 +235,11 @@ impl Tool {
         }
     }
 
+    /// Whether a call asks a model and does nothing else.
+    pub fn asks_a_model(&self) -> bool {
+        matches!(&self.kind, ToolKind::Action(tool) if matches!(tool.action, crate::language::Action::Llm(_)))
+    }
+
     /// The model that a call asks, when its action names one.
     pub fn model(&self) -> Option<&str> {
         match &self.kind {

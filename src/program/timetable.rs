@@ -1,7 +1,8 @@
 //! The times of a schedule: a pure function of its interval, its time of the day and its time zone.
 //!
 //! The times are civil times, counted from Monday 1970-01-05 00:00 in the zone. A time that the zone skips is the next one
-//! that exists. One that comes twice is the first of the two.
+//! that exists. One that comes twice is the first of the two. Intervals under a day run in real time from the first of these
+//! times of each day: nothing pauses while an hour comes twice.
 //!
 //! The zones are those of the database that is compiled into the program: every machine with one version finds the same
 //! zones and the same times, so that two servers name the same run.
@@ -58,13 +59,54 @@ impl Timetable {
     /// The latest time that is not after a moment, in milliseconds since 1970.
     pub fn latest(&self, now_ms: i64) -> Option<i64> {
         let now = Timestamp::from_millisecond(now_ms).ok()?;
-        Some(self.moment(self.latest_number(now)?)?.as_millisecond())
+        match self.day(now) {
+            Some(day) => Some(day.around(now_ms)?.0),
+            None => Some(self.moment(self.latest_number(now)?)?.as_millisecond()),
+        }
     }
 
     /// The first time after a moment, in milliseconds since 1970.
     pub fn next(&self, now_ms: i64) -> Option<i64> {
         let now = Timestamp::from_millisecond(now_ms).ok()?;
-        Some(self.moment(self.latest_number(now)?.checked_add(1)?)?.as_millisecond())
+        match self.day(now) {
+            Some(day) => Some(day.around(now_ms)?.1),
+            None => Some(self.moment(self.latest_number(now)?.checked_add(1)?)?.as_millisecond()),
+        }
+    }
+
+    /// The times as one text: equal texts are equal times.
+    pub fn text(&self) -> String {
+        format!("{self:?}")
+    }
+
+    /// The day of a moment, for intervals under a day; none for longer ones.
+    fn day(&self, now: Timestamp) -> Option<RealDay> {
+        if self.every_minutes >= MINUTES_OF_DAY {
+            return None;
+        }
+        let civil = self.zone.to_datetime(now).duration_since(monday()).as_secs().div_euclid(60);
+        let today = civil.div_euclid(MINUTES_OF_DAY);
+        // A zone that changes the side of the date line skips or repeats a day.
+        let starts = (today - 3..=today + 3).filter_map(|day| {
+            let first = (day * MINUTES_OF_DAY + self.every_minutes - 1).div_euclid(self.every_minutes);
+            self.moment(first)
+        });
+        let mut first = None;
+        for start in starts {
+            match first {
+                _ if start <= now => first = Some(start),
+                Some(first) => {
+                    let every_ms = self.every_minutes * 60_000;
+                    return Some(RealDay {
+                        first_ms: first.as_millisecond(),
+                        next_ms: start.as_millisecond(),
+                        every_ms,
+                    });
+                }
+                None => {}
+            }
+        }
+        None
     }
 
     /// The number of the latest time that is not after a moment. Later numbers never have earlier moments.
@@ -98,6 +140,28 @@ impl Timetable {
                 self.zone.preceding(skipped).next().map(|transition| transition.timestamp())
             }
         }
+    }
+}
+
+/// A day of a schedule with an interval under a day. Its times follow each other in real time from its first one, whatever
+/// the zone skips or repeats; the first time of the next day is a civil time again.
+#[derive(Debug, Clone, Copy)]
+struct RealDay {
+    first_ms: i64,
+    /// The first time of the day after it.
+    next_ms: i64,
+    every_ms: i64,
+}
+
+impl RealDay {
+    /// The latest time that is not after a moment of the day, and the first one after it.
+    fn around(self, now_ms: i64) -> Option<(i64, i64)> {
+        let Self { first_ms, next_ms, every_ms } = self;
+        // No time follows within half an interval: a day that is longer or shorter ends so.
+        let last = (next_ms - first_ms - every_ms / 2).div_euclid(every_ms).max(0);
+        let number = now_ms.checked_sub(first_ms)?.div_euclid(every_ms).min(last);
+        let latest_ms = first_ms + number * every_ms;
+        Some((latest_ms, if number < last { latest_ms + every_ms } else { next_ms }))
     }
 }
 
@@ -149,11 +213,4 @@ pub fn zone_names() -> Vec<String> {
 pub fn stamp(at_ms: i64) -> Option<String> {
     let at = Timestamp::from_millisecond(at_ms).ok()?;
     Some(at.strftime("%Y%m%dT%H%M%SZ").to_string())
-}
-
-/// The time that such a text names.
-pub fn stamped(text: &str) -> Option<i64> {
-    let civil = DateTime::strptime("%Y%m%dT%H%M%SZ", text).ok()?;
-    let at = TimeZone::UTC.to_timestamp(civil).ok()?;
-    stamp(at.as_millisecond()).filter(|same| same == text).map(|_| at.as_millisecond())
 }

@@ -13,7 +13,7 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    SettledDecision, StoreFault, Ticket, Worker,
+    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
 };
 
 /// A write that is not durable yet.
@@ -131,6 +131,7 @@ impl Journal for AttemptJournal {
         called_under(run_id: &str) -> u64;
         lease(run_id: &str) -> Lease;
         release(run_id: &str, fence: u64) -> ();
+        absolve(run_ids: Vec<String>) -> ();
         request_cancel(run_id: &str, request: CancelRequest) -> ();
         cancel_requested(run_id: &str) -> Option<CancelRequest>;
         claim_callbacks(most: usize) -> Vec<String>;
@@ -145,6 +146,9 @@ impl Journal for AttemptJournal {
         prune(which: PruneQuery) -> u64;
         introduce(folder: &str) -> ();
         workers() -> Vec<Worker>;
+        serve_schedules(served: ServedSchedules) -> Vec<i64>;
+        schedule_runs(schedule: &str, now_ms: i64) -> ScheduleRuns;
+        disregard_ahead(schedule: &str, now_ms: i64) -> ();
         recall(session: &str) -> BTreeMap<String, Value>;
     }
 }

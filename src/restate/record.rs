@@ -204,6 +204,7 @@ impl RunWrite {
             at_ms: self.at_ms,
             event: self.event,
             texts: self.texts.into_iter().map(Blob::new).collect(),
+            scheduled: None,
             status_record: self.status.map(StatusWrite::read),
         }
     }

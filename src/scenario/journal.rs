@@ -11,7 +11,7 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    SettledDecision, StoreFault, Ticket, Worker,
+    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -284,6 +284,22 @@ impl Journal for StoppableJournal {
 
     fn workers(&self) -> Ticket<Vec<Worker>> {
         self.alive(Journal::workers)
+    }
+
+    fn absolve(&self, run_ids: Vec<String>) -> Ticket<()> {
+        self.alive(|store| store.absolve(run_ids))
+    }
+
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>> {
+        self.alive(|store| store.serve_schedules(served))
+    }
+
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns> {
+        self.alive(|store| store.schedule_runs(schedule, now_ms))
+    }
+
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
+        self.alive(|store| store.disregard_ahead(schedule, now_ms))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

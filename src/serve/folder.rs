@@ -28,6 +28,8 @@ pub struct Folder {
     pub project: Arc<Project>,
     /// The folder of relative paths: that of the project file, or else the folder itself.
     pub root: PathBuf,
+    /// The folder itself, as an absolute path: where its schedules are written.
+    pub place: PathBuf,
     /// The project file's text.
     pub source: Option<Source>,
     /// The loops and workflows by name.
@@ -89,6 +91,7 @@ impl Folder {
         let mut folder = Self {
             project,
             root: gathered.root,
+            place: std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             source: gathered.texts.project,
             loops: BTreeMap::new(),
             digest: String::new(),

@@ -1,5 +1,5 @@
-//! Starts the runs of schedules. A run is named after its workflow and its time, so the journal begins it once, whoever
-//! looks: two servers, or a server and the one after it.
+//! Starts the runs of schedules. The store knows for which time each of them was started; a run is also named after its
+//! workflow and its time, so the journal begins it once, whoever looks: two servers, or a server and the one after it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,19 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::app::App;
-use super::folder::ServedLoop;
+use super::folder::{Folder, ServedLoop};
 use super::request::WaitQuery;
 use super::route::{StartOrder, started};
 use super::scheduler::Admission;
+use crate::drive::fault::Fault;
 use crate::drive::start::Start;
 use crate::engine::digest::Digest;
 use crate::engine::outcome::Status;
-use crate::journal::{RunFilter, StoreFault};
+use crate::journal::schedules::CLOCK_TOLERANCE_MS;
+use crate::journal::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreFault, UnderWay};
 use crate::program::flow::FlowSchedule;
-use crate::program::timetable::{Timetable, stamp, stamped};
+use crate::program::timetable::{Timetable, stamp};
+use crate::trace::units::rfc3339;
 
 /// The interval of the looks.
 const LOOK: Duration = Duration::from_millis(500);
@@ -27,43 +30,42 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The most characters of a workflow's name in the ids of its runs.
 const LONGEST_NAME: usize = 64;
 
-/// What was last seen of the runs of a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LastRun {
-    /// The time of the newest one, in milliseconds since 1970.
-    time_ms: i64,
-    /// Whether one has not ended.
-    goes_on: bool,
-}
+/// How many ids of a time are tried: other runs may have them.
+const MOST_IDS: u32 = 16;
 
 /// Starts the runs of the folder's schedules.
 #[derive(Debug)]
 pub struct ScheduledStarts {
     /// The moment since which this server looks, in milliseconds since 1970.
     since_ms: i64,
+    /// By the name of the workflow, since when its schedule is as it is; none before the first look.
+    seen: Option<BTreeMap<String, i64>>,
     /// By the name of the workflow, the last time for which nothing is left to do.
     settled: BTreeMap<String, i64>,
+    /// By the name of the workflow, the run for which its schedule waits, as far as the log says so.
+    held_back: BTreeMap<String, UnderWay>,
 }
 
-/// The time at which a run is to be started now, if there is one. Of times that were missed, the last one counts, but none
-/// before the first look at a schedule that never started a run. While a run goes on, its schedule starts no other.
-fn due(timetable: &Timetable, now_ms: i64, since_ms: i64, last: Option<LastRun>) -> Due {
+/// What is to be done at this moment. Of times that were missed, the last one counts, but none before the schedule was
+/// first seen as it is. While a run has not ended, its schedule starts no other.
+fn due(timetable: &Timetable, now_ms: i64, seen_ms: i64, runs: ScheduleRuns) -> Due {
     let Some(time_ms) = timetable.latest(now_ms) else { return Due::Nothing };
-    match last {
-        Some(last) if time_ms <= last.time_ms => Due::Nothing,
-        None if time_ms <= since_ms => Due::Nothing,
-        Some(last) if last.goes_on => Due::Later,
-        _ => Due::Now(time_ms),
+    if time_ms <= seen_ms || runs.last_due_ms.is_some_and(|last_ms| time_ms <= last_ms) {
+        return Due::Nothing;
+    }
+    match runs.under_way {
+        Some(run) => Due::Later(run),
+        None => Due::Now(time_ms),
     }
 }
 
 /// What is to be done for a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Due {
     /// Nothing until its next time.
     Nothing,
-    /// A run waits until the one before it has ended.
-    Later,
+    /// A run waits until this one has ended.
+    Later(UnderWay),
     /// A run of this time is to be started.
     Now(i64),
 }
@@ -85,7 +87,7 @@ fn id_prefix(name: &str) -> String {
 impl ScheduledStarts {
     /// Starts of what is due from this moment on.
     pub fn since(now_ms: i64) -> Self {
-        Self { since_ms: now_ms, settled: BTreeMap::new() }
+        Self { since_ms: now_ms, seen: None, settled: BTreeMap::new(), held_back: BTreeMap::new() }
     }
 
     /// Starts what is due by this clock, until the server stops.
@@ -94,9 +96,10 @@ impl ScheduledStarts {
         tokio::spawn(
             async move {
                 loop {
-                    tokio::time::sleep(LOOK).await;
                     let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
                     self.look(&app, clock()).await;
+                    drop(app);
+                    tokio::time::sleep(LOOK).await;
                 }
             }
             .boxed(),
@@ -105,62 +108,151 @@ impl ScheduledStarts {
 
     /// Starts what is due at this moment.
     pub async fn look(&mut self, app: &Arc<App>, now_ms: i64) {
+        if let Err(fault) = self.see(app, now_ms).await {
+            tracing::error!(code = fault.code(), "schedules can't be noted: {fault}");
+            return;
+        }
         for (name, offered) in &app.folder.loops {
-            let Some(schedule) = offered.program.flow.as_ref().and_then(|flow| flow.schedule.as_ref()) else {
-                continue;
-            };
+            let Some(schedule) = schedule(offered) else { continue };
             let Some(time_ms) = schedule.timetable.latest(now_ms) else { continue };
-            if self.settled.get(name).is_some_and(|settled| *settled >= time_ms) {
+            let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
+            if self.settled.get(name).is_some_and(|settled| (time_ms..=latest_ms).contains(settled)) {
                 continue;
             }
-            let last = match last_run(app, name).await {
-                Ok(last) => last,
+            let seen_ms = self.seen.as_ref().and_then(|seen| seen.get(name)).copied().unwrap_or(self.since_ms);
+            let runs = match runs(app, name, now_ms).await {
+                Ok(runs) => runs,
                 Err(fault) => {
                     tracing::error!(name, code = fault.code(), "scheduled runs can't be listed: {fault}");
                     continue;
                 }
             };
-            let is_settled = match due(&schedule.timetable, now_ms, self.since_ms, last) {
+            let is_settled = match due(&schedule.timetable, now_ms, seen_ms, runs) {
                 Due::Nothing => true,
-                Due::Later => false,
-                Due::Now(time_ms) => start(app, name, offered, (schedule, time_ms)).await,
+                Due::Later(run) => {
+                    self.hold_back(name, run);
+                    false
+                }
+                Due::Now(time_ms) => {
+                    self.held_back.remove(name);
+                    start(app, name, offered, schedule, time_ms).await
+                }
             };
             if is_settled {
                 self.settled.insert(name.clone(), time_ms);
             }
         }
     }
+
+    /// Notes the schedules of the folder in the store, once: the others of the store may serve other folders. What was noted
+    /// by a clock that was ahead, this one too, is noted anew.
+    async fn see(&mut self, app: &App, now_ms: i64) -> Result<(), StoreFault> {
+        let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
+        match &self.seen {
+            Some(seen) if seen.values().all(|seen_ms| *seen_ms <= latest_ms) => return Ok(()),
+            Some(_) => self.since_ms = now_ms,
+            None => self.since_ms = self.since_ms.min(now_ms),
+        }
+        let served = served(&app.folder, self.since_ms);
+        let names: Vec<String> = served.timetables.iter().map(|schedule| schedule.name.clone()).collect();
+        let seen = app.runs.journal.serve_schedules(served).await?;
+        self.seen = Some(names.into_iter().zip(seen).collect());
+        Ok(())
+    }
+
+    /// Says once that a schedule waits for a run.
+    fn hold_back(&mut self, name: &str, run: UnderWay) {
+        if self.held_back.get(name) == Some(&run) {
+            return;
+        }
+        let run_id = run.run_id.as_str();
+        match run.status {
+            Status::Paused => tracing::warn!(
+                run_id,
+                "the schedule of {name} starts no run: this one is paused, and waits for a decision"
+            ),
+            _ => tracing::info!(run_id, "the schedule of {name} waits until this run has ended"),
+        }
+        self.held_back.insert(name.to_owned(), run);
+    }
 }
 
-/// The newest run that the schedule of a workflow started.
-async fn last_run(app: &App, name: &str) -> Result<Option<LastRun>, StoreFault> {
-    let prefix = id_prefix(name);
-    let filter = RunFilter { id_prefix: Some(prefix.clone()), limit: 1, ..RunFilter::default() };
-    let newest = app.runs.journal.list(filter).await?.into_iter().next();
-    Ok(newest.and_then(|run| {
-        let time_ms = stamped(run.run_id.strip_prefix(&prefix)?)?;
-        Some(LastRun { time_ms, goes_on: matches!(run.status, Status::Running | Status::Paused) })
-    }))
+fn schedule(offered: &ServedLoop) -> Option<&FlowSchedule> {
+    offered.program.flow.as_ref()?.schedule.as_ref()
+}
+
+/// The schedules of a folder.
+fn served(folder: &Folder, now_ms: i64) -> ServedSchedules {
+    let timetables = folder.loops.iter().filter_map(|(name, offered)| {
+        Some(ServedSchedule { name: name.clone(), timetable: schedule(offered)?.timetable.text() })
+    });
+    ServedSchedules { place: folder.place.display().to_string(), now_ms, timetables: timetables.collect() }
+}
+
+/// What is known of the runs of a schedule. Those that a clock that was ahead started for times to come stay, and are not
+/// the runs of those times.
+async fn runs(app: &App, name: &str, now_ms: i64) -> Result<ScheduleRuns, StoreFault> {
+    let runs = app.runs.journal.schedule_runs(name, now_ms).await?;
+    if let Some(ahead_ms) = runs.ahead_due_ms {
+        tracing::warn!(
+            "the schedule of {name} has a run of {}, which is still to come: a clock was ahead; the run does not count, and \
+             that time is started when it comes",
+            rfc3339(ahead_ms)
+        );
+        app.runs.journal.disregard_ahead(name, now_ms).await?;
+    }
+    Ok(runs)
+}
+
+/// The run for which a schedule waits although a time of it has come.
+///
+/// # Errors
+/// When the store fails.
+pub async fn waits_for(app: &App, name: &str, now_ms: i64) -> Result<Option<UnderWay>, StoreFault> {
+    let Some(schedule) = app.folder.loops.get(name).and_then(schedule) else { return Ok(None) };
+    let runs = app.runs.journal.schedule_runs(name, now_ms).await?;
+    Ok(match due(&schedule.timetable, now_ms, i64::MIN, runs) {
+        Due::Later(run) => Some(run),
+        Due::Nothing | Due::Now(_) => None,
+    })
 }
 
 /// Starts a run; returns whether that need not be tried again.
-async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, due: (&FlowSchedule, i64)) -> bool {
-    let (schedule, time_ms) = due;
+async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, schedule: &FlowSchedule, time_ms: i64) -> bool {
     let Some(stamp) = stamp(time_ms) else { return true };
-    let run_id = format!("{}{stamp}", id_prefix(name));
-    let input = Value::Object(schedule.input.clone());
-    let start = Start { run_id: Some(run_id.clone()), input, ..Start::default() };
-    let order = StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start };
-    match started(app, order, Admission::default(), &WaitQuery::default()).await {
-        Ok(_) => {
-            tracing::info!(run_id, "started by its schedule");
-            true
+    for number in 1..=MOST_IDS {
+        let again = if number == 1 { String::new() } else { format!("-{number}") };
+        let run_id = format!("{}{stamp}{again}", id_prefix(name));
+        let scheduled =
+            ScheduledRun { schedule: name.to_owned(), due_at_ms: time_ms, timetable: schedule.timetable.text() };
+        let input = Value::Object(schedule.input.clone());
+        let start = Start { run_id: Some(run_id.clone()), input, scheduled: Some(scheduled), ..Start::default() };
+        let order = StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start };
+        match started(app, order, Admission::default(), &WaitQuery::default()).await {
+            Ok((_, Some(_))) => {
+                tracing::info!(run_id, "started by its schedule");
+                return true;
+            }
+            Err(problem) if problem.code != Fault::Conflict(String::new()).code() => {
+                tracing::error!(run_id, code = problem.code, "the scheduled run can't be started: {}", problem.detail);
+                return problem.status != StatusCode::SERVICE_UNAVAILABLE;
+            }
+            // Another server was faster, or a run that no schedule started has the id.
+            Ok(_) | Err(_) => {}
         }
-        Err(problem) => {
-            tracing::error!(run_id, code = problem.code, "the scheduled run can't be started: {}", problem.detail);
-            problem.status != StatusCode::SERVICE_UNAVAILABLE
+        match app.runs.journal.schedule_runs(name, time_ms).await {
+            Ok(runs) if runs.last_due_ms.is_some_and(|last_ms| last_ms >= time_ms) => return true,
+            Ok(_) => {
+                tracing::warn!(run_id, "a run that no schedule started has this id: the scheduled run gets another one")
+            }
+            Err(fault) => {
+                tracing::error!(name, code = fault.code(), "scheduled runs can't be listed: {fault}");
+                return false;
+            }
         }
     }
+    tracing::error!(name, "the scheduled run of {stamp} can't be started: other runs have its ids");
+    true
 }
 
 #[cfg(test)]
@@ -175,11 +267,19 @@ mod tests {
         Timetable::of(&Schedule { every, at: None, timezone: None, input: None }).unwrap()
     }
 
+    fn runs(last_due_ms: Option<i64>, is_under_way: bool) -> ScheduleRuns {
+        let run = UnderWay { run_id: "r".to_owned(), status: Status::Paused };
+        ScheduleRuns { last_due_ms, ahead_due_ms: None, under_way: is_under_way.then_some(run) }
+    }
+
     #[test]
-    fn a_schedule_without_runs_begins_at_its_next_time() {
-        assert_eq!(due(&hourly(), 10 * HOUR, 10 * HOUR, None), Due::Nothing);
-        assert_eq!(due(&hourly(), 11 * HOUR - 1, 10 * HOUR, None), Due::Nothing);
-        assert_eq!(due(&hourly(), 11 * HOUR, 10 * HOUR, None), Due::Now(11 * HOUR));
+    fn a_schedule_begins_at_its_first_time_after_it_was_seen() {
+        let due = |now_ms: i64, last_due_ms| due(&hourly(), now_ms, 10 * HOUR, runs(last_due_ms, false));
+        assert_eq!(due(10 * HOUR, None), Due::Nothing);
+        assert_eq!(due(11 * HOUR - 1, None), Due::Nothing);
+        assert_eq!(due(11 * HOUR, None), Due::Now(11 * HOUR));
+        // A schedule that was edited at ten.
+        assert_eq!(due(11 * HOUR - 1, Some(3 * HOUR)), Due::Nothing);
     }
 
     #[test]
@@ -193,20 +293,19 @@ mod tests {
 
     #[test]
     fn of_missed_times_the_last_one_counts() {
-        let last = LastRun { time_ms: 3 * HOUR, goes_on: false };
-        assert_eq!(due(&hourly(), 10 * HOUR + 5, 10 * HOUR + 5, Some(last)), Due::Now(10 * HOUR));
-        let last = LastRun { time_ms: 10 * HOUR, goes_on: false };
-        assert_eq!(due(&hourly(), 10 * HOUR + 5, 0, Some(last)), Due::Nothing);
+        let last = || runs(Some(3 * HOUR), false);
+        assert_eq!(due(&hourly(), 10 * HOUR + 5, 0, last()), Due::Now(10 * HOUR));
+        let last = || runs(Some(10 * HOUR), false);
+        assert_eq!(due(&hourly(), 10 * HOUR + 5, 0, last()), Due::Nothing);
         // A clock that was set back.
-        assert_eq!(due(&hourly(), 8 * HOUR, 0, Some(last)), Due::Nothing);
+        assert_eq!(due(&hourly(), 8 * HOUR, 0, last()), Due::Nothing);
     }
 
     #[test]
     fn a_run_waits_for_the_one_before_it() {
-        let last = LastRun { time_ms: 3 * HOUR, goes_on: true };
-        assert_eq!(due(&hourly(), 4 * HOUR, 0, Some(last)), Due::Later);
-        assert_eq!(due(&hourly(), 9 * HOUR, 0, Some(last)), Due::Later);
-        assert_eq!(due(&hourly(), 9 * HOUR, 0, Some(LastRun { goes_on: false, ..last })), Due::Now(9 * HOUR));
-        assert_eq!(due(&hourly(), 3 * HOUR + 1, 0, Some(last)), Due::Nothing);
+        let is_later = |now_ms: i64| matches!(due(&hourly(), now_ms, 0, runs(Some(3 * HOUR), true)), Due::Later(_));
+        assert!(is_later(4 * HOUR) && is_later(9 * HOUR));
+        assert_eq!(due(&hourly(), 9 * HOUR, 0, runs(Some(3 * HOUR), false)), Due::Now(9 * HOUR));
+        assert_eq!(due(&hourly(), 3 * HOUR + 1, 0, runs(Some(3 * HOUR), true)), Due::Nothing);
     }
 }

@@ -139,7 +139,12 @@ impl AgentStatus {
     pub fn new(folded: &FoldedRun, row: &RunRow, trace: bool) -> Self {
         let FoldedRun { program, state } = folded;
         let redact = Redaction::new(&program.project.redact);
-        let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: false, driven: false };
+        let shown = Shown {
+            result_key: program.properties.result_key.as_deref(),
+            trace: false,
+            driven: false,
+            is_quarantined: row.is_quarantined,
+        };
         let result = result(shown, state, &redact);
         let answer = match &state.phase {
             Phase::Ended(ending) => ending.answer.clone(),
@@ -155,10 +160,7 @@ impl AgentStatus {
         };
         Self {
             agent_run_id: state.header.run_id.clone(),
-            status: match state.status() {
-                Status::Running if row.is_quarantined => Status::Quarantined,
-                status => status,
-            },
+            status: result.status,
             loop_name: state.header.loop_name.clone(),
             session: session_of(row.org.as_deref(), state.header.session.as_deref()),
             objective: redact.text(&state.header.objective).into_owned(),

@@ -27,6 +27,7 @@ pub fn create(journal: &dyn Journal, run_id: &str) -> Lease {
         at_ms: 1,
         event: "event 0".to_owned(),
         texts: Vec::new(),
+        scheduled: None,
         status_record: None,
     }));
     let Created::New(lease) = made.unwrap() else { panic!("it is new") };

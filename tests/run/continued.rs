@@ -91,7 +91,7 @@ fn a_retry_is_an_event_and_one_that_fails_again_can_be_made_again() {
 
 #[test]
 fn what_a_retry_does_not_change_is_not_retried() {
-    let denied = json!({ "http": 401, "body": "wrong key" });
+    let denied = json!({ "http": 404, "body": "no such model" });
     for (properties, replies, words) in [
         (json!({ "max_iterations": 1 }), vec![keep("a")], "Raise `max_iterations` when you resume it"),
         (json!({}), vec![denied], "the run did not fail for a reason outside of it"),
@@ -106,6 +106,19 @@ fn what_a_retry_does_not_change_is_not_retried() {
     start(&cancelled);
     assert_eq!(cancelled.call(&["cancel", "r"]).code, 0);
     refused(&cancelled, "retry", &[], "the run was cancelled, and did not fail");
+}
+
+#[test]
+fn a_key_that_is_refused_lies_outside_of_the_run() {
+    for status in [401, 402, 403] {
+        let replies = [keep("a"), json!({ "http": status, "body": "token expired" }), complete(json!("done"))];
+        let place = place(json!({}), &replies);
+        let failed = start(&place);
+        let error = failed.json()["error"].clone();
+        assert_eq!((failed.code, &error["code"], &error["retryable"]), (1, &json!("model_refused"), &json!(true)));
+        let done = go_on(&place, "retry", &[]);
+        assert_eq!((done.code, &done.json()["result"]["answer"]), (0, &json!("done")), "{done:#?}");
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn cms_orchestrator_retries_with_backoff_what_may_pass_and_nothing_else() {
     let (ran, result) =
         place(retry, &[json!({ "http": 401 }), json!("FINAL_ANSWER: done")]).run(&["--store", "memory"]);
     assert_eq!((ran.code, &result["metadata"]["model_retries"]), (1, &json!(0)), "{ran:#?}");
-    assert_eq!((&result["error"]["code"], &result["error"]["retryable"]), (&json!("model_refused"), &json!(false)));
+    assert_eq!((&result["error"]["code"], &result["error"]["retryable"]), (&json!("model_refused"), &json!(true)));
 }
 
 #[test]

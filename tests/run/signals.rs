@@ -121,3 +121,65 @@ fn a_signal_while_the_model_thinks_twice_is_resumed_as_if_nothing_was() {
     let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
     assert_eq!(resumed.code, 0, "{resumed:#?}");
 }
+
+/// A server whose model is away for good, and says that it comes back in half a minute; every other path answers.
+fn away() -> Server {
+    Server::with(|_, request| match request.path.as_str() {
+        "/v1/chat/completions" => Answer::json(&json!({})).status(503).header("retry-after", "30"),
+        _ => Answer::json(&json!({ "did": 1 })),
+    })
+}
+
+fn asking(server: &Server, document: &serde_json::Value) -> Place {
+    let place = Place::new();
+    let model = json!({ "provider": "openai", "base_url": format!("{}/v1", server.url()), "model": "m-1" });
+    let project = json!({ "allow": { "private_addresses": true }, "model": "m", "models": { "m": model } });
+    place.json("loopctl.json", &project);
+    place.json("w.json", document);
+    place
+}
+
+#[test]
+fn a_signal_ends_the_wait_between_two_attempts_of_a_model() {
+    let agent = json!({ "mode": "react", "objective": "Do it.", "tools": [] });
+    let prompt = json!({ "action_name": "say", "kind": "llm", "template": "Say it." });
+    let lone = json!({ "type": "loop", "properties": agent });
+    let step = json!({ "id": "one", "type": "loop", "properties": agent });
+    let of_agent = json!({ "name": "w", "definition": { "actions": [step] } });
+    let of_prompt = json!({ "name": "w", "definition": { "actions": [{ "id": "one", "type": "say" }] } });
+    for (kind, document) in [("loop", lone), ("agent", of_agent), ("llm", of_prompt)] {
+        for which in [Signal::SIGINT, Signal::SIGTERM] {
+            let server = away();
+            let place = asking(&server, &document);
+            place.json("actions/say.json", &prompt);
+            let mut child = place.start(&["run", "w.json", "--run-id", "r", "--store", "sqlite:r.db"], &[]);
+            server.wait_for(1);
+            signal(&child, which);
+            let output = child.wait().expect("it ends");
+            assert_eq!(output.code(), Some(130), "{kind}");
+            assert_eq!(server.requests().len(), 1, "{kind}: no other attempt is made");
+            let listed = place.call(&["runs", "--store", "sqlite:r.db"]);
+            assert!(listed.stdout.contains("resumable"), "{kind}: {listed:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_was_stopped_while_it_waited_for_its_model_asks_it_again() {
+    let server = away();
+    let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Do it.", "tools": [] } });
+    let place = asking(&server, &document);
+    let mut child = place.start(&["run", "w.json", "--run-id", "r"], &[]);
+    server.wait_for(1);
+    signal(&child, Signal::SIGTERM);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let model = json!({ "provider": "script", "script": "script.json" });
+    place.json(
+        "loopctl.json",
+        &json!({ "allow": { "private_addresses": true }, "model": "m", "models": { "m": model } }),
+    );
+    // The attempt that failed took the first reply.
+    place.json("script.json", &json!({ "replies": [complete(json!("no")), complete(json!("ok"))] }));
+    let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
+    assert_eq!((resumed.code, &resumed.json()["result"]["answer"]), (0, &json!("ok")), "{resumed:#?}");
+}

@@ -108,12 +108,15 @@ fn a_stuck_agent_fails_and_the_pattern_is_reported() {
 
 #[test]
 fn a_model_that_refuses_is_an_error_that_says_so() {
-    let place = Place::new();
-    place.looped(&json!({})).script(&[json!({ "http": 401 })]);
-    let (ran, result) = place.run(&[]);
-    assert_eq!((ran.code, row(&result)), (1, ("failed", "model_error")));
-    assert_eq!(result["error"]["code"], "model_refused");
-    assert_eq!(result["error"]["retryable"], false);
+    // A key lies outside of the run; what is asked for does not.
+    for (status, retryable) in [(401, true), (402, true), (403, true), (404, false)] {
+        let place = Place::new();
+        place.looped(&json!({})).script(&[json!({ "http": status })]);
+        let (ran, result) = place.run(&[]);
+        assert_eq!((ran.code, row(&result)), (1, ("failed", "model_error")));
+        assert_eq!(result["error"]["code"], "model_refused");
+        assert_eq!(result["error"]["retryable"], retryable, "{status}");
+    }
 }
 
 #[test]

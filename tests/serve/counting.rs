@@ -13,7 +13,7 @@ use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    SettledDecision, StoreFault, Ticket, Worker,
+    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -150,6 +150,25 @@ impl Journal for Counting {
             answer.send(Ok(())).unwrap();
         });
         Ticket::Coming(ticket)
+    }
+
+    fn absolve(&self, run_ids: Vec<String>) -> Ticket<()> {
+        self.note("absolve");
+        self.inner.absolve(run_ids)
+    }
+
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>> {
+        self.inner.serve_schedules(served)
+    }
+
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns> {
+        self.note("schedule_runs");
+        self.inner.schedule_runs(schedule, now_ms)
+    }
+
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
+        self.note("disregard_ahead");
+        self.inner.disregard_ahead(schedule, now_ms)
     }
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {

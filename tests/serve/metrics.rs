@@ -102,6 +102,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         at_ms: now_ms - age_ms,
         event: "{}".to_owned(),
         texts: Vec::new(),
+        scheduled: None,
         status_record: None,
     }));
     let Ok(Created::New(lease)) = created else { panic!("it is new: {created:?}") };

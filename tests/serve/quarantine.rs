@@ -6,7 +6,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use serde_json::{Value, json};
 
 use crate::client::{Serving, place};
-use crate::common::{Place, complete, think};
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, complete, look, think};
 
 /// Serves the place until the server kills itself at this point.
 fn die(place: &Place, at: &str) {
@@ -117,4 +118,123 @@ fn a_run_that_is_set_aside_is_resumed_and_cancelled_from_the_command_line() {
         assert_ne!(server.settled("r")["status"], "quarantined");
         assert_eq!(quarantined(&server), "0");
     }
+}
+
+/// Kills a server at once.
+fn kill(server: Serving) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(server.pid()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    assert_eq!(server.ended(), None);
+}
+
+fn modelled(server: &Server) -> Value {
+    let model = json!({ "provider": "openai", "base_url": format!("{}/v1", server.url()), "model": "m-1" });
+    json!({ "allow": { "private_addresses": true, "commands": ["sh"] }, "model": "m", "models": { "m": model } })
+}
+
+#[test]
+fn runs_that_wait_for_their_models_are_not_what_a_process_died_of() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let model = Server::with(move |_, _| Answer::openai(&complete(json!("ok")).to_string()).behind(&held));
+    let place = place(json!({}), &[]);
+    place.json("loopctl.json", &modelled(&model));
+    let mut ids = Vec::new();
+    for round in 0..6 {
+        let server = Serving::start(&place, &[]);
+        if round == 0 {
+            for _ in 0..3 {
+                let started = server.execute("?async=true", json!({ "loop": "test" })).json();
+                ids.push(started["agent_run_id"].as_str().unwrap().to_owned());
+            }
+        }
+        model.wait_for(3 * (round + 1));
+        kill(server);
+    }
+    gate.open();
+    let server = Serving::start(&place, &[]);
+    for id in ids {
+        assert_eq!(server.settled(&id)["status"], "completed");
+    }
+}
+
+/// A place with a loop whose tool kills the process that calls it, and the loop `test`, whose tool is of this server.
+fn deadly(tools: &Server) -> Place {
+    let place = place(json!({}), &[look("a"), complete(json!("ok"))]);
+    let mut document = crate::common::document(&json!({}));
+    document["actions"][0]["url"] = json!(format!("{}/look/{{{{at}}}}", tools.url()));
+    place.json("loop.json", &document);
+    let boom = json!({ "action_name": "boom", "kind": "command", "description": "b", "program": "sh",
+        "args": ["-c", "kill -9 $PPID"], "idempotent": true });
+    let properties = json!({ "mode": "react", "objective": "Do it.", "tools": [{ "type": "action", "name": "boom" }],
+        "model": "deadly" });
+    place
+        .json("deadly.json", &json!({ "type": "loop", "name": "deadly", "actions": [boom], "properties": properties }));
+    place.json("deadly-script.json", &json!({ "replies": [think("boom", json!({})), complete(json!("x"))] }));
+    let script = |file: &str| json!({ "provider": "script", "script": file });
+    let project = json!({ "model": "m", "allow": { "private_addresses": true, "commands": ["sh"] },
+        "models": { "m": script("script.json"), "deadly": script("deadly-script.json") } });
+    place.json("loopctl.json", &project);
+    let killed = place.command(&["run", "deadly.json", "--run-id", "bad"]).output().unwrap();
+    assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
+    place
+}
+
+/// Serves the place again and again until a server has set the run `bad` aside; returns how many died.
+fn until_it_lives(place: &Place) -> (Serving, u32) {
+    for died in 0..8 {
+        let server = Serving::start(place, &[]);
+        loop {
+            match server.try_send("GET", "/agents?status=quarantined", &[], b"") {
+                None => break,
+                Some(reply) if reply.json()["agents"][0]["agent_run_id"] == "bad" => return (server, died),
+                Some(_) => std::thread::yield_now(),
+            }
+        }
+        assert_eq!(server.ended(), None, "the tool kills it");
+    }
+    panic!("no server lives");
+}
+
+#[test]
+fn a_run_whose_own_tool_ends_the_process_is_set_aside_and_all_surfaces_say_so() {
+    let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
+    let place = deadly(&tools);
+    let (server, died) = until_it_lives(&place);
+    assert!(died <= 4, "{died}");
+    assert_eq!(server.execute("", json!({ "loop": "test" })).json()["status"], "completed");
+    let status = server.get("/agents/bad/status").json();
+    assert_eq!((&status["status"], &status["result"]["status"]), (&json!("quarantined"), &json!("quarantined")));
+    assert_eq!(status["result"]["error"]["code"], "quarantined", "{status:#}");
+    let trace = server.get("/agents/bad/trace").json();
+    assert_eq!((&trace["status"], &trace["error"]["code"]), (&json!("quarantined"), &json!("quarantined")));
+    drop(server);
+    let explained = place.call(&["explain", "bad"]);
+    let words = ["died again and again", "while it called boom", "loopctl resume bad"];
+    assert!(words.iter().all(|words| explained.stdout.contains(words)), "{explained:#?}");
+    let traced = place.call(&["trace", "bad"]);
+    assert!(traced.stdout.contains("quarantined") && traced.stderr.contains("resume bad"), "{traced:#?}");
+    let released = place.call(&["store", "release"]);
+    assert_eq!((released.code, released.stdout.as_str()), (0, "bad\n"), "{released:#?}");
+    assert!(!place.call(&["runs", "--status", "quarantined"]).stdout.contains("bad"));
+}
+
+#[test]
+fn runs_that_were_beside_the_one_that_ended_the_processes_go_on() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({ "seen": 1 })).behind(&held));
+    let place = deadly(&tools);
+    for (number, id) in ["calm", "still"].into_iter().enumerate() {
+        let mut child = place.start(&["run", "loop.json", "--run-id", id], &[]);
+        tools.wait_for(number + 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let (server, _) = until_it_lives(&place);
+    gate.open();
+    for id in ["calm", "still"] {
+        assert_eq!(server.settled(id)["status"], "completed");
+    }
+    assert_eq!(server.settled("bad")["status"], "quarantined");
 }

@@ -119,3 +119,49 @@ fn fifty_runs_end_once_though_their_server_is_killed() {
 fn fifty_runs_end_once_though_their_server_is_killed_twenty_times() {
     killed(50, 20);
 }
+
+#[test]
+fn the_end_of_its_terminal_lets_a_server_end_in_order() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
+    let place = acting(&tools.url(), 1, 0);
+    let server = Serving::start(&place, &[]);
+    assert_eq!(server.execute("?async=true", json!({ "loop": "test", "input": { "n": 1 } })).status, 202);
+    tools.wait_for(1);
+    kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGHUP).unwrap();
+    while server.get("/readyz").status == 200 {
+        std::thread::yield_now();
+    }
+    gate.open();
+    assert_eq!(server.ended(), Some(0));
+    let next = Serving::start(&place, &[]);
+    let run = next.get("/agents").json()["agents"][0]["agent_run_id"].as_str().unwrap().to_owned();
+    assert_eq!(next.settled(&run)["status"], "completed");
+    assert_eq!(tools.requests().len(), 1, "the step ended, and is not made again");
+}
+
+#[test]
+fn a_signal_right_after_the_address_ends_a_server_in_order() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    for _ in 0..12 {
+        let server = Serving::start(&place, &["--store", "sqlite:runs.db"]);
+        terminate(&server);
+        assert_eq!(server.ended(), Some(0));
+    }
+}
+
+#[test]
+fn a_server_whose_model_is_away_ends_while_its_runs_wait_for_the_next_attempt() {
+    let away = Server::with(|_, _| Answer::json(&json!({})).status(503).header("retry-after", "30"));
+    let place = place(json!({ "retry": {} }), &[]);
+    let model = json!({ "provider": "openai", "base_url": format!("{}/v1", away.url()), "model": "m-1" });
+    let project = json!({ "allow": { "private_addresses": true }, "model": "m", "models": { "m": model } });
+    place.json("loopctl.json", &project);
+    let server = Serving::start(&place, &[]);
+    assert_eq!(server.execute("?async=true", json!({ "loop": "test" })).status, 202);
+    away.wait_for(1);
+    terminate(&server);
+    assert_eq!(server.ended(), Some(0));
+    assert_eq!(away.requests().len(), 1, "no other attempt was made");
+}

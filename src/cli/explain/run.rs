@@ -74,7 +74,9 @@ pub(super) async fn perform(
         .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
     let events = engine.events(run).await?;
     let redact = Redaction::new(&program.project.redact);
-    let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
+    let summary = engine.find(run).await.map_err(CommandError::from)?;
+    let is_quarantined = summary.is_some_and(|summary| summary.status == Status::Quarantined);
+    let result = result(Shown { trace: true, is_quarantined, ..shown(&program) }, &state, &redact);
     let mut tried = Vec::new();
     if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
         for change in changes(&result, &program.properties) {
@@ -88,7 +90,11 @@ pub(super) async fn perform(
         status: result.status,
         termination: result.termination,
         why: why(&result),
-        evidence: evidence(&result, &program.properties, state.now.active_ms),
+        evidence: if is_quarantined {
+            way_on(run)
+        } else {
+            evidence(&result, &program.properties, state.now.active_ms)
+        },
         tried,
         next: next(run, place, &state, &result),
     };
@@ -115,6 +121,14 @@ fn why(result: &RunResult) -> String {
     }
     let named = result.termination.map(|why| reason(why).to_owned());
     error.or(question).or(named).unwrap_or_else(|| "it has not ended".to_owned())
+}
+
+/// How a run continues that no server takes up.
+fn way_on(run: &str) -> Vec<String> {
+    vec![
+        format!("`loopctl resume {run}` continues it where it was, in a process of its own"),
+        format!("`loopctl cancel {run}` ends it; `loopctl store release` lets servers take up all such runs again"),
+    ]
 }
 
 /// What shows why a run ended so.

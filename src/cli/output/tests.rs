@@ -26,7 +26,11 @@ fn next() -> NextCommands {
 }
 
 fn shown_end(state: &State) -> String {
-    let result = result(Shown { result_key: None, trace: true, driven: false }, state, &Redaction::default());
+    let result = result(
+        Shown { result_key: None, trace: true, driven: false, is_quarantined: false },
+        state,
+        &Redaction::default(),
+    );
     ending(&surface(), &result, state.now.active_ms, &next())
 }
 

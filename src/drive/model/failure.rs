@@ -88,6 +88,12 @@ impl AttemptFailure {
         Self { code, message, transient: false, after: None, status: None, usage: None, refused: None, length: None }
     }
 
+    /// Whether the reason lies outside of the run and somebody must act: the key is wrong, has expired, may not use the
+    /// model, or its account is empty. The same request succeeds then; until then it is not sent again.
+    pub(super) fn wants_a_key(&self) -> bool {
+        matches!(self.status, Some(401..=403))
+    }
+
     /// Whether the server says that the request is not as it takes it: another one may be.
     pub(super) fn refuses_request(&self) -> bool {
         matches!(self.status, Some(400 | 422))

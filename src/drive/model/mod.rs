@@ -36,6 +36,7 @@ use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
 
 use crate::drive::clock;
+use crate::drive::model_wait::ModelQuestion;
 use crate::drive::retry::{self, Failures};
 use crate::engine::conversation::Conversation;
 use crate::engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
@@ -117,6 +118,8 @@ pub struct Ask<'a> {
     pub partial: Option<&'a (dyn Fn(PartialReply<'_>) + Send + Sync)>,
     /// Says after failed attempts whether no other one may be made: what they used is all that there was.
     pub enough: Option<Enough<'a>>,
+    /// The wait of the run that asks.
+    pub wait: Option<&'a ModelQuestion<'a>>,
     /// How long its reply is waited for.
     pub timeouts: ReplyTimeouts,
     /// Whether the reply must call a tool, where tools are declared to the provider.
@@ -319,7 +322,12 @@ pub async fn ask(
         let retry = if has_next { &brief } else { retry };
         let mut failures = Failures::default();
         loop {
-            let failure = match model.attempt(ask, wire).await {
+            // Pinned here and passed by reference, so that it takes its space once.
+            let attempted = {
+                let attempt = std::pin::pin!(model.attempt(ask, wire));
+                ModelQuestion::attempt(ask.wait, attempt).await
+            };
+            let failure = match attempted {
                 Ok(mut reply) => {
                     if let Some(reasoning) = &mut reply.reasoning {
                         reasoning.origin = model.form.origin.to_string();
@@ -363,7 +371,7 @@ pub async fn ask(
                 failed(RetriedAttempt { number, reason: failure.message, delay_ms, kept });
             }
             let Some(delay) = delay else { break };
-            clock::sleep(delay).await;
+            ModelQuestion::rest(ask.wait, std::pin::pin!(clock::sleep(delay))).await;
         }
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
@@ -377,6 +385,7 @@ fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>
 
 fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started_at: Instant) -> ModelFault {
     let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+    let retryable = failure.transient || failure.wants_a_key();
     let mut message = failure.message;
     if attempts > 1 {
         message.push_str(&format!(" (after {attempts} attempts)"));
@@ -387,7 +396,7 @@ fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started
     ModelFault {
         code: failure.code,
         message,
-        retryable: failure.transient,
+        retryable,
         attempts,
         duration_ms: clock::elapsed_ms(started_at),
         failed,

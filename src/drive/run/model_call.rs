@@ -8,8 +8,10 @@ use super::live::ReplyReporter;
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
+use crate::drive::model_wait::ModelQuestion;
 use crate::drive::model_waits::ModelWait;
 use crate::drive::said;
+use crate::drive::secret::Vault;
 use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::event::{self, EventKind};
@@ -70,6 +72,7 @@ impl Driver<'_> {
             }
         };
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
+        let question = ModelQuestion::of(&self.world.deaths, &self.lease.run_id);
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
@@ -78,6 +81,7 @@ impl Driver<'_> {
             stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },
             partial: live.is_some().then_some(&partial),
             enough: Some(&enough),
+            wait: Some(&question),
             timeouts: ReplyTimeouts::of(properties),
             must_call: !sums_up && state.must_call_a_tool(program),
         };
@@ -86,32 +90,53 @@ impl Driver<'_> {
             // Even the shortest timer takes a moment, and a nearby model answers within it.
             return Ok((Interruption::Event(EventKind::DeadlinePassed), Vec::new()));
         }
-        // Pinned here and passed by reference: a future that is moved would take its space in each caller.
-        let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
-        let interrupts =
-            Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
+        // On the heap, and passed by reference: a future that is moved would take its space in each caller.
+        let asked = Box::pin(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
+        let stop = self.watch.stop.as_ref();
+        let interrupts = Interrupts { world: self.world, stop, run_id: &self.lease.run_id, left };
+        let asked = std::pin::pin!(unless_stopped(asked, Box::pin(question.stopped(stop))));
         let answer = match &live {
             Some(live) => Box::pin(interrupts.wait(live.while_waiting(asked))).await?,
             None => interrupts.wait(asked).await?,
         };
         let what = match answer {
-            Waited::Done(Ok(mut reply)) => {
+            Waited::Done(Some(Ok(mut reply))) => {
                 if let Some(live) = &live {
                     live.finish(&reply.text);
                 }
                 said::bound(&self.world.vault, &mut reply);
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
-            Waited::Done(Err(mut fault)) => {
-                said::bound_fault(&self.world.vault, &mut fault);
-                EventKind::ModelFailed(fault)
-            }
+            Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault),
+            Waited::Done(None) => return Ok((Interruption::Stop, failed_attempts(&self.world.vault, &attempts))),
             Waited::Interruption(interruption) => {
-                let mut failed = std::mem::take(&mut *attempts.lock().unwrap_or_else(PoisonError::into_inner));
-                said::bound_attempts(&self.world.vault, &mut failed);
-                return Ok((interruption, failed));
+                return Ok((interruption, failed_attempts(&self.world.vault, &attempts)));
             }
         };
         Ok((Interruption::Event(what), Vec::new()))
+    }
+}
+
+/// The failed attempts so far.
+fn failed_attempts(vault: &Vault, attempts: &Mutex<Vec<event::FailedAttempt>>) -> Vec<event::FailedAttempt> {
+    let mut failed = std::mem::take(&mut *attempts.lock().unwrap_or_else(PoisonError::into_inner));
+    said::bound_attempts(vault, &mut failed);
+    failed
+}
+
+fn model_failed(vault: &Vault, mut fault: event::ModelFault) -> EventKind {
+    said::bound_fault(vault, &mut fault);
+    EventKind::ModelFailed(fault)
+}
+
+/// What comes of a question, unless a stop comes between two attempts.
+async fn unless_stopped<T>(
+    mut asked: impl Future<Output = T> + Unpin,
+    mut stopped: impl Future<Output = ()> + Unpin,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        answer = &mut asked => Some(answer),
+        () = &mut stopped => None,
     }
 }

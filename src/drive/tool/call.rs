@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::drive::model_wait::ModelQuestion;
 use crate::drive::retry::Transient;
 use crate::drive::secret::Vault;
 use crate::engine::event::{Allowance, CallId, Tokens, ToolResult};
@@ -32,6 +33,8 @@ pub struct ToolCall<'a> {
     pub deadline: Duration,
     /// What the run may still spend: an `llm` action makes no further attempt when its failed ones used that.
     pub left: Allowance,
+    /// The wait for a model that an `llm` action asks.
+    pub wait: Option<&'a ModelQuestion<'a>>,
 }
 
 impl<'a> ToolCall<'a> {

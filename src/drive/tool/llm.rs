@@ -140,6 +140,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         stop: &[],
         partial: None,
         enough: Some(&enough),
+        wait: call.wait,
         timeouts: ReplyTimeouts::default(),
         must_call: false,
     };

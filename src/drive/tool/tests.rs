@@ -109,6 +109,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         model: "m",
         deadline,
         left: Allowance::default(),
+        wait: None,
     };
     toolbox.call(&tool, &call).await.result
 }

@@ -124,6 +124,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         due_at_ms: Some(7_000),
         waits_since_ms: None,
         answer_tokens: vec![token],
+        scheduled: None,
     };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
     assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreFault::NoSuchRun("none".to_owned()));

@@ -23,6 +23,7 @@ mod decisions;
 mod lists;
 mod queue;
 mod reads;
+mod scheduled;
 
 use serde_json::Value;
 
@@ -120,6 +121,19 @@ pub const CASES: &[(&str, Case)] = &[
     ("runs_are_pruned_in_batches_the_oldest_first", administered::runs_are_pruned_in_batches_the_oldest_first),
     ("a_worker_lists_itself_with_what_it_has", administered::a_worker_lists_itself_with_what_it_has),
     ("what_a_copy_needs_is_read_as_it_was_written", administered::what_a_copy_needs_is_read_as_it_was_written),
+    (
+        "a_run_of_a_schedule_is_known_by_its_time_and_not_by_its_id",
+        scheduled::a_run_of_a_schedule_is_known_by_its_time_and_not_by_its_id,
+    ),
+    (
+        "a_schedule_is_known_since_it_was_first_served_as_it_is",
+        scheduled::a_schedule_is_known_since_it_was_first_served_as_it_is,
+    ),
+    ("what_a_clock_that_was_ahead_wrote_does_not_count", scheduled::what_a_clock_that_was_ahead_wrote_does_not_count),
+    (
+        "the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned",
+        scheduled::the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned,
+    ),
     ("a_run_reads_as_it_was_written", reads::a_run_reads_as_it_was_written),
     (
         "a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound",
@@ -142,6 +156,7 @@ pub fn new_run(id: &str) -> NewRun {
         at_ms: 1_000,
         event: "first".to_owned(),
         texts: Vec::new(),
+        scheduled: None,
         status_record: None,
     }
 }

@@ -26,6 +26,7 @@ impl MemoryJournal {
             let gone: HashSet<Arc<str>> =
                 table.in_order.iter().filter(|run| is_gone(run)).map(|run| Arc::clone(&run.run_id)).collect();
             table.in_order.retain(|run| !gone.contains(&run.run_id));
+            self.schedules().pruned(&gone);
             table.by_id.retain(|run_id, _| !gone.contains(run_id));
             table.by_org.values_mut().for_each(|runs| runs.retain(|run_id, _| !gone.contains(run_id)));
         }
@@ -78,6 +79,7 @@ impl StoredRun {
             due_at_ms: data.status_record.due_at_ms,
             waits_since_ms: data.status_record.waits_since_ms,
             answer_tokens: data.answer_tokens.all(),
+            scheduled: None,
         }
     }
 }

@@ -49,6 +49,13 @@ WITH new AS (
   WHERE sha256 IN (SELECT sha256 FROM of_new) ON CONFLICT DO NOTHING
 ), named AS (
   INSERT INTO @.run_texts (run, sha256) SELECT id, sha256 FROM of_new
+), scheduled AS (
+  INSERT INTO @.scheduled_runs (run_id, schedule, due_at_ms, timetable)
+  SELECT s.run_id, s.schedule, s.due_at_ms, s.timetable
+  FROM new JOIN unnest($25::uuid[], $26::text[], $27::bytea[], $28::bigint[], $29::text[])
+    AS s(birth, run_id, schedule, due_at_ms, timetable) USING (birth)
+  ON CONFLICT (run_id) DO UPDATE SET schedule = excluded.schedule, due_at_ms = excluded.due_at_ms,
+    timetable = excluded.timetable, ahead = false
 )
 SELECT id, birth FROM new";
 
@@ -187,6 +194,12 @@ struct RunColumns<'a> {
     /// Which run names which text.
     text_birth: Vec<Uuid>,
     text_sha256: Vec<Vec<u8>>,
+    /// Which runs a schedule starts, and for which time.
+    scheduled_birth: Vec<Uuid>,
+    scheduled_run: Vec<&'a str>,
+    schedule: Vec<&'a [u8]>,
+    scheduled_for: Vec<i64>,
+    timetable: Vec<&'a str>,
     /// Each text once, by its digest.
     sha256: Vec<Vec<u8>>,
     text: Vec<&'a [u8]>,
@@ -215,6 +228,13 @@ impl<'a> RunColumns<'a> {
             all.posts.push(record.is_some_and(StatusRecord::is_to_be_posted));
             all.sum.push(sum(&run.run_id, 0, &run.event));
             all.event.push(run.event.as_bytes());
+            if let Some(scheduled) = &run.scheduled {
+                all.scheduled_birth.push(*birth);
+                all.scheduled_run.push(&run.run_id);
+                all.schedule.push(scheduled.schedule.as_bytes());
+                all.scheduled_for.push(scheduled.due_at_ms);
+                all.timetable.push(&scheduled.timetable);
+            }
             let own: BTreeMap<Vec<u8>, &Blob> = run.texts.iter().map(|text| (sha256(text), text)).collect();
             for (sha256, text) in own {
                 all.text_birth.push(*birth);
@@ -229,7 +249,7 @@ impl<'a> RunColumns<'a> {
     /// Sends the statement: the runs that it created.
     async fn send(&self, database: &Database) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
         let lease_ms = milliseconds(CALLBACK_LEASE);
-        let parameters: [Parameter<'_>; 24] = [
+        let parameters: [Parameter<'_>; 29] = [
             (&database.me, Type::UUID),
             (&FORMAT, Type::INT2),
             (&lease_ms, Type::FLOAT8),
@@ -254,6 +274,11 @@ impl<'a> RunColumns<'a> {
             (&self.sha256, Type::BYTEA_ARRAY),
             (&self.text, Type::BYTEA_ARRAY),
             (&self.waits_since_ms, Type::INT8_ARRAY),
+            (&self.scheduled_birth, Type::UUID_ARRAY),
+            (&self.scheduled_run, Type::TEXT_ARRAY),
+            (&self.schedule, Type::BYTEA_ARRAY),
+            (&self.scheduled_for, Type::INT8_ARRAY),
+            (&self.timetable, Type::TEXT_ARRAY),
         ];
         let rows = database.writer.query(CREATE, &parameters).await?;
         let created = rows.iter().map(|row| Ok((row.try_get(1)?, BornRun::New(row.try_get(0)?))));

@@ -33,7 +33,12 @@ WITH old AS (SELECT until <= clock_timestamp() AS is_over FROM @.drivers WHERE d
 INSERT INTO @.drivers (driver, until, host, version, folder, process)
 VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5, $6)
 ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder
-RETURNING (SELECT is_over FROM old)";
+RETURNING (SELECT is_over FROM old), (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// The clock of this machine may differ from the database's by so much before the log says so.
+const NOTED_DIFFERENCE: Duration = Duration::from_secs(5);
+/// By so much, this process drives no runs: schedules and deadlines would be those of another time.
+const MOST_DIFFERENCE: Duration = Duration::from_secs(60);
 const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2 WHERE driver = $1";
 /// Those that died without runs are left out.
 const WORKERS: &str = "
@@ -77,6 +82,8 @@ pub(super) struct Database {
     interrupted_at_ms: AtomicU64,
     /// How often the connection of the lease was lost when that was looked up last.
     lost_connections: AtomicU64,
+    /// Whether the log says that the clocks differ.
+    is_difference_noted: AtomicBool,
 }
 
 impl Database {
@@ -104,6 +111,7 @@ impl Database {
             renewing: tokio::sync::Mutex::default(),
             interrupted_at_ms: AtomicU64::new(0),
             lost_connections: AtomicU64::new(0),
+            is_difference_noted: AtomicBool::new(false),
         })
     }
 
@@ -128,6 +136,9 @@ impl Database {
         if self.is_registered.load(Ordering::SeqCst) && !self.held.is_due() {
             return Ok(());
         }
+        if !self.is_registered.load(Ordering::SeqCst) {
+            self.compare_clocks().await?;
+        }
         // The clocks are read before the row is written: nobody relies on the lease for longer than others respect it.
         let (sent, was_fresh) = (self.held.now(), self.held.is_fresh());
         let ttl_ms = f64::from(u32::try_from(self.held.ttl().as_millis()).unwrap_or(u32::MAX));
@@ -147,6 +158,9 @@ impl Database {
                 ],
             )
             .await?;
+        if let Some(row) = renewed.first() {
+            self.note_difference(difference_ms(sent.0, self.held.now().0, row.try_get(1)?));
+        }
         let was_over: Option<bool> = renewed.first().map_or(Ok(None), |row| row.try_get(0))?;
         if was_over == Some(true) {
             self.interrupted();
@@ -164,6 +178,42 @@ impl Database {
         }
         self.held.renewed(sent);
         Ok(())
+    }
+
+    /// Compares the clock of this machine with the database's before this process drives anything.
+    async fn compare_clocks(&self) -> Result<(), StatementFailure> {
+        let sent_ms = self.held.now().0;
+        let rows = self.heart.query(CLOCK, &[]).await?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let difference_ms = difference_ms(sent_ms, self.held.now().0, row.try_get(0)?);
+        if difference_ms.unsigned_abs() < milliseconds(MOST_DIFFERENCE) {
+            return Ok(());
+        }
+        let why = format!(
+            "the clock of this machine is {} that of the database, and a process whose clock differs by {} s or more \
+             drives no runs: set the clock (NTP)",
+            difference(difference_ms),
+            MOST_DIFFERENCE.as_secs()
+        );
+        Err(self.target.refuse(&why).into())
+    }
+
+    /// Says once that the clocks differ, and once that they don't any more.
+    fn note_difference(&self, difference_ms: i64) {
+        let differs = difference_ms.unsigned_abs() >= milliseconds(NOTED_DIFFERENCE);
+        if self.is_difference_noted.swap(differs, Ordering::SeqCst) == differs {
+            return;
+        }
+        let store = self.target.shown();
+        if differs {
+            tracing::warn!(
+                store,
+                "the clock of this machine is {} that of the database: schedules start early or late; set the clock (NTP)",
+                difference(difference_ms)
+            );
+        } else {
+            tracing::info!(store, "the clock of this machine is that of the database again");
+        }
     }
 
     fn folder(&self) -> Option<Vec<u8>> {
@@ -334,10 +384,41 @@ struct StoreOutage {
     said_ms: Option<u64>,
 }
 
+/// How far this machine's clock is ahead of the database's, in milliseconds, when that was read between two moments of this
+/// one.
+fn difference_ms(sent_ms: i64, received_ms: i64, database_ms: i64) -> i64 {
+    let (ahead_ms, behind_ms) = (sent_ms.saturating_sub(database_ms), database_ms.saturating_sub(received_ms));
+    if ahead_ms > 0 { ahead_ms } else { -behind_ms.max(0) }
+}
+
+/// A difference of clocks in words.
+fn difference(ahead_ms: i64) -> String {
+    let seconds = ahead_ms.unsigned_abs() / 1_000;
+    format!("{seconds} s {}", if ahead_ms > 0 { "ahead of" } else { "behind" })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The name of this machine, for lists of drivers.
 fn host() -> Option<String> {
     #[cfg(target_os = "linux")]
     return std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     #[cfg(not(target_os = "linux"))]
     None
+}
+
+#[cfg(test)]
+mod clock_tests {
+    use super::*;
+
+    #[test]
+    fn clocks_differ_by_what_the_way_to_the_database_does_not_explain() {
+        assert_eq!(difference_ms(1_000, 1_200, 1_100), 0);
+        assert_eq!(difference_ms(8_000, 8_200, 1_000), 7_000);
+        assert_eq!(difference_ms(1_000, 1_200, 62_000), -60_800);
+        assert_eq!(difference(7_000), "7 s ahead of");
+        assert_eq!(difference(-60_800), "60 s behind");
+    }
 }

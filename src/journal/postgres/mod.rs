@@ -21,6 +21,7 @@ mod pooler;
 mod prune;
 mod queue;
 mod reads;
+mod schedules;
 mod schema;
 mod target;
 #[cfg(test)]
@@ -50,7 +51,7 @@ use super::open::StoreKind;
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    SettledDecision, StoreFault, Ticket, Worker, failpoint,
+    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -311,6 +312,10 @@ impl Journal for PostgresJournal {
         self.ask(move |database| async move { database.confirm(run_id, fence).await })
     }
 
+    fn absolve(&self, run_ids: Vec<String>) -> Ticket<()> {
+        self.ask_beside(move |database| async move { database.absolve(run_ids).await })
+    }
+
     fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
         let run_id = run_id.to_owned();
         self.ask(move |database| async move { database.request_cancel(run_id, request).await })
@@ -384,6 +389,20 @@ impl Journal for PostgresJournal {
 
     fn workers(&self) -> Ticket<Vec<Worker>> {
         self.ask_beside(move |database| async move { database.workers().await })
+    }
+
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>> {
+        self.ask(move |database| async move { database.serve_schedules(served).await })
+    }
+
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns> {
+        let schedule = schedule.to_owned();
+        self.ask(move |database| async move { database.schedule_runs(schedule, now_ms).await })
+    }
+
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
+        let schedule = schedule.to_owned();
+        self.ask(move |database| async move { database.disregard_ahead(schedule, now_ms).await })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

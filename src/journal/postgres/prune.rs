@@ -39,6 +39,8 @@ const PRUNE: &str = concat!(
 ), named AS (DELETE FROM @.run_texts WHERE run IN (SELECT id FROM gone)
 ), decisions AS (DELETE FROM @.decisions WHERE run IN (SELECT id FROM gone)
 ), tokens AS (DELETE FROM @.answer_tokens WHERE run IN (SELECT id FROM gone)
+), scheduled AS (DELETE FROM @.scheduled_runs s WHERE s.run_id IN (SELECT run_id FROM old)
+  AND EXISTS (SELECT 1 FROM @.scheduled_runs l WHERE l.schedule = s.schedule AND l.due_at_ms > s.due_at_ms AND NOT l.ahead)
 ), rows AS (DELETE FROM @.runs WHERE id IN (SELECT id FROM gone))
 SELECT count(*) FROM old"
 );
@@ -115,8 +117,9 @@ impl Database {
                     used: row.try_get(4)?,
                 });
             }
-            Ok(RunExtras { token, due_at_ms, waits_since_ms, answer_tokens })
+            Ok(RunExtras { token, due_at_ms, waits_since_ms, answer_tokens, scheduled: None })
         });
-        read.await
+        let extras = read.await?;
+        Ok(RunExtras { scheduled: self.scheduled(&run_id).await?, ..extras })
     }
 }

@@ -287,6 +287,11 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     (format!("{LIST}{clauses} ORDER BY r.id {order}{limit}"), values)
 }
 
+/// The status that a column holds.
+pub(super) fn status_of(word: &str) -> Result<Status, StatementFailure> {
+    known(word).map_err(|_| StoreFault::Corrupt(format!("there is no {word}")).into())
+}
+
 fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
     let unknown = |word: &str| StoreFault::Corrupt(format!("there is no {word}"));
     let word = |text: String| known(&text).map_err(|_| unknown(&text));

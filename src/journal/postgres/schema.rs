@@ -9,7 +9,7 @@ use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.
-pub const VERSION: i32 = 5;
+pub const VERSION: i32 = 6;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -18,8 +18,19 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 const LOCK: i64 = 0x4C4F_4F50;
 
 /// All tables: a role needs its rights on each.
-pub(super) const NAMES: [&str; 9] =
-    ["loopctl", "drivers", "runs", "events", "texts", "run_texts", "session_memory", "answer_tokens", "decisions"];
+pub(super) const NAMES: [&str; 11] = [
+    "loopctl",
+    "drivers",
+    "runs",
+    "events",
+    "texts",
+    "run_texts",
+    "session_memory",
+    "answer_tokens",
+    "decisions",
+    "schedules",
+    "scheduled_runs",
+];
 
 /// The tables. `@` is the schema. What models and clients write is `bytea`: `text` refuses a NUL. The row of a run is
 /// written some times in its life, never by a step.
@@ -119,10 +130,24 @@ CREATE TABLE @.decisions (
   refused bytea,
   PRIMARY KEY (run, subject)
 );
+CREATE TABLE @.schedules (
+  name bytea PRIMARY KEY,
+  timetable text NOT NULL,
+  seen_at_ms bigint NOT NULL,
+  place bytea NOT NULL
+);
+CREATE TABLE @.scheduled_runs (
+  run_id text COLLATE \"C\" PRIMARY KEY,
+  schedule bytea NOT NULL,
+  due_at_ms bigint NOT NULL,
+  timetable text NOT NULL,
+  ahead boolean NOT NULL DEFAULT false
+);
+CREATE INDEX scheduled_runs_by_time ON @.scheduled_runs (schedule, due_at_ms);
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4)];
+const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5)];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -154,6 +179,35 @@ ALTER TABLE @.runs ADD COLUMN cancel_by text;
 ALTER TABLE @.drivers ADD COLUMN process bigint;
 CREATE INDEX runs_by_waiting ON @.runs (run_id)
   WHERE called_by IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
+";
+
+/// Version 6 knows for which time a schedule started a run, and since when a schedule is as it is. Until then the id of a run
+/// said the former; an empty timetable is one that nobody noted.
+const FROM_5: &str = "
+CREATE TABLE @.schedules (
+  name bytea PRIMARY KEY,
+  timetable text NOT NULL,
+  seen_at_ms bigint NOT NULL,
+  place bytea NOT NULL
+);
+CREATE TABLE @.scheduled_runs (
+  run_id text COLLATE \"C\" PRIMARY KEY,
+  schedule bytea NOT NULL,
+  due_at_ms bigint NOT NULL,
+  timetable text NOT NULL,
+  ahead boolean NOT NULL DEFAULT false
+);
+CREATE INDEX scheduled_runs_by_time ON @.scheduled_runs (schedule, due_at_ms);
+INSERT INTO @.scheduled_runs (run_id, schedule, due_at_ms, timetable)
+SELECT run_id, convert_to(loop_name, 'UTF8'),
+  (make_date(substr(stamp, 1, 4)::int, substr(stamp, 5, 2)::int, 1) - date '1970-01-01' + substr(stamp, 7, 2)::int - 1)
+    * 86400000::bigint
+  + substr(stamp, 10, 2)::int * 3600000 + substr(stamp, 12, 2)::int * 60000 + substr(stamp, 14, 2)::int * 1000, ''
+FROM (SELECT run_id, loop_name, substr(run_id, length(loop_name) + 2) AS stamp FROM @.runs
+  WHERE called_by IS NULL AND substr(run_id, 1, length(loop_name) + 1) = loop_name || chr(64)) AS r
+WHERE stamp ~ '^[12][0-9]{3}(0[1-9]|1[0-2])[0-9]{2}T[0-9]{6}Z$';
+INSERT INTO @.schedules (name, timetable, seen_at_ms, place)
+SELECT schedule, '', min(due_at_ms), '' FROM @.scheduled_runs GROUP BY schedule;
 ";
 
 /// What a role that makes nothing needs.

@@ -20,6 +20,7 @@ UPDATE @.runs SET driver = NULL,
       WHERE b.id = runs.id OR b.called_by IS NOT NULL AND b.run_id > runs.run_id || '.' AND b.run_id < runs.run_id || '/')
     THEN 0 ELSE failed_take_ups END
 WHERE run_id = $1 AND fence = $2 AND driver = $3";
+const ABSOLVE: &str = "UPDATE @.runs SET failed_take_ups = 0 WHERE run_id = ANY ($1) AND failed_take_ups > 0";
 const CANCEL: &str = "
 UPDATE @.runs SET cancel_reason = CASE WHEN cancel_requested THEN cancel_reason ELSE $2 END,
   cancel_by = CASE WHEN cancel_requested THEN cancel_by ELSE $3 END, cancel_requested = true
@@ -59,6 +60,10 @@ pub(super) fn milliseconds(time: Duration) -> f64 {
 }
 
 impl Database {
+    pub(super) async fn absolve(&self, run_ids: Vec<String>) -> Result<(), StoreFault> {
+        self.persist(|| async { self.quick.query(ABSOLVE, &[(&run_ids, Type::TEXT_ARRAY)]).await.map(drop) }).await
+    }
+
     pub(super) async fn release(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
         // Also when the database is away: it then says that the run is this driver's, which does not know it, and lets go.
         self.held.lost(&run_id, fence);

@@ -15,6 +15,14 @@ pub(super) struct Drivers {
     folder: PathBuf,
 }
 
+/// How often a driver makes its file again that another one removed.
+const MOST_TRIES: u32 = 10_000;
+
+/// Whether the folder was there and is not any more: the last driver that leaves removes it.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
+}
+
 /// A driver's own file, locked.
 #[derive(Debug)]
 pub(super) struct Membership {
@@ -41,13 +49,20 @@ impl Drivers {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         // A driver that leaves may remove the folder, and one that cleans up may remove the file before it is
         // locked: then try again, with another name.
-        for _ in 0..64 {
-            fs::create_dir_all(&self.folder)?;
+        for _ in 0..MOST_TRIES {
+            match fs::create_dir_all(&self.folder) {
+                Ok(()) => {}
+                Err(error) if is_gone(&error) => {
+                    last = error;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             let name = Uuid::now_v7().to_string();
             let path = self.path(&name);
             let file = match File::options().write(true).create_new(true).open(&path) {
                 Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(error) if is_gone(&error) => {
                     last = error;
                     continue;
                 }

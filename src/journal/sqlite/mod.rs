@@ -5,6 +5,7 @@
 //! between two steps, one for those that may take long (whole journals, lists), so that a list of all runs
 //! delays neither appends nor the steps of runs.
 
+mod absolve;
 mod answer_tokens;
 mod backup;
 mod callbacks;
@@ -18,6 +19,8 @@ mod prune;
 mod queue;
 mod read;
 mod requests;
+mod scheduled_runs;
+mod schedules;
 mod schema;
 mod take_ups;
 #[cfg(test)]
@@ -34,6 +37,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::absolve::Absolve;
 use self::callbacks::{ClaimCallbacks, NoteCallback};
 use self::decision_requests::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
@@ -42,6 +46,7 @@ use self::posted::{NotePostedPause, PutAnswerTokens};
 use self::queue::{Claim, RetryAt};
 use self::read::{Census, SqliteReader};
 use self::requests::{CancelRun, GiveBack, MakeSure, Take};
+use self::schedules::DisregardAhead;
 use self::workers::{Introduce, ListWorkers};
 use self::writer::SqliteWriter;
 use super::admin::StoreAdmin;
@@ -50,7 +55,7 @@ use super::open::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    SettledDecision, StoreFault, Ticket, Worker, failpoint,
+    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -277,6 +282,10 @@ impl Journal for SqliteJournal {
         self.writer.ask(MakeSure { run_id: run_id.to_owned(), fence })
     }
 
+    fn absolve(&self, run_ids: Vec<String>) -> Ticket<()> {
+        self.writer.ask(Absolve(run_ids))
+    }
+
     fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
         self.write(CancelRun { run_id: run_id.to_owned(), request })
     }
@@ -350,6 +359,22 @@ impl Journal for SqliteJournal {
 
     fn workers(&self) -> Ticket<Vec<Worker>> {
         self.writer.ask(ListWorkers)
+    }
+
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>> {
+        self.write(served)
+    }
+
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let schedule = schedule.to_owned();
+        self.quick.ask(None, move |connection| schedules::runs(connection, &schedule, now_ms))
+    }
+
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
+        self.write(DisregardAhead { schedule: schedule.to_owned(), now_ms })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::answer_tokens::of_run;
 use super::queue::listed;
+use super::scheduled_runs;
 use super::take_ups::below;
 use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
@@ -69,6 +70,7 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
     for statement in ["DELETE FROM answer_tokens WHERE run_id = ?1", "DELETE FROM decisions WHERE run_id = ?1"] {
         connection.prepare_cached(statement)?.execute([run_id])?;
     }
+    scheduled_runs::deleted(connection, run_id)?;
     for text in texts {
         connection
             .prepare_cached("DELETE FROM texts WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run_texts WHERE text = ?1)")?
@@ -87,5 +89,6 @@ pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras,
         due_at_ms: row.get(1)?,
         waits_since_ms: row.get(2)?,
         answer_tokens: of_run(connection, run_id)?,
+        scheduled: scheduled_runs::of_run(connection, run_id)?,
     })
 }

@@ -206,7 +206,7 @@ pub(super) const FIND_OF: &str =
     summary!("FROM runs INDEXED BY runs_by_owner LEFT JOIN drivers USING (driver) WHERE org IS ?1 AND run_id = ?2");
 
 /// The SQL form of [`status`]; the number is [`MOST_FAILED_TAKE_UPS`].
-const SET_ASIDE: &str = "(failed_take_ups >= 3 AND runs.driver IS NULL)";
+pub(super) const SET_ASIDE: &str = "(failed_take_ups >= 3 AND runs.driver IS NULL)";
 const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
 /// Finds which runs are driven: asks once for each driver.
@@ -392,6 +392,11 @@ fn callback(row: &Row<'_>) -> rusqlite::Result<Option<Callback>> {
     };
     let progress = CallbackProgress { state: known(13, state)?, tries: row.get(14)? };
     Ok(Some(Callback { url, progress, posted_pause: row.get(17)? }))
+}
+
+/// The status that a column holds.
+pub(super) fn status_of(column: ValueRef<'_>) -> rusqlite::Result<Status> {
+    known(0, column.as_str()?)
 }
 
 /// Reads a word of one of our enums.

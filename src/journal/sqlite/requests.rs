@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::answer_tokens;
 use super::decisions;
 use super::lease::{HeldLease, Leases};
+use super::scheduled_runs;
 use super::take_ups::{self, TakeUps};
 use super::texts;
 use super::trouble::Trouble;
@@ -93,6 +94,9 @@ impl WriteRequest for NewRun {
             return Err(Trouble::Database(rusqlite::Error::QueryReturnedNoRows));
         }
         texts::keep(transaction.connection, row, &self.texts)?;
+        if let Some(scheduled) = &self.scheduled {
+            scheduled_runs::started(transaction.connection, &self.run_id, scheduled)?;
+        }
         transaction.appended += 1;
         transaction.rows.push(row);
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))

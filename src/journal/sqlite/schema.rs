@@ -15,7 +15,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 10;
+pub(super) const VERSION: i64 = 11;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -116,13 +116,36 @@ CREATE TABLE drivers (
   folder TEXT,
   process INTEGER
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE schedules (
+  name TEXT PRIMARY KEY,
+  timetable TEXT NOT NULL,
+  seen_at_ms INTEGER NOT NULL,
+  place TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE scheduled_runs (
+  run_id TEXT PRIMARY KEY,
+  schedule TEXT NOT NULL,
+  due_at_ms INTEGER NOT NULL,
+  timetable TEXT NOT NULL,
+  ahead INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX scheduled_runs_by_time ON scheduled_runs (schedule, due_at_ms);
 ";
 
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i64, &str)] =
-    &[(2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7), (8, FROM_8), (9, FROM_9)];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (2, FROM_2),
+    (3, FROM_3),
+    (4, FROM_4),
+    (5, FROM_5),
+    (6, FROM_6),
+    (7, FROM_7),
+    (8, FROM_8),
+    (9, FROM_9),
+    (10, FROM_10),
+];
 
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
@@ -197,6 +220,35 @@ ALTER TABLE runs ADD COLUMN cancel_by TEXT;
 ALTER TABLE drivers ADD COLUMN process INTEGER;
 CREATE INDEX IF NOT EXISTS runs_by_waiting ON runs (run_id)
   WHERE parent_run_id IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
+";
+
+/// Version 11 knows for which time a schedule started a run, and since when a schedule is as it is. Until then the id of a run
+/// said the former; an empty timetable is one that nobody noted.
+const FROM_10: &str = "
+CREATE TABLE IF NOT EXISTS schedules (
+  name TEXT PRIMARY KEY,
+  timetable TEXT NOT NULL,
+  seen_at_ms INTEGER NOT NULL,
+  place TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS scheduled_runs (
+  run_id TEXT PRIMARY KEY,
+  schedule TEXT NOT NULL,
+  due_at_ms INTEGER NOT NULL,
+  timetable TEXT NOT NULL,
+  ahead INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS scheduled_runs_by_time ON scheduled_runs (schedule, due_at_ms);
+INSERT OR IGNORE INTO scheduled_runs (run_id, schedule, due_at_ms, timetable)
+SELECT run_id, loop_name, due * 1000, '' FROM (
+  SELECT run_id, loop_name, unixepoch(substr(stamp, 1, 4) || '-' || substr(stamp, 5, 2) || '-' || substr(stamp, 7, 2) || 'T'
+    || substr(stamp, 10, 2) || ':' || substr(stamp, 12, 2) || ':' || substr(stamp, 14, 2)) AS due
+  FROM (SELECT run_id, loop_name, substr(run_id, length(loop_name) + 2) AS stamp FROM runs
+    WHERE parent_run_id IS NULL AND substr(run_id, 1, length(loop_name) + 1) = loop_name || '@')
+  WHERE stamp GLOB '[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z'
+) WHERE due IS NOT NULL;
+INSERT OR IGNORE INTO schedules (name, timetable, seen_at_ms, place)
+SELECT schedule, '', min(due_at_ms), '' FROM scheduled_runs GROUP BY schedule;
 ";
 
 /// What a file turned out to be.

@@ -277,6 +277,7 @@ function settle(run) {
       const status = await get(of(run.id, "status"), { signal: run.stop.signal });
       if (open !== run) return;
       const pause = status.result.pause;
+      if (status.status === "quarantined") aside(run, status.result);
       const text = pause ? `${status.pause} ${JSON.stringify(pause)}` : "";
       // What the user is typing there stays.
       if (text !== run.panel && pause) panel(run, pause, status.pause);
@@ -288,11 +289,21 @@ function settle(run) {
   }, 20);
 }
 
+/** A run that no server takes up, and the button that resumes it. */
+function aside(run, result) {
+  busy("");
+  fill($("end"), el("h2", {}, el("span", { class: "status quarantined" }, "quarantined")),
+    el("p", {}, result.error.message), goOn(run, "Resume", "resume?async=true", '{"resume":true}'));
+  $("end").hidden = false;
+}
+
 /** The button that retries a run whose model could not be reached. */
-const again = (run) => el("div", { class: "buttons" }, button("Retry", "first", async (event) => {
+const again = (run) => goOn(run, "Retry", "retry?async=true", "{}");
+
+const goOn = (run, text, route, body) => el("div", { class: "buttons" }, button(text, "first", async (event) => {
   event.target.disabled = true;
   try {
-    await ask(of(run.id, "retry?async=true"), { method: "POST", body: "{}" });
+    await ask(of(run.id, route), { method: "POST", body });
     enter();
     look();
   } catch (why) {

@@ -10,10 +10,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::drive::clock;
+use crate::engine::outcome::Status;
 use crate::program::flow::FlowSchedule;
 use crate::serve::app::App;
 use crate::serve::folder::{ServedKind, ServedLoop};
+use crate::serve::problem::ProblemDetails;
 use crate::serve::request::json;
+use crate::serve::scheduled;
 use crate::trace::units::rfc3339;
 
 /// The loops and workflows of the folder.
@@ -57,18 +60,33 @@ pub struct ScheduleRow {
     /// Its next time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// The run for which it waits although a time of it has come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitedRun>,
+}
+
+/// A run of a schedule that has not ended: no other one is started meanwhile.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WaitedRun {
+    /// Its id.
+    pub agent_run_id: String,
+    /// `paused` when it waits for a decision, `running` otherwise.
+    pub status: Status,
 }
 
 impl From<&FlowSchedule> for ScheduleRow {
     fn from(schedule: &FlowSchedule) -> Self {
         let FlowSchedule { every, at, timezone, timetable, .. } = schedule;
         let next = timetable.next(clock::wall_ms()).map(rfc3339);
-        Self { every: every.clone(), at: at.clone(), timezone: timezone.clone(), next }
+        Self { every: every.clone(), at: at.clone(), timezone: timezone.clone(), next, waits_for: None }
     }
 }
 
 /// The loops that can be started.
-pub async fn loops(State(app): State<Arc<App>>) -> Response {
+///
+/// # Errors
+/// When the store fails.
+pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetails> {
     let row = |(name, offered): (&String, &ServedLoop)| LoopRow {
         name: name.clone(),
         kind: offered.kind,
@@ -77,5 +95,12 @@ pub async fn loops(State(app): State<Arc<App>>) -> Response {
         tools: offered.program.all_tools().into_iter().map(|tool| tool.name.clone()).collect(),
         schedule: offered.program.flow.as_ref().and_then(|flow| flow.schedule.as_ref()).map(ScheduleRow::from),
     };
-    json(StatusCode::OK, &LoopList { loops: app.folder.loops.iter().map(row).collect() })
+    let mut loops: Vec<LoopRow> = app.folder.loops.iter().map(row).collect();
+    for row in &mut loops {
+        if let Some(schedule) = &mut row.schedule {
+            let run = scheduled::waits_for(&app, &row.name, clock::wall_ms()).await?;
+            schedule.waits_for = run.map(|run| WaitedRun { agent_run_id: run.run_id, status: run.status });
+        }
+    }
+    Ok(json(StatusCode::OK, &LoopList { loops }))
 }

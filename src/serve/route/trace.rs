@@ -12,6 +12,7 @@ use crate::drive::fold;
 use crate::engine::asked::asked;
 use crate::engine::event::Event;
 use crate::engine::flow::view::StepLog;
+use crate::engine::outcome::Status;
 use crate::journal::RunSummary;
 use crate::program::Program;
 use crate::serve::app::App;
@@ -38,12 +39,17 @@ pub async fn trace(
     }
     let FoldedRun { program, state } = app.runs.folded(&run_id).await?;
     let redact = Redaction::new(&program.project.redact);
-    Ok(json(StatusCode::OK, &result(whole(&program, summary.driven), &state, &redact)))
+    Ok(json(StatusCode::OK, &result(whole(&program, &summary), &state, &redact)))
 }
 
 /// A result with its trace.
-fn whole(program: &Program, driven: bool) -> Shown<'_> {
-    Shown { result_key: program.properties.result_key.as_deref(), trace: true, driven }
+fn whole<'p>(program: &'p Program, run: &RunSummary) -> Shown<'p> {
+    Shown {
+        result_key: program.properties.result_key.as_deref(),
+        trace: true,
+        driven: run.driven,
+        is_quarantined: run.status == Status::Quarantined,
+    }
 }
 
 /// One iteration, or the steps at an address, as `loopctl trace --at --format json` prints them.
@@ -72,6 +78,6 @@ fn iteration(program: &Program, run: &RunSummary, events: Vec<Event>, at: &str) 
         .map_err(|why| missing(format!("iteration {number} of the run can't be shown: {why}")))?;
     let state = fold::fold(program, &run.run_id, events)?;
     let redact = Redaction::new(&program.project.redact);
-    let result = result(whole(program, run.driven), &state, &redact);
+    let result = result(whole(program, run), &state, &redact);
     Ok(json(StatusCode::OK, &IterationView::new(number, &asked, &result, &redact)))
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot, watch};
 
+use super::Scheduler;
 use super::readers::{ReplyReader, ReplyReaders};
 use crate::drive::engine::Engine;
 use crate::engine::notice::{Listener, Notice};
@@ -141,6 +142,8 @@ pub(super) struct NoticeForwarder {
     pub decision_taken: Mutex<Option<oneshot::Sender<()>>>,
     /// Posts what a workflow asks while it is under way; none without a callback.
     pub questions: Option<QuestionPoster>,
+    /// Who drives the run alone until something has happened in it; none for any other run.
+    pub alone: Option<Arc<Scheduler>>,
 }
 
 impl NoticeForwarder {
@@ -159,12 +162,23 @@ impl NoticeForwarder {
     }
 }
 
+/// Whether something came of what the run did: a process that dies afterwards does not die of that.
+fn is_outcome(notice: &Notice) -> bool {
+    matches!(
+        notice,
+        Notice::ModelReplied { .. } | Notice::Observed { .. } | Notice::StepEnded { .. } | Notice::RunEnded { .. }
+    )
+}
+
 impl Listener for NoticeForwarder {
     fn on(&self, notice: Notice) {
         if matches!(notice, Notice::ModelDelta { .. }) {
             return self.run.arrive(&notice);
         }
         self.meter.record(&notice);
+        if let Some(scheduler) = self.alone.as_ref().filter(|_| is_outcome(&notice)) {
+            scheduler.let_others_in(&self.run_id);
+        }
         self.run.changed();
         // The run is resumed before the decision is checked; all other notices come after its acceptance.
         if !matches!(notice, Notice::RunResumed { .. })

@@ -101,6 +101,9 @@ impl Scheduler {
 
     /// Claims as many runs as there are slots for.
     async fn claim(self: &Arc<Self>) -> Result<(), StoreFault> {
+        if !self.is_draining() && self.has_suspects() {
+            return self.drive_next_alone().await;
+        }
         let waiting = {
             let schedule = self.schedule();
             if self.is_draining() || schedule.slots.is_full() {
@@ -140,7 +143,7 @@ impl Scheduler {
     }
 
     /// Drives a run that was claimed, in its slot.
-    fn take_claimed(self: &Arc<Self>, run: ClaimedRun, slot: RunSlot) {
+    pub(super) fn take_claimed(self: &Arc<Self>, run: ClaimedRun, slot: RunSlot) {
         let ClaimedRun { run_id, lease, .. } = run;
         let (active, is_taken_up) = {
             let mut schedule = self.schedule();
@@ -166,8 +169,19 @@ impl Scheduler {
                 if leased.is_to_be_quarantined() {
                     tracing::error!(
                         run_id,
-                        "set aside: its drivers died again and again before anything happened in it"
+                        "set aside: its drivers died again and again, the last one while it drove this run alone; resume it by its id"
                     );
+                    let released = leased.give_back().await.map_err(Fault::Store);
+                    if let Err(fault) = released {
+                        scheduler.finish(driven, Err(fault));
+                    }
+                    return;
+                }
+                if !leased.is_suspect() {
+                    // It waited for its model meanwhile, or something came of it.
+                    scheduler.let_others_in(&run_id);
+                } else if !scheduler.may_drive_alone(&run_id) {
+                    // It is taken up again when nothing else is driven here.
                     let released = leased.give_back().await.map_err(Fault::Store);
                     if let Err(fault) = released {
                         scheduler.finish(driven, Err(fault));

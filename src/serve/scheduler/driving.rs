@@ -51,6 +51,7 @@ impl Drop for DrivenRun {
             if std::thread::panicking() {
                 schedule.rests.rest_for_good(run_id);
             }
+            schedule.is_left(run_id);
             if schedule.active.get(run_id).is_some_and(|known| Arc::ptr_eq(known, active)) {
                 schedule.active.remove(run_id);
             }
@@ -59,7 +60,7 @@ impl Drop for DrivenRun {
         scheduler.idle.notify_waiters();
         // Nothing is looked up for each run that ends while nothing waits.
         let schedule = scheduler.schedule();
-        let waits = !schedule.left.is_empty() || !schedule.waiting.is_empty();
+        let waits = !schedule.left.is_empty() || !schedule.waiting.is_empty() || schedule.suspects.wait();
         drop(schedule);
         if waits && !std::thread::panicking() {
             scheduler.look();
@@ -128,8 +129,9 @@ impl Scheduler {
             meter: Meter::new(Arc::clone(&self.metrics)),
             decision_taken: Mutex::default(),
             questions,
+            alone: self.is_alone(&driven.run_id).then(|| Arc::clone(&driven.scheduler)),
         };
-        let watch = Watch { listener: Some(&forwarder), stop: Some(self.stop.clone()) };
+        let watch = Watch { listener: Some(&forwarder), stop: Some(self.stop()) };
         let result = match task {
             DriverTask::Start(started) => engine.drive(program, started, watch).await,
             DriverTask::Resume { run, resume, taken } => {

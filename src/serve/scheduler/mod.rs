@@ -2,6 +2,7 @@
 //! server of the store claims runs when it has slots for them.
 
 mod active;
+mod alone;
 mod claim;
 mod decide;
 mod driving;
@@ -21,6 +22,7 @@ use axum::http::StatusCode;
 use tokio::sync::Notify;
 
 pub use active::ActiveRun;
+use alone::Suspects;
 use driving::{DrivenRun, DriverTask};
 pub use launched::SchedulerLink;
 use outage::Outages;
@@ -56,7 +58,8 @@ pub struct Scheduler {
     pub readers: Arc<ReplyReaders>,
     heads: Arc<HeadWatch>,
     schedule: Mutex<RunSchedule>,
-    stop: Stop,
+    /// Of the runs that are driven here; another one once they were asked to leave.
+    stop: Mutex<Stop>,
     draining: AtomicBool,
     idle: Notify,
 }
@@ -71,6 +74,7 @@ struct RunSchedule {
     /// The runs that were started here and wait for a slot: for those that wait for them, and for quotas.
     waiting: HashMap<String, QueuedRun>,
     rests: Rests,
+    suspects: Suspects,
     outages: Outages,
 }
 
@@ -122,6 +126,7 @@ impl Scheduler {
             active: HashMap::new(),
             waiting: HashMap::new(),
             rests: Rests::default(),
+            suspects: Suspects::default(),
             outages: Outages::default(),
         };
         Self {
@@ -132,7 +137,7 @@ impl Scheduler {
             metrics,
             readers: Arc::default(),
             schedule: Mutex::new(schedule),
-            stop: Stop::new(),
+            stop: Mutex::default(),
             draining: AtomicBool::new(false),
             idle: Notify::new(),
         }
@@ -195,7 +200,7 @@ impl Scheduler {
                 }
             }
         }
-        self.stop.leave();
+        self.ask_all_to_leave();
         loop {
             let idle = self.idle.notified();
             if self.schedule().slots.driven() == 0 {

@@ -33,6 +33,8 @@ pub struct RunSlots {
     most: SlotLimits,
     /// Whether there are tokens: without them, decisions have no limit.
     is_shared: bool,
+    /// Whether no slot is given to anybody, because a run is driven alone or waits for that.
+    is_kept: bool,
     held: usize,
     /// The slots that are reserved for organisations and not held by them, in all.
     missing: usize,
@@ -85,7 +87,7 @@ impl RunSlots {
                 org.missing += each;
             }
         }
-        Self { all, most, is_shared: !owners.is_empty(), held: 0, missing, orgs }
+        Self { all, most, is_shared: !owners.is_empty(), is_kept: false, held: 0, missing, orgs }
     }
 
     /// How many runs are driven, including those that decisions drive beyond the slots.
@@ -93,9 +95,14 @@ impl RunSlots {
         self.held + self.orgs.values().map(|org| org.extra).sum::<usize>()
     }
 
+    /// From now on slots are given to nobody, or to all again. Decisions drive their runs nevertheless.
+    pub fn keep(&mut self, is_kept: bool) {
+        self.is_kept = is_kept;
+    }
+
     /// Whether no slot is free for anybody.
     pub fn is_full(&self) -> bool {
-        self.held >= self.all
+        self.is_kept || self.held >= self.all
     }
 
     /// The owner as the slots know it: without tokens all are one.
@@ -113,7 +120,7 @@ impl RunSlots {
         let nobody = OrgSlots::default();
         let org = self.orgs.get(&owner.org).unwrap_or(&nobody);
         let (token, token_own) = org.tokens.get(&owner.token).map_or((0, 0), |token| (token.held, token.own));
-        if free == 0 || is_at(self.most.org, org.held) || is_at(self.most.token, token) {
+        if self.is_kept || free == 0 || is_at(self.most.org, org.held) || is_at(self.most.token, token) {
             return false;
         }
         // Never more than half is reserved for others: with more organisations than slots most would have none.

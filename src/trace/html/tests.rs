@@ -21,7 +21,11 @@ fn page(hostile: &str) -> String {
     bad.error =
         Some(Box::new(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned(), ..ToolFault::default() }));
     state.entries = vec![bad, entry(2)];
-    let result = result(Shown { result_key: None, trace: true, driven: false }, &state, &Redaction::default());
+    let result = result(
+        Shown { result_key: None, trace: true, driven: false, is_quarantined: false },
+        &state,
+        &Redaction::default(),
+    );
     html(
         &About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 },
         &result,

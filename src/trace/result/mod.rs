@@ -181,6 +181,8 @@ pub struct Shown<'a> {
     pub trace: bool,
     /// Whether a driver has the run now.
     pub driven: bool,
+    /// Whether it is set aside, because processes died of it.
+    pub is_quarantined: bool,
 }
 
 /// The result of a run, from its state.
@@ -192,7 +194,8 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
             (None, None)
         }
     };
-    let status = state.status();
+    let is_set_aside = shown.is_quarantined && state.status() == Status::Running;
+    let status = if is_set_aside { Status::Quarantined } else { state.status() };
     let open = status != Status::Completed;
     RunResult {
         run_id: state.header.run_id.clone(),
@@ -206,7 +209,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         stuck: ending.and_then(|ending| ending.stuck.as_ref()).map(|stuck| hidden(stuck, redact)),
         result_key: shown.result_key.map(str::to_owned),
         result: ending.and_then(|ending| ending.answer.clone()),
-        error: error(ending, state, redact),
+        error: if is_set_aside { Some(set_aside(state)) } else { error(ending, state, redact) },
         cancelled_by: ending.and_then(|ending| ending.cancelled_by.as_deref()).map(|by| redact.text(by).into_owned()),
         pause: pause.map(|pause| waiting(pause, state, redact)),
         waiting: if matches!(state.phase, Phase::Stepping) { shown_questions(state, redact) } else { Vec::new() },
@@ -245,6 +248,24 @@ fn error(ending: Option<&Ending>, state: &State, redact: &Redaction) -> Option<R
     }
     let error = ending?.error.as_ref()?;
     Some(RunError { message: redact.text(&error.message).into_owned(), ..error.clone() })
+}
+
+/// Why a run is quarantined.
+fn set_aside(state: &State) -> RunError {
+    let doing = match &state.phase {
+        Phase::Acting { .. } => stopped_at(state),
+        Phase::Stepping => "in a step".to_owned(),
+        _ => "between two steps".to_owned(),
+    };
+    RunError {
+        code: "quarantined".to_owned(),
+        message: format!(
+            "the processes that executed it died again and again, the last one while it executed this run alone ({doing}): no \
+             server takes it up. Find out what ends the process, then resume the run"
+        ),
+        retryable: true,
+        step: None,
+    }
 }
 
 /// Where a run was stopped: a stop after the step waits for the calls of the turn, an immediate one does not.

@@ -8,7 +8,7 @@ use crate::engine::stuck::StuckPattern;
 use crate::trace::tests_state::{entry, state};
 use serde_json::json;
 
-const SHOWN: Shown<'static> = Shown { result_key: None, trace: true, driven: false };
+const SHOWN: Shown<'static> = Shown { result_key: None, trace: true, driven: false, is_quarantined: false };
 
 fn shown(state: &State) -> Value {
     serde_json::to_value(result(SHOWN, state, &Redaction::default())).unwrap()
@@ -206,8 +206,11 @@ fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
 fn the_trace_and_the_key_are_there_when_the_document_wants_them() {
     let bare = result(Shown::default(), &state(), &Redaction::default());
     assert!(bare.trace.is_none() && bare.result_key.is_none());
-    let keyed =
-        result(Shown { result_key: Some("check"), trace: true, driven: false }, &state(), &Redaction::default());
+    let keyed = result(
+        Shown { result_key: Some("check"), trace: true, driven: false, is_quarantined: false },
+        &state(),
+        &Redaction::default(),
+    );
     assert!(keyed.trace.is_some() && keyed.result_key.as_deref() == Some("check"));
 }
 

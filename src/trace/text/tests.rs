@@ -14,7 +14,15 @@ fn about() -> About<'static> {
 }
 
 fn shown(state: &State, look: Look) -> String {
-    text(look, &about(), &result(Shown { result_key: None, trace: true, driven: false }, state, &Redaction::default()))
+    text(
+        look,
+        &about(),
+        &result(
+            Shown { result_key: None, trace: true, driven: false, is_quarantined: false },
+            state,
+            &Redaction::default(),
+        ),
+    )
 }
 
 fn whole() -> State {

@@ -82,6 +82,7 @@ fn plain(conversation: &Conversation) -> Ask<'_> {
         stop: &[],
         partial: None,
         enough: None,
+        wait: None,
         timeouts: ReplyTimeouts::default(),
         must_call: false,
     }

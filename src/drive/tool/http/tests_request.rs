@@ -42,6 +42,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         model: "m",
         deadline: Duration::from_secs(1),
         left: Allowance::default(),
+        wait: None,
     };
     let scope = Scope {
         arguments: input,

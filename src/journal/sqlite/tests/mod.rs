@@ -9,6 +9,7 @@ mod group;
 mod leases;
 mod owner;
 mod queue;
+mod schedules;
 mod speed;
 mod take_ups;
 

@@ -1,0 +1,142 @@
+//! What a run does while its model is asked: whether it rests between two attempts, in which a stop need not wait for the
+//! next one, and what the store must know of a run that only waits.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use tokio::sync::watch;
+
+use super::stop::Stop;
+use crate::journal::Journal;
+
+/// The question of one run to a model, from its first attempt to its answer.
+pub struct ModelQuestion<'a> {
+    /// Whether the last attempt failed and the next one is not due yet.
+    is_resting: watch::Sender<bool>,
+    /// The store, and the run that asks; none where nobody looks.
+    asking: Option<(&'a Deaths, &'a str)>,
+}
+
+impl std::fmt::Debug for ModelQuestion<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ModelQuestion").field("is_resting", &self.is_resting).finish_non_exhaustive()
+    }
+}
+
+impl<'a> ModelQuestion<'a> {
+    /// The wait of this run.
+    pub(super) fn of(deaths: &'a Deaths, run_id: &'a str) -> Self {
+        Self { is_resting: watch::Sender::new(false), asking: Some((deaths, run_id)) }
+    }
+
+    /// Waits between two attempts.
+    pub(super) async fn rest(wait: Option<&Self>, pause: Pin<&mut impl Future<Output = ()>>) {
+        let Some(Self { is_resting, .. }) = wait else { return pause.await };
+        is_resting.send_replace(true);
+        pause.await;
+        is_resting.send_replace(false);
+    }
+
+    /// Makes an attempt. Once its request is built and the answer has not come at once, the run only waits: if the process
+    /// dies now, the run is not what it died of.
+    pub(super) async fn attempt<T>(wait: Option<&Self>, mut attempt: Pin<&mut impl Future<Output = T>>) -> T {
+        let Some((deaths, run_id)) = wait.and_then(|wait| wait.asking) else { return attempt.await };
+        let first = poll_fn(|context| Poll::Ready(attempt.as_mut().poll(context))).await;
+        if let Poll::Ready(answer) = first {
+            return answer;
+        }
+        if deaths.are_known.load(Ordering::SeqCst) {
+            Box::pin(deaths.absolve(run_id)).await;
+        }
+        attempt.await
+    }
+
+    /// Waits until a stop is requested while no attempt is under way.
+    pub(super) async fn stopped(&self, stop: Option<&Stop>) {
+        if let Some(stop) = stop {
+            stop.asked().await;
+            let mut is_resting = self.is_resting.subscribe();
+            if is_resting.wait_for(|is_resting| *is_resting).await.is_ok() {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+/// The deaths of processes that runs of this one were in: a run that waits for its model is not their cause.
+pub struct Deaths {
+    journal: Arc<dyn Journal>,
+    /// Whether a run was resumed here whose drivers died with it.
+    are_known: AtomicBool,
+    /// By the ids of runs, how many of their tools are called right now.
+    calls: Mutex<BTreeMap<String, u32>>,
+}
+
+impl Deaths {
+    /// No deaths so far.
+    pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
+        Self { journal, are_known: AtomicBool::new(false), calls: Mutex::default() }
+    }
+
+    /// A run is resumed whose drivers died, as many as this.
+    pub(super) fn resumed_after(&self, failed_take_ups: u32) {
+        if failed_take_ups > 0 {
+            self.are_known.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// A tool of a run is called, until the answer is dropped: it may be what ends the process.
+    pub(super) fn calls(&self, run_id: &str) -> Option<CallUnderWay<'_>> {
+        if !self.are_known.load(Ordering::SeqCst) {
+            return None;
+        }
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = calls.entry(run_id.to_owned()).or_default();
+        *calls = calls.saturating_add(1);
+        Some(CallUnderWay { deaths: self, run_id: run_id.to_owned() })
+    }
+
+    /// Forgets the deaths of a run, and of those that called it, unless a tool of one of them is being called.
+    async fn absolve(&self, run_id: &str) {
+        let callers = run_id.match_indices('.').filter_map(|(at, _)| run_id.get(..at));
+        let waiting: Vec<String> =
+            callers.chain([run_id]).filter(|id| !self.has_calls(id)).map(str::to_owned).collect();
+        if let Err(fault) = self.journal.absolve(waiting).await {
+            tracing::debug!(
+                run_id,
+                code = fault.code(),
+                "the store does not know that this run waits for its model: {fault}"
+            );
+        }
+    }
+
+    /// Whether a tool of the run or of one below it is being called.
+    fn has_calls(&self, run_id: &str) -> bool {
+        let is_below =
+            |id: &String| id.strip_prefix(run_id).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).keys().any(is_below)
+    }
+}
+
+/// A call of a tool that is under way.
+pub struct CallUnderWay<'a> {
+    deaths: &'a Deaths,
+    run_id: String,
+}
+
+impl Drop for CallUnderWay<'_> {
+    fn drop(&mut self) {
+        let mut calls = self.deaths.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = calls.get_mut(&self.run_id) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                calls.remove(&self.run_id);
+            }
+        }
+    }
+}
