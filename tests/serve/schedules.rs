@@ -225,7 +225,7 @@ fn a_run_waits_for_the_one_before_it_whatever_other_runs_are_called() {
             let paused =
                 |runs: Vec<String>| -> Vec<String> { runs.into_iter().filter(|run| run.ends_with("paused")).collect() };
             assert_eq!(paused(server.runs().await), ["pay@20261122T110000Z paused"]);
-            server.app.scheduler.cancel("pay@20261122T110000Z", None).await.unwrap();
+            server.app.scheduler.cancel("pay@20261122T110000Z", Default::default()).await.unwrap();
             server.look(TEN + 2 * HOUR + 1).await;
             assert_eq!(paused(server.runs().await), ["pay@20261122T120000Z paused"]);
         });
