@@ -69,10 +69,14 @@ impl CommandError {
     }
 
     /// The exit code: a failure before the first call leaves no run behind; after it, the run has failed for
-    /// now.
+    /// now. A store that is away may be back for the next call, whether a run had started or not.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Store(fault) | Self::Fault { fault: Fault::Store(fault), .. } if fault.is_away() => Exit::StoreAway,
+            Self::Store(fault) | Self::Fault { fault: Fault::Store(fault) | Fault::Cut(fault), .. }
+                if fault.is_away() =>
+            {
+                Exit::StoreAway
+            }
             Self::Output(_) | Self::Fault { fault: Fault::Cut(_), .. } => Exit::Failed,
             Self::Fault { fault: Fault::Store(_), resume: Some(_), .. } => Exit::Failed,
             Self::Usage { .. } | Self::Document(_) | Self::Fault { .. } | Self::Store(_) => Exit::NoRun,
