@@ -237,7 +237,7 @@ impl Tool {
 
     /// Whether a call asks a model and does nothing else.
     pub fn asks_a_model(&self) -> bool {
-        matches!(&self.kind, ToolKind::Action(tool) if matches!(tool.action, crate::language::Action::Llm(_)))
+        matches!(&self.kind, ToolKind::Action(tool) if tool.action.kind().spends())
     }
 
     /// The model that a call asks, when its action names one.
