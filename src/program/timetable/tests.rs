@@ -138,6 +138,11 @@ fn intervals_under_a_day_go_on_in_real_time() {
         times_of(&table("20m", None, "Australia/Lord_Howe"), "2026-04-04T14:40:00Z"),
         ["2026-04-04T14:40:00Z", "2026-04-04T15:00:00Z", "2026-04-04T15:20:00Z", "2026-04-04T15:40:00Z"]
     );
+    // The first time of the next day, 17:35, makes up for the hour that was skipped more than a day before it.
+    assert_eq!(
+        times_of(&table("1229m", None, "America/New_York"), "2027-03-14T05:37:00Z"),
+        ["2027-03-14T05:37:00Z", "2027-03-15T02:06:00Z", "2027-03-15T21:35:00Z", "2027-03-16T18:04:00Z"]
+    );
     // Intervals that a day is no multiple of are counted over days.
     assert_eq!(
         times_of(&table("7h", None, "UTC"), "1970-01-05T14:00:00Z"),
@@ -149,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     /// Between two times of an interval under a day is the interval, but for the last one of a day in which the zone
-    /// shifts, which is half of it off at most.
+    /// shifts: it is off by the shift at most, and by half of the interval at most, unless the zone skips a day.
     #[test]
     fn real_time_passes_between_the_times_of_a_day(
         zone in proptest::sample::select(&SHIFTING[..]),
@@ -165,8 +170,12 @@ proptest! {
                 let zone = super::zone(zone).unwrap();
                 zone.to_offset(Timestamp::from_millisecond(at).unwrap()).seconds()
             };
-            let is_shifted = shift(next) != shift(next - 26 * 3_600_000);
-            prop_assert!(next - time == every_ms || is_shifted && (next - time - every_ms).abs() <= 26 * 3_600_000);
+            // From the first time of a day to that of the next one are less than two days, and a shift.
+            let shifted_ms = (shift(next) - shift(next - 50 * 3_600_000)).abs() * 1_000;
+            let off_ms = (next - time - every_ms).abs();
+            let skips_a_day = shifted_ms > 12 * 3_600_000;
+            prop_assert!(off_ms <= i64::from(shifted_ms), "off by {off_ms} ms at {next}");
+            prop_assert!(off_ms * 2 <= every_ms || skips_a_day, "off by {off_ms} ms at {next}");
             time = next;
         }
     }
