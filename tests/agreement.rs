@@ -112,6 +112,17 @@ fn typed_request(document: &Value) -> Result<(), String> {
     typed::<loopctl::language::ReactProperties>(&Value::Object(properties))
 }
 
+/// A loop whose custom tables name their tables: the shape leaves that open, since only tools need it and steps don't.
+fn with_tables(mut document: Value) -> Value {
+    for action in document.get_mut("actions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let names_none = action.get("tables").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        if action["kind"] == "custom-table" && names_none {
+            action["tables"] = Value::from(vec!["orders"]);
+        }
+    }
+    document
+}
+
 /// All three say the same of a document; gives what they say.
 fn agree(
     kind: DocumentKind,
@@ -144,7 +155,7 @@ proptest! {
     fn what_the_schema_of_loops_is_made_of_is_taken_by_all_three(tape in tapes(160)) {
         let document = shapes::accepted(&LOOP.of_types, &mut Choices::new(tape));
         prop_assert!(agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?, "{:#}", document);
-        let compiled = compile(&Texts::new(Source::new("loop.json", document.to_string())));
+        let compiled = compile(&Texts::new(Source::new("loop.json", with_tables(document).to_string())));
         let shape: Vec<_> = compiled.diagnostics.iter().filter(|fault| SHAPE.contains(&fault.code)).collect();
         prop_assert!(shape.is_empty(), "{:?}", shape);
     }

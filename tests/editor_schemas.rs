@@ -222,6 +222,16 @@ fn json_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Whether a project file above a file names it among its `documents`: it holds data, of whatever shape.
+fn is_data(file: &Path) -> bool {
+    file.ancestors().skip(1).any(|folder| {
+        let text = std::fs::read_to_string(folder.join("loopctl.json")).unwrap_or_default();
+        let project: Value = serde_json::from_str(&text).unwrap_or_default();
+        let documents = project.get("documents").and_then(Value::as_object).into_iter().flatten();
+        documents.filter_map(|(_, path)| path.as_str()).any(|path| folder.join(path) == file)
+    })
+}
+
 #[test]
 fn a_published_schema_refuses_no_document_that_check_accepts() {
     let mut files = Vec::new();
@@ -230,7 +240,7 @@ fn a_published_schema_refuses_no_document_that_check_accepts() {
     let mut judged = 0;
     for file in files {
         let is_clean = file.components().any(|part| part.as_os_str().to_string_lossy().starts_with("clean"));
-        if !is_clean && !file.starts_with("examples") {
+        if (!is_clean && !file.starts_with("examples")) || is_data(&file) {
             continue;
         }
         let text = std::fs::read_to_string(&file).unwrap();
