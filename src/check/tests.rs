@@ -40,12 +40,19 @@ fn texts(main: &str, project: &str, actions: &str) -> Texts {
     texts
 }
 
-/// The case of a code.
+/// The case of a code, with the action files of its folder.
 fn case(code: &str, which: &str) -> Texts {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check").join(code).join(which);
     let main = fs::read_to_string(folder.join("loop.json")).unwrap_or_else(|error| panic!("{code}: {error}"));
     let project = fs::read_to_string(folder.join("loopctl.json")).unwrap_or_default();
-    texts(&main, &project, "")
+    let mut texts = texts(&main, &project, "");
+    let mut files: Vec<_> = fs::read_dir(folder.join("actions")).into_iter().flatten().flatten().collect();
+    files.sort_by_key(fs::DirEntry::file_name);
+    for file in files {
+        let name = format!("actions/{}", file.file_name().display());
+        texts.actions.push(Source::new(name, fs::read_to_string(file.path()).unwrap()));
+    }
+    texts
 }
 
 /// `CODE file:line:column path: text`
