@@ -16,6 +16,7 @@ mod failover;
 mod faults;
 mod harness;
 mod list_append;
+mod migrations;
 mod pgbouncer;
 mod rolling;
 mod store_admin;

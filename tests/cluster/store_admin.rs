@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::client;
 use crate::common::{Place, Ran, complete};
+use crate::migrations::{POSTGRES_VERSION, age};
 use crate::test_server::{PostgresServer, server};
 
 /// A folder with a loop that ends at once.
@@ -22,9 +23,18 @@ fn tables(server: &PostgresServer, url: &str) -> String {
     server.psql(&format!("SELECT count(*) FROM pg_tables WHERE schemaname = '{}'", schema(url)))
 }
 
+/// What `store check` and `store migrate` say of tables of this version.
+fn of_this_version() -> String {
+    format!("version {POSTGRES_VERSION}; this loopctl knows {POSTGRES_VERSION}\n")
+}
+
 /// That a command refused the store with one sentence that says what to do.
 fn refused(ran: &Ran, what_to_do: &str) {
-    assert_eq!(ran.code, 2, "{ran:?}");
+    ended_with(2, ran, what_to_do);
+}
+
+fn ended_with(code: i32, ran: &Ran, what_to_do: &str) {
+    assert_eq!(ran.code, code, "{ran:?}");
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     assert!(ran.stderr.contains(what_to_do) && ran.stderr.starts_with("error: "), "{ran:?}");
     assert!(!ran.stderr.contains("s3cret") && !ran.stdout.contains("s3cret"), "{ran:?}");
@@ -48,7 +58,7 @@ fn an_administrator_makes_the_tables_and_a_role_without_other_rights_uses_them()
     server.psql(&printed.stdout.replace("-- GRANT", "GRANT").replace("loopctl_user", &role));
     let checked = place.call(&["store", "check", "--store", &plain]);
     assert_eq!(checked.code, 0, "{checked:?}");
-    for fact in ["PostgreSQL ", "synchronous_commit", "another role migrates them", "version 5; this loopctl knows 5"] {
+    for fact in ["PostgreSQL ", "synchronous_commit", "another role migrates them", &of_this_version()] {
         assert!(checked.stdout.contains(fact), "{fact}: {checked:?}");
     }
     let ran = place.call(&["run", "loop.json", "--store", &plain]);
@@ -73,9 +83,7 @@ fn tables_of_an_older_version_are_migrated_by_who_may_and_their_runs_stay() {
     let (place, url) = (place(), server.store());
     assert_eq!(place.call(&["run", "loop.json", "--run-id", "old", "--store", &url]).code, 0);
     let tables = schema(&url);
-    server.psql(&format!(
-        "DROP INDEX {tables}.run_texts_by_text, {tables}.runs_by_end, {tables}.runs_by_waiting; ALTER TABLE {tables}.runs DROP COLUMN folder, DROP COLUMN waits_since_ms, DROP COLUMN cancel_by; ALTER TABLE {tables}.drivers DROP COLUMN process; DROP TABLE {tables}.decisions; UPDATE {tables}.loopctl SET version = 1"
-    ));
+    age(server, &tables, 1);
     let role = format!("plain_{tables}");
     server.psql(&format!(
         "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {tables} TO {role};
@@ -88,7 +96,7 @@ fn tables_of_an_older_version_are_migrated_by_who_may_and_their_runs_stay() {
         assert!(ran.stderr.contains("`loopctl store migrate` with a role that may"), "{ran:?}");
     }
     let migrated = place.call(&["store", "migrate", "--store", &url]);
-    assert_eq!((migrated.code, migrated.stdout.contains("version 5; this loopctl knows 5")), (0, true), "{migrated:?}");
+    assert_eq!((migrated.code, migrated.stdout.contains(&of_this_version())), (0, true), "{migrated:?}");
     // The tables that are new.
     server.psql(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {tables} TO {role}"));
     assert_eq!(place.call(&["run", "loop.json", "--store", &plain]).code, 0);
@@ -104,18 +112,19 @@ fn a_store_that_loses_runs_or_is_newer_or_away_is_refused_and_nothing_is_written
     let careless = format!("{url}&options=-c%20synchronous_commit%3Doff");
     let nowhere = "postgres://ada:s3cret@127.0.0.1:9/d".to_owned();
     let unknown = url.replace("/postgres?", "/no_such_database?");
-    for (url, what_to_do) in [
-        (&careless, "set it to `on` for this role"),
-        (&nowhere, "start its server, or correct its host, port"),
-        (&unknown, "create it, or correct the address"),
+    for (url, code, what_to_do) in [
+        (&careless, 2, "set it to `on` for this role"),
+        (&nowhere, 75, "start its server, or correct its host, port"),
+        (&unknown, 2, "create it, or correct the address"),
     ] {
         for command in [["store", "check"], ["store", "migrate"], ["run", "loop.json"]] {
-            refused(&place.call(&[command.as_slice(), &["--store", url]].concat()), what_to_do);
+            ended_with(code, &place.call(&[command.as_slice(), &["--store", url]].concat()), what_to_do);
         }
     }
     assert_eq!(tables(server, &url), "0");
     assert_eq!(place.call(&["store", "migrate", "--store", &url]).code, 0);
-    server.psql(&format!("UPDATE {}.loopctl SET version = 7, oldest_reader = 7", schema(&url)));
+    let newer = POSTGRES_VERSION + 1;
+    server.psql(&format!("UPDATE {}.loopctl SET version = {newer}, oldest_reader = {newer}", schema(&url)));
     for command in [["store", "check"], ["store", "migrate"], ["run", "loop.json"]] {
         refused(&place.call(&[command.as_slice(), &["--store", &url]].concat()), "made by a newer loopctl");
     }
