@@ -22,13 +22,22 @@ const VARIABLE: &str = "LOOPCTL_LOG";
 
 /// Sets up the log, if the variable is set. Only loopctl's own events are shown, not what libraries log about
 /// connections and requests.
-pub fn init() {
+pub fn init(repeats: Repeats) {
     let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env(VARIABLE) else { return };
     let own = FilterFn::new(|event| event.target().split("::").next() == Some(env!("CARGO_PKG_NAME")));
-    let writer = Stderr { repeats: Arc::default() };
+    let writer = Stderr { repeats: matches!(repeats, Repeats::Counted).then(Arc::default) };
     let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer).with_filter(filter);
     // A second set-up in one process changes nothing.
     let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
+}
+
+/// What becomes of warnings that are equal to an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeats {
+    /// A server's are counted for a minute: while a database is away, many workers warn of the same.
+    Counted,
+    /// A command's are written: it is over soon, and each one is about something that happened to it.
+    Written,
 }
 
 /// For so long, equal warnings are counted, and not written.
@@ -39,7 +48,7 @@ const MOST_REMEMBERED: usize = 256;
 /// The warnings and errors that were written lately. While a database is away, many workers say the same, several times a
 /// second.
 #[derive(Default)]
-struct Repeats {
+struct RecentWarnings {
     known: BTreeMap<String, Repeated>,
 }
 
@@ -49,7 +58,7 @@ struct Repeated {
     equal: u64,
 }
 
-impl Repeats {
+impl RecentWarnings {
     /// Whether a line is to be written, and how many equal ones were not since the last one. All but warnings and errors are.
     fn admit(&mut self, line: &str, now: Instant) -> Option<u64> {
         // What follows the time and the level.
@@ -79,14 +88,15 @@ impl Repeats {
 
 /// Makes writers that escape.
 struct Stderr {
-    repeats: Arc<Mutex<Repeats>>,
+    /// None where each line is written.
+    repeats: Option<Arc<Mutex<RecentWarnings>>>,
 }
 
 impl<'a> MakeWriter<'a> for Stderr {
     type Writer = Escaping<std::io::Stderr>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Escaping { to: std::io::stderr(), text: Vec::new(), repeats: Some(Arc::clone(&self.repeats)) }
+        Escaping { to: std::io::stderr(), text: Vec::new(), repeats: self.repeats.clone() }
     }
 }
 
@@ -95,7 +105,7 @@ struct Escaping<W: Write> {
     to: W,
     text: Vec<u8>,
     /// The warnings that were written lately; none where each line counts.
-    repeats: Option<Arc<Mutex<Repeats>>>,
+    repeats: Option<Arc<Mutex<RecentWarnings>>>,
 }
 
 #[cfg(test)]

@@ -112,8 +112,10 @@ pub fn main() -> ExitCode {
     }
     panic::set_hook(Box::new(|fault| report_panic(fault.location())));
     let done = panic::catch_unwind(AssertUnwindSafe(|| {
-        log::init();
-        match Arguments::try_parse() {
+        let arguments = Arguments::try_parse();
+        let is_server = matches!(arguments, Ok(Arguments { command: Command::Serve(_), .. }));
+        log::init(if is_server { log::Repeats::Counted } else { log::Repeats::Written });
+        match arguments {
             Ok(arguments) => perform(arguments.command),
             Err(error) => report_arguments(error),
         }

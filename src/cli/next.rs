@@ -137,10 +137,10 @@ impl NextCommands {
     pub fn again(&self, result: &RunResult) -> Vec<(String, String)> {
         let mut ways = Vec::new();
         match (result.status, result.termination) {
-            (Status::Failed, Some(Termination::ModelError)) => {
-                if result.error.as_ref().is_some_and(|error| error.retryable) {
-                    ways.push(("retry".to_owned(), self.command("retry", "")));
-                }
+            (Status::Failed, Some(Termination::ModelError))
+                if result.error.as_ref().is_some_and(|error| error.retryable) =>
+            {
+                ways.push(("retry".to_owned(), self.command("retry", "")));
             }
             (Status::Failed, Some(Termination::StepFailed | Termination::Rejected | Termination::FormExpired)) => {
                 ways.push(("retry".to_owned(), self.command("resume", "--retry-failed")));

@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = host::enter_group() {
         return code;
     }
-    log::init();
+    log::init(log::Repeats::Counted);
     let exit = match RestateArguments::try_parse() {
         Ok(RestateArguments { command: RestateCommand::Serve(serve) }) => {
             let surface = Surface::of_process();

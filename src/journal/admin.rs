@@ -28,6 +28,9 @@ impl StoreReport {
     }
 }
 
+/// Copies a store to a new file.
+pub(super) type BackUp = fn(&StoreName<'_>, &Path) -> Result<(), StoreFault>;
+
 /// What can be asked of a kind of store.
 pub(super) struct StoreAdmin {
     /// The statements that make the store.
@@ -35,7 +38,7 @@ pub(super) struct StoreAdmin {
     /// Looks at the store; writes nothing.
     pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreFault>,
     /// Copies the store, which may be in use, to a new file; none where a store has programs of its own for that.
-    pub back_up: Option<fn(&StoreName<'_>, &Path) -> Result<(), StoreFault>>,
+    pub back_up: Option<BackUp>,
     /// How the space that deleted runs leave is given back to the system; none where the database does that by itself.
     pub give_back: Option<&'static str>,
 }

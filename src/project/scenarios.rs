@@ -207,15 +207,16 @@ impl NamedRead<'_> {
         files: &NamedFiles,
         file: &str,
         read: impl FnOnce(&Path) -> Result<T, UnusableFile>,
-    ) -> Result<T, Diagnostic> {
-        let path = files.named(file).map_err(|why| forbidden(self.document, &self.named, self.pointer.clone(), why))?;
+    ) -> Result<T, Box<Diagnostic>> {
+        let forbidden = |why| Box::new(forbidden(self.document, &self.named, self.pointer.clone(), why));
+        let path = files.named(file).map_err(forbidden)?;
         read(&path.path).map_err(|unusable| {
             let unusable = if path.is_foreign {
                 UnusableFile::new(format!("{}, and is none of that kind", super::paths::OUTSIDE))
             } else {
                 unusable
             };
-            unusable.fault(self.document, &self.named, &self.pointer)
+            Box::new(unusable.fault(self.document, &self.named, &self.pointer))
         })
     }
 }

@@ -37,16 +37,16 @@ pub struct ProblemDetails {
     /// What happened, in a sentence.
     pub detail: String,
     /// What is wrong with a document or an input, as `loopctl check --format json` prints it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "<[Diagnostic]>::is_empty")]
     #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Box<[Diagnostic]>,
     /// The run that has the key or the id already.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent_run_id: Option<String>,
+    pub agent_run_id: Option<Box<str>>,
     /// After how many seconds a retry may succeed.
     #[serde(skip)]
     #[schemars(skip)]
-    pub retry_after: Option<u64>,
+    pub retry_after: Option<u32>,
 }
 
 impl ProblemDetails {
@@ -66,7 +66,7 @@ impl ProblemDetails {
             number: status.as_u16(),
             code,
             detail,
-            diagnostics: Vec::new(),
+            diagnostics: Box::default(),
             agent_run_id: None,
             retry_after: None,
         }
@@ -100,7 +100,7 @@ impl ProblemDetails {
             (0 | 1, Some(only)) => only.message.clone(),
             _ => format!("the document has {faults} errors"),
         };
-        Self { diagnostics, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "document", detail) }
+        Self { diagnostics: diagnostics.into(), ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "document", detail) }
     }
 }
 
@@ -132,7 +132,7 @@ impl From<Fault> for ProblemDetails {
             Fault::Missing(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, fault.to_string()),
             Fault::Refused(_) | Fault::Changed { .. } => Self::conflict(code, fault.to_string()),
             Fault::Conflict(ref run_id) => {
-                Self { agent_run_id: Some(run_id.clone()), ..Self::conflict(code, fault.to_string()) }
+                Self { agent_run_id: Some(run_id.as_str().into()), ..Self::conflict(code, fault.to_string()) }
             }
             Fault::NoPrevious(_) => Self::new(StatusCode::NOT_FOUND, code, fault.to_string()),
             Fault::Journal { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, fault.to_string()),

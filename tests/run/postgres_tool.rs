@@ -560,7 +560,8 @@ fn serve(
 fn a_server_that_describes_types_and_columns_without_an_end_fails_the_call() {
     let domain = vec![("a".to_owned(), 70_000)];
     let many: Vec<(String, u32)> = (0..50_000).map(|_| ("a".to_owned(), 25)).collect();
-    let (own, other): (fn(u32) -> u32, fn(u32) -> u32) = (|of| of, |of| of + 1);
+    let own: fn(u32) -> u32 = |of| of;
+    let other: fn(u32) -> u32 = |of| of + 1;
     for (columns, next, words, most) in [
         (domain.clone(), own, "a chain of more than 32", 1),
         (domain, other, "a chain of more than 32", 32),

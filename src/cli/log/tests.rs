@@ -16,7 +16,7 @@ fn an_event_with_line_ends_and_escapes_is_one_line() {
 
 #[test]
 fn equal_warnings_of_a_minute_are_one_line_and_a_count() {
-    let mut repeats = Repeats::default();
+    let mut repeats = RecentWarnings::default();
     let now = clock::instant();
     let line =
         |second: u64, level: &str, text: &str| format!("2026-01-31T12:00:{second:02}.000001Z  {level} loopctl: {text}");

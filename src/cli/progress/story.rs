@@ -93,13 +93,12 @@ impl Story {
             Notice::ToolRetried { at, action, attempt, error, delay_ms, .. } => {
                 let number = usize::try_from(*attempt).unwrap_or(usize::MAX);
                 let sentence = call_attempt_sentence(number, error, *delay_ms);
-                let whose = at.as_ref().unwrap_or(action);
-                self.pieces.remark(&self.redact.text(&format!("{whose}: {sentence}")))
+                self.pieces.remark(&self.redact.text(&format!("{}: {sentence}", at.as_ref().unwrap_or(action))))
             }
             Notice::BudgetWarning { tokens, cost_usd, used, .. } => {
                 let cost = cost_usd.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
-                let tokens = count(*tokens);
-                self.pieces.remark(&format!("{:.0} % of the budget is used: {tokens} tokens{cost}", used * 100.0))
+                let used = used * 100.0;
+                self.pieces.remark(&format!("{used:.0} % of the budget is used: {} tokens{cost}", count(*tokens)))
             }
             Notice::HistoryTrimmed { messages, summarized, .. } => {
                 let how = if *summarized { "; a summary by the model replaces them" } else { "" };
@@ -117,9 +116,7 @@ impl Story {
             Notice::StepStarted { at, kind, action_input } => self.step_started(at, kind, action_input),
             Notice::StepEnded { record } => {
                 self.any_shown = true;
-                // Its attempts were shown when they failed.
-                let record = StepRecord { attempts: Vec::new(), ..(**record).clone() };
-                step_line(&self.pieces, &shown_step(record, &self.redact))
+                step_line(&self.pieces, &shown_step(without_attempts(record), &self.redact))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
             Notice::Observed { entry, .. } => {
@@ -213,3 +210,8 @@ fn is_shown_otherwise(action: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+/// The record of a step without its attempts, which were shown when they failed.
+fn without_attempts(record: &StepRecord) -> StepRecord {
+    StepRecord { attempts: Vec::new(), ..record.clone() }
+}

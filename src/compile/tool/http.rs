@@ -297,9 +297,9 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
             let path = variable.path.join(".");
             let message = format!("the value of `{path}` is not escaped in a body of type `{media}`: one with {marks}");
             let fault = LocalFault::warning(codes::UNESCAPED, "/body", message).inside(variable.range.clone());
-            fault.help(format!(
-                "bound it in `parameters`: a `pattern` that lets no such sign through, an `enum`, or a number; or send JSON"
-            ))
+            fault.help(
+                "bound it in `parameters`: a `pattern` that lets no such sign through, an `enum`, or a number; or send JSON",
+            )
         })
         .collect();
     faults.into_iter().for_each(|fault| work.push(fault));

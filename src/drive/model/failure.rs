@@ -38,7 +38,7 @@ const TOO_LONG: [&str; 12] = [
 pub(super) struct AttemptFailure {
     /// The kind of fault.
     pub(super) code: ModelFaultCode,
-    /// What happened, in a sentence without secrets.
+    /// What happened, in a sentence without secrets; what the server said follows the first `: `.
     pub(super) message: String,
     /// Whether the same request may succeed when it is sent again.
     pub(super) transient: bool,
@@ -86,6 +86,11 @@ impl AttemptFailure {
     /// A failure that stays when the same is tried again.
     pub(super) fn lasting(code: ModelFaultCode, message: String) -> Self {
         Self { code, message, transient: false, after: None, status: None, usage: None, refused: None, length: None }
+    }
+
+    /// What happened, without what the server said.
+    pub(super) fn class(&self) -> String {
+        self.message.split_once(": ").map_or(self.message.as_str(), |(class, _)| class).to_owned()
     }
 
     /// Whether the reason lies outside of the run and somebody must act: the key is wrong, has expired, may not use the

@@ -161,6 +161,8 @@ pub struct RetriedAttempt {
     pub number: u32,
     /// Why, in a sentence without secrets.
     pub reason: String,
+    /// The same without the words of the server, for a log: what a project hides in its traces is not known there.
+    pub class: String,
     /// The wait before the next one, in milliseconds.
     pub delay_ms: u64,
     /// The same as a journal keeps it.
@@ -368,7 +370,8 @@ pub async fn ask(
             }
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-                failed(RetriedAttempt { number, reason: failure.message, delay_ms, kept });
+                let class = failure.class();
+                failed(RetriedAttempt { number, reason: failure.message, class, delay_ms, kept });
             }
             let Some(delay) = delay else { break };
             ModelQuestion::rest(ask.wait, std::pin::pin!(clock::sleep(delay))).await;

@@ -275,5 +275,8 @@ fn failure(failed: &RecordedFailure) -> AttemptFailure {
         .then(|| Box::new(RefusedLength { window: failed.window, prompt: failed.prompt_tokens }));
     let usage = failed.usage.map(tokens);
     let failure = AttemptFailure::lasting(code, failed.message.clone());
-    AttemptFailure { transient: failed.retryable, usage, length, ..failure }
+    // A key that was refused: the run may be retried when there is another one, and the request was not sent again.
+    let wants_a_key = failed.retryable && code == ModelFaultCode::ModelRefused;
+    let status = wants_a_key.then_some(401);
+    AttemptFailure { transient: failed.retryable && !wants_a_key, status, usage, length, ..failure }
 }

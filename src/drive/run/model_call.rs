@@ -57,9 +57,9 @@ impl Driver<'_> {
         let run_id = self.lease.run_id.as_str();
         let wait = self.world.model_waits.of(run_id);
         let retried = |attempt: RetriedAttempt| {
-            let RetriedAttempt { number, reason, delay_ms, kept } = attempt;
+            let RetriedAttempt { number, reason, class, delay_ms, kept } = attempt;
             let model = kept.model.as_deref().unwrap_or(&state.header.model.name).to_owned();
-            tracing::warn!(run_id, model, attempt = number, delay_ms, "the model failed and is asked again: {reason}");
+            tracing::warn!(run_id, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
             let again_at_ms = clock::wall_ms().saturating_add_unsigned(delay_ms);
             let (run_id, reason_shown) = (run_id.to_owned(), reason.clone());
             wait.failed(ModelWait { run_id, model, attempts: number, reason: reason_shown, again_at_ms });

@@ -149,9 +149,9 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     let retry = retry::brief(&tool.action.retry.clone().unwrap_or_default());
     let models = [Arc::clone(&model)];
     let retried = |attempt: RetriedAttempt| {
-        let RetriedAttempt { number, reason, delay_ms, .. } = attempt;
+        let RetriedAttempt { number, class, delay_ms, .. } = attempt;
         let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
-        tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {reason}");
+        tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
     };
     let mut answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     let mut failed = Vec::new();

@@ -195,7 +195,7 @@ impl Toolbox {
                 let fault = ToolFault {
                     class: self.vault.scrub(fault.class),
                     detail: output::shortened(self.vault.scrub_cut(fault.detail)),
-                    answer: answer.map(|answer| self.answer(answer)).unwrap_or_default(),
+                    answer: answer.map(|answer| self.answer(*answer)).unwrap_or_default(),
                 };
                 (ToolResult::Failed(fault), transient)
             }

@@ -81,7 +81,8 @@ async fn replay(given: GivenCall) -> RawOutcome {
         (None, failed) => {
             let FailedCall { class, detail, answer } = failed.unwrap_or_default();
             let transient = (!is_last).then(Transient::default);
-            let answer = (!answer.is_empty()).then(|| serde_json::from_str(&answer).unwrap_or(Value::String(answer)));
+            let answer =
+                (!answer.is_empty()).then(|| Box::new(serde_json::from_str(&answer).unwrap_or(Value::String(answer))));
             Err(RawFault { fault: fault(class, detail), answer, transient })
         }
     };

@@ -29,9 +29,9 @@ pub(super) fn too_large() -> ToolFault {
 ///
 /// # Errors
 /// When they are neither JSON nor text: in no charset that is read, or with a zero byte.
-pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value, ToolFault> {
+pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, ToolFault> {
     let length = bytes.len();
-    let text = match charset::decode(&bytes, content_type) {
+    let text = match charset::decode(bytes, content_type) {
         Ok(text) => text,
         Err(NoText::Charset(charset)) => {
             let class = format!("the answer is a text in the charset {charset}; {} are read", charset::READ);

@@ -55,7 +55,7 @@ pub(super) struct RawFault {
     /// What the model and the operator read.
     pub fault: ToolFault,
     /// What the server answered, for the model.
-    pub answer: Option<Value>,
+    pub answer: Option<Box<Value>>,
     /// Set when the same call may succeed when it is made again.
     pub transient: Option<Transient>,
 }

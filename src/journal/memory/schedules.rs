@@ -96,7 +96,7 @@ impl MemoryJournal {
         ScheduleRuns {
             last_due_ms: times().filter(|due| *due <= latest_ms).max(),
             ahead_due_ms: times().filter(|due| *due > latest_ms).max(),
-            under_way: of().filter_map(|(run_id, _)| goes_on(run_id)).last(),
+            under_way: of().rev().find_map(|(run_id, _)| goes_on(run_id)),
         }
     }
 }

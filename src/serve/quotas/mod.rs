@@ -203,6 +203,6 @@ fn spent(held: QuotaItem, whose: &str, most: usize) -> ProblemDetails {
 /// 429: a quota is used up, and is available again after so many milliseconds.
 pub fn later(code: &'static str, detail: &str, wait_ms: u64) -> ProblemDetails {
     let mut problem = ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
-    problem.retry_after = Some(wait_ms.div_ceil(1_000).max(1));
+    problem.retry_after = Some(u32::try_from(wait_ms.div_ceil(1_000).max(1)).unwrap_or(u32::MAX));
     problem
 }

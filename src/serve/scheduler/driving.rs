@@ -13,7 +13,7 @@ use crate::drive::engine::{Finished, Resume, Watch};
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::LeasedRun;
 use crate::engine::outcome::Status;
-use crate::engine::state::{Phase, State};
+use crate::engine::state::Phase;
 use crate::journal::StoreFault;
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
@@ -171,7 +171,7 @@ impl Scheduler {
         }
         drop(driven);
         if let Some(folded) = &left {
-            log_failure(run_id, &folded.state);
+            log_failure(run_id, folded);
         }
         if is_driven {
             if may_post {
@@ -183,10 +183,19 @@ impl Scheduler {
 }
 
 /// A line of the log for a run that failed.
-fn log_failure(run_id: &str, state: &State) {
+fn log_failure(run_id: &str, folded: &FoldedRun) {
+    let FoldedRun { program, state } = folded;
     let Phase::Ended(ending) = &state.phase else { return };
     let Some(error) = ending.error.as_ref().filter(|_| ending.status == Status::Failed) else { return };
     let loop_name = state.header.loop_name.as_str();
     let step = error.step.as_deref();
-    tracing::warn!(run_id, loop_name, code = error.code.as_str(), step, "the run failed: {}", error.message);
+    let redact = Redaction::new(&program.project.redact);
+    tracing::warn!(
+        run_id,
+        loop_name,
+        code = error.code.as_str(),
+        step,
+        "the run failed: {}",
+        redact.text(&error.message)
+    );
 }

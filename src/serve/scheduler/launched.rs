@@ -41,25 +41,25 @@ impl LaunchPlace for QueuePlace {
     fn launch(self: Box<Self>, run: LaunchedRun) {
         let Self { scheduler, admission } = *self;
         if let Some(scheduler) = scheduler.and_then(|scheduler| scheduler.upgrade()) {
-            scheduler.queue(run.run_id, admission);
+            scheduler.queue(&run.run_id, admission);
         }
     }
 }
 
 impl Scheduler {
     /// Keeps the place of a run that waits in the store's queue, until it is claimed, here or elsewhere.
-    fn queue(self: &Arc<Self>, run_id: String, admission: Admission) {
+    fn queue(self: &Arc<Self>, run_id: &str, admission: Admission) {
         let Admission { owner, permit } = admission;
         {
             let mut schedule = self.schedule();
             // It may be driven already: who claims runs looks several times a second.
-            if !schedule.active.contains_key(&run_id) {
-                schedule.active.insert(run_id.clone(), ActiveRun::new(None));
-                schedule.waiting.insert(run_id.clone(), QueuedRun { owner, _permit: permit, is_released: true });
+            if !schedule.active.contains_key(run_id) {
+                schedule.active.insert(run_id.to_owned(), ActiveRun::new(None));
+                schedule.waiting.insert(run_id.to_owned(), QueuedRun { owner, _permit: permit, is_released: true });
             }
         }
         if self.is_draining() {
-            self.forget(&run_id);
+            self.forget(run_id);
         }
         self.look();
     }

@@ -64,7 +64,7 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
     if printed.stdout.is_empty() {
         return Ok(json!({ "status": 0 }));
     }
-    Ok(match value(printed.stdout, None)? {
+    Ok(match value(&printed.stdout, None)? {
         Value::String(text) => Value::String(text.strip_suffix('\n').map_or_else(|| text.clone(), str::to_owned)),
         other => other,
     })

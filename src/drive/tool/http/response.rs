@@ -49,7 +49,7 @@ pub(super) async fn read(response: Response, method: &Method) -> Result<Value, R
     if bytes.is_empty() {
         return Ok(json!({ "status": status }));
     }
-    Ok(value(bytes, content_type.as_deref())?)
+    Ok(value(&bytes, content_type.as_deref())?)
 }
 
 /// An error answer: its status for the model, its beginning for the operator. The model reads the body, too, where it is
@@ -79,6 +79,7 @@ pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
         }
     }
     detail.push_str(&rest);
+    let answer = answer.map(Box::new);
     RawFault { fault: fault(format!("http {status}"), detail), answer, transient: Some(transient) }
 }
 

@@ -135,7 +135,7 @@ async fn a_long_or_compressed_failure_is_read_to_a_bound_or_not_at_all() {
     let server = TestServer::saying(answer(400, "content-type: application/json\r\n", &body));
     let RawFault { answer: read, .. } = get(&server.url("/"), whole).await;
     // It is no JSON any more where it is cut.
-    assert_eq!(read, Some(Value::from(&body[..64 * 1024])));
+    assert_eq!(read.as_deref(), Some(&Value::from(&body[..64 * 1024])));
     let gzip = TestServer::saying(answer(503, "content-encoding: gzip\r\nretry-after: 7\r\n", "{}"));
     let RawFault { fault, answer: read, transient } = get(&gzip.url("/"), whole).await;
     assert_eq!((fault.detail.as_str(), read), ("retry-after: 7\ncontent-encoding: gzip", None));
