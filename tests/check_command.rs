@@ -440,14 +440,8 @@ fn the_condition_of_a_step_is_shown_in_its_filter_wherever_it_is_written() {
             assert!(!fault["help"].as_str().unwrap().contains("belongs"), "{more}: {fault:#}");
             let suggestion = &fault["suggestion"];
             let at = |name: &str| usize::try_from(suggestion[name].as_u64().unwrap()).unwrap();
-            let written = text(&place);
-            let text = written.as_str();
-            let fixed = format!(
-                "{}{}{}",
-                &text[..at("start")],
-                suggestion["replacement"].as_str().unwrap(),
-                &text[at("end")..]
-            );
+            let mut fixed = text(&place);
+            fixed.replace_range(at("start")..at("end"), suggestion["replacement"].as_str().unwrap());
             assert!(fixed.contains(filter), "{more}: {fixed}");
         }
     }

@@ -196,6 +196,7 @@ const OF_STORE: [&str; 4] =
     ["loopctl_runs_queued ", "loopctl_runs_waiting{", "loopctl_runs_quarantined ", "loopctl_workers{"];
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a deadline is measured here")]
 fn the_metrics_and_the_readiness_are_answered_while_the_database_is_away() {
     let test = "the_metrics_and_the_readiness_are_answered_while_the_database_is_away";
     let Some(store) = Store::shared(test) else { return };
