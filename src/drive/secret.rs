@@ -29,7 +29,7 @@ use crate::project::guarded::{self, Unread};
 /// The longest secret in a file, in bytes.
 const MAX_FILE: usize = 64 * 1024;
 
-/// So many texts that files held before are removed from texts.
+/// At most this number of texts that files held before are removed from texts.
 const MOST_OLDER: usize = 256;
 
 /// The shortest secret, in bytes, that is removed from texts. A shorter one would occur by chance in nearly

@@ -113,7 +113,7 @@ impl ServedRuns {
     /// Runs a loop. The key of the workflow is the id of the run.
     pub async fn run(&self, ctx: &WorkflowContext<'_>, request: Value) -> HandlerResult<Json<Value>> {
         if let Some(Json(reason)) = peeked_cancel(ctx).await? {
-            // Nothing of it was begun, so nothing of it is to be ended.
+            // Nothing of it was started, so nothing of it must be ended.
             let cancelled = ShownStatus::cancelled(ctx.key(), reason.as_deref());
             let status = cancelled.status.clone();
             show(ctx, cancelled);

@@ -27,7 +27,7 @@ pub struct Scope<'a> {
     pub run_id: &'a str,
     /// Names with texts that only some fields can use (`tools`, `today`, ...).
     pub extra: &'a [(&'a str, &'a str)],
-    /// Whether a path into a text reads the JSON that stands in a fence there, as a model writes it.
+    /// Whether a path into a text reads the JSON that is in a fence there, as a model writes it.
     pub reads_fences: bool,
     /// The secrets; `None` where none may be used.
     pub secrets: Option<&'a dyn Secrets>,
@@ -182,7 +182,7 @@ fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
     }
 }
 
-/// The object or list that stands in a fence of a text, with words around it or without; none where several do, because it
+/// The object or list that is in a fence of a text, with words around it or without; none where several do, because it
 /// is not clear then which one is meant.
 pub(crate) fn fenced(text: &str) -> Option<Value> {
     let (mut found, mut lines) = (None, text.lines());

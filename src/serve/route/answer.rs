@@ -257,7 +257,7 @@ async fn known(app: &App, run_id: &str, given: &str) -> Result<AnswerToken, Prob
     Ok(token)
 }
 
-/// Who decides with a token of this run, in the record: it stands for the holder of the token that started the run. Nobody
+/// Who decides with a token of this run, in the record: it counts as the holder of the token that started the run. Nobody
 /// is known to be another person than a starter that the store does not name; only where there are no tokens at all, all
 /// runs are of the machine's users.
 fn holder(app: &App, run: &RunSummary) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The streams to a server. At most so many bytes are read from it for one call, whatever the server sends. And no type
+//! The streams to a server. A bounded number of bytes is read from it for one call, whatever the server sends. And no type
 //! that a server describes reaches the driver, which would look it up without a bound: a type that is not built in is
 //! replaced by one that is, and kept for [`super::server_types`].
 
