@@ -30,18 +30,7 @@ pub(in crate::check) fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut 
         let fault = settings.at("matchOn", "`matchOn` is empty: nothing says which entries belong together".to_owned());
         found.extend(fault.map(|fault| fault.help("name the fields that must be equal: [\"invoice_id\"]")));
     }
-    for (index, field) in settings.list("matchOn").into_iter().flatten().enumerate() {
-        if let Some(name) = field.as_str().and_then(|field| field.strip_prefix('@')) {
-            let last = name.rsplit('.').next().unwrap_or(name);
-            let message = format!("`matchOn` names fields of the entries; `@{name}` is a path");
-            let cursor = settings.cursor("matchOn").below(&format!("/{index}"));
-            if settings.subject.has_error_in(&cursor.place()) {
-                continue;
-            }
-            let report = cursor.report(settings.rule, message);
-            found.push(report.help(format!("write the field's name: `{last}`")).suggest(quoted(last)));
-        }
-    }
+    named_fields(settings, found);
     for name in ["tolerance", "dateWindowDays"] {
         if settings.get(name).and_then(Value::as_f64).is_some_and(|number| number < 0.0) {
             let fault = settings.at(name, format!("`{name}` is below 0: nothing is ever so near"));
@@ -109,6 +98,32 @@ fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
         let message = "`fuzzyThreshold` compares the texts of a field, and `descriptionKey` does not name it";
         let fault = settings.at("fuzzyThreshold", message.to_owned());
         found.extend(fault.map(|fault| fault.help("add `descriptionKey`: the field whose texts are compared")));
+    }
+}
+
+/// Values in place of the names of fields: the names are written out, and neither paths nor templates are read there.
+fn named_fields(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let compared = settings.list("matchOn").into_iter().flatten().enumerate();
+    let compared =
+        compared.map(|(index, field)| ("matchOn", settings.cursor("matchOn").below(&format!("/{index}")), field));
+    let text = settings.get("descriptionKey").map(|field| ("descriptionKey", settings.cursor("descriptionKey"), field));
+    for (setting, cursor, field) in compared.chain(text) {
+        let Some(field) = field.as_str() else { continue };
+        let kind = match field {
+            field if field.starts_with('@') => "path",
+            field if field.contains("{{") => "template",
+            _ => continue,
+        };
+        if settings.subject.has_error_in(&cursor.place()) {
+            continue;
+        }
+        let message = format!("`{setting}` names fields of the entries; `{field}` is a {kind}");
+        let report = cursor.report(settings.rule, message);
+        let path = field.strip_prefix('@').map(|path| path.trim_end_matches('?'));
+        found.push(match path.map(|path| path.rsplit('.').next().unwrap_or(path)) {
+            Some(last) => report.help(format!("write the field's name: `{last}`")).suggest(quoted(last)),
+            None => report.help("write the field's name, which is the same in each run"),
+        });
     }
 }
 
