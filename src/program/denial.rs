@@ -46,17 +46,44 @@ pub type DemandedValues = [(Vec<String>, Value)];
 /// How a filter depends on what was decided.
 pub fn hold(filter: Option<&CompiledCondition>, demanded: &DemandedValues) -> Hold {
     let Some(filter) = filter.filter(|filter| filter.reads(&[DECIDED])) else { return Hold::None };
-    let after = |decided: bool| {
-        filter.outcome(&|path| match path {
-            [name] if name == DECIDED => Some(Value::Bool(decided)),
-            _ => demanded.iter().find(|(known, _)| known == path).map(|(_, value)| value.clone()),
-        })
-    };
-    match (after(false), after(true)) {
+    match (outcome(filter, demanded, false), outcome(filter, demanded, true)) {
         (Some(true), Some(true)) => Hold::Idle,
         (Some(false), _) | (_, Some(false)) => Hold::Firm,
         _ => Hold::Loose,
     }
+}
+
+/// Whether a filter holds after a decision; none when something else decides that.
+fn outcome(filter: &CompiledCondition, demanded: &DemandedValues, decided: bool) -> Option<bool> {
+    filter.outcome(&|path| match path {
+        [name] if name == DECIDED => Some(Value::Bool(decided)),
+        _ => demanded.iter().find(|(known, _)| known == path).map(|(_, value)| value.clone()),
+    })
+}
+
+/// Whether what was decided alone says whether a filter holds: what takes the place of its step runs after the other
+/// decision only.
+fn is_exact(filter: Option<&CompiledCondition>, demanded: &DemandedValues) -> bool {
+    filter.filter(|filter| filter.reads(&[DECIDED])).is_some_and(|filter| {
+        let outcomes = (outcome(filter, demanded, false), outcome(filter, demanded, true));
+        matches!(outcomes, (Some(false), Some(true)) | (Some(true), Some(false)))
+    })
+}
+
+/// How far a step and those in its place depend on what was decided. One that also runs where something else made the filter
+/// of the step before it fail is reached after a no.
+fn hold_of_chain(chain: &[ChainLink<'_>], demanded: &DemandedValues) -> Hold {
+    let mut is_decided = false;
+    let mut of_first = None;
+    for link in chain {
+        let hold = hold(link.filter, demanded);
+        if !is_decided && matches!(hold, Hold::None | Hold::Idle) {
+            return hold;
+        }
+        of_first = of_first.or(Some(hold));
+        is_decided |= is_exact(link.filter, demanded);
+    }
+    of_first.unwrap_or(Hold::None)
 }
 
 /// What a step is to an approval before it.
@@ -65,7 +92,7 @@ pub fn after(chain: &[ChainLink<'_>], demanded: &DemandedValues) -> StepAfter {
     if only_asks && chain.last().is_some_and(|link| link.filter.is_none()) {
         return StepAfter::Asks;
     }
-    match hold(chain.first().and_then(|link| link.filter), demanded) {
+    match hold_of_chain(chain, demanded) {
         Hold::None | Hold::Idle if only_asks => StepAfter::MayAsk,
         hold => StepAfter::Step(hold),
     }

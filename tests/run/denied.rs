@@ -55,6 +55,11 @@ fn a_no_stops_the_run_whatever_later_steps_say_in_words() {
         json!([filtered(pay(), json!({ "equal": ["@input.kind", "__approved"] }))]),
         json!([filtered(pay(), json!({ "or": [yes(), { "equal": [1, 1] }] }))]),
         json!([filtered(pay(), json!({ "hasKey": "@__approved" }))]),
+        // What takes the place of a step whose filter asks for more than the decision is reached by a no.
+        json!([crate::common::with(
+            filtered(note("big"), json!({ "and": [yes(), { "equal": ["@input.kind", "large"] }] })),
+            json!({ "onFalse": pay() })
+        )]),
         json!([filtered(pay(), json!({ "in": ["@__approved", [true, false]] }))]),
         json!([]),
         // The next approval may be skipped: what follows it would run although the first one was denied.

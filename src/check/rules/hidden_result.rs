@@ -3,6 +3,7 @@
 use crate::check::steps::steps;
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::program::flow::APPROVAL_KEYS;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::HIDDEN_RESULT, check };
@@ -13,11 +14,27 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         found.extend(hidden(&cursor, key));
     }
     for step in steps(subject) {
-        found.extend(step.keys().into_iter().filter_map(|(at, key)| hidden(&subject.at(&at), key)));
+        let keys = step.keys();
+        let of_action = || step.writes(subject).into_iter().find(|key| APPROVAL_KEYS.contains(&key.as_str()));
+        if !matches!(step.kind, "PbotApproval" | "PbotForm") && !keys.iter().any(|(_, key)| is_decided(key)) {
+            let cursor = subject.at(&format!("{}/type", step.at));
+            found.extend(of_action().and_then(|key| hidden(&cursor, &key)));
+        }
+        found.extend(keys.into_iter().filter_map(|(at, key)| hidden(&subject.at(&at), key)));
     }
 }
 
+fn is_decided(key: &str) -> bool {
+    APPROVAL_KEYS.contains(&key.trim_start_matches('@'))
+}
+
 fn hidden(cursor: &Cursor<'_>, key: &str) -> Option<Diagnostic> {
+    if is_decided(key) {
+        let name = key.trim_start_matches('@');
+        let message = format!("`@{name}` is what a human decided: a result of that name would count as a decision");
+        let fault = cursor.report(&RULE, message);
+        return Some(fault.help("give the result a name of its own, like `triage_result`"));
+    }
     let what = match key {
         "input" => "the run's input",
         "now" => "the moment",
