@@ -247,25 +247,38 @@ impl UnusableFile {
     }
 }
 
+/// The keys of which a script has one.
+const SCRIPT_KEYS: [&str; 3] = ["replies", "loops", "tools"];
+
 fn read_script(path: &Path) -> Result<Script, UnusableFile> {
     let text = text_of(path)?;
-    let read = serde_json::from_str::<Value>(&text).ok().and_then(|value| Script::deserialize(&value).ok());
-    read.ok_or_else(|| first_error(path, text, DocumentKind::Script))
+    let value = parsed(&text)?;
+    if !SCRIPT_KEYS.iter().any(|key| value.get(key).is_some()) {
+        return Err(UnusableFile::new("it is no script"));
+    }
+    Script::deserialize(&value).map_err(|_| first_error(path, text, DocumentKind::Script))
 }
 
 fn read_recording(path: &Path) -> Result<Recording, UnusableFile> {
     let text = text_of(path)?;
-    let value = serde_json::from_str::<Value>(&text).ok();
-    match value.as_ref().map(|value| value.get("recording").and_then(Value::as_u64)) {
-        Some(Some(version)) if version != u64::from(Recording::VERSION) => {
+    let value = parsed(&text)?;
+    match value.get("recording").and_then(Value::as_u64) {
+        Some(version) if version != u64::from(Recording::VERSION) => {
             let why = format!("it has the format {version}, and this version of loopctl reads 1");
             return Err(UnusableFile::new(why));
         }
-        Some(None) => return Err(UnusableFile::new("it is no recording")),
-        _ => {}
+        None => return Err(UnusableFile::new("it is no recording")),
+        Some(_) => {}
     }
-    let read = value.and_then(|value| Recording::deserialize(&value).ok());
-    read.ok_or_else(|| first_error(path, text, DocumentKind::Recording))
+    Recording::deserialize(&value).map_err(|_| first_error(path, text, DocumentKind::Recording))
+}
+
+/// The JSON of a file. Nothing of another file is shown: it may be a key.
+fn parsed(text: &str) -> Result<Value, UnusableFile> {
+    let no_json = |error: serde_json::Error| {
+        UnusableFile::new(format!("it is no JSON from line {}, column {} on", error.line(), error.column()))
+    };
+    serde_json::from_str(text).map_err(no_json)
 }
 
 fn text_of(path: &Path) -> Result<String, UnusableFile> {

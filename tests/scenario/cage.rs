@@ -258,3 +258,23 @@ fn an_address_that_a_variable_or_a_file_holds_is_never_shown() {
         }
     }
 }
+
+#[test]
+fn a_file_of_the_project_that_is_no_script_and_no_recording_is_not_shown() {
+    for (field, word) in [("recording", "recording"), ("script", "script")] {
+        for text in [
+            SECRET.to_owned(),
+            format!("[\"{SECRET}\"]"),
+            format!("{{\"{SECRET}\": {SECRET}}}"),
+            format!("{{\"key\": \"{SECRET}\"}}"),
+        ] {
+            let folder = cage(json!({"status": "completed"}), json!({field: "keys.json"}));
+            std::fs::write(folder.path().join("p/keys.json"), &text).unwrap();
+            let tested = call(&folder, &["test"]);
+            let shown = format!("{}{}", stderr(&tested), stdout(&tested));
+            assert_eq!(tested.status.code(), Some(2), "{text}: {shown}");
+            assert!(shown.contains(&format!("the {word} `keys.json` can't be used: it is no ")), "{text}: {shown}");
+            assert!(!shown.contains(SECRET), "{text}: {shown}");
+        }
+    }
+}
