@@ -202,13 +202,12 @@ impl<'a> Declare<'a> {
     pub(in crate::compile) fn step_input(&mut self, action: Registered<'a>) -> Option<StepInput> {
         let pointer = action.pointer();
         let unknown = action.document.unknown.below(&pointer);
-        match tool::step_input(&*action.read()?, self.properties, &unknown) {
-            Ok(input) => Some(input),
-            Err(faults) => {
-                self.faults.extend(faults.into_iter().map(|fault| place(action, &pointer, fault)));
-                None
-            }
-        }
+        let (input, faults) = match tool::step_input(&*action.read()?, self.properties, &unknown) {
+            Ok((input, warnings)) => (Some(input), warnings),
+            Err(faults) => (None, faults),
+        };
+        self.faults.extend(faults.into_iter().map(|fault| place(action, &pointer, fault)));
+        input
     }
 
     /// Judges the document's own actions that nothing names: a name may be misspelt where it is used.

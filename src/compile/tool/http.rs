@@ -9,6 +9,7 @@ use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, as_any_path, escape_pointer};
+use crate::program::schema::Alphabet;
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::program::{Body, HttpTool};
 
@@ -249,14 +250,31 @@ impl<'a> ContentType<'a> {
         Self { pointer, written, media }
     }
 
-    /// Whether a text has the boundary that the type names, so that its author wrote the parts.
-    fn has_parts(&self, text: &str) -> bool {
+    /// The boundary that a type of several parts names.
+    fn boundary(&self) -> Option<&'a str> {
         let named = |part: &'a str| {
             let (name, value) = part.split_once('=')?;
             name.trim().eq_ignore_ascii_case("boundary").then(|| value.trim().trim_matches('"'))
         };
-        let boundary = self.written.split(';').skip(1).find_map(named).filter(|boundary| !boundary.is_empty());
-        boundary.is_some_and(|boundary| text.contains(&format!("--{boundary}")))
+        self.written.split(';').skip(1).find_map(named).filter(|boundary| !boundary.is_empty())
+    }
+
+    /// Whether a text has the boundary that the type names, so that its author wrote the parts.
+    fn has_parts(&self, text: &str) -> bool {
+        self.boundary().is_some_and(|boundary| text.contains(&format!("--{boundary}")))
+    }
+
+    /// Whether a text of these characters may have a sign that the type gives a meaning.
+    fn gives_meaning(&self, alphabet: &Alphabet) -> bool {
+        let has_one = |signs: &str| signs.chars().any(|sign| alphabet.has(sign));
+        match self.media.as_str() {
+            "text/csv" => has_one(",\"\r\n"),
+            media if media.starts_with("multipart/") => {
+                let mut boundary = self.boundary().unwrap_or_default().chars();
+                has_one("\r\n") || alphabet.has('-') && boundary.all(|sign| alphabet.has(sign))
+            }
+            _ => has_one("<&"),
+        }
     }
 }
 
@@ -291,34 +309,45 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
         _ => return,
     };
     let Some(template) = text else { return };
-    let variables = template.variables().iter().filter(|variable| is_value(variable) && !is_plain(action, variable));
+    let variables =
+        template.variables().iter().filter(|variable| is_value(variable) && !is_plain(action, variable, &content_type));
     let faults: Vec<LocalFault> = variables
         .map(|variable| {
             let path = variable.path.join(".");
             let message = format!("the value of `{path}` is not escaped in a body of type `{media}`: one with {marks}");
             let fault = LocalFault::warning(codes::UNESCAPED, "/body", message).inside(variable.range.clone());
             fault.help(
-                "bound it in `parameters`: a `pattern` that lets no such sign through, an `enum`, or a number; or send JSON",
+                "bound it in `parameters`: a string with a `pattern` from `^` to `$` that lets no such sign through, an `enum`, or \
+                 a number; or send JSON",
             )
         })
         .collect();
     faults.into_iter().for_each(|fault| work.push(fault));
 }
 
-/// Whether the schema of an argument says which texts it may be: the author has thought of it.
-fn is_plain(action: &HttpAction, variable: &Variable) -> bool {
+/// Whether no value that the schema of an argument allows has a sign with a meaning in the body.
+fn is_plain(action: &HttpAction, variable: &Variable, content_type: &ContentType<'_>) -> bool {
     let Some([name]) = variable.path.get(..1) else { return true };
     let schema = action.parameters.as_ref().and_then(|parameters| parameters.get("properties")?.get(name));
     let Some(schema) = schema.filter(|_| variable.path.len() == 1) else {
         return ["now", "__run_id"].contains(&name.as_str());
     };
-    let is_scalar = |kind: &Value| ["integer", "number", "boolean", "null"].iter().any(|plain| kind == plain);
-    let is_typed = match schema.get("type") {
-        Some(Value::Array(kinds)) => !kinds.is_empty() && kinds.iter().all(is_scalar),
-        Some(kind) => is_scalar(kind),
+    let is_typed = |plain: &[&str]| match schema.get("type") {
+        Some(Value::Array(kinds)) => {
+            !kinds.is_empty() && kinds.iter().all(|kind| plain.iter().any(|name| kind == name))
+        }
+        Some(kind) => plain.iter().any(|name| kind == name),
         None => false,
     };
-    is_typed || ["pattern", "enum", "const", "format"].iter().any(|keyword| schema.get(keyword).is_some())
+    if is_typed(&["integer", "number", "boolean", "null"])
+        || ["enum", "const", "format"].iter().any(|keyword| schema.get(keyword).is_some())
+    {
+        return true;
+    }
+    // A pattern says nothing of a value that is no text, and such a value is printed as JSON.
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    let pattern = pattern.filter(|_| is_typed(&["string", "integer", "number", "boolean", "null"]));
+    pattern.and_then(Alphabet::of).is_some_and(|alphabet| !content_type.gives_meaning(&alphabet))
 }
 
 /// Warns about a value in a JSON text outside of quotes: a text would break the JSON there, and a value could

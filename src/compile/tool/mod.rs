@@ -106,16 +106,18 @@ pub(crate) struct StepInput {
     pub sends_all: bool,
 }
 
-/// What an action that is a step takes; its faults where it can't be compiled.
+/// What an action that is a step takes, and its warnings of what it sends; its faults where it can't be compiled.
 pub(crate) fn step_input(
     action: &Action,
     properties: &ReactProperties,
     unknown: &Unknown,
-) -> Result<StepInput, Vec<LocalFault>> {
+) -> Result<(StepInput, Vec<LocalFault>), Vec<LocalFault>> {
     let declaration = ActionTool { name: action.head().action_name.to_owned(), ..ActionTool::default() };
-    let (tool, _) = declared(&declaration, action, properties, unknown)?;
+    let (tool, mut warnings) = declared(&declaration, action, properties, unknown)?;
+    // The others are about what a model reads.
+    warnings.retain(|fault| fault.code == codes::UNESCAPED);
     let sends_all = matches!(action, Action::Http(http) if http.body.is_none());
-    Ok(StepInput { schema: tool.parameters, sends_all })
+    Ok((StepInput { schema: tool.parameters, sends_all }, warnings))
 }
 
 /// The tool that an embedder's function makes, under the name of its declaration.

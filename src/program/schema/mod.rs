@@ -6,6 +6,7 @@
 //! and remembers what came out (`judge`, `marks`), and faults are looked for afterwards (`gather`).
 
 mod advice;
+mod alphabet;
 mod depth;
 mod describe;
 mod examine;
@@ -38,6 +39,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
 pub use self::advice::{Advice, Fix, advice, is_type_word, type_meant};
+pub(crate) use self::alphabet::Alphabet;
 pub use self::describe::{AbsentStep, Described, LargeTypes, StepOwner, described, short};
 pub use self::examine::Examined;
 pub(crate) use self::pattern::TextPattern;
