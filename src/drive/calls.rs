@@ -205,6 +205,7 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &Model
         run_input: turn.program.input_of(&turn.header.input.value),
         lists: None,
         run_id: &turn.header.run_id,
+        reads_fences: turn.header.reads_fences(),
         now: &turn.now,
         model: &turn.header.model.name,
         left: turn.left,

@@ -265,6 +265,7 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &ModelQuestion<
         run_input: &call.header.input.value,
         lists: Some(&call.header.input.lists),
         run_id: &call.header.run_id,
+        reads_fences: call.header.reads_fences(),
         now: &call.now,
         model: &call.header.model.name,
         left: call.left,

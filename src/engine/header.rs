@@ -59,6 +59,11 @@ impl RunHeader {
         self.edition >= 2
     }
 
+    /// Whether the JSON in a fence of a text is read.
+    pub fn reads_fences(&self) -> bool {
+        self.edition >= 2
+    }
+
     /// Whether the letters of later steps decide what a no to an approval does.
     pub(super) fn denies_by_letters(&self) -> bool {
         self.edition < 2

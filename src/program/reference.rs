@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
 use crate::program::fault::LocalFault;
+pub(crate) use scope::absent;
 pub use scope::{Scope, Unresolved};
-pub(crate) use scope::{absent, descend, fenced, json_in};
 use written_path::written_range;
 pub use written_path::{as_any_path, as_optional_path, as_path, spelled_path};
 

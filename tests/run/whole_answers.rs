@@ -47,6 +47,8 @@ fn an_answer_is_read_in_its_charset_or_refused_with_its_name() {
         "/json" => Answer::new("application/json; charset=windows-1252", b"{\"price\": \"\x80 5\"}".to_vec()),
         "/wide" => Answer::new("text/plain; charset=utf-16le", b"Z\0\xfc\0".to_vec()),
         "/utf" => Answer::new("text/plain; charset=utf-8", "Z\u{fc}rich"),
+        "/escaped" => Answer::new("application/json; charset=iso-2022-jp", b"{\"name\": \"\x1b$B%F\x1b(B\"}".to_vec()),
+        "/shifted" => Answer::new("text/plain; charset=UTF-7", b"Z+APw-rich".to_vec()),
         _ => Answer::new("text/plain; charset=Shift_JIS", b"\x83\x65\x83".to_vec()),
     });
     let at = |path: &str| place(http(&format!("{}/{path}", server.url())), json!({}), json!("@a"));
@@ -58,8 +60,11 @@ fn an_answer_is_read_in_its_charset_or_refused_with_its_name() {
     ] {
         assert_eq!(answer(&at(path)), expected, "{path}");
     }
-    let why = why(&at("japanese"));
-    assert!(why.contains("the charset shift_jis; utf-8, iso-8859-1, windows-1252 and utf-16 are read"), "{why}");
+    for (path, name) in [("japanese", "shift_jis"), ("escaped", "iso-2022-jp"), ("shifted", "utf-7")] {
+        let why = why(&at(path));
+        let says = format!("the charset {name}; utf-8, iso-8859-1, windows-1252 and utf-16 are read");
+        assert!(why.contains(&says), "{why}");
+    }
 }
 
 #[test]
@@ -115,4 +120,53 @@ fn a_fence_is_read_by_filters_and_gives_the_items_of_a_loop() {
     place.json("loop.json", &json!({ "name": "w", "definition": { "actions": steps, "output": "@ids" } }));
     let ids = answer(&place);
     assert_eq!(ids.as_array().unwrap().iter().map(|item| item["output"].clone()).collect::<Vec<_>>(), [1, 2]);
+}
+
+/// The answer of a workflow that asks a model, which says `text`, and then has `steps`.
+fn answer_after(text: &str, actions: &Value, steps: &[Value], output: Value) -> (Server, Place) {
+    let (server, place) = asking(text, "stop", Value::Null);
+    place.json("actions/more.json", actions);
+    let ask = json!({ "type": "get", "outputKey": "a", "properties": {} });
+    let steps: Vec<Value> = [ask].into_iter().chain(steps.iter().cloned()).collect();
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": steps, "output": output } }));
+    (server, place)
+}
+
+const LISTS: [&str; 3] = [
+    "[{\"id\": 1}, {\"id\": 2}]",
+    "```json\n[{\"id\": 1}, {\"id\": 2}]\n```",
+    "Two:\n```\n[{\"id\": 1}, {\"id\": 2}]\n```\nAll.",
+];
+
+#[test]
+fn a_matcher_takes_the_list_in_the_fence_of_a_text() {
+    let step = json!({ "type": "matcher", "properties": { "left": "@a", "right": [{ "id": 2 }], "matchOn": ["id"] } });
+    let by_action = json!({ "type": "match_them", "properties": { "one": "@a", "two": "@a" } });
+    let action = json!([{ "action_name": "match_them", "description": "Matches.", "kind": "matcher",
+        "left": "@input.one", "right": "@two", "matchOn": ["id"] }]);
+    let by_input = json!({ "type": "match_them", "properties": { "left": "@a", "right": "@a" } });
+    for text in LISTS {
+        let (_server, place) = answer_after(text, &json!([]), std::slice::from_ref(&step), json!("@matched.length"));
+        assert_eq!(answer(&place), 1, "{text}");
+        for by in [&by_action, &by_input] {
+            let (_server, place) =
+                answer_after(text, &action, std::slice::from_ref(by), json!("@match_them.matched.length"));
+            assert_eq!(answer(&place), 2, "{text}: {by}");
+        }
+    }
+    let (_server, place) = answer_after("```json\n[]\n```\n```json\n[]\n```", &json!([]), &[step], Value::Null);
+    assert!(why(&place).contains("`left` must be a list; a text was given"));
+}
+
+#[test]
+fn blocks_read_the_json_of_a_text_and_that_in_its_fence() {
+    let of = |text: &str, template: &str| {
+        let (_server, place) = answer_after(text, &json!([]), &[], json!(template));
+        answer(&place)
+    };
+    for text in ["{\"grade\": 2}", "```json\n{\"grade\": 2}\n```"] {
+        let all = format!("2 {text}");
+        assert_eq!(of(text, "{{#with a}}{{grade}} {{this}}{{/with}}"), all);
+        assert_eq!(of(text, "{{lookup a \"grade\"}}"), "2");
+    }
 }

@@ -25,6 +25,8 @@ pub struct ToolCall<'a> {
     pub lists: Option<&'a LongLists>,
     /// The run.
     pub run_id: &'a str,
+    /// Whether the run reads the JSON that is in a fence of a text.
+    pub reads_fences: bool,
     /// The moment, RFC 3339.
     pub now: &'a str,
     /// The run's model, for `llm` actions that name none.

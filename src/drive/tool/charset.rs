@@ -42,7 +42,9 @@ pub(super) fn decode(bytes: &[u8], content_type: Option<&str>) -> Result<String,
     if let Some(order) = order {
         return utf_16(bytes, order).filter(|text| !text.contains('\0')).ok_or(NoText::Binary);
     }
-    if let Some(text) = str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) {
+    let marks = named.as_deref().map_or(&[][..], marks);
+    let is_shifted = bytes.is_ascii() && bytes.iter().any(|byte| marks.contains(byte));
+    if let Some(text) = str::from_utf8(bytes).ok().filter(|text| !text.contains('\0') && !is_shifted) {
         return Ok(text.to_owned());
     }
     match named.as_deref() {
@@ -54,6 +56,18 @@ pub(super) fn decode(bytes: &[u8], content_type: Option<&str>) -> Result<String,
         None | Some("utf-8" | "utf8") => Err(NoText::Binary),
         Some(_) if bytes.contains(&0) => Err(NoText::Binary),
         Some(named) => Err(NoText::Charset(named.to_owned())),
+    }
+}
+
+/// The bytes of ASCII after which a charset writes other characters with bytes of ASCII.
+fn marks(named: &str) -> &'static [u8] {
+    let name = named.replace(['-', '_'], "");
+    match name.strip_prefix("cs").or_else(|| name.strip_prefix('x')).unwrap_or(&name) {
+        name if name.starts_with("iso2022") || name == "jisencoding" => b"\x1b\x0e\x0f",
+        name if name.contains("utf7imap") => b"&",
+        name if name.contains("utf7") => b"+",
+        name if name == "hz" || name.starts_with("hzgb") => b"~",
+        _ => &[],
     }
 }
 
@@ -97,6 +111,9 @@ mod tests {
             (b"Z\xc3\xbcrich", Some("text/plain; charset=latin1"), "Z\u{fc}rich"),
             (b"Z\xc3\xbcrich", None, "Z\u{fc}rich"),
             (b"plain", Some("text/plain; charset=shift_jis"), "plain"),
+            (b"plain", Some("text/plain; charset=iso-2022-jp"), "plain"),
+            (b"Z\xc3\xbcrich + ~", Some("text/plain; charset=utf-7"), "Z\u{fc}rich + ~"),
+            (b"1 + 1", Some("text/plain; charset=us-ascii"), "1 + 1"),
             (b"\xff\xfeZ\0\xfc\0", None, "Z\u{fc}"),
             (b"\0Z\0\xfc", Some("text/plain; charset=UTF-16"), "Z\u{fc}"),
             (b"Z\0\xfc\0", Some("application/json; charset=utf-16le"), "Z\u{fc}"),
@@ -107,6 +124,11 @@ mod tests {
             (&b"Z\xfcrich"[..], None, NoText::Binary),
             (b"Z\xfcrich", Some("text/plain; charset=utf-8"), NoText::Binary),
             (b"\x83\x65\x83", Some("text/plain; charset=Shift_JIS"), NoText::Charset("shift_jis".to_owned())),
+            (b"\x1b$B%F\x1b(B", Some("text/plain; charset=ISO-2022-JP"), NoText::Charset("iso-2022-jp".to_owned())),
+            (b"\x1b$)C\x0eZ\x0f", Some("text/plain; charset=csISO2022KR"), NoText::Charset("csiso2022kr".to_owned())),
+            (b"Z+APw-rich", Some("application/json; charset=utf-7"), NoText::Charset("utf-7".to_owned())),
+            (b"~{<:Ky~}", Some("text/plain; charset=hz-gb-2312"), NoText::Charset("hz-gb-2312".to_owned())),
+            (b"\x1b\0", Some("text/plain; charset=iso-2022-jp"), NoText::Binary),
             (b"\x89PNG\0\xff", Some("image/png; charset=latin1"), NoText::Binary),
             (b"\xff\xfeZ", None, NoText::Binary),
             (b"\xff\xfe\x00\xd8", None, NoText::Binary),

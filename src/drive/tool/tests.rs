@@ -105,6 +105,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         run_input: &Value::Null,
         lists: None,
         run_id: "run",
+        reads_fences: true,
         now: "2026-01-01T00:00:00Z",
         model: "m",
         deadline,

@@ -318,7 +318,7 @@ impl<'p> Advance<'p> {
             now: &now,
             run_id: &header.run_id,
             extra: &[],
-            reads_fences: header.edition >= 2,
+            reads_fences: header.reads_fences(),
             secrets: None,
         };
         work(self, &scope)

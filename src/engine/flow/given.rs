@@ -11,7 +11,7 @@ use super::state::{ItemsState, StepFault, StepProgress};
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::{prompt, validate};
 use crate::program::flow::{ApprovalStep, CallStep, Foreach, ReactStep};
-use crate::program::reference::{Field, Scope, Unresolved, fenced, json_in};
+use crate::program::reference::{Field, Scope, Unresolved};
 
 impl Advance<'_> {
     /// The input of a call, and whether a human must approve it.
@@ -58,11 +58,9 @@ impl Advance<'_> {
             Some(list) => (Cow::Borrowed(&Value::Null), list.len()),
             None => {
                 let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
-                // A path and a matcher read a text that is JSON, too, and a path the JSON in a fence.
+                // A path and a matcher read a text that is JSON, too.
                 let of_text = match found.as_ref() {
-                    Value::String(text) if self.header.reads_json_lists() => {
-                        json_in(text).or_else(|| fenced(text).filter(|_| scope.reads_fences))
-                    }
+                    Value::String(text) if self.header.reads_json_lists() => scope.json_of(text),
                     _ => None,
                 };
                 let found = of_text.map_or(found, Cow::Owned);

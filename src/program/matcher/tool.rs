@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{MatchFault, MatchSettings, match_lists, unequal_types};
 use crate::language::action::{MATCHER_SETTINGS, Matcher};
-use crate::program::reference::{Field, Scope, Unresolved, json_in};
+use crate::program::reference::{Field, Scope, Unresolved};
 
 /// The default keys of a result.
 const KEYS: [&str; 3] = ["matched", "unmatchedLeft", "unmatchedRight"];
@@ -79,17 +79,17 @@ impl MatcherTool {
                 (None, Some(field)) => field.resolve(scope).map_err(|Unresolved(why)| format!("`{name}`: {why}"))?,
                 (None, None) => return Err(format!("`{name}` is missing")),
             };
-            entries(value).map_err(|what| format!("`{name}` must be a list; {what} was given"))
+            entries(value, scope).map_err(|what| format!("`{name}` must be a list; {what} was given"))
         };
         Ok(MatcherCall { settings, keys, left: list(&self.left, "left")?, right: list(&self.right, "right")? })
     }
 }
 
-/// The entries of a list, or of a text that is the JSON of one.
-fn entries(value: Value) -> Result<Vec<Value>, &'static str> {
+/// The entries of a list, or of a text that is the JSON of one, or has it in a fence.
+fn entries(value: Value, scope: &Scope<'_>) -> Result<Vec<Value>, &'static str> {
     match value {
         Value::Array(entries) => Ok(entries),
-        Value::String(text) => match json_in(&text) {
+        Value::String(text) => match scope.json_of(&text) {
             Some(Value::Array(entries)) => Ok(entries),
             _ => Err("a text"),
         },

@@ -71,6 +71,17 @@ impl<'a> Scope<'a> {
     pub fn long_list_at(&self, path: &[String]) -> Option<&'a LongList> {
         (path.len() == 2).then(|| self.long_list(path))?.map(|(_, list)| list)
     }
+
+    /// The object or list that a text is the JSON of, or has in a fence: one rule for paths, loops, matchers and blocks.
+    pub(crate) fn json_of(&self, text: &str) -> Option<Value> {
+        json_in(text).or_else(|| fenced(text).filter(|_| self.reads_fences))
+    }
+
+    /// A step down from a value, as in a path; returns the value if there is no such member.
+    pub(crate) fn step_into<'v>(&self, value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+        step_into(value, segment, self.reads_fences)
+    }
+
     pub(super) fn name(&self, name: &str) -> Option<Cow<'a, Value>> {
         let text = |text: &str| Some(Cow::Owned(Value::String(text.to_owned())));
         match name {
@@ -122,27 +133,24 @@ fn walk<'v>(
     reads_fences: bool,
 ) -> Result<Cow<'v, Value>, Unresolved> {
     for segment in path {
-        let in_fence = match value.as_ref() {
-            Value::String(text) if reads_fences => {
-                fenced(text).and_then(|json| descend(Cow::Owned(json), segment).ok())
-            }
-            _ => None,
-        };
-        if let Some(found) = in_fence {
-            value = found;
-            so_far.push('.');
-            so_far.push_str(segment);
-            continue;
-        }
-        value = descend(value, segment).map_err(|at| absent(&so_far, segment, at.as_ref()))?;
+        value = step_into(value, segment, reads_fences).map_err(|at| absent(&so_far, segment, at.as_ref()))?;
         so_far.push('.');
         so_far.push_str(segment);
     }
     Ok(value)
 }
 
+/// A step down from a value, also into the JSON in a fence of a text; returns the value if there is no such member.
+fn step_into<'v>(value: Cow<'v, Value>, segment: &str, reads_fences: bool) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+    let in_fence = match value.as_ref() {
+        Value::String(text) if reads_fences => fenced(text).and_then(|json| descend(Cow::Owned(json), segment).ok()),
+        _ => None,
+    };
+    in_fence.map_or_else(|| descend(value, segment), Ok)
+}
+
 /// A step down from a value; returns the value if there is no such member.
-pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
     match value {
         Cow::Borrowed(borrowed) => match borrowed {
             Value::Object(members) => members.get(segment).map(Cow::Borrowed).ok_or(value),
@@ -168,8 +176,8 @@ pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v
     }
 }
 
-/// The object or list that a text is the JSON of: one rule for paths, loops and matchers.
-pub(crate) fn json_in(text: &str) -> Option<Value> {
+/// The object or list that a text is the JSON of: see [`Scope::json_of`].
+fn json_in(text: &str) -> Option<Value> {
     let text = Some(text.trim_start()).filter(|text| text.starts_with(['{', '[']))?;
     serde_json::from_str::<Value>(text).ok()
 }
@@ -184,7 +192,7 @@ fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
 
 /// The object or list that is in a fence of a text, with words around it or without; none where several do, because it
 /// is not clear then which one is meant.
-pub(crate) fn fenced(text: &str) -> Option<Value> {
+fn fenced(text: &str) -> Option<Value> {
     let (mut found, mut lines) = (None, text.lines());
     while let Some(line) = lines.next() {
         let Some(language) = line.trim().strip_prefix(FENCE) else { continue };

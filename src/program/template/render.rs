@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 use super::ValueEscape;
 use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
-use crate::program::reference::{Scope, Unresolved, absent, descend};
+use crate::program::reference::{Scope, Unresolved, absent};
 
 /// The most parts that one rendering may process: a limit for nested loops over long lists.
 const MAX_PARTS: usize = 5_000_000;
@@ -170,7 +170,7 @@ impl<'n, 's> Render<'n, 's> {
                     other => return Err(Unresolved(format!("`{}` is {} and no name", key.name(), kind(other)))),
                 };
                 let object_name = object.name();
-                let found = descend(self.value(object)?, &key);
+                let found = self.scope.step_into(self.value(object)?, &key);
                 found.map_err(|rest| absent(object_name, &key, rest.as_ref()))
             }
         }
@@ -189,7 +189,7 @@ impl<'n, 's> Render<'n, 's> {
             Base::Last(at) => Cow::Owned(Value::Bool(frame(at)?.last)),
         };
         for segment in &route.segments {
-            value = descend(value, segment).map_err(|rest| {
+            value = self.scope.step_into(value, segment).map_err(|rest| {
                 let Unresolved(message) = absent(&route.raw, segment, rest.as_ref());
                 Unresolved(format!(
                     "{message}; inside of a block names begin at its item, and at the top with `@root.`"
