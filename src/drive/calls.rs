@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use super::launch;
-use super::model_wait::ModelQuestion;
+use super::pending_model_call::PendingModelCall;
 use super::retry;
 use super::run::{Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
@@ -111,7 +111,7 @@ impl<'a> Driver<'a> {
                         if !attempt.timer.due(stop.as_ref()).await {
                             return Ok(PerformedCall::Stopped);
                         }
-                        let wait = ModelQuestion::of(&world.deaths, &turn.header.run_id);
+                        let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id);
                         tokio::select! {
                             biased;
                             made = make(&world, &turn, &attempt, &wait) => Ok(made),
@@ -178,7 +178,7 @@ impl AttemptTimer {
 }
 
 /// Makes an attempt. One that failed and is followed by another one is not the end of the call.
-async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &ModelQuestion<'_>) -> PerformedCall {
+async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &PendingModelCall<'_>) -> PerformedCall {
     let began = clock::instant();
     let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
     let returned = |result, spent: Spent| {

@@ -12,7 +12,7 @@ use super::calls::AttemptTimer;
 use super::clock;
 use super::fault::Fault;
 use super::inbox::PassedDecision;
-use super::model_wait::ModelQuestion;
+use super::pending_model_call::PendingModelCall;
 use super::retry;
 use super::run::{Driver, Interruption, Interrupts, LOOK, Waited};
 use super::stop::Stop;
@@ -193,7 +193,7 @@ impl<'a> Driver<'a> {
                         if !timer.due(stop.as_ref()).await {
                             return Ok(None);
                         }
-                        let wait = ModelQuestion::of(&world.deaths, &call.header.run_id);
+                        let wait = PendingModelCall::of(&world.deaths, &call.header.run_id);
                         tokio::select! {
                             biased;
                             made = make(&world, &call, timer.failed, &wait) => Ok(Some(made)),
@@ -245,7 +245,7 @@ impl<'a> Driver<'a> {
 }
 
 /// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
-async fn make(world: &World, call: &StepCall, failed: u32, wait: &ModelQuestion<'_>) -> EventKind {
+async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCall<'_>) -> EventKind {
     let began = clock::instant();
     let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));

@@ -20,7 +20,7 @@ pub fn takes(kind: Termination, decision: &Decision) -> bool {
     is_of_kind(kind, decision).is_ok()
 }
 
-/// The same.
+/// Checks that a decision is of the kind that a pause waits for.
 ///
 /// # Errors
 /// Why it is not, and which kinds are.

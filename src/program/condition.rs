@@ -20,6 +20,7 @@ use super::reference::{Field, Scope, as_any_path, as_optional_path, as_path};
 use super::schema::TextPattern;
 use crate::diagnostic::codes;
 use crate::language::Condition;
+use crate::program::value_kind::value_kind;
 use crate::syntax::decimal::Decimal;
 use crate::syntax::{quoted, token};
 
@@ -249,7 +250,7 @@ impl ConditionTest {
                     return Err(ConditionFault(format!(
                         "{} is {}, and `in` looks into a list",
                         list.written,
-                        kind(&items)
+                        value_kind(&items)
                     )));
                 };
                 let entry = spelling(&entry);
@@ -258,7 +259,7 @@ impl ConditionTest {
             Self::Matches(one, pattern) => {
                 let Some(value) = one.value(scope, missing)? else { return Ok(false) };
                 let Value::String(text) = &value else {
-                    let why = format!("{} is {}, and `matches` looks into a text", one.written, kind(&value));
+                    let why = format!("{} is {}, and `matches` looks into a text", one.written, value_kind(&value));
                     return Err(ConditionFault(why));
                 };
                 let too_much =
@@ -312,7 +313,7 @@ impl ConditionOperand {
                     other => Err(ConditionFault(format!(
                         "the value of {} is {}, and has no length",
                         self.written,
-                        kind(other)
+                        value_kind(other)
                     ))),
                 }
             }
@@ -330,7 +331,7 @@ impl ConditionOperand {
             _ => None,
         };
         let wrong =
-            || ConditionFault(format!("{} is {}, and `{operator}` compares numbers", self.written, kind(&value)));
+            || ConditionFault(format!("{} is {}, and `{operator}` compares numbers", self.written, value_kind(&value)));
         digits.and_then(|digits| Decimal::read(&digits)).ok_or_else(wrong)
     }
 }
@@ -345,17 +346,6 @@ fn field(written: &Value) -> Field {
         },
         Value::Array(items) => Field::Array(items.iter().map(field).collect()),
         _ => Field::Literal(written.clone()),
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -20,6 +20,7 @@ pub mod template;
 pub mod timetable;
 pub mod tool_names;
 pub mod turn_schema;
+mod value_kind;
 
 pub use action::TemplatedAction;
 pub use bind::{Bound, bind};

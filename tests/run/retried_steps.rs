@@ -189,7 +189,7 @@ fn a_failed_workflow_names_the_command_that_continues_it() {
     assert!(!asking.call(&["explain", "r"]).stdout.contains("--retry-failed"));
 }
 
-/// A server that answers each path but those of `down` at once, and these after so many refusals each.
+/// A server that answers each path but those of `down` at once, and each of these after a number of refusals.
 fn after(down: &'static [&'static str], refusals: usize, status: u16) -> impl Fn(usize, &str) -> Answer + Send + Sync {
     let counts: Arc<Vec<AtomicUsize>> = Arc::new(down.iter().map(|_| AtomicUsize::new(0)).collect());
     move |_, path| {

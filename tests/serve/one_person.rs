@@ -1,4 +1,4 @@
-//! Two approvers are two people: the token of a posted pause stands for the one whose token started the run.
+//! Two approvers are two people: the token of a posted pause counts as the person whose token started the run.
 
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ impl TwoApprovers {
         self.server.send("GET", &format!("/agents/{run}/status"), &[("authorization", &token)], b"").json()
     }
 
-    /// The status of a run once nobody drives it, and so many have decided.
+    /// The status of a run once nobody drives it, and this number of people have decided.
     fn decided(&self, run: &str, times: usize) -> Value {
         loop {
             let status = self.status(run);

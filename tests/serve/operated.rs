@@ -47,7 +47,7 @@ fn counted(server: &Serving) -> u64 {
     lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-/// Waits until so many steps of a run wait beside others.
+/// Waits until this number of steps of a run wait beside others.
 fn until_waiting(server: &Serving, run: &str, steps: usize) {
     while server.get(&format!("/agents/{run}/status")).json()["result"]["waiting"].as_array().map_or(0, Vec::len)
         < steps
@@ -534,7 +534,7 @@ fn a_store_in_use_is_backed_up_and_pruning_says_what_becomes_of_the_space() {
     let trace = |store: &str| place.call(&["trace", &waits, "--store", store, "--format", "json"]).stdout;
     assert_eq!(trace("sqlite:b.db"), trace("sqlite:runs.db"));
     assert_eq!(place.call(&["store", "check", "--store", "sqlite:b.db"]).code, 0);
-    // Nobody executes runs of the copy, and one that waits goes on there.
+    // Nobody executes runs of the copy, and one that waits is continued there.
     assert_eq!(place.call(&["workers", "--store", "sqlite:b.db", "--output", "json"]).json(), json!([]));
     let resumed = place.call(&["resume", &waits, "--approve", "--store", "sqlite:b.db"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");

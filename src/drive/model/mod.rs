@@ -36,7 +36,7 @@ use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
 
 use crate::drive::clock;
-use crate::drive::model_wait::ModelQuestion;
+use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
 use crate::engine::conversation::Conversation;
 use crate::engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
@@ -119,7 +119,7 @@ pub struct Ask<'a> {
     /// Says after failed attempts whether no other one may be made: what they used is all that there was.
     pub enough: Option<Enough<'a>>,
     /// The wait of the run that asks.
-    pub wait: Option<&'a ModelQuestion<'a>>,
+    pub wait: Option<&'a PendingModelCall<'a>>,
     /// How long its reply is waited for.
     pub timeouts: ReplyTimeouts,
     /// Whether the reply must call a tool, where tools are declared to the provider.
@@ -327,7 +327,7 @@ pub async fn ask(
             // Pinned here and passed by reference, so that it takes its space once.
             let attempted = {
                 let attempt = std::pin::pin!(model.attempt(ask, wire));
-                ModelQuestion::attempt(ask.wait, attempt).await
+                PendingModelCall::attempt(ask.wait, attempt).await
             };
             let failure = match attempted {
                 Ok(mut reply) => {
@@ -374,7 +374,7 @@ pub async fn ask(
                 failed(RetriedAttempt { number, reason: failure.message, class, delay_ms, kept });
             }
             let Some(delay) = delay else { break };
-            ModelQuestion::rest(ask.wait, std::pin::pin!(clock::sleep(delay))).await;
+            PendingModelCall::rest(ask.wait, std::pin::pin!(clock::sleep(delay))).await;
         }
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());

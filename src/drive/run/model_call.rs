@@ -8,8 +8,8 @@ use super::live::ReplyReporter;
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
-use crate::drive::model_wait::ModelQuestion;
 use crate::drive::model_waits::ModelWait;
+use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::said;
 use crate::drive::secret::Vault;
 use crate::engine::budget;
@@ -72,7 +72,7 @@ impl Driver<'_> {
             }
         };
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
-        let question = ModelQuestion::of(&self.world.deaths, &self.lease.run_id);
+        let question = PendingModelCall::of(&self.world.deaths, &self.lease.run_id);
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),

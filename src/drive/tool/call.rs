@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::drive::model_wait::ModelQuestion;
+use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::Transient;
 use crate::drive::secret::Vault;
 use crate::engine::event::{Allowance, CallId, Tokens, ToolResult};
@@ -36,7 +36,7 @@ pub struct ToolCall<'a> {
     /// What the run may still spend: an `llm` action makes no further attempt when its failed ones used that.
     pub left: Allowance,
     /// The wait for a model that an `llm` action asks.
-    pub wait: Option<&'a ModelQuestion<'a>>,
+    pub wait: Option<&'a PendingModelCall<'a>>,
 }
 
 impl<'a> ToolCall<'a> {

@@ -318,7 +318,7 @@ fn denied(edition: u32) -> (World, Decided) {
 fn the_letters_of_later_steps_decide_what_a_no_does_in_runs_of_earlier_editions_only() {
     let (mut old, no) = denied(1);
     old.take(EventKind::Human(no));
-    assert_eq!((old.state.status(), old.under_way.len()), (Status::Running, 1), "its journal goes on");
+    assert_eq!((old.state.status(), old.under_way.len()), (Status::Running, 1), "its journal continues");
     let (mut new, no) = denied(crate::engine::event::EDITION);
     new.take(EventKind::Human(no));
     assert_eq!((new.state.status(), new.under_way.len()), (Status::Failed, 0));

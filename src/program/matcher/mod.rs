@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use self::entry::EntryFacts;
+use crate::program::value_kind::value_kind;
 
 /// The most pairs that are compared: those of entries whose `matchOn` fields are equal.
 pub const MAX_PAIRS: usize = 2_000_000;
@@ -118,7 +119,7 @@ pub fn match_lists(settings: &MatchSettings, left: &[Value], right: &[Value]) ->
 pub fn unequal_types(settings: &MatchSettings, left: &[Value], right: &[Value]) -> Option<MatchFault> {
     let types = |list: &[Value], name: &str| {
         let mut types: Vec<&'static str> =
-            list.iter().filter_map(|entry| entry::value_of(entry, name)).map(type_of).collect();
+            list.iter().filter_map(|entry| entry::value_of(entry, name)).map(value_kind).collect();
         types.sort_unstable();
         types.dedup();
         types
@@ -132,17 +133,6 @@ pub fn unequal_types(settings: &MatchSettings, left: &[Value], right: &[Value]) 
             right: other.join(" or "),
         })
     })
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 fn positions(unused: &[bool]) -> Vec<usize> {

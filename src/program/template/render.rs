@@ -9,6 +9,7 @@ use super::ValueEscape;
 use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
 use crate::program::reference::{Scope, Unresolved, absent};
+use crate::program::value_kind::value_kind;
 
 /// The most parts that one rendering may process: a limit for nested loops over long lists.
 const MAX_PARTS: usize = 5_000_000;
@@ -124,7 +125,7 @@ impl<'n, 's> Render<'n, 's> {
             }
             Cow::Borrowed(Value::Null) | Cow::Owned(Value::Null) => Vec::new(),
             scalar => {
-                let message = format!("`{}` is {} and no list to go through", over.name(), kind(&scalar));
+                let message = format!("`{}` is {} and no list to go through", over.name(), value_kind(&scalar));
                 return other.map_or(Err(Unresolved(message)), |other| self.nodes(other));
             }
         };
@@ -167,7 +168,7 @@ impl<'n, 's> Render<'n, 's> {
                 let key = match self.value(key)?.as_ref() {
                     Value::String(text) => text.clone(),
                     Value::Number(number) => number.to_string(),
-                    other => return Err(Unresolved(format!("`{}` is {} and no name", key.name(), kind(other)))),
+                    other => return Err(Unresolved(format!("`{}` is {} and no name", key.name(), value_kind(other)))),
                 };
                 let object_name = object.name();
                 let found = self.scope.step_into(self.value(object)?, &key);
@@ -244,18 +245,6 @@ impl Expr {
 
 fn numbered<'s>(items: impl Iterator<Item = Cow<'s, Value>>) -> Vec<(Value, Cow<'s, Value>)> {
     items.enumerate().map(|(index, item)| (Value::from(index), item)).collect()
-}
-
-/// The kind of a value, for a message.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// Whether a value counts as true: not `false`, `null`, 0, an empty text, list or object.

@@ -13,22 +13,22 @@ use tokio::sync::watch;
 use super::stop::Stop;
 use crate::journal::Journal;
 
-/// The question of one run to a model, from its first attempt to its answer.
-pub struct ModelQuestion<'a> {
+/// The call of a model that a run waits for, from its first attempt to its reply.
+pub struct PendingModelCall<'a> {
     /// Whether the last attempt failed and the next one is not due yet.
     is_resting: watch::Sender<bool>,
     /// The store, and the run that asks; none where nobody looks.
     asking: Option<(&'a Deaths, &'a str)>,
 }
 
-impl std::fmt::Debug for ModelQuestion<'_> {
+impl std::fmt::Debug for PendingModelCall<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("ModelQuestion").field("is_resting", &self.is_resting).finish_non_exhaustive()
+        formatter.debug_struct("PendingModelCall").field("is_resting", &self.is_resting).finish_non_exhaustive()
     }
 }
 
-impl<'a> ModelQuestion<'a> {
-    /// The wait of this run.
+impl<'a> PendingModelCall<'a> {
+    /// That of this run.
     pub(super) fn of(deaths: &'a Deaths, run_id: &'a str) -> Self {
         Self { is_resting: watch::Sender::new(false), asking: Some((deaths, run_id)) }
     }
