@@ -185,7 +185,7 @@ impl StorePair {
         let Some(callback) = &run.summary.callback else { return Ok(()) };
         let run_id = &run.summary.run_id;
         if callback.progress.state != CallbackState::Pending {
-            self.to.note_callback(run_id, callback.progress, None).await?;
+            self.to.note_callback(run_id, callback.progress, None, None).await?;
         }
         if callback.posted_pause > 0 {
             self.to.note_posted_pause(run_id, callback.posted_pause).await?;

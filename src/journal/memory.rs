@@ -340,11 +340,21 @@ impl Journal for MemoryJournal {
         Ticket::ready(Ok(self.due_callbacks(most)))
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()> {
         let at_ms = again_in.map(|again_in| self.after(again_in.saturating_add(CALLBACK_LEASE)));
         Ticket::ready(self.run(run_id).map(|run| {
             let mut data = run.data();
-            if progress.state != CallbackState::Pending || data.callback.state == CallbackState::Pending {
+            let record = &data.status_record;
+            let has_continued =
+                of_end_ms.is_some_and(|end_ms| record.at_ms != end_ms || record.status == Status::Running);
+            let may_change = progress.state != CallbackState::Pending || data.callback.state == CallbackState::Pending;
+            if may_change && !has_continued {
                 (data.callback, data.callback_at_ms) = (progress, at_ms);
             }
         }))

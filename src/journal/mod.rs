@@ -132,8 +132,15 @@ pub trait Journal: Send + Sync {
 
     /// Records the progress of a run's callback. `again_in`: the caller posts it again; no living driver else takes it
     /// before this time and [`CALLBACK_LEASE`] are over. Ignored for a run without one; and a callback that was made
-    /// or given up is never pending again by this.
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()>;
+    /// or given up is never pending again by this. `of_end_ms`: the moment of the end that was posted; ignored when the run
+    /// has continued since, whose next end is still to be posted.
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()>;
 
     /// Records that a pause of a run, from 1, need not be posted any more. An earlier one than the last is ignored.
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()>;

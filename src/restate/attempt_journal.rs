@@ -135,7 +135,7 @@ impl Journal for AttemptJournal {
         request_cancel(run_id: &str, request: CancelRequest) -> ();
         cancel_requested(run_id: &str) -> Option<CancelRequest>;
         claim_callbacks(most: usize) -> Vec<String>;
-        note_callback(run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> ();
+        note_callback(run_id: &str, progress: CallbackProgress, again_in: Option<Duration>, of_end_ms: Option<i64>) -> ();
         note_posted_pause(run_id: &str, pause: u32) -> ();
         put_answer_tokens(run_id: &str, tokens: Vec<AnswerToken>) -> ();
         answer_token(run_id: &str, hash: &str) -> Option<AnswerToken>;

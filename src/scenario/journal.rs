@@ -242,8 +242,14 @@ impl Journal for StoppableJournal {
         self.alive(|store| store.claim_callbacks(most))
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
-        self.alive(|store| store.note_callback(run_id, progress, again_in))
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()> {
+        self.alive(|store| store.note_callback(run_id, progress, again_in, of_end_ms))
     }
 
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {

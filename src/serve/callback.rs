@@ -193,7 +193,7 @@ impl Callbacks {
     /// A run whose callback can't be made is looked at again much later.
     async fn put_off(&self, run_id: &str) -> Result<(), Fault> {
         let Some((_, Callback { progress, .. })) = self.pending(run_id).await? else { return Ok(()) };
-        self.runs.journal.note_callback(run_id, progress, Some(MUCH_LATER)).await.map_err(Fault::Store)
+        self.runs.journal.note_callback(run_id, progress, Some(MUCH_LATER), None).await.map_err(Fault::Store)
     }
 
     /// Posts each second what no living server posts, until this is dropped.
@@ -250,7 +250,7 @@ impl Callbacks {
                 // The body is all that the tries need.
                 drop(folded);
                 let post = Post::signed(&key, callback.url, name, body);
-                self.deliver_end(run_id, callback.progress.tries, &post).await
+                self.deliver_end(&run, callback.progress.tries, &post).await
             }
             Phase::Paused { .. } => self.deliver_pause(folded, &run).await,
             _ => Ok(()),
@@ -270,7 +270,8 @@ impl Callbacks {
         self.runs.folded(run_id).await
     }
 
-    async fn deliver_end(&self, run_id: &str, mut tries: u32, post: &Post) -> Result<(), Fault> {
+    async fn deliver_end(&self, run: &RunSummary, mut tries: u32, post: &Post) -> Result<(), Fault> {
+        let (run_id, end_ms) = (run.run_id.as_str(), run.updated_at_ms);
         loop {
             let taken = self.post(post).await;
             tries = tries.saturating_add(1);
@@ -282,7 +283,7 @@ impl Callbacks {
             let progress = CallbackProgress { state, tries };
             let again_in = (state == CallbackState::Pending).then(|| wait_after(tries));
             // Only the note is retried, not the post.
-            noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in)).await?;
+            noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in, Some(end_ms))).await?;
             if let Err(why) = taken {
                 tracing::warn!(run_id, tries, "the callback was not accepted: {why}");
             }

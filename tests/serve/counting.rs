@@ -216,9 +216,15 @@ impl Journal for Counting {
         self.inner.claim_callbacks(most)
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()> {
         self.note("note_callback");
-        self.inner.note_callback(run_id, progress, again_in)
+        self.inner.note_callback(run_id, progress, again_in, of_end_ms)
     }
 
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {

@@ -39,7 +39,7 @@ pub(super) fn only_runs_that_ended_long_ago_are_pruned_with_those_that_they_call
     ended(journal, posted("posted"), Status::Completed, 1_000);
     ended(journal, posted("to-post"), Status::Completed, 1_000);
     let made = CallbackProgress { state: CallbackState::Delivered, tries: 1 };
-    wait(journal.note_callback("posted", made, None)).unwrap();
+    wait(journal.note_callback("posted", made, None, None)).unwrap();
     ended(journal, new_run("failed"), Status::Failed, 1_000);
     begin(journal, "runs");
     ended(journal, new_run("stopped"), Status::Completed, 1_000);

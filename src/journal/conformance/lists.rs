@@ -150,11 +150,34 @@ pub(super) fn a_callback_is_pending_until_it_is_noted_otherwise(journal: &dyn Jo
     );
     for (state, tries) in [(CallbackState::Pending, 2), (CallbackState::Delivered, 3), (CallbackState::GivenUp, 16)] {
         let progress = CallbackProgress { state, tries };
-        wait(journal.note_callback("r", progress, None)).unwrap();
-        wait(journal.note_callback("without", progress, None)).unwrap();
+        wait(journal.note_callback("r", progress, None, None)).unwrap();
+        wait(journal.note_callback("without", progress, None, None)).unwrap();
         assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress, posted_pause: 0 }));
         assert_eq!(callback("without"), None);
     }
     let missing = StoreFault::NoSuchRun("nobody".to_owned());
-    assert_eq!(wait(journal.note_callback("nobody", CallbackProgress::default(), None)).unwrap_err(), missing);
+    assert_eq!(wait(journal.note_callback("nobody", CallbackProgress::default(), None, None)).unwrap_err(), missing);
+}
+
+pub(super) fn the_end_of_a_run_that_continued_is_posted_whatever_is_noted_of_its_earlier_end(journal: &dyn Journal) {
+    let callback_url = Some("https://e.example/".to_owned());
+    let Created::New(lease) = wait(journal.create(NewRun { callback_url, ..new_run("r") })).unwrap() else {
+        panic!("it is new")
+    };
+    let append = |seq, status, at_ms, reopens| {
+        let termination = (status != Status::Running).then_some(Termination::Complete);
+        let status_record =
+            Some(StatusRecord { status, termination, iterations: 0, at_ms, due_at_ms: None, waits_since_ms: None });
+        wait(journal.append(Append { status_record, reopens, ..event("r", lease.fence, seq) })).unwrap();
+    };
+    let noted = |state, of_end_ms| {
+        wait(journal.note_callback("r", CallbackProgress { state, tries: 1 }, None, of_end_ms)).unwrap();
+        wait(journal.find("r")).unwrap().unwrap().callback.unwrap().progress.state
+    };
+    append(1, Status::Failed, 2_000, false);
+    append(2, Status::Running, 3_000, true);
+    assert_eq!(noted(CallbackState::Delivered, Some(2_000)), CallbackState::Pending, "while it is under way");
+    append(3, Status::Completed, 4_000, false);
+    assert_eq!(noted(CallbackState::GivenUp, Some(2_000)), CallbackState::Pending, "after its next end");
+    assert_eq!(noted(CallbackState::Delivered, Some(4_000)), CallbackState::Delivered);
 }

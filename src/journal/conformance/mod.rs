@@ -93,6 +93,10 @@ pub const CASES: &[(&str, Case)] = &[
     ),
     ("a_callback_is_pending_until_it_is_noted_otherwise", lists::a_callback_is_pending_until_it_is_noted_otherwise),
     (
+        "the_end_of_a_run_that_continued_is_posted_whatever_is_noted_of_its_earlier_end",
+        lists::the_end_of_a_run_that_continued_is_posted_whatever_is_noted_of_its_earlier_end,
+    ),
+    (
         "runs_that_nobody_drives_are_claimed_by_their_owners_the_oldest_first",
         queue::runs_that_nobody_drives_are_claimed_by_their_owners_the_oldest_first,
     ),

@@ -208,7 +208,7 @@ pub(super) fn a_callback_is_its_driver_s_first_and_is_put_off_as_long_as_it_says
     }
     assert!(claimed().is_empty(), "the driver that ended it posts it");
     let note = |state, again_in| {
-        wait(journal.note_callback("r", CallbackProgress { state, tries: 1 }, again_in)).unwrap();
+        wait(journal.note_callback("r", CallbackProgress { state, tries: 1 }, again_in, None)).unwrap();
     };
     note(CallbackState::Pending, Some(CALLBACK_LEASE));
     assert!(claimed().is_empty(), "it is tried again here");

@@ -334,9 +334,15 @@ impl Journal for PostgresJournal {
         self.ask_beside(move |database| async move { database.claim_callbacks(most).await })
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()> {
         let run_id = run_id.to_owned();
-        self.ask(move |database| async move { database.note_callback(run_id, progress, again_in).await })
+        self.ask(move |database| async move { database.note_callback(run_id, progress, again_in, of_end_ms).await })
     }
 
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {

@@ -32,6 +32,7 @@ WITH there AS (SELECT id FROM @.runs WHERE run_id = $1), noted AS (
   UPDATE @.runs r SET callback = CASE WHEN callback IS NULL THEN NULL ELSE $2 END, callback_tries = $3,
     callback_at = CASE WHEN $4::float8 IS NULL THEN NULL ELSE clock_timestamp() + $4 * interval '1 ms' END, callback_by = $5
   FROM there WHERE r.id = there.id AND ($2 <> 'pending' OR r.callback IS NULL OR r.callback = 'pending')
+    AND ($6::bigint IS NULL OR r.updated_at_ms = $6 AND r.status <> 'running')
 )
 SELECT 1 FROM there";
 const NOTE_PAUSE: &str = "
@@ -104,6 +105,7 @@ impl Database {
         run_id: String,
         progress: CallbackProgress,
         again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
     ) -> Result<(), StoreFault> {
         let CallbackProgress { state, tries } = progress;
         let (state, tries) =
@@ -118,6 +120,7 @@ impl Database {
                 (&tries, Type::INT4),
                 (&again_ms, Type::FLOAT8),
                 (&self.me, Type::UUID),
+                (&of_end_ms, Type::INT8),
             ],
         )
         .await

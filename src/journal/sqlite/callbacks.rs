@@ -54,6 +54,7 @@ pub(super) struct NoteCallback {
     pub(super) run_id: String,
     pub(super) progress: CallbackProgress,
     pub(super) again_in: Option<Duration>,
+    pub(super) of_end_ms: Option<i64>,
 }
 
 impl WriteRequest for NoteCallback {
@@ -66,6 +67,11 @@ impl WriteRequest for NoteCallback {
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
         let is_pending = self.progress.state == CallbackState::Pending;
         if is_pending && is_settled(transaction.connection, &self.run_id)? {
+            return Ok(());
+        }
+        if let Some(end_ms) = self.of_end_ms
+            && has_continued(transaction.connection, &self.run_id, end_ms)?
+        {
             return Ok(());
         }
         let at_ms = self.again_in.map(|time| transaction.leases.after(time.saturating_add(CALLBACK_LEASE)));
@@ -89,4 +95,11 @@ impl WriteRequest for NoteCallback {
 /// Whether a callback is no longer to be made.
 fn is_settled(connection: &Connection, run_id: &str) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1 AND callback <> 'pending'")?.exists([run_id])
+}
+
+/// Whether a run that had ended at this moment has continued since.
+fn has_continued(connection: &Connection, run_id: &str, end_ms: i64) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1 AND (updated_at_ms <> ?2 OR status = 'running')")?
+        .exists(params![run_id, end_ms])
 }

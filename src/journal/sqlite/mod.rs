@@ -304,8 +304,14 @@ impl Journal for SqliteJournal {
         self.writer.ask(ClaimCallbacks(most))
     }
 
-    fn note_callback(&self, run_id: &str, progress: CallbackProgress, again_in: Option<Duration>) -> Ticket<()> {
-        self.write(NoteCallback { run_id: run_id.to_owned(), progress, again_in })
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()> {
+        self.write(NoteCallback { run_id: run_id.to_owned(), progress, again_in, of_end_ms })
     }
 
     fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {

@@ -138,7 +138,7 @@ impl Callbacks {
             }
             if tries < TRIES {
                 let (progress, again_in) = (callback.progress, Some(wait_after(tries)));
-                noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in)).await?;
+                noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in, None)).await?;
                 tokio::time::sleep(wait_after(tries)).await;
                 // It may have been decided meanwhile.
                 if self

@@ -82,7 +82,7 @@ impl Callbacks {
         let wait_ms = u64::try_from(next_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
         // Whoever posts has the callback for the time of a lease: it is free again when the reminder is due.
         let again_in = Duration::from_millis(wait_ms).saturating_sub(CALLBACK_LEASE);
-        noted(run_id, || self.runs.journal.note_callback(run_id, callback.progress, Some(again_in))).await
+        noted(run_id, || self.runs.journal.note_callback(run_id, callback.progress, Some(again_in), None)).await
     }
 
     pub(super) async fn mark_reminded(&self, run_id: &str, at_ms: i64) -> Result<(), Fault> {

@@ -86,7 +86,7 @@ fn what_a_dead_driver_was_to_post_is_claimed_at_once_and_else_after_its_time() {
     end(&lives, "b");
     let again_in = Some(CALLBACK_LEASE);
     let progress = CallbackProgress { state: CallbackState::Pending, tries: 1 };
-    wait(dead.note_callback("a", progress, again_in)).unwrap();
+    wait(dead.note_callback("a", progress, again_in, None)).unwrap();
     assert!(claimed(&other).is_empty());
     dead.die();
     assert_eq!(claimed(&other), ["a"]);
@@ -94,7 +94,7 @@ fn what_a_dead_driver_was_to_post_is_claimed_at_once_and_else_after_its_time() {
     clock.advance(61_000);
     assert_eq!(claimed(&lives), ["a", "b"], "a living driver too has it for no longer");
     clock.advance(61_000);
-    wait(lives.note_callback("a", progress, Some(CALLBACK_LEASE))).unwrap();
+    wait(lives.note_callback("a", progress, Some(CALLBACK_LEASE), None)).unwrap();
     assert_eq!(claimed(&other), ["b"], "but when it tries again");
 }
 
