@@ -20,7 +20,7 @@ pub fn stream(bytes: &[u8], size: usize) {
         let mut take = |data: &[u8]| protocol.piece(&peer, &mut pieces, data).map(drop);
         let read = bytes.chunks(size).try_for_each(|part| decoder.push(part, &mut take));
         drop(read.and_then(|()| decoder.finish(&mut take)));
-        drop(pieces.whole());
+        drop(pieces.whole(&peer));
         drop(protocol.read(&peer, bytes));
     }
 }

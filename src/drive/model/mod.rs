@@ -23,6 +23,7 @@ mod responses;
 mod script;
 mod settings;
 mod sse;
+mod stop_reason;
 mod window;
 mod wire;
 
@@ -291,10 +292,11 @@ impl ModelClient {
             }
             Ok(last)
         });
-        read.await?;
-        let reply = pieces.whole();
-        let reply = reply.map(|reply| AttemptReply { time_to_first_token_ms: first_ms, ..reply });
-        reply.ok_or_else(|| AttemptFailure::unreachable(format!("the answer of {} was cut off", peer.name)))
+        if let Err(failure) = read.await {
+            return Err(AttemptFailure { usage: failure.usage.or(pieces.usage()), ..failure });
+        }
+        let reply = pieces.whole(peer)?;
+        Ok(AttemptReply { time_to_first_token_ms: first_ms, ..reply })
     }
 }
 

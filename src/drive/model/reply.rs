@@ -6,6 +6,7 @@ use super::ModelClient;
 use super::constraint::TURN;
 use super::failure::{AttemptFailure, Peer};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
+use super::stop_reason::StopReason;
 use crate::engine::event::{Finish, Reasoning, SaidCall, Tokens};
 
 /// The reply of a model to one attempt.
@@ -53,20 +54,6 @@ pub(super) struct CountedTokens {
     pub(super) reasoning: Option<u64>,
 }
 
-impl CountedTokens {
-    /// The whole; none without a count of both ways: the engine estimates then.
-    pub(super) fn tokens(self) -> Option<Tokens> {
-        let (input, output) = self.input.zip(self.output)?;
-        Some(Tokens {
-            input,
-            output,
-            cached_input: self.cached_input.unwrap_or(0),
-            cache_write: self.cache_write.unwrap_or(0),
-            reasoning: self.reasoning.unwrap_or(0),
-        })
-    }
-}
-
 /// Why an answer could not be read.
 #[derive(Debug)]
 pub(super) enum UnreadableReply {
@@ -81,6 +68,12 @@ pub(super) enum UnreadableReply {
 impl From<serde_json::Error> for UnreadableReply {
     fn from(error: serde_json::Error) -> Self {
         Self::Json(error)
+    }
+}
+
+impl From<AttemptFailure> for UnreadableReply {
+    fn from(failure: AttemptFailure) -> Self {
+        Self::Failed(failure)
     }
 }
 
@@ -113,7 +106,7 @@ pub(super) struct StreamedReply {
     /// The reasoning.
     pub(super) reasoning: ReasoningParts,
     /// Why the model stopped, once it is known.
-    pub(super) finish: Option<Finish>,
+    stopped: Option<StopReason>,
     /// The tokens that it read.
     pub(super) input: Option<u64>,
     /// The tokens that it wrote.
@@ -207,17 +200,65 @@ impl StreamedReply {
         }
     }
 
-    /// The whole; nothing when the stream was cut before its end.
-    pub(super) fn whole(self) -> Option<AttemptReply> {
-        if !self.ended && self.finish.is_none() {
-            return None;
+    /// Takes in why the model stopped.
+    pub(super) fn stop(&mut self, reason: StopReason) {
+        if self.stopped.as_ref().is_none_or(|known| *known < reason) {
+            self.stopped = Some(reason);
         }
-        let finish = if self.refused { Finish::Filtered } else { self.finish.unwrap_or_default() };
-        let usage = self.input.zip(self.output).map(|(input, output)| Tokens { input, output, ..self.details });
+    }
+
+    /// Whether the most tokens were reached.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.stopped == Some(StopReason::Length)
+    }
+
+    /// What the provider counted.
+    pub(super) fn usage(&self) -> Option<Tokens> {
+        self.input.zip(self.output).map(|(input, output)| Tokens { input, output, ..self.details })
+    }
+
+    /// The reply that came as one answer: it is whole, and some servers give no reason to stop with it.
+    ///
+    /// # Errors
+    /// When it was broken off.
+    pub(super) fn in_one_answer(mut self, peer: &Peer) -> Result<AttemptReply, AttemptFailure> {
+        self.stopped.get_or_insert(StopReason::Stop);
+        self.whole(peer)
+    }
+
+    /// The whole.
+    ///
+    /// # Errors
+    /// When it was broken off, or the stream was cut before its end.
+    pub(super) fn whole(self, peer: &Peer) -> Result<AttemptReply, AttemptFailure> {
+        let usage = self.usage();
+        let failed = |failure| Err(AttemptFailure { usage, ..failure });
+        let name = &peer.name;
+        let finish = match self.stopped {
+            None if !self.ended => {
+                return failed(AttemptFailure::unreachable(format!("the answer of {name} was cut off")));
+            }
+            None => {
+                let failure = format!("the answer of {name} was cut off: it ends without a reason to stop");
+                return failed(AttemptFailure::protocol(failure));
+            }
+            Some(StopReason::Broken(words)) => {
+                let failure = format!("the model of {name} stopped with {}", peer.clean(&words));
+                return failed(AttemptFailure::protocol(failure));
+            }
+            Some(StopReason::Calls) if self.calls.is_empty() && !self.refused => {
+                let failure = format!("the model of {name} stopped to call a tool, and its reply has no call");
+                return failed(AttemptFailure::protocol(failure));
+            }
+            _ if self.refused => Finish::Filtered,
+            Some(StopReason::Stop | StopReason::Calls) => Finish::Stop,
+            Some(StopReason::Length) => Finish::Length,
+            Some(StopReason::Filtered) => Finish::Filtered,
+        };
         let mut calls = self.calls;
         calls.sort_by_key(|(index, _)| *index);
         let calls = calls.into_iter().map(|(_, call)| call).collect();
-        Some(AttemptReply {
+        Ok(AttemptReply {
             text: self.text,
             calls,
             reasoning: self.reasoning.sealed(),

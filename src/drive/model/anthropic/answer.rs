@@ -7,8 +7,18 @@ use serde_json::{Map, Value};
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::append;
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
-use crate::engine::event::{Finish, SaidCall};
+use crate::drive::model::stop_reason::{StopReason, StopReasons};
+use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
+
+/// Anthropic's words; those of chat completions come from gateways. Not in it are `pause_turn` and `compaction`: the
+/// model has not ended its turn.
+const REASONS: &StopReasons = &[
+    (&["end_turn", "stop_sequence", "stop"], StopReason::Stop),
+    (&["tool_use", "tool_calls"], StopReason::Calls),
+    (&["max_tokens", "model_context_window_exceeded", "length"], StopReason::Length),
+    (&["refusal", "content_filter", "sensitive"], StopReason::Filtered),
+];
 
 /// An answer, or one event of a stream: only what is needed of it.
 #[derive(Deserialize)]
@@ -123,10 +133,10 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    let usage = AnthropicUsage::read(answer.usage).counted().tokens();
-    let finish = finish(answer.stop_reason.as_deref());
     let mut whole = StreamedReply::default();
+    whole.count(AnthropicUsage::read(answer.usage).counted());
     whole.response_model = answer.model;
+    stop(&mut whole, answer.stop_reason.as_deref());
     let mut blocks = answer.content.ok_or(UnreadableReply::Missing("content"))?.into_iter().peekable();
     while let Some(raw) = blocks.next() {
         let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
@@ -137,7 +147,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
                 whole.reasoning.end_paragraph();
                 whole.reasoning.read(block.thinking.as_deref().unwrap_or_default());
                 // One that was cut off has no signature, and would be refused.
-                if finish != Finish::Length || blocks.peek().is_some() || block.signature.is_some() {
+                if !whole.is_cut_off() || blocks.peek().is_some() || block.signature.is_some() {
                     let place = whole.place();
                     whole.reasoning.add(place, raw);
                 }
@@ -146,8 +156,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
             _ => {}
         }
     }
-    whole.finish = Some(finish);
-    Ok(AttemptReply { usage, ..whole.whole().unwrap_or_default() })
+    Ok(whole.in_one_answer(peer)?)
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
@@ -169,10 +178,8 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             }
         }
         "message_delta" => {
-            if let Some(reason) = answer.delta.and_then(|delta| delta.stop_reason) {
-                pieces.finish = Some(finish(Some(&reason)));
-            }
-            if pieces.finish == Some(Finish::Length) {
+            stop(pieces, answer.delta.and_then(|delta| delta.stop_reason).as_deref());
+            if pieces.is_cut_off() {
                 pieces.reasoning.drop_unless_it_has("signature");
             }
         }
@@ -225,10 +232,8 @@ fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: Anthro
     }
 }
 
-fn finish(reason: Option<&str>) -> Finish {
-    match reason {
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        Some("refusal") => Finish::Filtered,
-        _ => Finish::Stop,
+fn stop(reply: &mut StreamedReply, word: Option<&str>) {
+    if let Some(reason) = word.and_then(|word| StopReason::of(word, REASONS)) {
+        reply.stop(reason);
     }
 }

@@ -3,11 +3,37 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::drive::model::failure::{AttemptFailure, Peer};
+use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::BEHIND_TEXT;
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
-use crate::engine::event::{Finish, SaidCall};
+use crate::drive::model::stop_reason::{StopReason, StopReasons};
+use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
+
+/// Gemini's words. Not in it are `OTHER`, and those of what the model could not write as a call or a reply
+/// (`MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `TOO_MANY_TOOL_CALLS`, `MISSING_THOUGHT_SIGNATURE`,
+/// `MALFORMED_RESPONSE`): it may be written well the next time.
+const REASONS: &StopReasons = &[
+    (&["stop"], StopReason::Stop),
+    (&["max_tokens"], StopReason::Length),
+    (
+        &[
+            "safety",
+            "recitation",
+            "language",
+            "blocklist",
+            "prohibited_content",
+            "spii",
+            "model_armor",
+            "image_safety",
+            "image_prohibited_content",
+            "image_recitation",
+        ],
+        StopReason::Filtered,
+    ),
+];
+/// The default of the protocol: no reason yet.
+const NO_REASON: &str = "FINISH_REASON_UNSPECIFIED";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -89,21 +115,20 @@ struct UsageMetadata {
 /// Reads a whole answer.
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
     let mut whole = StreamedReply::default();
-    if !take(peer, &mut whole, body)? {
+    if !take(peer, &mut whole, body, true)? {
         return Err(UnreadableReply::Missing("candidates"));
     }
-    whole.ended = true;
-    Ok(whole.whole().unwrap_or_default())
+    Ok(whole.in_one_answer(peer)?)
 }
 
 /// Takes one event of a stream. The stream ends without a last one.
 pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
-    take(peer, pieces, data)?;
+    take(peer, pieces, data, false)?;
     Ok(false)
 }
 
 /// Takes an answer in. Returns whether it has a candidate, or says why not.
-fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
+fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], is_whole: bool) -> Result<bool, UnreadableReply> {
     let answer: GeminiAnswer<'_> = from_bytes(data)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
@@ -113,15 +138,19 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, Unr
     if let Some(reason) = answer.prompt_feedback.and_then(|feedback| feedback.block_reason) {
         reply.add(&format!("The prompt was blocked: {reason}"));
         reply.refused = true;
-        reply.finish = Some(Finish::Filtered);
+        reply.stop(StopReason::Filtered);
         return Ok(true);
     }
     let Some(candidate) = answer.candidates.unwrap_or_default().into_iter().next() else { return Ok(false) };
     for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
         take_part(reply, part);
     }
-    if let Some(reason) = candidate.finish_reason {
-        reply.finish = Some(finish(peer, &reason, candidate.finish_message.as_deref())?);
+    let word = candidate.finish_reason.filter(|word| is_whole || word != NO_REASON);
+    if let Some(reason) = word.and_then(|word| StopReason::of(&word, REASONS)) {
+        reply.stop(match (reason, candidate.finish_message) {
+            (StopReason::Broken(word), Some(message)) => StopReason::Broken(format!("{word}: {message}")),
+            (reason, _) => reason,
+        });
     }
     Ok(true)
 }
@@ -159,21 +188,5 @@ fn counted(usage: Option<&RawValue>) -> CountedTokens {
         cached_input: usage.cached_content_token_count,
         cache_write: None,
         reasoning: usage.thoughts_token_count,
-    }
-}
-
-/// Why the model stopped. What it could not write as a call may be written well the next time.
-fn finish(peer: &Peer, reason: &str, message: Option<&str>) -> Result<Finish, UnreadableReply> {
-    match reason {
-        "MAX_TOKENS" => Ok(Finish::Length),
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "LANGUAGE" | "IMAGE_SAFETY" => {
-            Ok(Finish::Filtered)
-        }
-        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MISSING_THOUGHT_SIGNATURE" => {
-            let words = peer.clean(message.unwrap_or("no reason given"));
-            let failure = format!("the model of {} stopped with {reason}: {words}", peer.name);
-            Err(UnreadableReply::Failed(AttemptFailure::protocol(failure)))
-        }
-        _ => Ok(Finish::Stop),
     }
 }

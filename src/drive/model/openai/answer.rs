@@ -7,11 +7,39 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::reasoning::ReasoningFields;
-use crate::drive::model::failure::Peer;
-use crate::drive::model::reasoning::{ReasoningParts, behind_call};
+use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
-use crate::engine::event::{Finish, SaidCall};
+use crate::drive::model::stop_reason::{StopReason, StopReasons};
+use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
+
+/// OpenAI's words, and those of servers and gateways that speak its protocol, some of which pass on another provider's:
+/// `eos` (Together), `eos_token` (TGI), `end` (LM Studio), `complete` (Cohere), `model_length` (Mistral), `sensitive`
+/// (GLM). Not in it are words of a reply that was broken off: `error`, `network_error` and `abort` (GLM, vLLM),
+/// `insufficient_system_resource` (DeepSeek), `pause_turn`.
+const REASONS: &StopReasons = &[
+    (&["stop", "end_turn", "stop_sequence", "end", "eos", "eos_token", "complete", "completed"], StopReason::Stop),
+    (&["tool_calls", "tool_call", "tool_use", "function_call"], StopReason::Calls),
+    (
+        &["length", "model_length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"],
+        StopReason::Length,
+    ),
+    (
+        &[
+            "content_filter",
+            "content_filtered",
+            "guardrail_intervened",
+            "refusal",
+            "sensitive",
+            "safety",
+            "recitation",
+            "blocklist",
+            "prohibited_content",
+            "spii",
+        ],
+        StopReason::Filtered,
+    ),
+];
 
 /// An answer, or one event of a stream: only what is needed of it.
 #[derive(Deserialize)]
@@ -35,6 +63,8 @@ struct OpenaiChoice<'a> {
     delta: Option<Box<OpenaiContent<'a>>>,
     #[serde(borrow, default)]
     finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -175,38 +205,28 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    let usage = tokens(answer.usage).tokens();
-    let response_model = name(answer.model);
+    let mut whole = StreamedReply::default();
+    whole.count(tokens(answer.usage));
+    whole.response_model = name(answer.model);
     let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(UnreadableReply::Missing("choices"))?;
+    stop(peer, &mut whole, &choice)?;
     let content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
-    let finish = finish(choice.finish_reason.as_deref());
     if content.content.0.is_empty() && !content.refusal.0.is_empty() {
-        return Ok(AttemptReply {
-            text: content.refusal.0,
-            finish: Finish::Filtered,
-            usage,
-            response_model,
-            ..AttemptReply::default()
-        });
+        whole.add(&content.refusal.0);
+        whole.refused = true;
+        return Ok(whole.in_one_answer(peer)?);
     }
-    let mut parts = ReasoningParts::default();
-    content.reasoning().add_to(&mut parts);
-    let calls = content.tool_calls.unwrap_or_default();
-    for (place, call) in calls.iter().enumerate() {
-        if let Some(extra) = call.extra_content {
-            parts.add(behind_call(place), extra);
+    content.reasoning().add_to(&mut whole.reasoning);
+    whole.add(&content.content.0);
+    for call in content.tool_calls.unwrap_or_default() {
+        let extra = call.extra_content;
+        whole.add_whole_call(call.call());
+        if let Some(extra) = extra {
+            let place = whole.place();
+            whole.reasoning.add(place, extra);
         }
     }
-    let calls = calls.into_iter().map(OpenaiCall::call).collect();
-    Ok(AttemptReply {
-        text: content.content.0,
-        calls,
-        reasoning: parts.sealed(),
-        finish,
-        usage,
-        response_model,
-        ..AttemptReply::default()
-    })
+    Ok(whole.in_one_answer(peer)?)
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
@@ -216,15 +236,16 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
         return Ok(true);
     }
     let answer: OpenaiAnswer<'_> = from_bytes(data)?;
+    pieces.count(tokens(answer.usage));
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    pieces.count(tokens(answer.usage));
     if pieces.response_model.is_none() {
         pieces.response_model = name(answer.model);
     }
     // The event with the usage has no choice.
     let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
+    stop(peer, pieces, &choice)?;
     let content = choice.delta.or(choice.message).unwrap_or_default();
     content.reasoning().grow(&mut pieces.reasoning);
     pieces.add(&content.content.0);
@@ -240,18 +261,19 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             pieces.reasoning.add(place, extra);
         }
     }
-    if let Some(reason) = &choice.finish_reason {
-        pieces.finish = Some(finish(Some(reason)));
-    }
     Ok(false)
 }
 
-fn finish(reason: Option<&str>) -> Finish {
-    match reason {
-        Some("length") => Finish::Length,
-        Some("content_filter") => Finish::Filtered,
-        _ => Finish::Stop,
+/// Takes in why the model stopped, and what failed at its server.
+fn stop(peer: &Peer, reply: &mut StreamedReply, choice: &OpenaiChoice<'_>) -> Result<(), UnreadableReply> {
+    if let Some(error) = choice.error {
+        let failure = peer.error_object(error.get().as_bytes());
+        return Err(UnreadableReply::Failed(AttemptFailure { usage: reply.usage(), ..failure }));
     }
+    if let Some(reason) = choice.finish_reason.as_deref().and_then(|word| StopReason::of(word, REASONS)) {
+        reply.stop(reason);
+    }
+    Ok(())
 }
 
 /// A usage that can't be read is none: the engine estimates then.

@@ -3,11 +3,18 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::drive::model::failure::Peer;
+use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reasoning::BEFORE_TEXT;
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
-use crate::engine::event::{Finish, SaidCall};
+use crate::drive::model::stop_reason::{StopReason, StopReasons};
+use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
+
+/// The statuses of a response, and the reasons of one that is incomplete. All other statuses are those of a response
+/// that failed, or has not ended.
+const STATUSES: &StopReasons = &[(&["completed"], StopReason::Stop), (&["incomplete"], StopReason::Length)];
+const INCOMPLETE_REASONS: &StopReasons =
+    &[(&["content_filter"], StopReason::Filtered), (&["max_output_tokens"], StopReason::Length)];
 
 /// A response: only what is needed of it.
 #[derive(Deserialize)]
@@ -101,8 +108,8 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     for item in response.output.as_deref().ok_or_else(|| missing_output(peer, &response))? {
         whole_item(&mut whole, item, true)?;
     }
-    ended(peer, &mut whole, response)?;
-    Ok(whole.whole().unwrap_or_default())
+    ended(peer, &mut whole, response, None)?;
+    Ok(whole.in_one_answer(peer)?)
 }
 
 /// Why an answer has no output.
@@ -140,8 +147,9 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
                 whole_item(pieces, item, false)?;
             }
         }
-        ("response.completed" | "response.incomplete" | "response.failed", Some(response)) => {
-            ended(peer, pieces, serde_json::from_str(response.get())?)?;
+        ("response.completed" | "response.incomplete" | "response.failed" | "response.cancelled", Some(response)) => {
+            let status = event.kind.strip_prefix("response.");
+            ended(peer, pieces, serde_json::from_str(response.get())?, status)?;
         }
         _ => {}
     }
@@ -182,12 +190,13 @@ fn whole_item(whole: &mut StreamedReply, raw: &RawValue, with_text: bool) -> Res
     Ok(())
 }
 
-/// Takes in what a response says at its end.
-fn ended(peer: &Peer, whole: &mut StreamedReply, response: WholeResponse<'_>) -> Result<(), UnreadableReply> {
-    if let Some(error) = response.error {
-        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
-    }
-    whole.response_model = response.model;
+/// Takes in what a response says at its end. `event` is the status that the event of a stream names.
+fn ended(
+    peer: &Peer,
+    whole: &mut StreamedReply,
+    response: WholeResponse<'_>,
+    event: Option<&str>,
+) -> Result<(), UnreadableReply> {
     let usage = response.usage.and_then(|usage| serde_json::from_str::<ResponseUsage>(usage.get()).ok());
     if let Some(usage) = usage {
         whole.count(CountedTokens {
@@ -198,17 +207,26 @@ fn ended(peer: &Peer, whole: &mut StreamedReply, response: WholeResponse<'_>) ->
             reasoning: usage.output_tokens_details.unwrap_or_default().reasoning_tokens,
         });
     }
-    let reason = response.incomplete_details.and_then(|details| details.reason);
-    let finish = match (response.status.as_deref(), reason.as_deref()) {
-        (Some("incomplete"), Some("content_filter")) => Finish::Filtered,
-        (Some("incomplete"), _) => Finish::Length,
-        _ => Finish::Stop,
-    };
-    if finish == Finish::Length && whole.place() == BEFORE_TEXT {
+    if let Some(error) = response.error {
+        let failure = peer.error_object(error.get().as_bytes());
+        return Err(UnreadableReply::Failed(AttemptFailure { usage: whole.usage(), ..failure }));
+    }
+    whole.response_model = response.model;
+    let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
+    for status in [event, response.status.as_deref()].into_iter().flatten() {
+        match StopReason::of(status, STATUSES) {
+            Some(StopReason::Length) if StopReason::of(&reason, INCOMPLETE_REASONS) == Some(StopReason::Filtered) => {
+                whole.stop(StopReason::Filtered);
+            }
+            Some(StopReason::Broken(status)) => whole.stop(StopReason::Broken(format!("the status {status}"))),
+            Some(stopped) => whole.stop(stopped),
+            None => {}
+        }
+    }
+    if whole.is_cut_off() && whole.place() == BEFORE_TEXT {
         // The item that must follow its reasoning was never written.
         whole.reasoning.drop_all();
     }
-    whole.finish = Some(finish);
     whole.ended = true;
     Ok(())
 }

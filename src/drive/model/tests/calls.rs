@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::drive::model::failure::Peer;
 use crate::drive::model::reply::StreamedReply;
+use crate::drive::model::stop_reason::StopReason;
 use crate::engine::event::{Finish, SaidCall};
 
 fn call(id: &str, name: &str, arguments: &str) -> SaidCall {
@@ -16,7 +18,8 @@ async fn said(answer: Answer, provider: &str) -> Reply {
 }
 
 fn message(message: &Value) -> Answer {
-    Answer::json(&json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
+    let reason = if message["tool_calls"][0].is_null() { "stop" } else { "tool_calls" };
+    Answer::json(&json!({"choices": [{"index": 0, "message": message, "finish_reason": reason}]}))
 }
 
 #[tokio::test]
@@ -128,8 +131,8 @@ fn very_many_calls_are_put_together_as_few_are() {
             pieces.add_call(Some(index), call("", "", arguments));
         }
     }
-    pieces.ended = true;
-    let calls = pieces.whole().unwrap().calls;
+    pieces.stop(StopReason::Calls);
+    let calls = pieces.whole(&Peer { name: "peer".to_owned(), vault: vault() }).unwrap().calls;
     assert!(calls.len() == 150_000 && calls.iter().all(|call| call.arguments == "{}"));
 }
 

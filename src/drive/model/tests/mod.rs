@@ -13,6 +13,7 @@ mod requests;
 mod responses;
 mod scripts;
 mod settings;
+mod stop_reasons;
 mod streams;
 
 #[path = "../../../../tests/common/server.rs"]

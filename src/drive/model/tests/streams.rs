@@ -128,7 +128,7 @@ async fn a_server_that_does_not_stream_gives_no_pieces() {
 
 #[tokio::test]
 async fn a_server_that_streams_unasked_is_understood() {
-    let server = Server::new(vec![Answer::events([delta("Hi"), "[DONE]".to_owned()])]);
+    let server = Server::new(vec![Answer::events([delta("Hi"), END.to_owned(), "[DONE]".to_owned()])]);
     assert_eq!(greet(&openai(&server), 1).await.0.unwrap().text, "Hi");
 }
 
