@@ -48,6 +48,7 @@ mod hyphen_workflows;
 mod interactive;
 mod item_limits;
 mod journals;
+mod keys;
 mod left_out;
 mod long_lists;
 mod matcher_tool;

@@ -14,6 +14,9 @@ use crate::engine::event::{ModelFaultCode, Tokens};
 use crate::engine::json::from_bytes;
 use crate::policy::characters::is_hidden;
 
+/// What is asked of who reads that a key was refused.
+const ANOTHER_KEY: &str = " (is the key the right one?)";
+
 /// The most characters of a server's own words that are shown.
 const SHOWN: usize = 300;
 
@@ -31,6 +34,28 @@ const TOO_LONG: [&str; 12] = [
     "exceeds the context",
     "model's context length",
     "`max_new_tokens` must be <=",
+];
+
+/// Words and codes by which servers refuse a key, or an account without money, with another status than 401 to 403, or
+/// within a stream: Gemini and xAI answer 400, Anthropic and OpenRouter send an event.
+const REFUSES_KEY: [&str; 17] = [
+    "api key not valid",
+    "api key not found",
+    "api key expired",
+    "api_key_invalid",
+    "invalid_api_key",
+    "invalid api key",
+    "incorrect api key",
+    "api key is invalid",
+    "authentication_error",
+    "authentication failed",
+    "unauthenticated",
+    "permission_error",
+    "permission_denied",
+    "billing_error",
+    "credit balance is too low",
+    "token has expired",
+    "token is expired",
 ];
 
 /// Why one attempt failed.
@@ -88,6 +113,12 @@ impl AttemptFailure {
         Self { code, message, transient: false, after: None, status: None, usage: None, refused: None, length: None }
     }
 
+    /// A key that is refused, whatever the status of the answer was.
+    pub(super) fn key(mut message: String) -> Self {
+        message.push_str(ANOTHER_KEY);
+        Self { status: Some(401), ..Self::lasting(ModelFaultCode::ModelRefused, message) }
+    }
+
     /// What happened, without what the server said.
     pub(super) fn class(&self) -> String {
         self.message.split_once(": ").map_or(self.message.as_str(), |(class, _)| class).to_owned()
@@ -96,7 +127,7 @@ impl AttemptFailure {
     /// Whether the reason lies outside of the run and somebody must act: the key is wrong, has expired, may not use the
     /// model, or its account is empty. The same request succeeds then; until then it is not sent again.
     pub(super) fn wants_a_key(&self) -> bool {
-        matches!(self.status, Some(401..=403))
+        self.code == ModelFaultCode::ModelRefused && matches!(self.status, Some(401..=403))
     }
 
     /// Whether the server says that the request is not as it takes it: another one may be.
@@ -146,10 +177,11 @@ impl Peer {
             500 if reported.has_code_of_length() => reported.refused_length(message),
             408 | 409 | 429 | 500..=599 => AttemptFailure { after, ..AttemptFailure::unreachable(message) },
             413 => reported.refused_length(message),
-            400..=499 if reported.too_long() => reported.refused_length(message),
+            400 if reported.refuses_key() => AttemptFailure::key(message),
+            400 | 404..=499 if reported.too_long() => reported.refused_length(message),
             400..=499 => {
                 message.push_str(match status {
-                    401 | 403 => " (is the key the right one?)",
+                    401 | 403 => ANOTHER_KEY,
                     404 | 405 => " (are the model's id and base_url right?)",
                     _ => reported.cure(),
                 });
@@ -173,7 +205,13 @@ impl Peer {
         let reported = ServerError::read_error(error);
         let words = self.clean(reported.message.as_deref().unwrap_or("no reason given"));
         let message = format!("{} answered with an error: {words}", self.name);
-        if reported.too_long() { reported.refused_length(message) } else { AttemptFailure::protocol(message) }
+        if reported.too_long() {
+            reported.refused_length(message)
+        } else if reported.refuses_key() {
+            AttemptFailure::key(message)
+        } else {
+            AttemptFailure::protocol(message)
+        }
     }
 
     /// What a fault of the connection means, by its causes.
@@ -206,6 +244,8 @@ impl Peer {
 struct ServerError {
     message: Option<String>,
     codes: String,
+    /// A code that is a number: that of the status which the answer would have had.
+    number: Option<u64>,
     param: Option<String>,
     length: RefusedLength,
 }
@@ -265,9 +305,16 @@ impl ServerError {
                 .or_else(|| text("detail"))
                 .or_else(|| (error.as_object().is_some_and(|fields| !fields.is_empty())).then(|| error.to_string())),
         };
-        let codes = ["code", "type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
+        let codes = ["code", "type", "status"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
+        let number = error.get("code").and_then(Value::as_u64);
         let length = RefusedLength::read(error, message.as_deref().unwrap_or_default());
-        Self { message, codes, param: text("param"), length }
+        Self { message, codes, number, param: text("param"), length }
+    }
+
+    /// Whether the reason is the key or its account.
+    fn refuses_key(&self) -> bool {
+        let said = format!("{} {}", self.codes, self.message.as_deref().unwrap_or_default()).to_lowercase();
+        matches!(self.number, Some(401..=403)) || REFUSES_KEY.iter().any(|words| said.contains(words))
     }
 
     /// What to write in place of what was refused.

@@ -320,6 +320,8 @@ pub async fn ask(
     let started_at = clock::instant();
     let brief = retry::brief(retry);
     let mut tried = Vec::new();
+    // Whether a model before the last one may answer later: then the same run may succeed, whatever the last one said.
+    let mut may_pass = false;
     for (place, model) in models.iter().enumerate() {
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
@@ -366,9 +368,10 @@ pub async fn ask(
                 usage: failure.usage,
                 price: facts.and_then(|facts| facts.price),
             });
+            may_pass |= failure.transient || failure.wants_a_key();
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
             if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
-                return Err(fault(failure, tried, started_at));
+                return Err(fault(failure, tried, started_at, may_pass));
             }
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
@@ -380,7 +383,7 @@ pub async fn ask(
         }
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
-    Err(fault(none, tried, started_at))
+    Err(fault(none, tried, started_at, may_pass))
 }
 
 /// The model that the provider names, when it is not the one that was asked for.
@@ -388,9 +391,15 @@ fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>
     named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
 }
 
-fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started_at: Instant) -> ModelFault {
+/// The failure of all models. `may_pass`: one of them may answer later.
+fn fault(
+    failure: AttemptFailure,
+    mut failed: Vec<event::FailedAttempt>,
+    started_at: Instant,
+    may_pass: bool,
+) -> ModelFault {
     let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
-    let retryable = failure.transient || failure.wants_a_key();
+    let retryable = may_pass && failure.code != ModelFaultCode::ScriptExhausted;
     let mut message = failure.message;
     if attempts > 1 {
         message.push_str(&format!(" (after {attempts} attempts)"));

@@ -14,7 +14,7 @@ use crate::drive::said;
 use crate::drive::secret::Vault;
 use crate::engine::budget;
 use crate::engine::dialect;
-use crate::engine::event::{self, EventKind};
+use crate::engine::event::{self, EventKind, ModelFaultCode};
 use crate::engine::history;
 use crate::engine::notice::Notice;
 use crate::engine::window;
@@ -107,7 +107,7 @@ impl Driver<'_> {
                 said::bound(&self.world.vault, &mut reply);
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
-            Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault),
+            Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault, sums_up),
             Waited::Done(None) => return Ok((Interruption::Stop, failed_attempts(&self.world.vault, &attempts))),
             Waited::Interruption(interruption) => {
                 return Ok((interruption, failed_attempts(&self.world.vault, &attempts)));
@@ -124,8 +124,13 @@ fn failed_attempts(vault: &Vault, attempts: &Mutex<Vec<event::FailedAttempt>>) -
     failed
 }
 
-fn model_failed(vault: &Vault, mut fault: event::ModelFault) -> EventKind {
+fn model_failed(vault: &Vault, mut fault: event::ModelFault, sums_up: bool) -> EventKind {
     said::bound_fault(vault, &mut fault);
+    if sums_up && fault.retryable && fault.code == ModelFaultCode::ModelRefused {
+        // A summary that the model refuses is done without, but not one that only lacks a good key: the messages would be
+        // lost.
+        fault.code = ModelFaultCode::ModelUnreachable;
+    }
     EventKind::ModelFailed(fault)
 }
 

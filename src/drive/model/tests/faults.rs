@@ -41,6 +41,50 @@ async fn refusals_are_not_tried_again() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_refused_in_other_words_than_its_status_lies_outside_of_the_run_too() {
+    let stream = |error: &str| {
+        let piece = r#"data: {"choices":[{"index":0,"delta":{"content":"Let me"}}]}"#;
+        Answer::json(&format!("{piece}\n\ndata: {{\"error\":{error}}}\n\n")).header("content-type", "text/event-stream")
+    };
+    for answer in [
+        error(
+            400,
+            r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT",
+                "details":[{"reason":"API_KEY_INVALID"}]}}"#,
+        ),
+        error(400, r#"{"error":{"code":400,"message":"API key expired. Please renew the API key."}}"#),
+        error(400, r#"{"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***12."}"#),
+        error(
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#,
+        ),
+        // A plan that lacks the long window is a matter of the key, not of the request's length.
+        error(403, r#"{"error":{"message":"this key may not use the long context window"}}"#),
+        error(200, r#"{"error":{"type":"authentication_error","message":"expired"}}"#),
+        error(200, r#"{"error":{"code":402,"message":"Insufficient credits"}}"#),
+        stream(r#"{"code":401,"message":"User not found."}"#),
+    ] {
+        let (fault, requests) = fault_of(answer, 3).await;
+        assert_eq!((fault.code, fault.retryable), (ModelFaultCode::ModelRefused, true), "{}", fault.message);
+        assert_eq!((fault.attempts, requests), (1, 1), "{}", fault.message);
+    }
+    let other =
+        r#"{"error":{"message":"The model `x` does not exist or you have no access","code":"model_not_found"}}"#;
+    let (fault, _) = fault_of(error(404, other), 3).await;
+    assert_eq!((fault.code, fault.retryable), (ModelFaultCode::ModelRefused, false));
+}
+
+#[tokio::test]
+async fn models_that_fail_may_answer_later_when_one_of_them_may() {
+    for (first, second, retryable) in [(401, 404, true), (404, 401, true), (503, 404, true), (404, 404, false)] {
+        let servers = [first, second].map(|status| Server::with(move |_, _| error(status, "{}")));
+        let list = servers.each_ref().map(openai);
+        let (reply, _) = greet_all(&list, &mut Wire::default(), 1).await;
+        assert_eq!(reply.unwrap_err().retryable, retryable, "{first} {second}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_is_too_long_has_its_own_code() {
     for (status, body) in [
         (400, r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#),
