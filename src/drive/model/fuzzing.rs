@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::failure::Peer;
-use super::protocol_of;
 use super::reply::StreamedReply;
 use super::sse::SseDecoder;
+use super::{halves, protocol_of, take_event};
 use crate::drive::secret::Vault;
 use crate::policy::provider::Provider;
 
@@ -17,10 +17,10 @@ pub fn stream(bytes: &[u8], size: usize) {
     let peer = Peer { name: "fuzz:80".to_owned(), vault };
     for protocol in Provider::ALL.iter().copied().map(protocol_of) {
         let (mut decoder, mut pieces) = (SseDecoder::default(), StreamedReply::default());
-        let mut take = |data: &[u8]| protocol.piece(&peer, &mut pieces, data).map(drop);
+        let mut take = |data: &[u8]| take_event(protocol, &peer, &mut pieces, data).map(drop);
         let read = bytes.chunks(size).try_for_each(|part| decoder.push(part, &mut take));
         drop(read.and_then(|()| decoder.finish(&mut take)));
         drop(pieces.whole(&peer));
-        drop(protocol.read(&peer, bytes));
+        drop(protocol.read(&peer, halves::readable(bytes).as_bytes()));
     }
 }

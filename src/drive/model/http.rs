@@ -10,7 +10,7 @@ use reqwest::{Client, Method, Request, Response, Url};
 
 use super::STALL;
 use super::failure::{AttemptFailure, Peer};
-use super::sse::SseDecoder;
+use super::sse::{self, PieceSource, StreamState, read_events};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::{clock, retry};
 use crate::engine::event::ModelFaultCode;
@@ -157,13 +157,18 @@ impl Endpoint {
         self.peer.status(status, after, &body)
     }
 
-    /// Reads a whole answer, at most [`MAX_ANSWER`] bytes of it.
-    pub(super) async fn body(&self, response: &mut Response, stall: Option<Duration>) -> Result<Bytes, AttemptFailure> {
+    /// Reads the rest of a whole answer that begins so, at most [`MAX_ANSWER`] bytes of it.
+    pub(super) async fn body(
+        &self,
+        begun: Bytes,
+        response: &mut Response,
+        stall: Option<Duration>,
+    ) -> Result<Bytes, AttemptFailure> {
         let declared = response.content_length().unwrap_or(0);
         if usize::try_from(declared).map_or(true, |length| length > MAX_ANSWER) {
             return Err(self.too_large());
         }
-        let mut body = Bytes::new();
+        let mut body = begun;
         while let Some(piece) = self.piece(response, stall).await? {
             if body.len() + piece.len() > MAX_ANSWER {
                 return Err(self.too_large());
@@ -180,36 +185,38 @@ impl Endpoint {
         Ok(body)
     }
 
-    /// Reads a stream of events until `event` returns `true`, for the last one, or the
-    /// stream ends.
+    /// Reads the beginning of an answer, until it is known whether it is a stream of events, whatever its label says.
+    /// Returns whether it is one, and what was read.
+    pub(super) async fn begin(
+        &self,
+        response: &mut Response,
+        stall: Option<Duration>,
+    ) -> Result<(bool, Bytes), AttemptFailure> {
+        let labelled = is_event_stream(response);
+        let mut begun = Bytes::new();
+        loop {
+            if let Some(is_stream) = sse::is_stream(&begun, labelled) {
+                return Ok((is_stream, begun));
+            }
+            let Some(piece) = self.piece(response, stall).await? else { return Ok((labelled, begun)) };
+            begun = if begun.is_empty() { piece } else { [begun, piece].concat().into() };
+        }
+    }
+
+    /// Reads a stream of events that begins so, until `event` says that it is over, or it ends.
     pub(super) async fn events(
         &self,
-        mut response: Response,
+        begun: Bytes,
+        response: Response,
         stall: Option<Duration>,
-        mut event: impl FnMut(&[u8]) -> Result<bool, AttemptFailure>,
+        event: impl FnMut(&[u8]) -> Result<StreamState, AttemptFailure>,
     ) -> Result<(), AttemptFailure> {
-        let mut decoder = SseDecoder::default();
-        let mut read = 0usize;
-        let mut last = false;
-        let mut take = |data: &[u8], last: &mut bool| {
-            if !*last {
-                *last = event(data)?;
-            }
-            Ok::<(), AttemptFailure>(())
-        };
-        while let Some(piece) = self.piece(&mut response, stall.or((read > 0).then_some(STALL))).await? {
-            read = read.saturating_add(piece.len());
-            if read > MAX_ANSWER {
-                return Err(self.too_large());
-            }
-            decoder.push(&piece, |data| take(data, &mut last))?;
-            if last {
-                // Only a body that was read to its end leaves a connection that can be used again.
-                let _ = tokio::time::timeout(LAST_BYTES, response.chunk()).await;
-                return Ok(());
-            }
+        let mut source = ResponsePieces { endpoint: self, begun: Some(begun), response, stall, read: 0 };
+        if read_events(&mut source, event).await? {
+            // Only a body that was read to its end leaves a connection that can be used again.
+            let _ = tokio::time::timeout(LAST_BYTES, source.response.chunk()).await;
         }
-        decoder.finish(|data| take(data, &mut last))
+        Ok(())
     }
 
     async fn piece(&self, response: &mut Response, stall: Option<Duration>) -> Result<Option<Bytes>, AttemptFailure> {
@@ -230,7 +237,31 @@ impl Endpoint {
     }
 }
 
-/// Whether an answer is a stream of events.
+/// The pieces of a streamed answer.
+struct ResponsePieces<'a> {
+    endpoint: &'a Endpoint,
+    /// What was read already.
+    begun: Option<Bytes>,
+    response: Response,
+    stall: Option<Duration>,
+    read: usize,
+}
+
+impl PieceSource for ResponsePieces<'_> {
+    async fn next(&mut self) -> Result<Option<Bytes>, AttemptFailure> {
+        let piece = match self.begun.take().filter(|begun| !begun.is_empty()) {
+            Some(begun) => Some(begun),
+            None => {
+                let stall = self.stall.or((self.read > 0).then_some(STALL));
+                self.endpoint.piece(&mut self.response, stall).await?
+            }
+        };
+        self.read = self.read.saturating_add(piece.as_ref().map_or(0, Bytes::len));
+        if self.read > MAX_ANSWER { Err(self.endpoint.too_large()) } else { Ok(piece) }
+    }
+}
+
+/// Whether an answer is labelled as a stream of events.
 pub(super) fn is_event_stream(response: &Response) -> bool {
     content_type(response).is_some_and(|kind| {
         kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))

@@ -11,6 +11,7 @@ mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gemini;
+mod halves;
 mod http;
 mod models;
 mod openai;
@@ -49,6 +50,7 @@ use http::Endpoint;
 use protocol::Protocol;
 pub use reply::PartialReply;
 use reply::{AttemptReply, StreamedReply, garbage};
+use sse::StreamState;
 use wire::RequestForm;
 
 pub(in crate::drive) use embedded::DynModel;
@@ -187,7 +189,7 @@ impl ModelClient {
     /// Asks once, for as long as a reply may take.
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
         match tokio::time::timeout(ask.timeouts.reply, self.learned_reply(ask, wire)).await {
-            Ok(Ok(reply)) => self.form.constraint.read(reply, ask).unless_empty(self),
+            Ok(Ok(reply)) => self.form.constraint.read(reply.unless_torn(self)?, ask).unless_empty(self),
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(AttemptFailure::unreachable(format!(
                 "timed out: the model {:?} gave no whole reply within {} ms",
@@ -231,17 +233,23 @@ impl ModelClient {
         };
         let asked_at = clock::instant();
         // In a block: what is borrowed keeps its place in the future until the end of its block.
-        let (mut response, kind, is_event_stream) = {
-            let response = self.post(endpoint, ask, wire).await?;
+        let (mut response, kind, begun, is_stream) = {
+            let mut response = self.post(endpoint, ask, wire).await?;
             let kind = response.headers().get(CONTENT_TYPE).cloned();
-            let is_event_stream = http::is_event_stream(&response);
-            (response, kind, is_event_stream)
+            // A server may stream unasked, and then says so; one that was asked may give it any label.
+            let (is_stream, begun) = if self.form.streams(ask) || http::is_event_stream(&response) {
+                endpoint.begin(&mut response, ask.timeouts.stall).await?
+            } else {
+                (false, Bytes::new())
+            };
+            (response, kind, begun, is_stream)
         };
-        if is_event_stream {
-            return Box::pin(self.stream(endpoint, response, ask, asked_at)).await;
+        if is_stream {
+            return Box::pin(self.stream(endpoint, begun, response, ask, asked_at)).await;
         }
-        let body = endpoint.body(&mut response, ask.timeouts.stall).await?;
-        let reply = self.form.protocol.read(&endpoint.peer, &body);
+        let body = endpoint.body(begun, &mut response, ask.timeouts.stall).await?;
+        let body = halves::readable(&body);
+        let reply = self.form.protocol.read(&endpoint.peer, body.trim_start_matches('\u{feff}').as_bytes());
         reply.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))
     }
 
@@ -272,6 +280,7 @@ impl ModelClient {
     async fn stream(
         &self,
         endpoint: &Endpoint,
+        begun: Bytes,
         response: reqwest::Response,
         ask: &Ask<'_>,
         asked_at: Instant,
@@ -280,9 +289,9 @@ impl ModelClient {
         let is_turn = self.form.constraint.turn(ask).is_some();
         let mut pieces = StreamedReply::default();
         let mut first_ms = None;
-        let read = endpoint.events(response, ask.timeouts.stall, |data| {
-            let last = self.form.protocol.piece(peer, &mut pieces, data);
-            let last = last.map_err(|unread| garbage(peer, None, unread))?;
+        let read = endpoint.events(begun, response, ask.timeouts.stall, |data| {
+            let before = (pieces.has_stopped(), pieces.written());
+            let is_over = take_event(self.form.protocol, peer, &mut pieces, data)?;
             if first_ms.is_none() && pieces.written() > 0 {
                 first_ms = Some(clock::elapsed_ms(asked_at));
             }
@@ -290,13 +299,41 @@ impl ModelClient {
                 let (text, written) = (pieces.text_so_far(is_turn), pieces.written());
                 partial(PartialReply { text, written, output_tokens: pieces.output, time_to_first_token_ms });
             }
-            Ok(last)
+            Ok(match (pieces.has_stopped(), pieces.written()) {
+                _ if is_over => StreamState::Over,
+                now if now.0 && now != before => StreamState::Ended,
+                _ => StreamState::Open,
+            })
         });
         if let Err(failure) = read.await {
             return Err(AttemptFailure { usage: failure.usage.or(pieces.usage()), ..failure });
         }
         let reply = pieces.whole(peer)?;
         Ok(AttemptReply { time_to_first_token_ms: first_ms, ..reply })
+    }
+}
+
+/// Takes in the data of an event of a stream. `true`: it was the last one.
+fn take_event(
+    protocol: &dyn Protocol,
+    peer: &Peer,
+    pieces: &mut StreamedReply,
+    data: &[u8],
+) -> Result<bool, AttemptFailure> {
+    match data.trim_ascii() {
+        // Some servers keep a connection alive so.
+        b"" | b"null" => Ok(false),
+        b"[DONE]" => {
+            pieces.ended = true;
+            Ok(true)
+        }
+        data => {
+            let (data, has_halves) = halves::marked(data);
+            if has_halves {
+                pieces.expect_halves();
+            }
+            protocol.piece(peer, pieces, data.as_bytes()).map_err(|unread| garbage(peer, None, unread))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::halves;
 use crate::engine::conversation::Message;
 use crate::engine::event::Reasoning;
 use crate::policy::reasoning::MAX_TEXT;
@@ -109,10 +110,14 @@ impl ReasoningParts {
         }
     }
 
-    /// The whole; `None` when there was no reasoning. The caller adds where it is from.
-    pub(super) fn sealed(mut self) -> Option<Box<Reasoning>> {
+    /// The whole; `None` when there was no reasoning. The caller adds where it is from, and says whether there may be
+    /// marks of halves in it.
+    pub(super) fn sealed(mut self, has_halves: bool) -> Option<Box<Reasoning>> {
         self.close();
         let mut text = self.text;
+        if has_halves {
+            halves::join(&mut text);
+        }
         if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
             text.truncate(end);
         }
@@ -123,6 +128,9 @@ impl ReasoningParts {
         let mut sealed = String::new();
         if !self.parts.is_empty() {
             sealed = serde_json::to_string(&self.parts).unwrap_or_default();
+            if has_halves {
+                halves::join(&mut sealed);
+            }
         }
         Some(Box::new(Reasoning { origin: String::new(), sealed, text }))
     }

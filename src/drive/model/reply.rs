@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::ModelClient;
 use super::constraint::TURN;
 use super::failure::{AttemptFailure, Peer};
+use super::halves::{self, HalfJoiner};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
+use super::responses::items::OutputItems;
 use super::stop_reason::StopReason;
 use crate::engine::event::{Finish, Reasoning, SaidCall, Tokens};
 
@@ -29,6 +31,20 @@ pub(super) struct AttemptReply {
 }
 
 impl AttemptReply {
+    /// The reply, unless one of its calls lost its name: then nobody knows what else of it was lost.
+    ///
+    /// # Errors
+    /// When some of its calls have a name, and some have none.
+    pub(super) fn unless_torn(self, model: &ModelClient) -> Result<Self, AttemptFailure> {
+        let is_nameless = |call: &SaidCall| call.name.trim().is_empty();
+        if !self.calls.iter().any(is_nameless) || self.calls.iter().all(is_nameless) {
+            return Ok(self);
+        }
+        let name = &model.facts.name;
+        let failure = AttemptFailure::protocol(format!("a call in the reply of the model {name:?} has no name"));
+        Err(AttemptFailure { usage: self.usage, ..failure })
+    }
+
     /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
     /// answered when it is asked again.
     ///
@@ -91,10 +107,24 @@ pub(super) fn garbage(peer: &Peer, kind: Option<&str>, unread: UnreadableReply) 
     AttemptFailure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
 }
 
+/// The bytes of the shortest text that, said twice in two pieces, is taken for one.
+const SAID_AGAIN: usize = 8;
+
 /// What has come of a stream.
 #[derive(Debug, Default)]
 pub(super) struct StreamedReply {
     text: String,
+    /// How many pieces of the text came.
+    pieces: usize,
+    /// A piece that is the whole text before it: some servers say all of it once more at the end.
+    again: String,
+    /// What was shown of the text, when the last event said all of it again.
+    shown: String,
+    /// Whether a half of a sign came, which a mark takes the place of.
+    has_halves: bool,
+    joiner: HalfJoiner,
+    /// The items of a response, until its last event.
+    pub(super) output_items: OutputItems,
     /// The native calls, each with its index in the reply.
     calls: Vec<(u64, SaidCall)>,
     /// The position of the last call with each index: a server may send very many.
@@ -122,9 +152,45 @@ pub(super) struct StreamedReply {
 }
 
 impl StreamedReply {
-    /// Adds a piece of text.
+    /// Adds a text.
     pub(super) fn add(&mut self, text: &str) {
-        self.text.push_str(text);
+        if self.has_halves {
+            self.joiner.add(&mut self.text, text);
+        } else {
+            self.text.push_str(text);
+        }
+    }
+
+    /// Adds a piece of the text. One that says again all that came before it counts only when more text follows it.
+    pub(super) fn add_piece(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        let again = std::mem::take(&mut self.again);
+        self.add(&again);
+        if piece == self.text && (self.pieces > 1 || piece.len() >= SAID_AGAIN) {
+            piece.clone_into(&mut self.again);
+        } else {
+            self.add(piece);
+        }
+        self.pieces = self.pieces.saturating_add(1);
+    }
+
+    /// From now on texts may have marks in the place of halves of signs.
+    pub(super) fn expect_halves(&mut self) {
+        self.has_halves = true;
+        self.output_items.has_halves = true;
+    }
+
+    /// The last event says all again: what came before it only stays shown.
+    pub(super) fn say_again(&mut self) {
+        self.announced = self.announced.max(self.called.saturating_add(self.reasoning.written()));
+        self.shown = std::mem::take(&mut self.text);
+        self.joiner = HalfJoiner::default();
+        self.calls.clear();
+        self.places.clear();
+        self.reasoning = ReasoningParts::default();
+        self.refused = false;
     }
 
     /// Counts a piece of what comes again as a whole.
@@ -136,6 +202,8 @@ impl StreamedReply {
     pub(super) fn text_so_far(&self, is_turn: bool) -> &str {
         match self.calls.as_slice() {
             [(_, call)] if is_turn && self.text.is_empty() && call.name == TURN => &call.arguments,
+            // It only grows.
+            _ if !self.text.starts_with(&self.shown) => &self.shown,
             _ => &self.text,
         }
     }
@@ -143,20 +211,19 @@ impl StreamedReply {
     /// The bytes that the model has written so far: text, calls and reasoning that can be read.
     pub(super) fn written(&self) -> usize {
         let beside = self.called.saturating_add(self.reasoning.written());
-        self.text.len().saturating_add(beside.max(self.announced))
+        self.text.len().max(self.shown.len()).saturating_add(beside.max(self.announced))
     }
 
     /// Adds a piece of a call. Servers differ: an index may be missing, or the same for all calls; the
-    /// name may come once, in parts, or again with each piece.
+    /// name may come once, in parts, or again with each piece; a piece without a name may have an id of its own.
     pub(super) fn add_call(&mut self, index: Option<u64>, piece: SaidCall) {
         self.called = self.called.saturating_add(piece.name.len()).saturating_add(piece.arguments.len());
-        let other = |call: &SaidCall| !piece.id.is_empty() && !call.id.is_empty() && piece.id != call.id;
         let place = match index {
             Some(index) => self.places.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
-        let slot = place.and_then(|place| self.calls.get_mut(place)).filter(|(_, call)| !other(call));
-        let Some((_, call)) = slot else {
+        let known = place.and_then(|place| self.calls.get_mut(place));
+        let Some((_, call)) = known.filter(|(_, call)| !is_another_call(call, &piece, index.is_some())) else {
             let index = index.or_else(|| self.calls.last().map(|(index, _)| *index)).unwrap_or(0);
             self.places.insert(index, self.calls.len());
             self.calls.push((index, piece));
@@ -168,7 +235,10 @@ impl StreamedReply {
         if call.name != piece.name {
             call.name.push_str(&piece.name);
         }
-        call.arguments.push_str(&piece.arguments);
+        // Some servers end with all that they have sent.
+        if call.arguments != piece.arguments || !is_object(&piece.arguments) {
+            call.arguments.push_str(&piece.arguments);
+        }
     }
 
     /// Takes in what was counted; what it leaves out stays as it was counted before.
@@ -205,6 +275,16 @@ impl StreamedReply {
         if self.stopped.as_ref().is_none_or(|known| *known < reason) {
             self.stopped = Some(reason);
         }
+    }
+
+    /// Whether it is known why the model stopped.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Whether a call has come.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
     }
 
     /// Whether the most tokens were reached.
@@ -255,19 +335,46 @@ impl StreamedReply {
             Some(StopReason::Length) => Finish::Length,
             Some(StopReason::Filtered) => Finish::Filtered,
         };
-        let mut calls = self.calls;
+        let Self { mut text, mut calls, mut joiner, has_halves, .. } = self;
+        joiner.end(&mut text);
         calls.sort_by_key(|(index, _)| *index);
-        let calls = calls.into_iter().map(|(_, call)| call).collect();
+        let mut calls: Vec<SaidCall> = calls.into_iter().map(|(_, call)| call).collect();
+        for SaidCall { id, name, arguments } in &mut calls {
+            if has_halves {
+                [id, name, &mut *arguments].into_iter().for_each(halves::join);
+            }
+            halves::repair(arguments);
+        }
         Ok(AttemptReply {
-            text: self.text,
+            text,
             calls,
-            reasoning: self.reasoning.sealed(),
+            reasoning: self.reasoning.sealed(has_halves),
             finish,
             usage,
             response_model: self.response_model,
             time_to_first_token_ms: None,
         })
     }
+}
+
+/// Whether a piece is of another call than this one.
+fn is_another_call(call: &SaidCall, piece: &SaidCall, has_index: bool) -> bool {
+    if piece.name.is_empty() && has_index {
+        return false;
+    }
+    if !piece.id.is_empty() && !call.id.is_empty() {
+        return piece.id != call.id;
+    }
+    // Calls without ids, all of one index, each of them whole.
+    !piece.name.is_empty()
+        && call.arguments != piece.arguments
+        && call.arguments.ends_with('}')
+        && is_object(&piece.arguments)
+}
+
+/// Whether a text is the JSON of an object.
+fn is_object(text: &str) -> bool {
+    text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// What has come of a reply that is under way.

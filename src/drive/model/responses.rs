@@ -1,8 +1,10 @@
 //! OpenAI's Responses API, without anything stored at the server (developers.openai.com/api/docs/guides/reasoning and
 //! api-reference/responses, read in November 2026): each request has the whole conversation, with the encrypted
-//! reasoning items as they came.
+//! reasoning items as they came, and with the phases of the model's messages (guides/text, on `phase`): what it says
+//! as commentary is sent back as such.
 
 mod answer;
+pub(super) mod items;
 
 use bytes::BytesMut;
 use reqwest::Url;
@@ -122,6 +124,10 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
             Role::User | Role::Tool => b"{\"role\":\"user\",\"content\":",
         });
         json(buffer, &*message.text);
+        if let Some(phase) = sealed.iter().find(|part| is_phase(part)) {
+            buffer.extend_from_slice(b",\"phase\":");
+            buffer.extend_from_slice(phase.json.get().as_bytes());
+        }
         buffer.extend_from_slice(b"}");
     }
     items.reasoning(&sealed, BEHIND_TEXT);
@@ -137,6 +143,11 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
         items.reasoning(&sealed, behind_call(place));
     }
     if items.is_first { last } else { Some(message.role) }
+}
+
+/// Whether a part is the phase of the reply's text, and no item.
+fn is_phase(part: &SealedPart) -> bool {
+    part.json.get().starts_with('"')
 }
 
 /// The items of a request, each behind a comma but for the first.
@@ -155,7 +166,7 @@ impl Items<'_> {
 
     /// Writes the reasoning items of this place in the reply, as they came.
     fn reasoning(&mut self, sealed: &[SealedPart], place: usize) {
-        for part in sealed.iter().filter(|part| part.at == place) {
+        for part in sealed.iter().filter(|part| part.at == place && !is_phase(part)) {
             let item = part.json.get();
             self.next().extend_from_slice(item.as_bytes());
         }

@@ -1,4 +1,113 @@
-//! Server-sent events: bytes, cut anywhere, to the data of whole events.
+//! Server-sent events: bytes, cut anywhere, to the data of whole events; and how long a stream is read.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::failure::AttemptFailure;
+
+/// How long more is waited for once the reply has ended: the usage may follow, and the end of the stream.
+const AFTER_END: Duration = Duration::from_secs(2);
+/// The blank bytes that a stream may begin with.
+const MAX_BLANK: usize = 1024;
+/// The fields of events.
+const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
+/// Whether bytes begin a stream of events; `None`: more are needed. What has the label of one is one, unless it begins
+/// as JSON does.
+pub(super) fn is_stream(begun: &[u8], labelled: bool) -> Option<bool> {
+    let text = begun.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begun).trim_ascii_start();
+    match text.first() {
+        None if begun.len() > MAX_BLANK => Some(labelled),
+        None => None,
+        Some(b'{' | b'[') => Some(false),
+        Some(_) if labelled => Some(true),
+        Some(b':') => Some(true),
+        Some(_) => {
+            let name = text.split(|byte| matches!(byte, b':' | b'\r' | b'\n')).next().unwrap_or_default();
+            match name.len() == text.len() {
+                true => FIELDS.iter().all(|field| !field.starts_with(name)).then_some(false),
+                false => Some(FIELDS.contains(&name)),
+            }
+        }
+    }
+}
+
+/// How far a reply is after an event of its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamState {
+    /// More must follow.
+    Open,
+    /// The reply has ended, or has grown since: what may follow is not needed.
+    Ended,
+    /// Nothing follows.
+    Over,
+}
+
+/// Where the bytes of a stream come from.
+pub(super) trait PieceSource {
+    /// The next piece; none at the end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, AttemptFailure>> + Send;
+}
+
+/// Reads a stream until `event` says that it is over, or it ends; once the reply has ended, for [`AFTER_END`] at most, and
+/// without caring how. Returns whether the stream is over, so that its connection can be used again.
+///
+/// # Errors
+/// Those of the source and of `event`, unless the reply has ended.
+pub(super) async fn read_events(
+    source: &mut impl PieceSource,
+    event: impl FnMut(&[u8]) -> Result<StreamState, AttemptFailure>,
+) -> Result<bool, AttemptFailure> {
+    let mut reader = EventReader { decoder: SseDecoder::default(), event, has_ended: false };
+    loop {
+        let has_ended = reader.has_ended;
+        let next = reader.until_news(source);
+        let next = if has_ended { tokio::time::timeout(AFTER_END, next).await } else { Ok(next.await) };
+        match next {
+            Ok(Ok(StreamState::Over)) => return Ok(true),
+            Ok(Ok(StreamState::Open | StreamState::Ended)) => {}
+            Ok(Err(failure)) if !reader.has_ended => return Err(failure),
+            Ok(Err(_)) | Err(_) => return Ok(false),
+        }
+    }
+}
+
+struct EventReader<E> {
+    decoder: SseDecoder,
+    event: E,
+    /// Whether the reply has ended.
+    has_ended: bool,
+}
+
+impl<E: FnMut(&[u8]) -> Result<StreamState, AttemptFailure>> EventReader<E> {
+    /// Reads on until the reply ends, or grows behind its end, or the stream is over.
+    async fn until_news(&mut self, source: &mut impl PieceSource) -> Result<StreamState, AttemptFailure> {
+        loop {
+            let piece = source.next().await?;
+            let Self { decoder, event, has_ended } = self;
+            let mut news = if piece.is_some() { StreamState::Open } else { StreamState::Over };
+            let mut take = |data: &[u8]| {
+                if news != StreamState::Over || piece.is_none() {
+                    let state = event(data)?;
+                    *has_ended = *has_ended || state != StreamState::Open;
+                    news = if state == StreamState::Open { news } else { state };
+                }
+                Ok::<(), AttemptFailure>(())
+            };
+            match &piece {
+                Some(piece) => decoder.push(piece, &mut take)?,
+                None => {
+                    decoder.finish(&mut take)?;
+                    return Ok(StreamState::Over);
+                }
+            }
+            if news != StreamState::Open {
+                return Ok(news);
+            }
+        }
+    }
+}
 
 /// Reads a stream of events. Lines end by LF, CR or CRLF; comments and fields other than `data` are
 /// passed over; the lines of one event's data are joined by LF. It works on bytes: a character that

@@ -199,6 +199,8 @@ fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawV
             call.arguments.clear();
         }
         pieces.add_call(index, call);
+    } else if block.kind.as_deref() == Some("text") {
+        pieces.add_piece(block.text.as_deref().unwrap_or_default());
     } else if block.is_thinking() {
         pieces.reasoning.end_paragraph();
         let place = pieces.place();
@@ -213,7 +215,7 @@ fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawV
 fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: AnthropicBlock<'_>) {
     let block = index.unwrap_or(0);
     match (delta.kind.take().as_deref(), delta) {
-        (Some("text_delta"), AnthropicBlock { text: Some(text), .. }) => pieces.add(&text),
+        (Some("text_delta"), AnthropicBlock { text: Some(text), .. }) => pieces.add_piece(&text),
         (Some("input_json_delta"), AnthropicBlock { partial_json: Some(arguments), .. }) => {
             pieces.add_call(index, SaidCall { arguments, ..SaidCall::default() });
         }

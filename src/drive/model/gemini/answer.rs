@@ -143,7 +143,7 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], is_whole: bool) -> 
     }
     let Some(candidate) = answer.candidates.unwrap_or_default().into_iter().next() else { return Ok(false) };
     for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
-        take_part(reply, part);
+        take_part(reply, part, is_whole);
     }
     let word = candidate.finish_reason.filter(|word| is_whole || word != NO_REASON);
     if let Some(reason) = word.and_then(|word| StopReason::of(&word, REASONS)) {
@@ -155,7 +155,7 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], is_whole: bool) -> 
     Ok(true)
 }
 
-fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>) {
+fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, is_whole: bool) {
     if part.thought == Some(true) {
         reply.reasoning.read(part.text.as_deref().unwrap_or_default());
         return;
@@ -168,7 +168,12 @@ fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>) {
             arguments: call.args.map_or_else(String::new, |args| args.get().to_owned()),
         });
     }
-    reply.add(part.text.as_deref().unwrap_or_default());
+    let text = part.text.as_deref().unwrap_or_default();
+    if is_whole {
+        reply.add(text);
+    } else {
+        reply.add_piece(text);
+    }
     if let Some(signature) = part.thought_signature {
         // A call's stands behind that call; any other one belongs to the text.
         let place = if is_call { reply.place() } else { BEHIND_TEXT };

@@ -56,6 +56,8 @@ struct OpenaiAnswer<'a> {
 
 #[derive(Deserialize)]
 struct OpenaiChoice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
     // Boxed: lists of choices are made with room for some.
     #[serde(borrow, default)]
     message: Option<Box<OpenaiContent<'a>>>,
@@ -67,6 +69,12 @@ struct OpenaiChoice<'a> {
     error: Option<&'a RawValue>,
 }
 
+impl OpenaiChoice<'_> {
+    fn is_first(&self) -> bool {
+        self.index.unwrap_or_default() == 0
+    }
+}
+
 #[derive(Deserialize, Default)]
 struct OpenaiContent<'a> {
     #[serde(default)]
@@ -75,6 +83,9 @@ struct OpenaiContent<'a> {
     refusal: OpenaiText,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<OpenaiCall<'a>>>,
+    /// The one call of a reply, as it was written before there were several.
+    #[serde(borrow, default)]
+    function_call: Option<OpenaiFunction<'a>>,
     #[serde(borrow, default)]
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -86,6 +97,13 @@ struct OpenaiContent<'a> {
 }
 
 impl<'a> OpenaiContent<'a> {
+    /// Its calls. Some servers write one of them in both ways.
+    fn take_calls(&mut self) -> Vec<OpenaiCall<'a>> {
+        let calls = self.tool_calls.take().filter(|calls| !calls.is_empty());
+        let call = |function| OpenaiCall { index: Some(0), id: None, function: Some(function), extra_content: None };
+        calls.or_else(|| Some(vec![call(self.function_call.take()?)])).unwrap_or_default()
+    }
+
     fn reasoning(&self) -> ReasoningFields<'a> {
         ReasoningFields {
             reasoning_content: self.reasoning_content,
@@ -208,9 +226,12 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     let mut whole = StreamedReply::default();
     whole.count(tokens(answer.usage));
     whole.response_model = name(answer.model);
-    let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(UnreadableReply::Missing("choices"))?;
+    let mut choices = answer.choices.unwrap_or_default();
+    // Others are of somebody who asked for several.
+    let first = choices.iter().position(OpenaiChoice::is_first).unwrap_or_default();
+    let choice = choices.drain(..).nth(first).ok_or(UnreadableReply::Missing("choices"))?;
     stop(peer, &mut whole, &choice)?;
-    let content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
+    let mut content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
     if content.content.0.is_empty() && !content.refusal.0.is_empty() {
         whole.add(&content.refusal.0);
         whole.refused = true;
@@ -218,7 +239,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     }
     content.reasoning().add_to(&mut whole.reasoning);
     whole.add(&content.content.0);
-    for call in content.tool_calls.unwrap_or_default() {
+    for call in content.take_calls() {
         let extra = call.extra_content;
         whole.add_whole_call(call.call());
         if let Some(extra) = extra {
@@ -231,10 +252,6 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
 
 /// Takes one event of a stream. `true`: it was the last one.
 pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
-    if data == b"[DONE]" {
-        pieces.ended = true;
-        return Ok(true);
-    }
     let answer: OpenaiAnswer<'_> = from_bytes(data)?;
     pieces.count(tokens(answer.usage));
     if let Some(error) = answer.error {
@@ -244,16 +261,26 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
         pieces.response_model = name(answer.model);
     }
     // The event with the usage has no choice.
-    let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
-    stop(peer, pieces, &choice)?;
-    let content = choice.delta.or(choice.message).unwrap_or_default();
+    for choice in answer.choices.unwrap_or_default().into_iter().filter(OpenaiChoice::is_first) {
+        stop(peer, pieces, &choice)?;
+        if let Some(delta) = choice.delta {
+            take_delta(pieces, *delta);
+        }
+        if let Some(message) = choice.message {
+            take_message(pieces, *message);
+        }
+    }
+    Ok(false)
+}
+
+fn take_delta(pieces: &mut StreamedReply, mut content: OpenaiContent<'_>) {
     content.reasoning().grow(&mut pieces.reasoning);
-    pieces.add(&content.content.0);
+    pieces.add_piece(&content.content.0);
     if !content.refusal.0.is_empty() {
-        pieces.add(&content.refusal.0);
+        pieces.add_piece(&content.refusal.0);
         pieces.refused = true;
     }
-    for call in content.tool_calls.unwrap_or_default() {
+    for call in content.take_calls() {
         let extra = call.extra_content;
         pieces.add_call(call.index, call.call());
         if let Some(extra) = extra {
@@ -261,7 +288,23 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             pieces.reasoning.add(place, extra);
         }
     }
-    Ok(false)
+}
+
+/// Takes in a message in a stream: some servers write it in the place of a piece, and others end with it. What of such
+/// an end has come is not counted again.
+fn take_message(pieces: &mut StreamedReply, mut message: OpenaiContent<'_>) {
+    let known = pieces.text_so_far(false);
+    let rest = message.content.0.strip_prefix(known).filter(|_| !known.is_empty()).map(str::to_owned);
+    if rest.is_none() && !pieces.has_calls() {
+        return take_delta(pieces, message);
+    }
+    message.content.0 = rest.unwrap_or(message.content.0);
+    let tool_calls = message.tool_calls.filter(|_| !pieces.has_calls());
+    let function_call = message.function_call.filter(|_| !pieces.has_calls());
+    take_delta(
+        pieces,
+        OpenaiContent { content: message.content, tool_calls, function_call, ..OpenaiContent::default() },
+    );
 }
 
 /// Takes in why the model stopped, and what failed at its server.

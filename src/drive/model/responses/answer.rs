@@ -1,10 +1,11 @@
 //! The answers of the Responses API, whole and in pieces.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
+use super::items::{ItemPlace, OutputItem, OutputItems};
 use crate::drive::model::failure::{AttemptFailure, Peer};
-use crate::drive::model::reasoning::BEFORE_TEXT;
+use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
 use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::engine::event::SaidCall;
@@ -15,6 +16,9 @@ use crate::engine::json::from_bytes;
 const STATUSES: &StopReasons = &[(&["completed"], StopReason::Stop), (&["incomplete"], StopReason::Length)];
 const INCOMPLETE_REASONS: &StopReasons =
     &[(&["content_filter"], StopReason::Filtered), (&["max_output_tokens"], StopReason::Length)];
+
+/// The phase of the messages that are the answer.
+const FINAL: &str = "final_answer";
 
 /// A response: only what is needed of it.
 #[derive(Deserialize)]
@@ -37,33 +41,6 @@ struct WholeResponse<'a> {
 struct IncompleteDetails {
     #[serde(default)]
     reason: Option<String>,
-}
-
-/// An item of the output.
-#[derive(Deserialize)]
-struct OutputItem<'a> {
-    #[serde(default, rename = "type")]
-    kind: String,
-    #[serde(default)]
-    content: Option<Vec<OutputText>>,
-    #[serde(default)]
-    summary: Option<Vec<OutputText>>,
-    #[serde(borrow, default)]
-    encrypted_content: Option<&'a RawValue>,
-    #[serde(default)]
-    call_id: Option<String>,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    arguments: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct OutputText {
-    #[serde(default)]
-    text: Option<String>,
-    #[serde(default)]
-    refusal: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -92,7 +69,17 @@ struct ResponseEvent<'a> {
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(default)]
+    output_index: Option<u64>,
+    #[serde(default)]
+    item_id: Option<String>,
+    #[serde(default)]
     delta: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    arguments: Option<String>,
     #[serde(borrow, default)]
     item: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -105,9 +92,8 @@ struct ResponseEvent<'a> {
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
     let response: WholeResponse<'_> = from_bytes(body)?;
     let mut whole = StreamedReply::default();
-    for item in response.output.as_deref().ok_or_else(|| missing_output(peer, &response))? {
-        whole_item(&mut whole, item, true)?;
-    }
+    let output = response.output.as_deref().ok_or_else(|| missing_output(peer, &response))?;
+    take_items(&mut whole, &OutputItems::default().reconciled(output)?)?;
     ended(peer, &mut whole, response, None)?;
     Ok(whole.in_one_answer(peer)?)
 }
@@ -122,71 +108,113 @@ fn missing_output(peer: &Peer, response: &WholeResponse<'_>) -> UnreadableReply 
 
 /// Takes one event of a stream. `true`: it was the last one.
 pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
-    if data == b"[DONE]" {
-        return Ok(true);
-    }
     let event: ResponseEvent<'_> = from_bytes(data)?;
-    match (event.kind.as_str(), event.response) {
-        ("error", _) => {
+    let place = ItemPlace { index: event.output_index, id: event.item_id.filter(|id| !id.is_empty()) };
+    let delta = event.delta.as_deref().unwrap_or_default();
+    match (event.kind.as_str(), event.response, event.item) {
+        ("error", ..) => {
             let error = event.error.map_or(data, |error| error.get().as_bytes());
             return Err(UnreadableReply::Failed(peer.error_object(error)));
         }
-        ("response.output_text.delta", _) => pieces.add(event.delta.as_deref().unwrap_or_default()),
-        ("response.refusal.delta", _) => {
-            pieces.add(event.delta.as_deref().unwrap_or_default());
-            pieces.refused = true;
+        ("response.output_text.delta", ..) => add_text(pieces, place, delta, false),
+        ("response.refusal.delta", ..) => add_text(pieces, place, delta, true),
+        ("response.output_text.done", ..) => end_text(pieces, place, event.text.as_deref(), false),
+        ("response.refusal.done", ..) => end_text(pieces, place, event.refusal.as_deref(), true),
+        ("response.function_call_arguments.delta", ..) => {
+            pieces.announce(delta);
+            pieces.output_items.add_arguments(place, delta);
         }
+        ("response.function_call_arguments.done", ..) => {
+            pieces.output_items.end_arguments(place, event.arguments.as_deref().unwrap_or_default());
+        }
+        ("response.reasoning_summary_text.delta" | "response.reasoning_text.delta", ..) => pieces.announce(delta),
+        ("response.output_item.added", _, Some(item)) => pieces.output_items.begin(place, item),
+        ("response.output_item.done", _, Some(item)) => pieces.output_items.end(place, item),
         (
-            "response.function_call_arguments.delta"
-            | "response.reasoning_summary_text.delta"
-            | "response.reasoning_text.delta",
+            kind @ ("response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done"),
+            Some(response),
             _,
-        ) => pieces.announce(event.delta.as_deref().unwrap_or_default()),
-        ("response.output_item.done", _) => {
-            if let Some(item) = event.item {
-                whole_item(pieces, item, false)?;
-            }
-        }
-        ("response.completed" | "response.incomplete" | "response.failed" | "response.cancelled", Some(response)) => {
-            let status = event.kind.strip_prefix("response.");
-            ended(peer, pieces, serde_json::from_str(response.get())?, status)?;
+        ) => {
+            let response: WholeResponse<'_> = serde_json::from_str(response.get())?;
+            let items = std::mem::take(&mut pieces.output_items);
+            let items = items.reconciled(response.output.as_deref().unwrap_or_default())?;
+            pieces.say_again();
+            take_items(pieces, &items)?;
+            let status = kind.strip_prefix("response.").filter(|status| *status != "done");
+            ended(peer, pieces, response, status)?;
         }
         _ => {}
     }
     Ok(pieces.ended)
 }
 
-/// Takes an item in; its text only when it did not come in pieces.
-fn whole_item(whole: &mut StreamedReply, raw: &RawValue, with_text: bool) -> Result<(), UnreadableReply> {
-    let item: OutputItem<'_> = serde_json::from_str(raw.get())?;
-    match item.kind.as_str() {
-        "message" if with_text => {
-            for part in item.content.unwrap_or_default() {
-                whole.add(part.text.as_deref().unwrap_or_default());
-                if let Some(refusal) = part.refusal {
-                    whole.add(&refusal);
-                    whole.refused = true;
+/// Adds a piece of a message. Nobody is shown commentary as a part of the answer.
+fn add_text(pieces: &mut StreamedReply, place: ItemPlace, delta: &str, is_refusal: bool) {
+    if pieces.output_items.is_commentary(&place) {
+        pieces.announce(delta);
+    } else {
+        pieces.add(delta);
+    }
+    pieces.output_items.add_text(place, delta, is_refusal);
+}
+
+/// Takes in a text that is whole, as some servers send it without its pieces.
+fn end_text(pieces: &mut StreamedReply, place: ItemPlace, text: Option<&str>, is_refusal: bool) {
+    let text = text.unwrap_or_default();
+    let is_commentary = pieces.output_items.is_commentary(&place);
+    if pieces.output_items.end_text(place, text, is_refusal) && !is_commentary {
+        pieces.add(text);
+    }
+}
+
+/// Takes the items of a response in.
+fn take_items(whole: &mut StreamedReply, items: &[Box<RawValue>]) -> Result<(), UnreadableReply> {
+    let mut is_final = false;
+    for raw in items {
+        let item: OutputItem<'_> = serde_json::from_str(raw.get())?;
+        match item.kind.as_str() {
+            "message" if item.is_commentary() => take_commentary(whole, &item.said())?,
+            "message" => {
+                is_final = is_final || item.phase.as_deref() == Some(FINAL);
+                whole.add(&item.said());
+                whole.refused = whole.refused || item.content.iter().flatten().any(|part| part.refusal.is_some());
+            }
+            "function_call" => whole.add_whole_call(SaidCall {
+                id: item.call_id.unwrap_or_default(),
+                name: item.name.unwrap_or_default(),
+                arguments: item.arguments.unwrap_or_default(),
+            }),
+            "reasoning" => {
+                for part in item.summary.iter().chain(&item.content).flatten() {
+                    whole.reasoning.end_paragraph();
+                    whole.reasoning.read(part.text.as_deref().unwrap_or_default());
+                }
+                // The server has stored nothing: an item without its content would not be found.
+                if item.encrypted_content.is_some() || item.content.is_some_and(|content| !content.is_empty()) {
+                    let place = whole.place();
+                    whole.reasoning.add(place, raw);
                 }
             }
+            _ => {}
         }
-        "function_call" => whole.add_whole_call(SaidCall {
-            id: item.call_id.unwrap_or_default(),
-            name: item.name.unwrap_or_default(),
-            arguments: item.arguments.unwrap_or_default(),
-        }),
-        "reasoning" => {
-            for part in item.summary.iter().chain(&item.content).flatten() {
-                whole.reasoning.end_paragraph();
-                whole.reasoning.read(part.text.as_deref().unwrap_or_default());
-            }
-            // The server has stored nothing: an item without its content would not be found.
-            if item.encrypted_content.is_some() || item.content.is_some_and(|content| !content.is_empty()) {
-                let place = whole.place();
-                whole.reasoning.add(place, raw);
-            }
-        }
-        _ => {}
     }
+    if is_final {
+        whole.reasoning.add(BEHIND_TEXT, &*to_raw_value(FINAL)?);
+    }
+    Ok(())
+}
+
+/// Takes in what the model says about its work: a thought, which goes back as the message that it was.
+fn take_commentary(whole: &mut StreamedReply, text: &str) -> Result<(), UnreadableReply> {
+    whole.reasoning.end_paragraph();
+    whole.reasoning.read(text);
+    let message = serde_json::json!({ "role": "assistant", "phase": "commentary", "content": text });
+    let place = whole.place();
+    whole.reasoning.add(place, &*to_raw_value(&message)?);
     Ok(())
 }
 

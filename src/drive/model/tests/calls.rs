@@ -123,6 +123,78 @@ async fn pieces_of_calls_are_put_together_however_a_server_cuts_them() {
     assert_eq!(calls.await, [call("", "look", "{\"at\":\"x\"}"), call("", "act", "{}")]);
 }
 
+#[tokio::test]
+async fn a_piece_without_a_name_continues_the_call_of_its_index_whatever_its_id() {
+    for id in [None, Some(""), Some("a"), Some("another")] {
+        let calls = streamed(vec![
+            piece(Some(0), Some("a"), Some("look"), ""),
+            piece(Some(1), Some("b"), Some("act"), ""),
+            piece(Some(0), id, None, "{\"x\":"),
+            piece(Some(0), id, Some(""), "5}"),
+            piece(Some(1), id, None, "{}"),
+        ]);
+        assert_eq!(calls.await, [call("a", "look", "{\"x\":5}"), call("b", "act", "{}")], "{id:?}");
+    }
+    // Two pieces with names are two calls; without ids, when each is whole.
+    let two = [call("a", "look", "{\"x\":1}"), call("b", "look", "{\"x\":2}")];
+    for index in [Some(0), None] {
+        let named = |id, arguments| piece(index, id, Some("look"), arguments);
+        assert_eq!(streamed(vec![named(Some("a"), "{\"x\":1}"), named(Some("b"), "{\"x\":2}")]).await, two);
+        let calls = streamed(vec![named(None, "{\"x\":1}"), named(None, "{\"x\":2}")]).await;
+        assert_eq!(calls, [call("", "look", "{\"x\":1}"), call("", "look", "{\"x\":2}")]);
+    }
+}
+
+#[tokio::test]
+async fn calls_that_a_last_piece_says_again_are_made_once() {
+    let calls = json!([{"index": 0, "id": "a", "function": {"name": "look", "arguments": "{\"x\":1}"}},
+        {"index": 1, "id": "b", "function": {"name": "look", "arguments": "{\"x\":2}"}}]);
+    for (last, again) in [("delta", calls.clone()), ("message", calls.clone()), ("delta", json!([calls[1]]))] {
+        let end = json!({"choices": [{"index": 0, last: {"tool_calls": again}, "finish_reason": "tool_calls"}]});
+        let events = [delta(&json!([calls[0]])), delta(&json!([calls[1]])), end.to_string()];
+        let reply = said(Answer::events(events), "openai").await;
+        assert_eq!(reply.calls, [call("a", "look", "{\"x\":1}"), call("b", "look", "{\"x\":2}")], "{last}");
+    }
+}
+
+#[tokio::test]
+async fn no_call_of_a_reply_is_made_when_another_one_has_no_name() {
+    let calls = json!([{"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}},
+        {"index": 1, "id": "b", "function": {"arguments": "{}"}}]);
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}).to_string();
+    let torn = [message(&json!({"content": null, "tool_calls": calls})), Answer::events([delta(&calls), end])];
+    for answer in torn {
+        let server = Server::new(vec![answer, Answer::openai("Hi")]);
+        let (reply, failed) = greet_all(&[openai(&server)], &mut Wire::default(), 2).await;
+        assert_eq!((reply.unwrap().text.as_str(), failed.len()), ("Hi", 1));
+        assert!(failed[0].reason.contains("no name"), "{failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_in_the_words_of_the_first_years_is_a_call() {
+    let function = json!({"name": "look", "arguments": "{\"x\":1}"});
+    let whole = |message: Value, reason: &str| {
+        Answer::json(&json!({"choices": [{"index": 0, "message": message, "finish_reason": reason}]}))
+    };
+    for reason in ["function_call", "stop"] {
+        let answer = whole(json!({"content": null, "function_call": function}), reason);
+        assert_eq!(said(answer, "openai").await.calls, [call("", "look", "{\"x\":1}")]);
+    }
+    let piece = |delta: Value| json!({"choices": [{"index": 0, "delta": delta}]}).to_string();
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "function_call"}]}).to_string();
+    let events = [
+        piece(json!({"content": null, "function_call": {"name": "look", "arguments": ""}})),
+        piece(json!({"function_call": {"arguments": "{\"x\""}})),
+        piece(json!({"function_call": {"arguments": ":1}"}})),
+        end,
+    ];
+    assert_eq!(said(Answer::events(events), "openai").await.calls, [call("", "look", "{\"x\":1}")]);
+    // Both ways at once are one call.
+    let both = json!({"content": "x", "function_call": function, "tool_calls": [{"id": "a", "function": function}]});
+    assert_eq!(said(whole(both, "tool_calls"), "openai").await.calls, [call("a", "look", "{\"x\":1}")]);
+}
+
 #[test]
 fn very_many_calls_are_put_together_as_few_are() {
     let mut pieces = StreamedReply::default();

@@ -118,3 +118,138 @@ async fn a_model_without_encrypted_reasoning_is_asked_without_it() {
     assert_eq!(asked(&server, &hello(), false).await.unwrap().attempts, []);
     assert_eq!(server.requests().len(), 2);
 }
+
+fn message(index: u64, phase: Option<&str>, text: &str) -> Value {
+    json!({"id": format!("msg_{index}"), "type": "message", "role": "assistant", "status": "completed", "phase": phase,
+        "content": [{"type": "output_text", "text": text, "annotations": []}]})
+}
+
+fn call(id: &str, arguments: &str) -> Value {
+    json!({"id": format!("fc_{id}"), "type": "function_call", "call_id": id, "name": "look", "arguments": arguments})
+}
+
+fn event(kind: &str, more: Value) -> String {
+    with(json!({ "type": format!("response.{kind}") }), more).to_string()
+}
+
+fn with(mut event: Value, more: Value) -> Value {
+    event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    event
+}
+
+fn completed(output: &Value) -> String {
+    event("completed", json!({"response": {"status": "completed", "output": output}}))
+}
+
+/// The texts and calls of a stream of these events.
+async fn put_together(events: &[String]) -> (String, Vec<String>) {
+    let reply = asked(&Server::new(vec![Answer::events(events)]), &hello(), true).await.unwrap();
+    (reply.text, reply.calls.into_iter().map(|call| format!("{} {} {}", call.id, call.name, call.arguments)).collect())
+}
+
+#[tokio::test]
+async fn the_answer_is_what_the_final_phase_says_and_commentary_is_thought() {
+    let output =
+        json!([message(0, Some("commentary"), "I confirm it."), message(1, Some("final_answer"), "Confirmed.")]);
+    let begun = |index: u64| event("output_item.added", json!({"output_index": index, "item": output[index as usize]}));
+    let delta = |index: u64, text: &str| event("output_text.delta", json!({"output_index": index, "delta": text}));
+    let done = |index: u64| event("output_item.done", json!({"output_index": index, "item": output[index as usize]}));
+    let streamed = |end: Value| {
+        let events = [begun(0), delta(0, "I confirm it."), done(0), begun(1), delta(1, "Confirmed."), done(1)];
+        Answer::events(events.into_iter().chain([completed(&end)]))
+    };
+    let whole = Answer::json(&json!({"status": "completed", "output": output}));
+    for first in [whole, streamed(json!([])), streamed(output.clone())] {
+        let server = Server::new(vec![first, Answer::json(&response(MESSAGE, ""))]);
+        let mut conversation = hello();
+        let shown = Mutex::new(String::new());
+        let partial = |reply: PartialReply<'_>| reply.text.clone_into(&mut shown.lock().unwrap());
+        let asking = Ask { partial: Some(&partial), ..plain(&conversation) };
+        let model = at(&server, "openai-responses");
+        let reply = ask(&[model], &asking, &mut Wire::default(), &retry(1), &|_| ()).await.unwrap();
+        assert_eq!(reply.text, "Confirmed.");
+        assert!("Confirmed.".starts_with(&*shown.lock().unwrap()), "{shown:?}");
+        assert_eq!(reply.reasoning.as_ref().unwrap().text, "I confirm it.");
+        conversation.push_reply(reply.text, reply.calls, reply.reasoning);
+        conversation.push(Role::User, "Thanks.");
+        asked(&server, &conversation, false).await.unwrap();
+        assert_eq!(
+            server.requests()[1].json()["input"].as_array().unwrap()[2..],
+            [
+                json!({"role": "assistant", "phase": "commentary", "content": "I confirm it."}),
+                json!({"role": "assistant", "content": "Confirmed.", "phase": "final_answer"}),
+                json!({"role": "user", "content": "Thanks."}),
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn commentary_alone_is_no_answer_and_with_a_call_it_is_the_thought() {
+    let alone = json!([message(0, Some("commentary"), "I look.")]);
+    let server = Server::new(vec![Answer::json(&json!({"status": "completed", "output": alone}))]);
+    let fault = asked(&server, &hello(), false).await.unwrap_err();
+    assert!(fault.retryable && fault.message.contains("empty but for its reasoning"), "{fault:?}");
+    let output = json!([alone[0], call("c", "{}")]);
+    let server = Server::new(vec![Answer::json(&json!({"status": "completed", "output": output}))]);
+    let reply = asked(&server, &hello(), false).await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.calls.len()), ("", 1));
+    assert_eq!(reply.reasoning.unwrap().text, "I look.");
+}
+
+#[tokio::test]
+async fn what_streamed_is_reconciled_with_the_last_event_and_counts_once() {
+    let delta = |text: &str| event("output_text.delta", json!({"output_index": 0, "delta": text}));
+    let arguments =
+        event("function_call_arguments.delta", json!({"output_index": 1, "item_id": "fc_c", "delta": "{\"x\":1}"}));
+    let done = |index: u64, item: Value| event("output_item.done", json!({"output_index": index, "item": item}));
+    let begun = event("output_item.added", json!({"output_index": 1, "item": call("c", "")}));
+    let (text, one) = (message(0, None, "I look."), call("c", "{\"x\":1}"));
+    let expected = ("I look.".to_owned(), vec!["c look {\"x\":1}".to_owned()]);
+    let rotated = with(text.clone(), json!({"id": "other"}));
+    for events in [
+        // Only the last event has the call; the text; both.
+        vec![delta("I look."), arguments.clone(), completed(&json!([text, one]))],
+        vec![done(1, one.clone()), completed(&json!([text, one]))],
+        vec![completed(&json!([text, one]))],
+        // Only the pieces have them.
+        vec![delta("I "), delta("look."), begun.clone(), arguments.clone(), completed(&json!([]))],
+        vec![delta("I "), delta("look."), done(0, text.clone()), done(1, one.clone()), completed(&json!([]))],
+        vec![
+            event("output_text.done", json!({"output_index": 0, "text": "I look."})),
+            begun.clone(),
+            event("function_call_arguments.done", json!({"output_index": 1, "arguments": "{\"x\":1}"})),
+            completed(&json!([])),
+        ],
+        // Both have them, under other ids, or without a part.
+        vec![
+            delta("I look."),
+            done(0, text.clone()),
+            begun.clone(),
+            arguments.clone(),
+            done(1, one.clone()),
+            completed(&json!([rotated, one])),
+        ],
+        vec![delta("I look."), done(1, one.clone()), completed(&json!([text]))],
+        vec![delta("I look."), done(1, one.clone()), completed(&json!([one]))],
+        vec![delta("I loo"), done(1, one.clone()), completed(&json!([text, call("c", "")]))],
+        vec![
+            delta("I look."),
+            event("output_text.done", json!({"output_index": 0, "text": "I look."})),
+            done(0, text.clone()),
+            done(1, one.clone()),
+            completed(&json!([text, one])),
+        ],
+    ] {
+        assert_eq!(put_together(&events).await, expected, "{events:#?}");
+    }
+    // Calls that are alike and have ids of their own are all made.
+    let two = json!([call("a", "{}"), call("b", "{}")]);
+    for events in [
+        vec![completed(&two)],
+        vec![done(0, two[0].clone()), done(1, two[1].clone()), completed(&two)],
+        vec![done(0, two[0].clone()), completed(&two)],
+    ] {
+        assert_eq!(put_together(&events).await.1, ["a look {}", "b look {}"], "{events:#?}");
+    }
+}

@@ -2,7 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::super::sse::SseDecoder;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::super::failure::AttemptFailure;
+use super::super::sse::{PieceSource, SseDecoder, StreamState, is_stream, read_events};
 use super::*;
 use crate::engine::event::{Finish, ModelFaultCode, Tokens};
 
@@ -167,4 +172,259 @@ async fn a_stream_without_end_is_cut_at_the_limit() {
     let server = Server::new(vec![Answer::endless("text/event-stream", vec![b'x'; 1 << 20])]);
     let fault = stream(openai(&server), 1).await.0.unwrap_err();
     assert!(fault.message.contains("larger than 64 MiB"), "{}", fault.message);
+}
+
+#[test]
+fn a_stream_is_known_by_what_it_begins_with() {
+    for (begun, labelled, expected) in [
+        ("data: {}", false, Some(true)),
+        ("\u{feff}\r\n: hello", false, Some(true)),
+        ("event: x", false, Some(true)),
+        ("data\n\n", false, Some(true)),
+        ("database: x", false, Some(false)),
+        ("{\"choices\":[]}", false, Some(false)),
+        ("<html>", false, Some(false)),
+        ("hello: x", false, Some(false)),
+        ("hello: x", true, Some(true)),
+        // An error as JSON, whatever its label.
+        (" {\"error\":1}", true, Some(false)),
+        ("", true, None),
+        ("\n \n", false, None),
+        ("dat", false, None),
+        ("data", false, None),
+        ("x", false, Some(false)),
+    ] {
+        assert_eq!(is_stream(begun.as_bytes(), labelled), expected, "{begun:?}");
+    }
+    assert_eq!(is_stream(&b" ".repeat(2_000), false), Some(false));
+}
+
+/// Pieces, and the seconds before each of them; then the end, a fault, or silence.
+struct TimedPieces(Vec<(u64, Result<Option<&'static str>, ()>)>);
+
+impl PieceSource for TimedPieces {
+    async fn next(&mut self) -> Result<Option<Bytes>, AttemptFailure> {
+        if self.0.is_empty() {
+            return std::future::pending().await;
+        }
+        let (seconds, piece) = self.0.remove(0);
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        piece.map(|piece| piece.map(Bytes::from)).map_err(|()| AttemptFailure::unreachable("broke".to_owned()))
+    }
+}
+
+/// Reads a stream whose events are words; returns those that were read, whether it came to its end, and the seconds.
+async fn timed(pieces: Vec<(u64, Result<Option<&'static str>, ()>)>) -> (String, Result<bool, String>, u64) {
+    let (started_at, mut words) = (tokio::time::Instant::now(), Vec::new());
+    let mut source = TimedPieces(pieces);
+    let read = read_events(&mut source, |data| {
+        let word = String::from_utf8(data.to_vec()).unwrap();
+        let state = match word.as_str() {
+            "bad" => return Err(AttemptFailure::protocol("bad".to_owned())),
+            "end" | "more" => StreamState::Ended,
+            "over" => StreamState::Over,
+            _ => StreamState::Open,
+        };
+        words.push(word);
+        Ok(state)
+    });
+    let read = read.await.map_err(|failure| failure.message);
+    (words.join(" "), read, started_at.elapsed().as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_has_ended_counts_with_or_without_what_may_follow() {
+    let (text, end, usage) = (Ok(Some("data: text\n\n")), Ok(Some("data: end\n\n")), Ok(Some("data: usage\n\n")));
+    let (beat, over) = (Ok(Some(": beat\n\n")), Ok(Some("data: over\n\n")));
+    for (pieces, words, is_over, seconds) in [
+        // Before the end of the reply, nothing has a bound here.
+        (vec![(0, text), (1_000, end), (1, usage), (0, over)], "text end usage over", true, 1_001),
+        (vec![(0, text), (0, end), (1, usage)], "text end usage", false, 2),
+        (vec![(0, text), (0, end), (3, usage)], "text end", false, 2),
+        (vec![(0, end), (1, beat), (0, beat), (3, usage)], "end", false, 2),
+        (vec![(0, end), (1, Err(()))], "end", false, 1),
+        (vec![(0, end), (1, Ok(Some("data: bad\n\n")))], "end", false, 1),
+        (vec![(0, Ok(Some("data: end\n\ndata: bad\n\n")))], "end", false, 0),
+        (vec![(0, end), (1, Ok(None))], "end", true, 1),
+        (vec![(0, Ok(Some("data: end\n\ndata: over\n\ndata: bad\n\n")))], "end over", true, 0),
+        // What grows behind the reason to stop was not at its end.
+        (vec![(0, end), (1, Ok(Some("data: more\n\n"))), (1, usage), (0, over)], "end more usage over", true, 2),
+        (vec![(0, text), (1, Ok(None))], "text", true, 1),
+    ] {
+        assert_eq!(timed(pieces).await, (words.to_owned(), Ok(is_over), seconds), "{words}");
+    }
+    for pieces in [vec![(0, text), (1, Err(()))], vec![(0, text), (0, Ok(Some("data: bad\n\n")))]] {
+        assert!(timed(pieces).await.1.is_err());
+    }
+}
+
+/// What a stream of chat completions comes to.
+async fn read_stream(events: &[String]) -> Reply {
+    stream(openai(&Server::new(vec![Answer::events(events)])), 1).await.0.unwrap()
+}
+
+#[tokio::test]
+async fn blank_data_is_passed_over_and_a_blank_belongs_to_no_word() {
+    for blank in ["", " ", "null", " null "] {
+        for done in ["[DONE]", "[DONE] ", " [DONE]"] {
+            let events = [blank.to_owned(), delta("Hi"), blank.to_owned(), END.to_owned(), done.to_owned()];
+            assert_eq!(read_stream(&events).await.text, "Hi", "{blank:?} {done:?}");
+        }
+    }
+    for (provider, events) in [
+        (
+            "anthropic",
+            vec![
+                r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hi"}}"#,
+                "null",
+                r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
+                "",
+                "[DONE]",
+            ],
+        ),
+        (
+            "gemini",
+            vec!["", r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#, "[DONE] "],
+        ),
+        (
+            "openai-responses",
+            vec![
+                "null",
+                r#"{"type":"response.output_text.delta","delta":"Hi"}"#,
+                "",
+                r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+                "[DONE]",
+            ],
+        ),
+    ] {
+        let server = Server::new(vec![Answer::events(events)]);
+        assert_eq!(stream(at(&server, provider), 1).await.0.unwrap().text, "Hi", "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_read_under_any_label_when_one_was_asked_for() {
+    let events = format!("data: {}\n\ndata: {END}\n\ndata: [DONE]\n\n", delta("Hi"));
+    for kind in ["text/plain", "application/json", "application/octet-stream", "application/stream+json"] {
+        let bytes = events.as_bytes().chunks(3).map(<[u8]>::to_vec).collect();
+        let server = Server::new(vec![Answer::chunked(kind, bytes)]);
+        let (reply, pieces) = stream(openai(&server), 1).await;
+        assert_eq!((reply.unwrap().text.as_str(), pieces), ("Hi", vec!["Hi".to_owned()]), "{kind}");
+    }
+    // A whole answer, and an error, under the label of a stream.
+    let server = Server::new(vec![Answer::openai("Hi").header("content-type", "text/event-stream")]);
+    assert_eq!(stream(openai(&server), 1).await.0.unwrap().text, "Hi");
+    let error = Answer::new("text/event-stream", r#"{"error":{"message":"overloaded"}}"#);
+    let fault = stream(openai(&Server::new(vec![error])), 1).await.0.unwrap_err();
+    assert!(fault.message.contains("overloaded"), "{}", fault.message);
+    // Nobody asked for a stream, and nobody says that it is one.
+    let server = Server::new(vec![Answer::new("text/plain", events)]);
+    let fault = greet(&openai(&server), 1).await.0.unwrap_err();
+    assert!(fault.message.contains("text/plain"), "{}", fault.message);
+    let server = Server::new(vec![Answer::new("text/html", "<html>Welcome</html>")]);
+    assert!(stream(openai(&server), 1).await.0.unwrap_err().message.contains("text/html"));
+}
+
+#[tokio::test]
+async fn a_last_piece_that_says_all_again_counts_once() {
+    let end = |last: &str| format!(r#"{{"choices":[{{"index":0,{last},"finish_reason":"stop"}}]}}"#);
+    let whole = "It is 42, as asked.";
+    let (first, second) = (delta("It is 42,"), delta(" as asked."));
+    for last in [
+        format!(r#""delta":{{"content":"{whole}"}}"#),
+        format!(r#""message":{{"role":"assistant","content":"{whole}"}}"#),
+        format!(r#""delta":{{}},"message":{{"content":"{whole}"}}"#),
+        r#""delta":{}"#.to_owned(),
+    ] {
+        assert_eq!(read_stream(&[first.clone(), second.clone(), end(&last)]).await.text, whole, "{last}");
+        assert_eq!(read_stream(&[delta(whole), end(&last)]).await.text, whole, "{last}");
+        // In an event of its own, before the one with the reason.
+        let again = format!(r#"{{"choices":[{{"index":0,{last}}}]}}"#);
+        assert_eq!(read_stream(&[first.clone(), second.clone(), again, END.to_owned()]).await.text, whole, "{last}");
+    }
+    for pieces in [&["ha", "ha"][..], &["1", "1", "1"], &["a cable. ", "a cable. ", "so"], &["x", "y", "xy", "z"]] {
+        let events: Vec<String> = pieces.iter().map(|piece| delta(piece)).chain([END.to_owned()]).collect();
+        assert_eq!(read_stream(&events).await.text, pieces.concat());
+    }
+    // The pieces of a stream as messages.
+    let piece = |text: &str| format!(r#"{{"choices":[{{"index":0,"message":{{"content":"{text}"}}}}]}}"#);
+    assert_eq!(read_stream(&[piece("It is"), piece(" 42."), END.to_owned()]).await.text, "It is 42.");
+}
+
+#[tokio::test]
+async fn a_choice_that_nobody_asked_for_is_passed_over() {
+    let choice =
+        |index: u64, text: &str| serde_json::json!({"index": index, "delta": {"content": text}, "message": null});
+    let event = |choices: &[serde_json::Value]| serde_json::json!({ "choices": choices }).to_string();
+    let stop = |index: u64| serde_json::json!({"index": index, "delta": {}, "finish_reason": "length"});
+    let events = [
+        event(&[choice(1, "no"), choice(0, "Hel")]),
+        event(&[stop(1)]),
+        event(&[choice(1, "no")]),
+        event(&[choice(0, "lo")]),
+        event(&[serde_json::json!({"index": 0, "delta": {}, "finish_reason": "stop"})]),
+    ];
+    let reply = read_stream(&events).await;
+    assert_eq!((reply.text.as_str(), reply.finish), ("Hello", Finish::Stop));
+    let whole = r#"{"choices":[{"index":1,"message":{"content":"no"},"finish_reason":"error"},
+        {"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}"#;
+    assert_eq!(greet(&openai(&Server::new(vec![Answer::json(whole)])), 1).await.0.unwrap().text, "Hello");
+}
+
+#[tokio::test]
+async fn halves_of_a_sign_are_joined_or_lost_and_no_reply_fails_for_them() {
+    let openai_whole = r#"{"choices":[{"message":{"content":"sent \ud83d ok"},"finish_reason":"stop"}]}"#;
+    let anthropic_whole = r#"{"content":[{"type":"text","text":"sent \ud83d ok"}],"stop_reason":"end_turn"}"#;
+    let gemini_whole = r#"{"candidates":[{"content":{"parts":[{"text":"sent \ud83d ok"}]},"finishReason":"STOP"}]}"#;
+    let responses_whole =
+        r#"{"status":"completed","output":[{"type":"message","content":[{"text":"sent \ud83d ok"}]}]}"#;
+    for (provider, whole) in [
+        ("openai", openai_whole),
+        ("anthropic", anthropic_whole),
+        ("gemini", gemini_whole),
+        ("openai-responses", responses_whole),
+    ] {
+        let server = Server::new(vec![Answer::json(whole)]);
+        assert_eq!(greet(&at(&server, provider), 1).await.0.unwrap().text, "sent \u{fffd} ok", "{provider}");
+    }
+    let piece = |provider: &str, text: &str| match provider {
+        "openai" => format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#),
+        "anthropic" => {
+            format!(r#"{{"type":"content_block_delta","delta":{{"type":"text_delta","text":"{text}"}}}}"#)
+        }
+        "gemini" => format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}}}]}}"#),
+        _ => format!(r#"{{"type":"response.output_text.delta","delta":"{text}"}}"#),
+    };
+    for (provider, end) in [
+        ("openai", END),
+        ("anthropic", r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#),
+        ("gemini", r#"{"candidates":[{"finishReason":"STOP"}]}"#),
+        ("openai-responses", r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#),
+    ] {
+        for (pieces, expected) in [
+            ([r"a\ud83d", r"\ude00b"], "a😀b"),
+            ([r"a\ud83d", "b"], "a\u{fffd}b"),
+            ([r"a", r"\ude00"], "a\u{fffd}"),
+            ([r"a\\ud83d", r"\ud83d"], "a\\ud83d\u{fffd}"),
+        ] {
+            let events = pieces.map(|text| piece(provider, text)).into_iter().chain([end.to_owned()]);
+            let (reply, shown) = stream(at(&Server::new(vec![Answer::events(events)]), provider), 1).await;
+            let reply = reply.unwrap();
+            assert_eq!(reply.text, expected, "{provider} {pieces:?}");
+            assert!(expected.starts_with(&shown.concat()), "{provider} {shown:?}");
+        }
+    }
+    let calls = |arguments: &str| {
+        format!(
+            r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"look","arguments":"{arguments}"}}}}]}}}}]}}"#
+        )
+    };
+    for (pieces, expected) in [
+        ([r#"{\"at\":\"\ud83d"#, r#"\ude00\"}"#], "{\"at\":\"😀\"}"),
+        ([r#"{\"at\":\"\\ud83d"#, r#"\\ude00\"}"#], r#"{"at":"\ud83d\ude00"}"#),
+        ([r#"{\"at\":\"\\ud83d"#, r#" ok\"}"#], "{\"at\":\"\u{fffd} ok\"}"),
+    ] {
+        let reply = read_stream(&[calls(pieces[0]), calls(pieces[1]), END.to_owned()]).await;
+        assert_eq!(reply.calls[0].arguments, expected, "{pieces:?}");
+    }
 }
