@@ -9,7 +9,7 @@ use super::output::{ListOutput, json_line};
 use super::run_ref;
 use super::store::StoreArgs;
 use super::surface::Surface;
-use super::user::local_user;
+use super::user::acting_user;
 use crate::engine::outcome::Status;
 use crate::journal::CancelRequest;
 use crate::trace::{Tone, escape};
@@ -45,7 +45,7 @@ impl CancelCommand {
         let read = host::read(journal, &run, place.project.clone()).await;
         let host::RecordedRun { program, engine, .. } =
             read.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
-        let status = engine.cancel(&program, &run, CancelRequest { reason: self.reason, by: local_user() }).await?;
+        let status = engine.cancel(&program, &run, CancelRequest { reason: self.reason, by: acting_user() }).await?;
         if self.output == ListOutput::Json {
             surface.print(&json_line(&serde_json::json!({"run_id": run, "status": status}))?)?;
             return Ok(Exit::Completed);

@@ -14,7 +14,7 @@ use super::limits::LimitArgs;
 use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
-use super::user::local_user;
+use super::user::{acting_user, local_user};
 use super::watch::WatchArgs;
 use super::what::ScriptArgs;
 use crate::engine::event::{CallId, Decided, DecisionRights, Event, Retried};
@@ -89,7 +89,7 @@ impl ResumeCommand {
         let resume = Resume {
             decided: self.decided()?,
             raised: self.limits.raised(),
-            retried: self.retry_failed.then(|| Retried::by(local_user())),
+            retried: self.retry_failed.then(|| Retried::by(acting_user())),
             ..Resume::default()
         };
         self.resumable.perform(resume, surface).await

@@ -7,7 +7,7 @@ use super::failure::CommandError;
 use super::host::Resume;
 use super::resume::ResumableArgs;
 use super::surface::Surface;
-use super::user::local_user;
+use super::user::acting_user;
 use crate::engine::event::Retried;
 
 /// Retry a run that failed because its model could not be reached, or of which steps or items failed
@@ -29,7 +29,7 @@ impl RetryCommand {
     /// # Errors
     /// When the run can't be retried, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
-        let resume = Resume { retried: Some(Retried::by(local_user())), ..Resume::default() };
+        let resume = Resume { retried: Some(Retried::by(acting_user())), ..Resume::default() };
         self.resumable.perform(resume, surface).await
     }
 }

@@ -16,3 +16,22 @@ pub fn local_user() -> Option<String> {
     let user = std::env::var("USERNAME").ok().filter(|value| !value.is_empty());
     user.map(|name| name.chars().take(64).collect())
 }
+
+/// Who asks for what no second person has to confirm: the user of this machine, and who became it by `sudo`. Only root is
+/// believed about that: any other user could name anybody in a variable.
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment of its user")]
+pub fn acting_user() -> Option<String> {
+    let user = local_user()?;
+    let before = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty() && *name != user);
+    Some(match before.filter(|_| nix::unistd::Uid::current().is_root()) {
+        Some(before) => format!("{user} (sudo by {})", before.chars().take(64).collect::<String>()),
+        None => user,
+    })
+}
+
+/// Who asks for what no second person has to confirm.
+#[cfg(not(unix))]
+pub fn acting_user() -> Option<String> {
+    local_user()
+}

@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::finished::Finished;
 use super::fold::{self, written};
 use super::lease_guard::{Leased, LeasedRun};
-use super::status::status_record;
+use super::status::{log_cancelled, status_record};
 use super::subrun;
 use super::world::{Engine, Watch};
 use crate::engine::event::{Cancelled, Event, EventKind, Moment};
@@ -62,12 +62,14 @@ impl Engine {
         subrun::close(&self.world, program, &state).await?;
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
         let CancelRequest { reason, by } = request;
-        let event = Event { at, kind: EventKind::Cancelled(Cancelled { reason, by }) };
+        let cancelled = Cancelled { reason, by };
+        let event = Event { at, kind: EventKind::Cancelled(cancelled.clone()) };
         let text = written(&event)?;
         step(program, &mut state, event)?;
         let status_record = Some(status_record(&state));
         let append = Append { status_record, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
+        log_cancelled(run_id, &cancelled);
         Ok(state)
     }
 

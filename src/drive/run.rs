@@ -14,7 +14,7 @@ use super::finished::Finished;
 use super::fold::written;
 use super::lease_guard::RunLease;
 use super::model::{ModelClient, Wire};
-use super::status::status_record;
+use super::status::{log_cancelled, status_record};
 use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
@@ -208,8 +208,16 @@ impl<'a> Driver<'a> {
             // Before the append: if the process dies now, no sub-run outlives its caller.
             subrun::close(self.world, self.program, &self.state).await?;
         }
+        let cancelled = match &what {
+            EventKind::Cancelled(cancelled) => Some(cancelled.clone()),
+            _ => None,
+        };
         let taken = self.hand_over(what)?;
-        self.durable(taken).await
+        let effects = self.durable(taken).await?;
+        if let Some(cancelled) = cancelled {
+            log_cancelled(&self.lease.run_id, &cancelled);
+        }
+        Ok(effects)
     }
 
     /// Applies an event to the state, and hands it to the journal.

@@ -1,6 +1,7 @@
 //! A run's row in lists, made from its state.
 
 use crate::engine::due::{due_at_ms, waits_beside_since_ms};
+use crate::engine::event::Cancelled;
 use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::journal::StatusRecord;
@@ -21,4 +22,9 @@ pub(super) fn status_record(state: &State) -> StatusRecord {
         due_at_ms: due_at_ms(state),
         waits_since_ms: waits_beside_since_ms(state).filter(|_| state.status() == Status::Running),
     }
+}
+
+/// A line of the log for a run that was cancelled, by whichever process that was asked for.
+pub(super) fn log_cancelled(run_id: &str, cancelled: &Cancelled) {
+    tracing::info!(run_id, by = cancelled.by.as_deref(), reason = cancelled.reason.as_deref(), "cancelled");
 }

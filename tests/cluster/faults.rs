@@ -3,6 +3,10 @@
 
 use std::time::UNIX_EPOCH;
 
+use serde_json::json;
+
+use crate::client::Serving;
+use crate::common::Place;
 use crate::harness::database::{FailingServer, Standby, Store};
 use crate::harness::proxy::Proxy;
 use crate::harness::worker::Signals;
@@ -273,4 +277,34 @@ fn a_clock_of_the_database_that_jumps_by_a_lease_costs_no_event() {
     }
     assert_eq!(done, JUMPS, "the runs ended before");
     cluster.judge(name).sound(0);
+}
+
+#[test]
+fn a_database_that_is_away_is_not_said_to_be_back_before_it_is() {
+    let Some(mut server) = FailingServer::start("a_database_that_is_away", Standby::None) else { return };
+    let place = Place::new();
+    place.json("loopctl.json", &json!({}));
+    place.json(
+        "loops/one.json",
+        &json!({ "type": "loop", "name": "one", "properties": { "mode": "react", "objective": "x", "tools": [] } }),
+    );
+    let log = place.path().join("log.txt");
+    let worker = Serving::start_logged(&place, &["--store", &server.store.url], &log);
+    let lines =
+        |words: &str| std::fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(words)).count();
+    while worker.get("/readyz").status != 200 {}
+    server.does("stop");
+    while lines("the database can't be reached") == 0 {
+        std::thread::yield_now();
+    }
+    // Each waits for the database, for as long as several beats.
+    for _ in 0..3 {
+        assert_eq!(worker.get("/readyz").status, 503);
+    }
+    assert_eq!((lines("can be reached again"), lines("the database can't be reached")), (0, 1));
+    server.does("start");
+    while lines("can be reached again") == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((lines("can be reached again"), lines("the database can't be reached")), (1, 1));
 }

@@ -36,6 +36,9 @@ struct Explained {
     termination: Option<Termination>,
     /// Why, in a sentence.
     why: String,
+    /// Who cancelled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled_by: Option<String>,
     /// What shows it, a sentence each.
     evidence: Vec<String>,
     /// The changes of the document that were tried, with what came of them.
@@ -90,6 +93,7 @@ pub(super) async fn perform(
         status: result.status,
         termination: result.termination,
         why: why(&result),
+        cancelled_by: result.cancelled_by.clone(),
         evidence: if is_quarantined {
             way_on(run)
         } else {
@@ -302,6 +306,9 @@ fn human(look: &Look, explained: &Explained) -> String {
         look.block(&escape::terminal(line), &block)
     };
     text.push_str(&block("  ", &explained.why));
+    if let Some(by) = &explained.cancelled_by {
+        text.push_str(&block("  ", &format!("cancelled by {by}")));
+    }
     if !explained.evidence.is_empty() {
         text.push('\n');
         text.extend(explained.evidence.iter().map(|line| block("- ", line)));

@@ -281,7 +281,9 @@ impl Database {
             beats = beats.wrapping_add(1);
             let now_ms = self.clock.monotonic_ms();
             match self.one_beat(beats.is_multiple_of(4), &mut strays).await {
-                Ok(()) => {
+                // A beat without a question has not reached it.
+                Ok(false) => {}
+                Ok(true) => {
                     if let Some(StoreOutage { since_ms, tries, .. }) = outage.take() {
                         let ms = self.clock.monotonic_ms().saturating_sub(since_ms);
                         tracing::warn!(store = self.target.shown(), tries, ms, "the database can be reached again");
@@ -301,11 +303,17 @@ impl Database {
         }
     }
 
-    async fn one_beat(&self, compares: bool, strays: &mut HashMap<String, (i64, u64)>) -> Result<(), StatementFailure> {
-        if self.held.is_due() {
+    /// Whether the database was asked anything.
+    async fn one_beat(
+        &self,
+        compares: bool,
+        strays: &mut HashMap<String, (i64, u64)>,
+    ) -> Result<bool, StatementFailure> {
+        let (renews, holds) = (self.held.is_due(), !self.held.is_empty());
+        if renews {
             self.renew().await?;
         }
-        if !self.held.is_empty() {
+        if holds {
             let at_ms = self.clock.monotonic_ms();
             let mut cancels = HashMap::new();
             for row in self.heart.query(CANCELS, &[(&self.me, Type::UUID)]).await? {
@@ -321,7 +329,7 @@ impl Database {
         if compares {
             self.compare(strays).await?;
         }
-        Ok(())
+        Ok(renews || holds || compares)
     }
 
     /// Lets go of runs that the database says are this driver's and that it doesn't know: an answer was lost, or the

@@ -189,7 +189,7 @@ pub async fn answer(
             }
         }
     }
-    tracing::info!(run_id, decision = word, by, "decided");
+    tracing::info!(run_id, at = subject.step(), call = subject.call(), decision = word, by, "decided");
     accepted_answer(&app, &run_id).await
 }
 

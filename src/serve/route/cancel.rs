@@ -36,13 +36,16 @@ pub async fn cancel(
     let CancelQuery { reason } = query(&uri)?;
     app.runs.find(&caller, &run_id).await?;
     let request = CancelRequest { reason, by: caller.name.clone() };
-    tracing::info!(run_id, by = caller.name.as_deref(), reason = request.reason.as_deref(), "cancelled");
+    let (by, reason) = (request.by.clone(), request.reason.clone());
     match app.scheduler.cancel(&run_id, request).await? {
         Some(run) => {
             let row = app.runs.journal.find(&run_id).await?.as_ref().map(RunRow::from).unwrap_or_default();
             let settled = SettledRun { row, run: Some(Arc::new(run)) };
             settled_answer(&app, &run_id, settled, false).await
         }
-        None => accepted_answer(&app, &run_id).await,
+        None => {
+            tracing::info!(run_id, by, reason, "the driver of the run is asked to cancel it");
+            accepted_answer(&app, &run_id).await
+        }
     }
 }

@@ -155,6 +155,7 @@ pub async fn resume(
         (None, None) => "resume",
     };
     let at = decided.as_ref().and_then(|decided| decided.at.clone());
+    let call = decided.as_ref().and_then(|decided| decided.call.map(|call| call.to_string()));
     let resume = Resume { decided, raised, ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
     let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
@@ -162,6 +163,6 @@ pub async fn resume(
     if let Some((reader, active)) = reader.zip(active.as_ref()) {
         active.expect_reader(reader);
     }
-    tracing::info!(run_id, at, decision, by = caller.name.as_deref(), "decided");
+    tracing::info!(run_id, at, call, decision, by = caller.name.as_deref(), "decided");
     answer(&app, &run_id, active, &waiting).await
 }
