@@ -1,4 +1,5 @@
-//! Signals: the first ends the run after its step, the second ends it at once.
+//! Signals: the first ends the run after its step, the second ends it at once. The end of the terminal (SIGHUP) is a first
+//! signal and never a second one: a terminal that is closed may send it twice, by the kernel and by the shell.
 
 use std::future::Future;
 use std::pin::pin;
@@ -38,8 +39,7 @@ pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Prog
     tokio::time::timeout(GRACE, run).await.ok()
 }
 
-/// Counts the signals of a process that serves: the first asks it to end, the second ends it. The end of its terminal
-/// (SIGHUP) is such a signal, unless the process was started to outlive it.
+/// Counts the signals of a process that serves: the first asks it to end, the second ends it.
 pub struct SignalCounter {
     count: tokio::sync::watch::Receiver<u32>,
 }
@@ -48,7 +48,7 @@ impl SignalCounter {
     /// From now on signals do not end the process by themselves.
     pub fn new() -> Self {
         let (sender, count) = tokio::sync::watch::channel(0);
-        let mut signals = Signals::of_server();
+        let mut signals = Signals::new();
         tokio::spawn(
             async move {
                 loop {
@@ -83,11 +83,13 @@ pub fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
 #[cfg(not(unix))]
 pub fn survive_file_limit() {}
 
-/// Receives the signals that ask to stop, from its creation on.
+/// Receives the signals that ask to stop, from its creation on. The end of the terminal is one, unless the process was
+/// started to outlive it.
 #[cfg(unix)]
 pub struct Signals {
     interrupt: Option<tokio::signal::unix::Signal>,
     terminate: Option<tokio::signal::unix::Signal>,
+    /// None as soon as any signal came.
     hangup: Option<tokio::signal::unix::Signal>,
 }
 
@@ -98,14 +100,8 @@ impl Signals {
         use tokio::signal::unix::{SignalKind, signal};
         // Without a handler the signal ends the process, which the journal survives.
         let (interrupt, terminate) = (signal(SignalKind::interrupt()).ok(), signal(SignalKind::terminate()).ok());
-        Self { interrupt, terminate, hangup: None }
-    }
-
-    /// Listens from now on, also for the end of the terminal.
-    fn of_server() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
         let hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
-        Self { hangup, ..Self::new() }
+        Self { interrupt, terminate, hangup }
     }
 
     /// Waits for the next signal.
@@ -115,6 +111,8 @@ impl Signals {
             () = one(&mut self.terminate) => {}
             () = one(&mut self.hangup) => {}
         }
+        // The process keeps the handler: a later one is not received, and ends nothing.
+        self.hangup = None;
     }
 }
 
@@ -146,11 +144,6 @@ pub struct Signals;
 impl Signals {
     /// Listens from now on.
     pub fn new() -> Self {
-        Self
-    }
-
-    /// The same for a server.
-    fn of_server() -> Self {
         Self
     }
 

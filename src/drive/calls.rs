@@ -22,7 +22,7 @@ use crate::drive::future::BoxFuture;
 use crate::engine::budget;
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::effect::{Effect, Effects, calls_of};
-use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolRetried, ToolReturned};
+use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
 use crate::engine::state::{Call, RunHeader};
 use crate::program::Program;
 
@@ -49,7 +49,11 @@ impl<'a> Driver<'a> {
                 Waited::Interruption(interruption) => break interruption,
             };
             let what = match done.transpose()? {
-                Some(PerformedCall::Event(what)) => what,
+                Some(PerformedCall::Event(what)) => {
+                    // Its call is not made by this driver.
+                    stopped |= matches!(what, EventKind::ToolLeft(_));
+                    what
+                }
                 Some(PerformedCall::Stopped) => {
                     stopped = true;
                     continue;
@@ -115,7 +119,9 @@ impl<'a> Driver<'a> {
                         tokio::select! {
                             biased;
                             made = make(&world, &turn, &attempt, &wait) => Ok(made),
-                            () = wait.stopped(stop.as_ref()) => Ok(PerformedCall::Stopped),
+                            () = wait.stopped(stop.as_ref()) => {
+                                Ok(PerformedCall::Event(EventKind::ToolLeft(ToolLeft { call: attempt.id })))
+                            }
                         }
                     })
                 }

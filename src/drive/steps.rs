@@ -24,7 +24,7 @@ use crate::drive::future::BoxFuture;
 use crate::engine::budget;
 use crate::engine::effect::{Effects, steps_of};
 use crate::engine::event::{
-    Allowance, CallId, EventKind, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
+    Allowance, CallId, EventKind, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
     ToolReturned,
 };
 use crate::engine::flow::item_rest::ItemRest;
@@ -138,7 +138,11 @@ impl<'a> Driver<'a> {
             let mut taken = Vec::with_capacity(outcomes.len());
             for outcome in outcomes {
                 match outcome? {
-                    Some(what) => taken.push(self.hand_over(what)?),
+                    Some(what) => {
+                        // Its call is not made by this driver.
+                        stopped |= matches!(what, EventKind::StepLeft(_));
+                        taken.push(self.hand_over(what)?);
+                    }
                     None => stopped = true,
                 }
             }
@@ -197,7 +201,9 @@ impl<'a> Driver<'a> {
                         tokio::select! {
                             biased;
                             made = make(&world, &call, timer.failed, &wait) => Ok(Some(made)),
-                            () = wait.stopped(stop.as_ref()) => Ok(None),
+                            () = wait.stopped(stop.as_ref()) => {
+                                Ok(Some(EventKind::StepLeft(StepLeft { at: call.at.clone() })))
+                            }
                         }
                     }));
                 }

@@ -28,9 +28,10 @@ pub use fork::{Fork, ForkPoint};
 pub use input_list::{InputList, spell_input};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
-pub use step::{StepPaused, StepRetried, StepReturned};
+pub use step::{StepLeft, StepPaused, StepRetried, StepReturned};
 pub use tool::{
-    CallId, SubrunCall, SubrunQuestion, SubrunStep, ToolFault, ToolPaused, ToolResult, ToolRetried, ToolReturned,
+    CallId, SubrunCall, SubrunQuestion, SubrunStep, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried,
+    ToolReturned,
 };
 
 /// An event with its time.
@@ -71,12 +72,16 @@ pub enum EventKind {
     ToolReturned(ToolReturned),
     /// An attempt at a tool call failed, and another one follows.
     ToolRetried(ToolRetried),
+    /// The driver stopped while a call waited for the next attempt of its model.
+    ToolLeft(ToolLeft),
     /// A sub-run waits for a human.
     ToolPaused(Box<ToolPaused>),
     /// A step of a workflow ended.
     StepReturned(Box<StepReturned>),
     /// An attempt at the call of a step failed, and another one follows.
     StepRetried(Box<StepRetried>),
+    /// The driver stopped while a step waited for the next attempt of its model.
+    StepLeft(StepLeft),
     /// The run of a step of a workflow waits for a human.
     StepPaused(Box<StepPaused>),
     /// Nobody drove the run since it started: what its start requested was not done, and waits for the first driver.

@@ -144,11 +144,12 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
         }
         (
             phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }),
-            EventKind::ToolReturned(_) | EventKind::ToolRetried(_) | EventKind::ToolPaused(_),
+            EventKind::ToolReturned(_) | EventKind::ToolRetried(_) | EventKind::ToolLeft(_) | EventKind::ToolPaused(_),
         ) => Next::refuse(phase, "no call is under way"),
 
         (Phase::Acting { turn }, EventKind::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
         (Phase::Acting { turn }, EventKind::ToolRetried(retried)) => turn::retried(state, turn, retried, effects),
+        (Phase::Acting { turn }, EventKind::ToolLeft(left)) => turn::left(turn, left.call),
         (Phase::Acting { turn }, EventKind::ToolPaused(paused)) => subrun::paused(program, state, turn, *paused),
         (Phase::Acting { turn }, EventKind::DeadlinePassed) => turn::out_of_time(program, state, turn, effects),
         (

@@ -70,6 +70,15 @@ pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, e
     Next::Wait(Phase::Acting { turn })
 }
 
+/// Nothing of a call is under way, although it was requested: it is requested again when the run is resumed.
+pub(super) fn left(mut turn: Turn, id: CallId) -> Next {
+    match turn.call_under_way(id) {
+        Ok(call) => call.progress = CallProgress::Held,
+        Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
+    }
+    Next::Wait(Phase::Acting { turn })
+}
+
 /// The time of the run is over while calls are under way.
 pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {

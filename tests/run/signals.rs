@@ -148,7 +148,7 @@ fn a_signal_ends_the_wait_between_two_attempts_of_a_model() {
     let of_agent = json!({ "name": "w", "definition": { "actions": [step] } });
     let of_prompt = json!({ "name": "w", "definition": { "actions": [{ "id": "one", "type": "say" }] } });
     for (kind, document) in [("loop", lone), ("agent", of_agent), ("llm", of_prompt)] {
-        for which in [Signal::SIGINT, Signal::SIGTERM] {
+        for which in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             let server = away();
             let place = asking(&server, &document);
             place.json("actions/say.json", &prompt);
@@ -182,4 +182,81 @@ fn a_run_that_was_stopped_while_it_waited_for_its_model_asks_it_again() {
     place.json("script.json", &json!({ "replies": [complete(json!("no")), complete(json!("ok"))] }));
     let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
     assert_eq!((resumed.code, &resumed.json()["result"]["answer"]), (0, &json!("ok")), "{resumed:#?}");
+}
+
+/// A server whose model is away at its request of this number, from 0, and calls `say` at the others until its result came.
+fn away_at(number: usize) -> Server {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    Server::reading(move |_, request| {
+        if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == number {
+            return Answer::json(&json!({})).status(503).header("retry-after", "3000");
+        }
+        let body = request.json().to_string();
+        if body.contains("Say it.") && !body.contains("Do it.") {
+            return Answer::openai("said");
+        }
+        let reply = if body.contains("said") { complete(json!("ok")) } else { think("say", json!({})) };
+        Answer::openai(&reply.to_string())
+    })
+}
+
+#[test]
+fn a_call_that_was_stopped_between_two_attempts_of_its_model_is_made_again_and_is_not_uncertain() {
+    let prompt = json!({ "action_name": "say", "kind": "llm", "description": "Says.", "template": "Say it." });
+    let tools = json!([{ "type": "action", "name": "say" }]);
+    let lone = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Do it.", "tools": tools } });
+    let say = json!({ "id": "one", "type": "say" });
+    let one = json!({ "name": "w", "definition": { "actions": [say] } });
+    let each = json!({ "mode": "foreach", "items_path": "@input.l", "item_variable_name": "x",
+        "actions_to_execute": [say] });
+    let items = json!({ "name": "w",
+        "input": { "type": "object", "properties": { "l": { "type": "array" } }, "required": ["l"] },
+        "definition": { "actions": [{ "id": "each", "type": "loop", "properties": each }] } });
+    let no_input = "{}".to_owned();
+    for (kind, document, input, at) in [
+        ("loop", lone, no_input.clone(), 1),
+        ("step", one, no_input, 0),
+        ("item", items, json!({ "l": [1] }).to_string(), 0),
+    ] {
+        for which in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            let server = away_at(at);
+            let place = asking(&server, &document);
+            place.json("actions/say.json", &prompt);
+            let args = ["run", "w.json", "--run-id", "r", "--input", &input, "--store", "sqlite:r.db"];
+            let mut child = place.start(&args, &[]);
+            server.wait_for(at + 1);
+            signal(&child, which);
+            let rest = wait_for_line(&mut child, "resume r");
+            assert_eq!(child.wait().expect("it ends").code(), Some(130), "{kind} {which}");
+            rest.join().expect("it ends");
+            let trace = place.call(&["trace", "r", "--store", "sqlite:r.db"]);
+            assert!(!trace.stdout.contains("uncertain"), "{kind} {which}: {trace:#?}");
+            let resumed = place.call(&["resume", "r", "--store", "sqlite:r.db", "--output", "json"]);
+            assert_eq!(
+                (resumed.code, &resumed.json()["status"]),
+                (0, &json!("completed")),
+                "{kind} {which}: {resumed:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_terminal_that_is_closed_stops_a_run_once_however_often_it_says_so() {
+    let (place, server, gate) = held_in_a_call("ok");
+    let mut child =
+        place.start(&["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"], &[]);
+    server.wait_for(1);
+    signal(&child, Signal::SIGHUP);
+    let rest = wait_for_line(&mut child, "after this step");
+    for _ in 0..5 {
+        signal(&child, Signal::SIGHUP);
+    }
+    gate.open();
+    let stopped = ran(&child.wait_with_output().expect("it ends"));
+    rest.join().expect("it ends");
+    assert_eq!((stopped.code, &stopped.json()["status"]), (130, &json!("cancelled")), "{stopped:#?}");
+    let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
+    assert_eq!((resumed.code, &resumed.json()["result"]["answer"]), (0, &json!("ok")), "{resumed:#?}");
+    assert_eq!(server.requests().len(), 1, "the finished call is not made again");
 }

@@ -1,4 +1,4 @@
-//! R10: SIGINT and SIGTERM, once and twice, whatever is under way: 24 cases. Once ends the run after its
+//! R10: SIGINT and SIGTERM, once and twice, whatever is under way, and SIGHUP once: 30 cases. Once ends the run after its
 //! step, twice at once; it can be resumed, what has ended is not done again, and no process is left.
 //!
 //! In each case what is under way waits for the test, and not for a time: no signal can come too late.
@@ -179,7 +179,7 @@ fn calls(case: &Case) -> usize {
 #[test]
 fn once_ends_the_run_after_its_step_whatever_is_under_way() {
     for under_way in ALL {
-        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             let mut case = Case::new(under_way, false);
             let mut child = case.start();
             case.wait(&mut child);

@@ -49,6 +49,14 @@ pub struct StepRetried {
     pub delay_ms: u64,
 }
 
+/// The driver stopped between two attempts of the model that a step asks: nothing of the step is under way, and the next
+/// driver makes its call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepLeft {
+    /// The address of the step.
+    pub at: String,
+}
+
 /// The run of a step waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepPaused {

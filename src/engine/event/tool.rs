@@ -55,6 +55,14 @@ pub struct ToolRetried {
     pub delay_ms: u64,
 }
 
+/// The driver stopped between two attempts of the model that a call asks: nothing of the call is under way, and the next
+/// driver makes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolLeft {
+    /// Which call.
+    pub call: CallId,
+}
+
 /// A sub-run waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolPaused {

@@ -128,6 +128,11 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
         (_, EventKind::DeadlinePassed) => Ok(stop(program, flow, state, Stopping::Timeout)),
         (_, EventKind::StepReturned(returned)) => outcome::returned(program, flow, state, *returned),
         (_, EventKind::StepRetried(retried)) => outcome::retried(program, flow, state, *retried),
+        (_, EventKind::StepLeft(left)) => {
+            outcome::under_way(state, &left.at)?;
+            resume::step_left(state, &left.at);
+            Ok(Effects::new())
+        }
         (_, EventKind::StepPaused(paused)) => outcome::paused(program, flow, state, *paused),
         (_, EventKind::Retried(_)) => refused("the run has not failed: resume it"),
         (
@@ -138,6 +143,7 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
             | EventKind::AttemptsFailed(_)
             | EventKind::ToolReturned(_)
             | EventKind::ToolRetried(_)
+            | EventKind::ToolLeft(_)
             | EventKind::ToolPaused(_),
         ) => refused("the run is a workflow, and asks no model itself"),
     }

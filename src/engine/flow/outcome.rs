@@ -105,7 +105,7 @@ pub(super) fn paused(
 }
 
 /// The step at an address, which must be under way.
-fn under_way<'s>(state: &'s State, at: &str) -> Result<&'s OpenStep, Refused> {
+pub(super) fn under_way<'s>(state: &'s State, at: &str) -> Result<&'s OpenStep, Refused> {
     let open = state.flow.as_ref().and_then(|flow| flow.open_at(at));
     match open {
         Some(open) if open.progress.is_under_way() => Ok(open),

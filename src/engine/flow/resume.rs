@@ -59,10 +59,24 @@ pub(super) fn left(state: &mut State) {
     let Some(flow_state) = &mut state.flow else { return };
     flow_state.each_open(&mut |open| {
         if open.progress == StepProgress::Asked {
-            open.progress = StepProgress::Held;
-            open.called_at_ms = None;
+            hold(open);
         }
     });
+}
+
+/// Nothing of a step is under way, although it was requested.
+pub(super) fn step_left(state: &mut State, at: &str) {
+    let Some(flow_state) = &mut state.flow else { return };
+    flow_state.each_open(&mut |open| {
+        if open.at == at {
+            hold(open);
+        }
+    });
+}
+
+fn hold(open: &mut OpenStep) {
+    open.progress = StepProgress::Held;
+    open.called_at_ms = None;
 }
 
 fn ask_again(open: &mut OpenStep, requested: &mut Vec<String>) {
