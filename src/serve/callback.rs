@@ -7,6 +7,7 @@ mod reminder;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -104,6 +105,24 @@ pub struct Callbacks {
     /// The pauses that are being posted.
     pauses: PausesInPost,
     under_way: Mutex<HashMap<String, usize>>,
+    /// Whether the log says that the key can't be read.
+    is_key_noted: AtomicBool,
+}
+
+/// Why a try of a post failed.
+enum PostFault {
+    /// The key that signs can't be read; the log says so.
+    NoKey(String),
+    /// It was not accepted.
+    NotAccepted(String),
+}
+
+impl PostFault {
+    fn why(self) -> String {
+        match self {
+            Self::NoKey(why) | Self::NotAccepted(why) => why,
+        }
+    }
 }
 
 impl Callbacks {
@@ -119,18 +138,35 @@ impl Callbacks {
             reading: Semaphore::new(AT_ONCE),
             pauses: PausesInPost::default(),
             under_way: Mutex::default(),
+            is_key_noted: AtomicBool::new(false),
         }
     }
 
-    /// The key that signs a post, as its variable or file has it now.
-    fn key(&self) -> Result<Option<hmac::Key>, Fault> {
-        let read = |key: &CallbackKey| key.read().map_err(Fault::Missing);
-        self.key.as_ref().map(read).transpose()
+    /// The signature of a body by the key, as its variable or file has it now. The log says once that it can't be read, and
+    /// once that it can be again.
+    fn signature(&self, body: &str) -> Result<String, PostFault> {
+        let Some(key) = &self.key else { return Err(PostFault::NoKey("there is no key".to_owned())) };
+        match key.read() {
+            Ok(key) => {
+                if self.is_key_noted.swap(false, Ordering::SeqCst) {
+                    tracing::warn!("the key that signs callbacks can be read again");
+                }
+                let tag = hmac::sign(&key, body.as_bytes());
+                Ok(tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+            }
+            Err(why) => {
+                if !self.is_key_noted.swap(true, Ordering::SeqCst) {
+                    tracing::error!("callbacks can't be signed, and are tried again later: {why}");
+                }
+                Err(PostFault::NoKey(why))
+            }
+        }
     }
 
     /// The name of the key that signs, when it can't be read.
     pub fn missing_key(&self) -> Option<String> {
-        self.key().is_err().then(|| "serve.callback_secret".to_owned())
+        let is_missing = self.key.as_ref().is_some_and(|key| key.read().is_err());
+        is_missing.then(|| "serve.callback_secret".to_owned())
     }
 
     /// Whether results may be posted to a URL.
@@ -237,7 +273,9 @@ impl Callbacks {
     }
 
     async fn deliver(&self, run_id: &str) -> Result<(), Fault> {
-        let Some(key) = self.key()? else { return Ok(()) };
+        if self.key.is_none() {
+            return Ok(());
+        }
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
         // A model that can't be reached is asked again without a human.
         if run.status == Status::Paused && run.termination == Some(Termination::ModelError) {
@@ -249,7 +287,7 @@ impl Callbacks {
                 let (name, body) = ended(&folded, &run, ending);
                 // The body is all that the tries need.
                 drop(folded);
-                let post = Post::signed(&key, callback.url, name, body);
+                let post = Post { key: name, url: callback.url, body };
                 self.deliver_end(&run, callback.progress.tries, &post).await
             }
             Phase::Paused { .. } => self.deliver_pause(folded, &run).await,
@@ -284,8 +322,11 @@ impl Callbacks {
             let again_in = (state == CallbackState::Pending).then(|| wait_after(tries));
             // Only the note is retried, not the post.
             noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in, Some(end_ms))).await?;
-            if let Err(why) = taken {
+            if let Err(PostFault::NotAccepted(why)) = taken {
                 tracing::warn!(run_id, tries, "the callback was not accepted: {why}");
+            }
+            if state == CallbackState::GivenUp {
+                tracing::error!(run_id, tries, "the callback is given up");
             }
             if state != CallbackState::Pending {
                 return Ok(());
@@ -294,7 +335,13 @@ impl Callbacks {
         }
     }
 
-    async fn post(&self, post: &Post) -> Result<(), String> {
+    /// Makes a try, signed with the key as it is now.
+    async fn post(&self, post: &Post) -> Result<(), PostFault> {
+        let signature = self.signature(&post.body)?;
+        self.send(post, &signature).await.map_err(PostFault::NotAccepted)
+    }
+
+    async fn send(&self, post: &Post, signature: &str) -> Result<(), String> {
         let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
         let url = Url::parse(&post.url).map_err(|error| error.to_string())?;
         self.egress.check(&url).map_err(|fault| fault.to_string())?;
@@ -304,7 +351,7 @@ impl Callbacks {
             .timeout(PATIENCE)
             .header("content-type", "application/json")
             .header("idempotency-key", &post.key)
-            .header("x-hyphen-signature", format!("sha256={}", post.signature))
+            .header("x-hyphen-signature", format!("sha256={signature}"))
             .body(post.body.clone())
             .send()
             .await
@@ -379,13 +426,4 @@ struct Post {
     key: String,
     url: String,
     body: String,
-    signature: String,
-}
-
-impl Post {
-    fn signed(key: &hmac::Key, url: String, name: String, body: String) -> Self {
-        let tag = hmac::sign(key, body.as_bytes());
-        let signature = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { key: name, url, body, signature }
-    }
 }

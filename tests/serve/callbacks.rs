@@ -34,6 +34,48 @@ fn until(server: &Serving, id: &str, state: &str) -> Value {
 }
 
 #[test]
+fn a_post_whose_key_is_missing_is_tried_again_like_any_other() {
+    let hook = Server::with(|_, _| Answer::json("{}"));
+    for pauses in [false, true] {
+        let place = signed();
+        let ask = think("__pause_for_human__", json!({ "question": "Which?" }));
+        let replies = if pauses { vec![ask, complete(json!("ok"))] } else { vec![complete(json!("ok"))] };
+        scripted(&place, &replies, json!({ "serve": { "callback_secret": "file:hook.key" } }));
+        let log = place.path().join("log.txt");
+        let server = Serving::start_logged(&place, &[], &log);
+        let key = place.path().join("hook.key");
+        let before = hook.requests().len();
+        std::fs::rename(&key, place.path().join("away.key")).unwrap();
+        let run = server.execute("", json!({ "loop": "test", "callback_url": hook.url() })).json();
+        let id = run["agent_run_id"].as_str().unwrap();
+        let said = |words: &str| std::fs::read_to_string(&log).unwrap().matches(words).count();
+        while said("callbacks can't be signed") == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(server.get("/readyz").status, 503);
+        if !pauses {
+            while server.get(&format!("/agents/{id}/status")).json()["callback"]["tries"].as_u64() < Some(3) {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!((hook.requests().len(), said("callbacks can't be signed")), (before, 1));
+        // Another key: what is posted is signed with the key of its own time.
+        place.file("hook.key", "another-s3cret\n");
+        hook.wait_for(before + 1);
+        let post = &hook.requests()[before];
+        let event = if pauses { "agent_run_paused" } else { "agent_run_completed" };
+        assert_eq!(post.json()["event"], event);
+        let digits = post.header("x-hyphen-signature").unwrap().strip_prefix("sha256=").unwrap();
+        let tag: Vec<u8> = (0..32).map(|at| u8::from_str_radix(&digits[at * 2..at * 2 + 2], 16).unwrap()).collect();
+        hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, b"another-s3cret"), &post.body, &tag).unwrap();
+        assert_eq!((server.get("/readyz").status, said("can be read again")), (200, 1));
+        if !pauses {
+            until(&server, id, "delivered");
+        }
+    }
+}
+
+#[test]
 fn a_result_is_posted_until_it_is_taken_and_signed_over_its_bytes() {
     let hook = Server::new(vec![Answer::json("{}").status(503), Answer::json("{}").status(302), Answer::json("{}")]);
     let place = signed();

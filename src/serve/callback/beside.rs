@@ -267,7 +267,6 @@ impl BesidePosting {
         mut steps: Vec<OpenStepQuestion>,
     ) -> Result<(), String> {
         let ToPost { event, name, mark, pause, at_ms } = what;
-        let Some(key) = self.callbacks.key().map_err(|fault| fault.to_string())? else { return Ok(()) };
         let run_id = &self.run.run_id;
         let post = match self.pending.take() {
             Some((of, post)) if of == mark => post,
@@ -285,12 +284,12 @@ impl BesidePosting {
                 let session = session_of(self.run.org.as_deref(), asked.run.session.as_deref());
                 let without_answer = asked.rights.is_none().then_some(NOBODY_ANSWERS);
                 let payload = WaitingSteps { steps, session, without_answer, ..asked.run.clone() };
-                Post::signed(&key, self.url.clone(), name, body(event, rfc3339(at_ms), payload))
+                Post { key: name, url: self.url.clone(), body: body(event, rfc3339(at_ms), payload) }
             }
         };
-        if let Err(why) = self.callbacks.post(&post).await {
+        if let Err(fault) = self.callbacks.post(&post).await {
             self.pending = Some((mark, post));
-            return Err(why);
+            return Err(fault.why());
         }
         self.callbacks.mark_posted(run_id, vec![mark]).await.map_err(|fault| fault.to_string())
     }

@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::beside::{BESIDE_LOOK, in_pause, question_keys, while_running};
 use super::reminder::ReminderTimes;
-use super::{Callbacks, Post, TRIES, body, noted, wait_after};
+use super::{Callbacks, Post, PostFault, TRIES, body, noted, wait_after};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::awaited_approval::AwaitedApproval;
@@ -81,7 +81,6 @@ impl Callbacks {
         let Some(_posting) = self.pauses.take(run_id, number) else { return Ok(()) };
         // Read again: the task that posted this pause before may just have ended.
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
-        let Some(key) = self.key()? else { return Ok(()) };
         if callback.posted_pause >= number {
             return self.remind(folded, &run, callback).await;
         }
@@ -103,7 +102,7 @@ impl Callbacks {
         let body = body("agent_run_paused", rfc3339(folded.state.now.wall_ms), paused);
         // The body is all that the tries need.
         drop(folded);
-        let post = Post::signed(&key, callback.url.clone(), format!("{run_id}-pause-{number}"), body);
+        let post = Post { key: format!("{run_id}-pause-{number}"), url: callback.url.clone(), body };
         if self.post_while_paused(run_id, number, (&post, &callback)).await? {
             let listed = asked.into_iter().filter(|(at, _)| listed.contains(at)).map(|(_, key)| in_pause(run_id, &key));
             self.mark_posted(run_id, listed.collect()).await?;
@@ -134,7 +133,10 @@ impl Callbacks {
         for tries in 1..=TRIES {
             match self.post(post).await {
                 Ok(()) => break,
-                Err(why) => tracing::warn!(run_id, pause = number, tries, "the callback was not accepted: {why}"),
+                Err(PostFault::NoKey(_)) => {}
+                Err(PostFault::NotAccepted(why)) => {
+                    tracing::warn!(run_id, pause = number, tries, "the callback was not accepted: {why}")
+                }
             }
             if tries < TRIES {
                 let (progress, again_in) = (callback.progress, Some(wait_after(tries)));

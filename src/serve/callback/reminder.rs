@@ -40,9 +40,7 @@ impl Callbacks {
     pub(super) async fn remind(&self, folded: FoldedRun, run: &RunSummary, callback: Callback) -> Result<(), Fault> {
         let (run_id, Some(pause)) = (run.run_id.as_str(), pause_of(&folded.state)) else { return Ok(()) };
         let times = ReminderTimes::of(&folded);
-        let (Some(key), Some(at_ms)) = (self.key()?, times.due_ms) else {
-            return self.await_next(run_id, pause, times).await;
-        };
+        let Some(at_ms) = times.due_ms else { return self.await_next(run_id, pause, times).await };
         if self.was_reminded(run_id, at_ms).await? {
             return self.await_next(run_id, pause, times).await;
         }
@@ -53,7 +51,7 @@ impl Callbacks {
         // The body is all that the tries need.
         drop(folded);
         let body = body("agent_run_reminded", rfc3339(at_ms), paused);
-        let post = Post::signed(&key, callback.url.clone(), format!("{run_id}-reminder-{at_ms}"), body);
+        let post = Post { key: format!("{run_id}-reminder-{at_ms}"), url: callback.url.clone(), body };
         if self.post_while_paused(run_id, pause, (&post, &callback)).await? {
             self.mark_reminded(run_id, at_ms).await?;
             self.await_next(run_id, pause, times).await?;
