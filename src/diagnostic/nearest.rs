@@ -4,7 +4,7 @@
 const LONGEST: usize = 200;
 
 /// The candidate nearest to `name`, if it is near enough to be no wild guess: at most a third of the letters
-/// differ (one letter in short names), and a name that is not ASCII is never matched to an ASCII one, which may
+/// differ (one letter in short names, none but its case where there is only one), and a name that is not ASCII is never matched to an ASCII one, which may
 /// only look alike.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, &mut candidates.into_iter())
@@ -23,6 +23,8 @@ fn nearest_of<'a>(name: &str, candidates: Names<'_, 'a>) -> Option<&'a str> {
     candidates
         .filter(|candidate| candidate.is_ascii() == name_ascii && may_be_near(name, candidate))
         .map(|candidate| (distance(name, candidate), candidate))
+        // Nothing of a name of one letter would be left.
+        .filter(|(distance, candidate)| *distance < length || folded(name).eq(folded(candidate)))
         .filter(|(distance, candidate)| *distance <= bound && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -137,7 +137,14 @@ impl Start {
             input = RunInput::of(value);
             input.lists.extend(lists);
         }
-        let facts = Facts { objective: &bound.objective, input: &input.value, today, now: &now, run_id: &run_id };
+        let facts = Facts {
+            objective: &bound.objective,
+            input: &input.value,
+            today,
+            now: &now,
+            run_id: &run_id,
+            reads_fences: true,
+        };
         let system = match &program.flow {
             // No model is asked by the workflow itself.
             Some(_) => String::new(),

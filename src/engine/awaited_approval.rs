@@ -64,8 +64,8 @@ impl Default for AwaitedApproval {
 
 impl AwaitedApproval {
     /// The approval that a call with this input needs before it is made; none when it needs none.
-    pub(super) fn of(policy: &ApprovalPolicy, input: &Value) -> Option<Self> {
-        let why = match policy.of_call(input) {
+    pub(super) fn of(policy: &ApprovalPolicy, input: &Value, reads_fences: bool) -> Option<Self> {
+        let why = match policy.of_call(input, reads_fences) {
             ApprovalNeed::NotNeeded => return None,
             ApprovalNeed::Needed => None,
             ApprovalNeed::Unknown { why } => Some(why),

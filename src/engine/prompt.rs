@@ -20,6 +20,8 @@ pub struct Facts<'a> {
     pub now: &'a str,
     /// The run.
     pub run_id: &'a str,
+    /// Whether the JSON in a fence of a text is read.
+    pub reads_fences: bool,
 }
 
 /// The system prompt: the author's, or else the default.
@@ -43,7 +45,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
                 ("today", facts.today),
                 ("dialect_instructions", &instructions),
             ],
-            reads_fences: false,
+            reads_fences: facts.reads_fences,
             secrets: None,
         }),
         None => {
@@ -76,9 +78,9 @@ pub fn of_step(program: &Program, input: &serde_json::Value, scope: &Scope<'_>) 
     let of_run = Scope { context: names.as_slice(), input: program.input_of(input), lists: None, ..*scope };
     let objective = program.objective.render(&of_run)?;
     if program.system_prompt.is_some() {
-        let (now, run_id) = (scope.now, scope.run_id);
+        let (now, run_id, reads_fences) = (scope.now, scope.run_id, scope.reads_fences);
         let today = now.get(..10).unwrap_or_default();
-        system(program, &Facts { objective: &objective, input, today, now, run_id })?;
+        system(program, &Facts { objective: &objective, input, today, now, run_id, reads_fences })?;
     }
     Ok(())
 }

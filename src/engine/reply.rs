@@ -225,7 +225,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>,
                 }
                 _ => {
                     *state.counters.calls.entry(wanted.name.clone()).or_default() += 1;
-                    match AwaitedApproval::of(&tool.approval, &wanted.input) {
+                    match AwaitedApproval::of(&tool.approval, &wanted.input, state.header.reads_fences()) {
                         Some(awaited) => CallProgress::AwaitsApproval(Box::new(awaited)),
                         None => CallProgress::Held,
                     }

@@ -11,6 +11,7 @@ pub mod placeholder;
 pub mod provider;
 pub mod public_url;
 pub mod reasoning;
+pub mod row_count;
 pub mod secret_names;
 pub mod secret_shapes;
 pub mod sql;

@@ -36,12 +36,6 @@ pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
     (!made).then_some((does, range))
 }
 
-/// Whether a query may give any number of rows: it reads, or changes, those of a table, and no word of it says how many.
-pub fn is_unlimited(query: &str) -> bool {
-    let has = |words: &[&str]| SqlTokens { query, at: 0 }.any(|token| words.iter().any(|word| token.is_word(word)));
-    has(&["FROM", "UPDATE", "TABLE"]) && !has(&["LIMIT", "FETCH"])
-}
-
 /// The words of a text of SQL outside of parentheses, texts, quoted names and comments.
 pub fn sql_words(query: &str) -> impl Iterator<Item = &str> {
     SqlWords { query, at: 0 }.map(|(word, _)| word)
@@ -112,7 +106,7 @@ pub fn insert(query: &str) -> Option<Insert> {
 
 /// A part of a query.
 #[derive(Debug, PartialEq, Eq)]
-enum SqlToken<'q> {
+pub(super) enum SqlToken<'q> {
     Word(&'q str),
     /// A name in quotes, without them.
     Quoted(&'q str),
@@ -133,9 +127,15 @@ impl SqlToken<'_> {
 }
 
 /// The parts of a query, without its comments.
-struct SqlTokens<'q> {
+pub(super) struct SqlTokens<'q> {
     query: &'q str,
     at: usize,
+}
+
+impl<'q> SqlTokens<'q> {
+    pub(super) fn of(query: &'q str) -> Self {
+        Self { query, at: 0 }
+    }
 }
 
 impl<'q> Iterator for SqlTokens<'q> {

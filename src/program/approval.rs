@@ -59,8 +59,8 @@ impl ApprovalPolicy {
         self.always || !self.when.is_empty()
     }
 
-    /// Whether a call with this input must be approved.
-    pub fn of_call(&self, input: &Value) -> ApprovalNeed {
+    /// Whether a call with this input must be approved. `reads_fences`: whether its run reads the JSON in a fence of a text.
+    pub fn of_call(&self, input: &Value, reads_fences: bool) -> ApprovalNeed {
         if self.always {
             return ApprovalNeed::Needed;
         }
@@ -72,7 +72,7 @@ impl ApprovalPolicy {
             run_id: "",
             context: &[],
             extra: &[],
-            reads_fences: false,
+            reads_fences,
             secrets: None,
         };
         let mut need = ApprovalNeed::NotNeeded;

@@ -96,7 +96,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
         now,
         run_id,
         extra: &[],
-        reads_fences: false,
+        reads_fences: true,
         secrets: None,
     };
     match program.objective.render(&scope) {

@@ -87,7 +87,11 @@ mod tests {
         ]);
         assert_eq!(read("a/B.CSV", text), Ok(expected));
         assert_eq!(read("a.csv", "id,name\n"), Ok(json!([])));
-        assert_eq!(read("a.csv", ""), Ok(json!([])));
+        // An export that failed is no table without rows.
+        for nothing in ["", "\u{feff}", "\n", "\r\n\r\n"] {
+            assert!(read("a.csv", nothing).unwrap_err().message.contains("it is empty"), "{nothing:?}");
+            assert_eq!(read_of_old("a.csv", nothing), Some(json!([])), "{nothing:?}");
+        }
     }
 
     #[test]

@@ -324,6 +324,17 @@ pub struct HttpTool {
     pub body: Option<Body>,
     /// The names of the input that the address, the headers and the query use.
     pub used: Vec<String>,
+    /// The values that go into the body as they are.
+    pub bare: Option<BareValues>,
+}
+
+/// Values that go into a body as they are, because their formats let no sign through that the body gives a meaning.
+#[derive(Debug)]
+pub struct BareValues {
+    /// The names of the input, each with its format.
+    pub formats: Vec<(String, String)>,
+    /// The signs that the body gives a meaning.
+    pub signs: &'static str,
 }
 
 /// A written request body.

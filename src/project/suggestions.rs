@@ -77,20 +77,23 @@ fn wrong(
     now.push_str(text.get(end..).unwrap_or_default());
     let source = Source::new(texts.main.name.clone(), now);
     let examined = examine(&with_main(texts, &source), document::read_as(&source, kind));
-    let errors = |of: &'_ [Diagnostic], within: &Range<usize>| -> Vec<(&'static str, String)> {
+    // Also those of the whole value, of which a suggestion may replace a part.
+    let errors = |of: &'_ [Diagnostic], within: &Range<usize>, path: &str| -> Vec<(&'static str, String)> {
         let is_in = |fault: &&Diagnostic| {
             let place = &fault.place;
-            fault.is_error() && place.file == source.name && place.start >= within.start && place.end <= within.end
+            let is_inside = place.start >= within.start && place.end <= within.end;
+            let is_around = fault.path == path && place.start <= within.start && place.end >= within.end;
+            fault.is_error() && place.file == source.name && (is_inside || is_around)
         };
         of.iter().filter(is_in).map(|fault| (fault.code, fault.message.clone())).collect()
     };
     let is_wrong = |(at, before, after): (usize, Range<usize>, Range<usize>)| {
-        let known = errors(diagnostics, &before);
-        let is_new = errors(&examined.diagnostics, &after).into_iter().any(|error| !known.contains(&error));
+        let fault = diagnostics.get(at)?;
+        let known = errors(diagnostics, &before, &fault.path);
+        let found = errors(&examined.diagnostics, &after, &fault.path);
+        let is_new = found.iter().any(|error| !known.contains(error));
         // One that leaves what it is for is none.
-        let fault = diagnostics.get(at).filter(|fault| fault.is_error())?;
-        let stays = after.start < after.end
-            && errors(&examined.diagnostics, &after).contains(&(fault.code, fault.message.clone()));
+        let stays = fault.is_error() && after.start < after.end && found.contains(&(fault.code, fault.message.clone()));
         (is_new || stays).then_some(at)
     };
     ranges.into_iter().filter_map(is_wrong).collect()

@@ -20,7 +20,14 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
     };
     let bound = bind(program, old.run_input(), &now, &old.run_id).map_err(sentence)?;
     let today = now.get(..10).unwrap_or_default();
-    let facts = Facts { objective: &bound.objective, input: &bound.input.value, today, now: &now, run_id: &old.run_id };
+    let facts = Facts {
+        objective: &bound.objective,
+        input: &bound.input.value,
+        today,
+        now: &now,
+        run_id: &old.run_id,
+        reads_fences: true,
+    };
     let system = match &program.flow {
         Some(_) => String::new(),
         None => prompt::system(program, &facts).map_err(|missing| missing.0)?,

@@ -118,7 +118,7 @@ fn a_condition_that_can_not_be_meant_starts_no_run() {
         (json!({ "greaterThan": ["@amount", 500] }), "L054"),
         (json!({ "greaterThan": ["input.amount", 500] }), "L141"),
         (json!({ "greaterThan": ["{{input.amount}}", 500] }), "L141"),
-        (json!({ "greaterThan": ["@input.to.name", 500] }), "L154"),
+        (json!({ "greaterThan": ["@input.amount.name", 500] }), "L154"),
         (json!({ "greaterThan": ["@input.amount", "high"] }), "L141"),
         (json!({ "equal": ["@input.amount", "500"] }), "L140"),
         (json!({ "matches": ["@input.to", "("] }), "L141"),
@@ -136,5 +136,38 @@ fn a_condition_that_can_not_be_meant_starts_no_run() {
             let said = ran.stderr.matches("error[").count();
             assert!(ran.stderr.contains(&format!("error[{code}")) && said == 1, "{condition}: {}", ran.stderr);
         }
+    }
+}
+
+#[test]
+fn a_path_into_json_text_is_judged_as_elsewhere_and_checked_as_elsewhere() {
+    let limit = json!({ "requires_approval": { "greaterThan": ["@input.s.a", 5] } });
+    for (text, code) in [
+        ("{\"a\": 6}", 3),
+        ("{\"a\": 5}", 0),
+        ("```json\n{\"a\": 6}\n```", 3),
+        ("so:\n```json\n{\"a\": 5}\n```", 0),
+        ("none", 3),
+    ] {
+        let input = json!({ "s": text });
+        assert_eq!(paid(&json!({}), &limit, &input).1.code, code, "{text} by the declaration");
+        assert_eq!(paid(&limit, &json!({}), &input).1.code, code, "{text} by the action");
+    }
+    for (schema, codes) in [
+        (json!({ "type": "string" }), vec![("L154", "warning")]),
+        (json!({ "type": "string", "contentMediaType": "application/json" }), vec![]),
+        (json!({ "type": "integer" }), vec![("L154", "error")]),
+    ] {
+        let place = Place::new();
+        let parameters = json!({ "type": "object", "properties": { "s": schema }, "required": ["s"] });
+        place.json("loop.json", &document(&json!({}), &limit, &parameters));
+        let report = place.call(&["check", "loop.json", "--format", "json"]).json();
+        let found = report
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|found| (found["code"].as_str().unwrap(), found["severity"].as_str().unwrap()));
+        let found: Vec<_> = found.filter(|(code, _)| *code == "L154").collect();
+        assert_eq!(found, codes, "{report:#}");
     }
 }

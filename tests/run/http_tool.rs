@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};
-use crate::common::{Place, observed, think, web};
+use crate::common::{Place, complete, observed, think, web};
 
 pub fn anywhere() -> Value {
     json!({ "allow": { "private_addresses": true } })
@@ -382,4 +382,31 @@ fn every_call_has_a_key_of_its_own() {
     apart.dedup();
     assert_eq!(apart.len(), 5);
     assert!(keys.iter().all(|key| key.starts_with("job%201%C3%A4-")), "{keys:?}");
+}
+
+#[test]
+fn a_format_that_a_body_relies_on_keeps_its_signs_out() {
+    for (media, body, value, sent) in [
+        ("application/xml", "<o>{{id}}</o>", "0f8fad5b-d9cb-469f-a165-70867728950e", true),
+        ("application/xml", "<o>{{id}}</o>", "7</o><o>8", false),
+        ("text/csv", "id\n{{id}}\n", "7,8", false),
+        ("text/csv", "id\n{{id}}\n", "<7>", true),
+        ("application/json", "{\"id\": \"{{id}}\"}", "7</o><o>8", true),
+    ] {
+        let server = Server::with(|_, _| Answer::json(&json!({ "ok": 1 })));
+        let place = Place::new();
+        let parameters = json!({ "type": "object", "properties": { "id": { "type": "string", "format": "uuid" } },
+            "required": ["id"] });
+        let more = json!({ "http_method": "POST", "content_type": media, "body": body, "parameters": parameters });
+        place.actions(&[web("order", &server.url(), more)], &json!({ "allow": { "private_addresses": true } }));
+        place.json(
+            "script.json",
+            &json!({ "replies": [think("order", json!({ "id": value })), complete(json!("ok"))] }),
+        );
+        let (ran, _) = place.run(&["--run-id", "r"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert_eq!(server.requests().len(), usize::from(sent), "{media} {value}");
+        let trace = place.call(&["trace", "r"]);
+        assert_eq!(trace.stdout.contains("is no `uuid`"), !sent, "{trace:#?}");
+    }
 }

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};
-use crate::common::{Place, Ran, with};
+use crate::common::{Place, Ran, complete, think, web, with};
 
 /// A workflow whose only action is asked for at `server`, and whose answer is `output`.
 fn place(action: Value, project: Value, output: Value) -> Place {
@@ -169,4 +169,80 @@ fn blocks_read_the_json_of_a_text_and_that_in_its_fence() {
         assert_eq!(of(text, "{{#with a}}{{grade}} {{this}}{{/with}}"), all);
         assert_eq!(of(text, "{{lookup a \"grade\"}}"), "2");
     }
+    let each = "{{#each a}}{{@index}}={{id}};{{else}}none{{/each}}";
+    for (text, ids) in [
+        (LISTS[0], "0=1;1=2;"),
+        (LISTS[1], "0=1;1=2;"),
+        ("[]", "none"),
+        ("```json\n[]\n```", "none"),
+        ("no list", "none"),
+        ("```json\n[]\n```\n```json\n[]\n```", "none"),
+    ] {
+        assert_eq!(of(text, each), ids, "{text}");
+    }
+    assert_eq!(of("{\"b\": 1, \"c\": 2}", "{{#each a}}{{@key}}={{this}};{{/each}}"), "b=1;c=2;");
+}
+
+#[test]
+fn the_texts_of_actions_and_prompts_read_the_json_of_a_text_as_paths_do() {
+    for text in ["[{\"id\": 1}, {\"id\": 2}]", "Two:\n```json\n[{\"id\": 1}, {\"id\": 2}]\n```"] {
+        let server = Server::with(|_, _| Answer::json(&json!({ "ok": 1 })));
+        let place = Place::new();
+        let list = "{{#each s}}{{id}},{{/each}}{{s.1.id}}";
+        let of_input = "{{#each input.s}}{{id}},{{/each}}{{input.s.1.id}}";
+        let send = with(
+            web(
+                "send",
+                &format!("{}/{{{{s.0.id}}}}", server.url()),
+                json!({ "http_method": "POST", "query": { "q": list } }),
+            ),
+            json!({ "headers": { "X-Ids": list }, "body": { "path": "@s.1.id", "ids": list },
+                "parameters": { "type": "object", "properties": { "s": { "type": "string" } }, "required": ["s"] } }),
+        );
+        place.actions(&[send], &json!({ "allow": { "private_addresses": true } }));
+        let mut document: Value =
+            serde_json::from_slice(&std::fs::read(place.path().join("loop.json")).unwrap()).unwrap();
+        document["properties"]["objective"] = json!(of_input);
+        document["properties"]["system_prompt"] =
+            json!(format!("{{{{objective}}}} | {of_input} {{{{dialect_instructions}}}}"));
+        place.json("loop.json", &document);
+        let input = json!({ "s": text }).to_string();
+        place.json("script.json", &json!({ "replies": [think("send", json!({ "s": text })), complete(json!("ok"))] }));
+        let ran = place.call(&[
+            "run",
+            "loop.json",
+            "--script",
+            "script.json",
+            "--input",
+            &input,
+            "--output",
+            "json",
+            "--run-id",
+            "r",
+        ]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let sent = &server.requests()[0];
+        assert_eq!(sent.json(), json!({ "path": 2, "ids": "1,2,2" }), "{text}");
+        assert_eq!((sent.path.as_str(), sent.header("x-ids")), ("/1?q=1%2C2%2C2", Some("1,2,2")), "{text}");
+        let prompt = place.call(&["prompt", "loop.json", "--script", "script.json", "--input", &input]);
+        assert!(prompt.stdout.contains("1,2,2 | 1,2,2 "), "{prompt:#?}");
+    }
+}
+
+#[test]
+fn a_key_that_stands_twice_in_the_json_of_a_text_is_no_value() {
+    for text in ["{\"fee\": 1, \"fee\": 2}", "```json\n{\"fee\": 1, \"fee\": 2}\n```", "[{\"fee\": 1, \"fee\": 2}]"] {
+        let name = if text.starts_with('[') { "@a.0.fee" } else { "@a.fee" };
+        let other = json!({ "action_name": "other", "kind": "llm", "description": "Asks.", "template": "{{v}}",
+            "parameters": { "type": "object", "properties": { "v": {} }, "required": ["v"] } });
+        let step = json!({ "type": "other", "properties": { "v": name } });
+        let (_server, place) = answer_after(text, &json!([other]), std::slice::from_ref(&step), json!("@other"));
+        assert!(why(&place).contains("whose JSON has the key `fee` twice in one object"), "{text}: {}", why(&place));
+        let each = json!({ "type": "loop", "properties": { "mode": "foreach", "items_path": "@a", "item_variable_name": "x",
+            "actions_to_execute": [step] } });
+        let (_server, place) = answer_after(text, &json!([other]), &[each], Value::Null);
+        assert_ne!(run(&place).0.code, 0, "{text}");
+    }
+    let (_server, place) = answer_after("{\"a\": {\"fee\": 1}, \"fee\": 2}", &json!([]), &[], json!("@a.fee"));
+    assert_eq!(answer(&place), 2);
 }

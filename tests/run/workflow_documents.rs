@@ -93,6 +93,7 @@ fn a_run_reads_a_document_once_and_a_resume_has_the_same_value_though_the_file_h
 fn a_document_that_can_t_be_read_begins_no_run_and_check_says_so_before() {
     for (file, text, words) in [
         ("data/invoices.csv", &b"id,amount\n1\n"[..], "line 2: the row has 1 values"),
+        ("data/invoices.csv", &b""[..], "line 1: it is empty: the first row has the names of the columns"),
         ("data/rates.json", &b"{\n"[..], "line 2: it is not JSON"),
         ("policy.md", &b"\xff\xfe"[..], "it is no text"),
     ] {

@@ -20,19 +20,32 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         }
         let path = subject.document().value.pointer(at).and_then(Value::as_str).unwrap_or_default();
-        let (why, help) = match source {
+        let (most, why, help): (u64, String, String) = match source {
             ListSource::Query => (
-                "the query has no LIMIT",
+                DEFAULT_ROWS.into(),
+                "the query has no LIMIT".to_owned(),
                 format!(
                     "write `max_rows` into the action of the query (at most {MAX_ROWS}), or a LIMIT into the query"
                 ),
             ),
+            ListSource::Limit { asked, kept } => (
+                *kept,
+                format!("the query asks for up to {asked}"),
+                if *asked <= MAX_ROWS.into() {
+                    format!(
+                        "write `\"max_rows\": {asked}` into the action of the query, or ask for {kept} rows at most"
+                    )
+                } else {
+                    format!("a query gives at most {MAX_ROWS} rows: read them in several queries, or ask for fewer")
+                },
+            ),
             ListSource::Table => (
-                "all rows of a table are read",
+                DEFAULT_ROWS.into(),
+                "all rows of a table are read".to_owned(),
                 format!("write `max_rows` beside `table` (at most {MAX_ROWS}), or name rows by `keys` and `values`"),
             ),
         };
-        let message = format!("`{path}` may have more than {DEFAULT_ROWS} rows, and its step fails then: {why}");
+        let message = format!("`{path}` may have more than {most} rows, and its step fails then: {why}");
         found.push(cursor.report(&RULE, message).help(help));
         few_of_many(found);
     }

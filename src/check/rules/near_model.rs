@@ -4,6 +4,8 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes, is_slip};
 use crate::language::Action;
 use crate::policy::secret_names::fold;
+use crate::program::reference::as_any_path;
+use crate::program::template::is_template;
 use crate::syntax::quoted;
 
 /// The rule.
@@ -13,13 +15,18 @@ pub const RULE: Rule = Rule { code: codes::NEAR_MODEL, check };
 const MOST_FOLDED: usize = 64;
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let (Some(project), Some(models)) = (subject.project(), subject.models()) else { return };
+    let project = subject.project();
+    // Nothing is known of them where the project file can't be read.
+    let models = project.and_then(|_| subject.models());
     let mut nearest = Nearest::default();
     let mut judge = |cursor: Option<Cursor<'_>>, name: Option<&str>| {
         let (Some(cursor), Some(name)) = (cursor, name) else { return };
-        if models.contains(&name) {
-            return;
+        if as_any_path(name).is_some() || is_template(name) {
+            let message = format!("a model is written by its name; {} is sent as it is", quoted(name));
+            let help = "neither paths nor templates are read here: name a model, or leave `model` out and choose it with --model";
+            return found.push(cursor.report(&RULE, message).help(help));
         }
+        let Some(models) = models.as_ref().filter(|models| !models.contains(&name)) else { return };
         let near = nearest.of(name, models.iter().copied());
         // Without its marks, `gpt4` is `gpt-4o` but for a letter.
         let name_folded = fold(name);
@@ -36,7 +43,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             found.push(cursor.report(&RULE, message).help(format!("`models` has {}", names.join(", "))));
         }
     };
-    judge(subject.in_project("/model"), project.model.as_deref());
+    judge(subject.in_project("/model"), project.and_then(|project| project.model.as_deref()));
     if let Some(react) = subject.react(&["model"]) {
         judge(subject.property("model"), react.model.as_deref());
     }

@@ -42,8 +42,6 @@ struct CompiledText<'t> {
     uses: &'t [ValueUse],
     /// Whether a value that may be left out of the input is a fault.
     needs_input: bool,
-    /// Whether it is in a condition about a call: a text of the call is no JSON there.
-    is_of_call: bool,
     /// What is known where the text of a step is rendered: its filter may ask for the value.
     facts: &'t [Fact<'t>],
 }
@@ -61,7 +59,6 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             text,
             uses,
             needs_input: known.is_some(),
-            is_of_call: false,
             facts: known.unwrap_or_default(),
         };
         in_text(subject, &text, ValueSchemas { written, ..schemas }, found);
@@ -97,14 +94,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             let uses = uses(field);
             in_text(
                 subject,
-                &CompiledText {
-                    cursor: &sent.cursor,
-                    text: sent.text,
-                    uses: &uses,
-                    needs_input,
-                    is_of_call: false,
-                    facts: &[],
-                },
+                &CompiledText { cursor: &sent.cursor, text: sent.text, uses: &uses, needs_input, facts: &[] },
                 schemas,
                 found,
             );
@@ -154,7 +144,7 @@ fn in_plain_text(
     if let Some(field) = names_value(text).then(|| Field::compile(&Value::from(text)).ok()).flatten() {
         in_text(
             subject,
-            &CompiledText { cursor, text, uses: &uses(&field), needs_input: false, is_of_call: true, facts: &[] },
+            &CompiledText { cursor, text, uses: &uses(&field), needs_input: false, facts: &[] },
             schemas,
             found,
         );
@@ -194,7 +184,7 @@ fn names_entry(used: &ValueUse, schemas: ValueSchemas<'_>) -> bool {
 /// What is wrong with a value that a text uses, by the schema that describes it.
 fn judged(
     subject: &Subject<'_>,
-    CompiledText { cursor, text, needs_input, is_of_call, facts, .. }: &CompiledText<'_>,
+    CompiledText { cursor, text, needs_input, facts, .. }: &CompiledText<'_>,
     used: &ValueUse,
     schemas: ValueSchemas<'_>,
 ) -> Option<Diagnostic> {
@@ -209,7 +199,6 @@ fn judged(
             return None;
         }
         let fault = (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent))?;
-        let fault = if *is_of_call { Diagnostic { severity: Severity::Error, ..fault } } else { fault };
         return Some(if is_request { of_request(fault, &absent, used) } else { fault });
     }
     if is_input && !needs_input {
@@ -308,7 +297,7 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
     let code = if is_of_input { codes::UNKNOWN_VARIABLE } else { codes::NO_MEMBER };
     let message = format!("by its schema, {owner} {}", absent.why);
     let fault = Diagnostic::error(code, message, at.path(), at.place());
-    if matches!(absent.owner, StepOwner::Text) && matches!(used.path.get(step), Some(PathStep::Name(_))) {
+    if matches!(absent.owner, StepOwner::Text) {
         return of_text(fault, used, step, text.get(used.range.clone()).unwrap_or_default());
     }
     let is_inside = before.contains(&PathStep::Entry);
@@ -367,6 +356,10 @@ fn of_text(fault: Diagnostic, used: &ValueUse, step: usize, written: &str) -> Di
             let fault = fault.help(format!("the number of its characters is its `length`: `{text}.length`"));
             replaced(fault, written, name, "length")
         }
+        Some(PathStep::Entry) => fault.help(format!(
+            "a block over a text goes through the list or object that is its JSON, and fails where it is none: if `{text}` is \
+             JSON, say so with `\"contentMediaType\": \"application/json\"`"
+        )),
         _ => fault.help(format!(
             "a path into a text reads the JSON in it, and fails where it is none: if `{text}` is JSON, say so with \
              `\"contentMediaType\": \"application/json\"`"

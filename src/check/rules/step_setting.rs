@@ -94,7 +94,11 @@ impl StepJudge<'_, '_> {
     fn question(&self, found: &mut Vec<Diagnostic>) {
         let text = self.settings.text("comment").filter(|text| as_any_path(text).is_some());
         let Some(text) = text.filter(|text| text.starts_with('@')) else { return };
-        let meant = format!("{{{{{}}}}}", text.trim_matches(['@', '?']));
+        let path = text.trim_matches(['@', '?']);
+        let meant = match text.ends_with('?') {
+            true => format!("{{{{#if {path}}}}}{{{{{path}}}}}{{{{/if}}}}"),
+            false => format!("{{{{{path}}}}}"),
+        };
         let fault =
             self.settings.at("comment", format!("`comment` is a text: a human would read `{text}` as it stands"));
         let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::WrittenSettings;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::program::reference::as_optional_path;
 use crate::syntax::quoted;
 
@@ -16,14 +16,31 @@ pub(in crate::check) fn table(settings: &WrittenSettings<'_, '_>, found: &mut Ve
     let help = "`table` is one of the datasource `tables`, `operation` is `read`, `write`, `update` or `upsert`, `keys` are the \
                 columns that a row is found by, and `values` what they have, in their order";
     found.extend(settings.missing(&needed, help));
-    for (index, value) in settings.list("values").into_iter().flatten().enumerate() {
-        let Some(text) = value.as_str().filter(|text| as_optional_path(text).is_some()) else { continue };
-        let cursor = settings.cursor("values").below(&format!("/{index}"));
-        let message = format!("{} may be left out, and each entry of `values` belongs to one of `keys`", quoted(text));
-        let fault = cursor.report(settings.rule, message);
-        found.push(
-            fault.help(format!("a column that may be missing is one of `fields`: {{\"note\": {}}}", quoted(text))),
-        );
+    let optional = |value: &Value| value.as_str().filter(|text| as_optional_path(text).is_some()).map(quoted);
+    for (list, other) in [("keys", "values"), ("values", "keys")] {
+        for (index, value) in settings.list(list).into_iter().flatten().enumerate() {
+            let Some(text) = optional(value) else { continue };
+            let cursor = settings.cursor(list).below(&format!("/{index}"));
+            let message = format!("{text} may be left out, and each entry of `{list}` belongs to one of `{other}`");
+            let help = match list {
+                "values" => format!("a column that may be missing is one of `fields`: {{\"note\": {text}}}"),
+                _ => "write the names of the columns".to_owned(),
+            };
+            found.push(cursor.report(settings.rule, message).help(help));
+        }
+    }
+    if let Some(text) = settings.get("table").and_then(optional) {
+        let fault = settings.at("table", format!("`table` is needed, and {text} may be left out"));
+        found.extend(fault.map(|fault| fault.help("write the name of the table, or a path without `?`")));
+    }
+    let fields = settings.get("fields").and_then(Value::as_object);
+    if settings.text("operation") == Some("update")
+        && fields.is_some_and(|fields| !fields.is_empty() && fields.values().all(|value| optional(value).is_some()))
+    {
+        let message = "`update` writes nothing where all of its `fields` are left out, and its step fails";
+        let fault =
+            settings.at("fields", message.to_owned()).map(|fault| Diagnostic { severity: Severity::Warning, ..fault });
+        found.extend(fault.map(|fault| fault.help("ask for one of them in the step's `filter` with `hasKey`")));
     }
     if let (Some(keys), Some(values)) = (settings.list("keys"), settings.list("values"))
         && keys.len() != values.len()

@@ -21,6 +21,9 @@ const MAX_LOOKS: usize = 50_000;
 const EVALUATES: [&str; 9] =
     ["patternProperties", "allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas", "properties"];
 
+/// Keywords by which a name requires others; the last one is that of drafts up to 7.
+const DEPENDENT: [&str; 2] = ["dependentRequired", "dependencies"];
+
 /// A set of types of JSON values. Whole numbers and other numbers are two types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueTypes(u8);
@@ -197,7 +200,14 @@ impl<'s> PossibleTypes<'s> {
         };
         self.steps -= 1;
         let mut names = needed.to_vec();
-        self.needs(members, MAX_NEEDS_DEPTH, &mut names);
+        // A name may require others, and those further ones.
+        for _ in 0..MAX_NEEDS_DEPTH {
+            let known = names.len();
+            self.needs(members, MAX_NEEDS_DEPTH, &mut names);
+            if names.len() == known {
+                break;
+            }
+        }
         if members.contains_key("$ref") {
             self.reference(&at, members, &names, &mut left);
             if self.is_lone_reference {
@@ -246,8 +256,16 @@ impl<'s> PossibleTypes<'s> {
     /// The names that a part requires, itself or through what it refers to.
     fn needs(&mut self, members: &'s Map<String, Value>, depth: usize, names: &mut Vec<&'s str>) {
         let required = members.get("required").and_then(Value::as_array).into_iter().flatten();
+        let dependent = DEPENDENT.into_iter().filter_map(|keyword| members.get(keyword)?.as_object());
+        let dependent: Vec<&'s Value> = dependent
+            .flatten()
+            .take(MAX_NEEDED)
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .filter_map(|(_, others)| others.as_array())
+            .flatten()
+            .collect();
         self.looks = self.looks.saturating_sub(1);
-        for name in required.filter_map(Value::as_str) {
+        for name in required.chain(dependent).filter_map(Value::as_str) {
             self.looks = self.looks.saturating_sub(1);
             if self.looks > 0 && names.len() < MAX_NEEDED && !names.contains(&name) {
                 names.push(name);
@@ -284,12 +302,63 @@ impl<'s> PossibleTypes<'s> {
                 });
             }
         }
+        self.dependent(part, needed, left);
+        self.count(part, needed, left);
         let least = part.members.get("minProperties").and_then(Value::as_f64).unwrap_or_default();
         if (least >= 1.0 || !needed.is_empty())
             && let Some(schema) = part.members.get("propertyNames").filter(|_| !self.is_draft_4)
             && let Some(inner) = self.is_impossible(part.below("propertyNames"), schema)
         {
             left.lose(ValueTypes::OBJECT, inner, || part.below("propertyNames"));
+        }
+    }
+
+    /// The parts that are about an object because it needs a name.
+    fn dependent(&mut self, part: &Part<'s>, needed: &[&'s str], left: &mut LeftTypes) {
+        for keyword in ["dependentSchemas", "dependencies"] {
+            let members = part.members.get(keyword).and_then(Value::as_object).into_iter().flatten().take(MAX_NEEDED);
+            for (name, schema) in members.filter(|(name, schema)| !schema.is_array() && needed.contains(&name.as_str()))
+            {
+                let at = format!("{}/{}", part.below(keyword), escape_pointer(name));
+                let inner = self.part(at.clone(), schema, ValueTypes::OBJECT, needed, true);
+                if inner.is_impossible() {
+                    left.lose(ValueTypes::OBJECT, inner, || at);
+                }
+            }
+        }
+    }
+
+    /// How many names an object must have, and how many it may have.
+    fn count(&mut self, part: &Part<'s>, needed: &[&'s str], left: &mut LeftTypes) {
+        let number = |name: &str| part.members.get(name).and_then(Value::as_u64);
+        let size = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        if number("maxProperties").is_some_and(|most| most < size(needed.len())) {
+            left.remove(ValueTypes::OBJECT, || part.below("maxProperties"));
+        }
+        let Some(least) = number("minProperties").filter(|least| *least > 0) else { return };
+        let names = part.members.get("propertyNames").filter(|_| !self.is_draft_4).and_then(|names| names.get("enum"));
+        if names.and_then(Value::as_array).is_some_and(|names| size(names.len()) < least) {
+            left.remove(ValueTypes::OBJECT, || part.below("minProperties"));
+        }
+        let properties = part.members.get("properties").and_then(Value::as_object);
+        let count = properties.map_or(0, Map::len);
+        if part.members.contains_key("patternProperties") || count > MAX_NEEDED || !self.shuts_others(part) {
+            return;
+        }
+        let mut possible = 0_u64;
+        let mut cause: Option<LeftTypes> = None;
+        for (name, schema) in properties.into_iter().flatten() {
+            let at = format!("{}/{}", part.below("properties"), escape_pointer(name));
+            match self.is_impossible(at, schema) {
+                None => possible += 1,
+                Some(inner) => cause = cause.or(Some(inner)),
+            }
+        }
+        if possible < least {
+            let cause = cause.filter(|_| size(count) >= least);
+            left.lose(ValueTypes::OBJECT, cause.unwrap_or_else(|| LeftTypes::of(ValueTypes::NONE)), || {
+                part.below("minProperties")
+            });
         }
     }
 
@@ -403,6 +472,18 @@ mod tests {
             json!({"properties": {"a": {"allOf": [{"type": "string"}, {"type": "integer"}]}}, "required": ["a"]}),
             json!({"properties": {"a": {"type": "string", "minLength": 5, "maxLength": 2}}, "required": ["a"]}),
             json!({"minProperties": 3, "maxProperties": 2}),
+            json!({"required": ["a"], "dependentRequired": {"a": ["b"], "b": ["c"]}, "properties": {"c": bad}}),
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "required": ["a"], "dependencies": {"a": ["b"]},
+                "properties": {"b": bad}}),
+            json!({"required": ["a"], "dependentRequired": {"a": ["b"]}, "properties": {"a": {}}, "additionalProperties": false}),
+            json!({"required": ["a"], "dependentSchemas": {"a": {"required": ["b"], "properties": {"b": bad}}}}),
+            json!({"allOf": [{"required": ["a"]}, {"dependentRequired": {"a": ["b"]}}], "properties": {"b": bad}}),
+            json!({"properties": {"a": {}}, "additionalProperties": false, "minProperties": 2}),
+            json!({"properties": {"a": bad, "b": {}}, "additionalProperties": false, "minProperties": 2}),
+            json!({"properties": {"a": bad}, "additionalProperties": false, "minProperties": 1}),
+            json!({"propertyNames": {"enum": ["a"]}, "minProperties": 2}),
+            json!({"required": ["a", "b"], "maxProperties": 1}),
+            json!({"required": ["a"], "dependentRequired": {"a": ["b"]}, "maxProperties": 1}),
             json!({"not": true}),
             json!(false),
         ] {
@@ -429,6 +510,13 @@ mod tests {
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a", "enum": [], "definitions": {"a": {}}}),
             json!({"properties": {"a": {"type": "integer", "enum": [1.0]}}, "required": ["a"]}),
             json!({"dependentRequired": {"a": ["b"]}, "properties": {"b": bad}}),
+            json!({"dependentSchemas": {"a": {"required": ["b"], "properties": {"b": bad}}}}),
+            json!({"required": ["a"], "dependentSchemas": {"a": {"required": ["b"]}}, "dependentRequired": {"a": ["b", "a"]}}),
+            json!({"properties": {"a": {}, "b": {}}, "additionalProperties": false, "minProperties": 2}),
+            json!({"properties": {"a": {}}, "patternProperties": {"^x": {}}, "additionalProperties": false, "minProperties": 9}),
+            json!({"properties": {"a": {}}, "minProperties": 2}),
+            json!({"properties": {"a": bad}, "additionalProperties": false}),
+            json!({"required": ["a", "a"], "maxProperties": 1}),
         ] {
             assert!(!is_impossible(&schema), "{schema}");
         }

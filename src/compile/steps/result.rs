@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::output::{self, ANY, object};
 use crate::compile::outside::ValueKind;
 use crate::compile::{DatabaseProbe, DatabaseState};
-use crate::language::action::TABLES;
+use crate::language::action::{DEFAULT_ROWS, TABLES};
 use crate::policy::database_address::DatabaseServer;
-use crate::policy::statement::{Does, is_unlimited, sql_words, verb};
+use crate::policy::row_count::{RowCount, row_count};
+use crate::policy::statement::{Does, sql_words, verb};
 
 /// How the results of queries call the number of rows that they changed.
 pub(crate) const CHANGES: &str = "changes";
@@ -24,22 +25,46 @@ const COMMENT: &str = "$comment";
 pub(crate) enum ListSource {
     /// A query without a `LIMIT`.
     Query,
+    /// A query that asks for more rows than its action keeps.
+    Limit {
+        /// How many it asks for.
+        asked: u64,
+        /// How many are kept.
+        kept: u64,
+    },
     /// A table of which all rows are read.
     Table,
 }
 
 impl ListSource {
-    fn word(self) -> &'static str {
+    fn word(self) -> String {
         match self {
-            Self::Query => "rows of a query",
-            Self::Table => "rows of a table",
+            Self::Query => "rows of a query".to_owned(),
+            Self::Limit { asked, kept } => format!("rows of a query {asked} {kept}"),
+            Self::Table => "rows of a table".to_owned(),
+        }
+    }
+
+    /// What gives the rows of a query, when its action may keep a part of them only.
+    fn of_query(query: &str, max_rows: Option<&Value>) -> Option<Self> {
+        let kept = match max_rows {
+            Some(written) => written.as_u64()?,
+            None => u64::from(DEFAULT_ROWS),
+        };
+        match row_count(query) {
+            RowCount::AtMost(asked) if asked > kept => Some(Self::Limit { asked, kept }),
+            RowCount::Any if max_rows.is_none() => Some(Self::Query),
+            _ => None,
         }
     }
 
     /// What gives the list that a schema describes, where there may be more.
     pub(super) fn of_schema(list: &Value) -> Option<Self> {
         let comment = list.get(COMMENT)?.as_str()?;
-        [Self::Query, Self::Table].into_iter().find(|source| source.word() == comment)
+        let numbers = comment.strip_prefix("rows of a query ").and_then(|numbers| numbers.split_once(' '));
+        let limit = numbers
+            .and_then(|(asked, kept)| Some(Self::Limit { asked: asked.parse().ok()?, kept: kept.parse().ok()? }));
+        limit.or_else(|| [Self::Query, Self::Table].into_iter().find(|source| source.word() == comment))
     }
 }
 
@@ -49,7 +74,7 @@ pub(crate) fn of_action(action: &Value, properties: Option<&Value>, databases: O
     match text("kind") {
         Some("db") => match (text("datasource"), text("query")) {
             (Some(datasource), Some(query)) => {
-                let source = (action.get("max_rows").is_none() && is_unlimited(query)).then_some(ListSource::Query);
+                let source = ListSource::of_query(query, action.get("max_rows"));
                 of_query(datasource, query, source, databases)
             }
             _ => ANY,

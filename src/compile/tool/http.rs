@@ -1,6 +1,6 @@
 //! `http` actions: the address, the headers, the query, the body, and where secrets may be sent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -11,7 +11,10 @@ use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, as_any_path, escape_pointer};
 use crate::program::schema::Alphabet;
 use crate::program::template::{Template, ValueEscape, Variable};
-use crate::program::{Body, HttpTool};
+use crate::program::{BareValues, Body, HttpTool};
+
+/// Formats of which no text has a sign that a body of any type gives a meaning; others allow one, as `uri` and `email` do.
+const PLAIN_FORMATS: [&str; 8] = ["date", "time", "date-time", "duration", "uuid", "hostname", "ipv4", "ipv6"];
 
 /// Headers that belong to the connection: a value for them could split a request in two.
 const OURS: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
@@ -35,12 +38,12 @@ pub(super) fn compile(action: &HttpAction, work: &mut ActionDraft<'_>) -> Option
         used.extend(work.arguments_at(pointer).into_iter().filter(|name| known.insert(name.clone())));
     }
     let body = action.body.as_ref().and_then(|body| self::body(body, &action.content_type, work));
-    content(action, body.as_ref(), work);
+    let bare = content(action, body.as_ref(), work);
     let url = url?;
     if let Some(parts) = parts {
         secrets(&url, parts, work);
     }
-    Some(HttpTool { action: action.clone(), url, headers, query, body, used })
+    Some(HttpTool { action: action.clone(), url, headers, query, body, used, bare })
 }
 
 /// Where the host of an address begins and ends.
@@ -264,26 +267,31 @@ impl<'a> ContentType<'a> {
         self.boundary().is_some_and(|boundary| text.contains(&format!("--{boundary}")))
     }
 
+    /// The signs that the type gives a meaning; in several parts, a boundary has one as well.
+    fn signs(&self) -> &'static str {
+        match self.media.as_str() {
+            "text/csv" => ",\"\r\n",
+            media if media.starts_with("multipart/") => "\r\n",
+            _ => "<&",
+        }
+    }
+
     /// Whether a text of these characters may have a sign that the type gives a meaning.
     fn gives_meaning(&self, alphabet: &Alphabet) -> bool {
-        let has_one = |signs: &str| signs.chars().any(|sign| alphabet.has(sign));
-        match self.media.as_str() {
-            "text/csv" => has_one(",\"\r\n"),
-            media if media.starts_with("multipart/") => {
-                let mut boundary = self.boundary().unwrap_or_default().chars();
-                has_one("\r\n") || alphabet.has('-') && boundary.all(|sign| alphabet.has(sign))
-            }
-            _ => has_one("<&"),
-        }
+        let mut boundary = self.boundary().unwrap_or_default().chars();
+        let has_boundary =
+            self.media.starts_with("multipart/") && alphabet.has('-') && boundary.all(|sign| alphabet.has(sign));
+        has_boundary || self.signs().chars().any(|sign| alphabet.has(sign))
     }
 }
 
-/// What can't be sent as the type of the body says, and what is not escaped in it.
-fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>) {
+/// What can't be sent as the type of the body says, and what is not escaped in it. Returns the values that go into it as they
+/// are.
+fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>) -> Option<BareValues> {
     let sends = action.body.is_some() || action.http_method.has_body();
     let content_type = ContentType::of(action);
     if !sends || work.unknown.holds(&content_type.pointer) {
-        return;
+        return None;
     }
     let text = match body {
         Some(Body::Text(template)) => Some(template),
@@ -306,12 +314,12 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
         "text/html" => "`<` or `&` adds elements",
         "text/csv" => "a comma, a quote or a line end adds cells and rows",
         _ if media.starts_with("multipart/") => "a boundary adds parts",
-        _ => return,
+        _ => return None,
     };
-    let Some(template) = text else { return };
-    let variables =
-        template.variables().iter().filter(|variable| is_value(variable) && !is_plain(action, variable, &content_type));
+    let values = text?.variables().iter().filter(|variable| is_value(variable));
+    let (bare, variables): (Vec<_>, Vec<_>) = values.partition(|variable| is_plain(action, variable, &content_type));
     let faults: Vec<LocalFault> = variables
+        .into_iter()
         .map(|variable| {
             let path = variable.path.join(".");
             let message = format!("the value of `{path}` is not escaped in a body of type `{media}`: one with {marks}");
@@ -323,6 +331,18 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
         })
         .collect();
     faults.into_iter().for_each(|fault| work.push(fault));
+    let formats: BTreeMap<String, String> =
+        bare.into_iter().filter_map(|variable| plain_format(action, variable)).collect();
+    let formats: Vec<_> = formats.into_iter().collect();
+    (!formats.is_empty()).then(|| BareValues { formats, signs: content_type.signs() })
+}
+
+/// The name of an argument, and its format when that keeps all signs with a meaning out.
+fn plain_format(action: &HttpAction, variable: &Variable) -> Option<(String, String)> {
+    let [name] = variable.path.as_slice() else { return None };
+    let schema = action.parameters.as_ref()?.get("properties")?.get(name)?;
+    let format = schema.get("format")?.as_str().filter(|format| PLAIN_FORMATS.contains(format))?;
+    Some((name.clone(), format.to_owned()))
 }
 
 /// Whether no value that the schema of an argument allows has a sign with a meaning in the body.
@@ -340,13 +360,18 @@ fn is_plain(action: &HttpAction, variable: &Variable, content_type: &ContentType
         None => false,
     };
     if is_typed(&["integer", "number", "boolean", "null"])
-        || ["enum", "const", "format"].iter().any(|keyword| schema.get(keyword).is_some())
+        || ["enum", "const"].iter().any(|keyword| schema.get(keyword).is_some())
     {
         return true;
     }
-    // A pattern says nothing of a value that is no text, and such a value is printed as JSON.
+    // A pattern and a format say nothing of a value that is no text, and such a value is printed as JSON.
+    if !is_typed(&["string", "integer", "number", "boolean", "null"]) {
+        return false;
+    }
+    if plain_format(action, variable).is_some() {
+        return true;
+    }
     let pattern = schema.get("pattern").and_then(Value::as_str);
-    let pattern = pattern.filter(|_| is_typed(&["string", "integer", "number", "boolean", "null"]));
     pattern.and_then(Alphabet::of).is_some_and(|alphabet| !content_type.gives_meaning(&alphabet))
 }
 

@@ -51,7 +51,7 @@ impl<'a> ToolCall<'a> {
             run_id: self.run_id,
             context: &[],
             extra: &[],
-            reads_fences: false,
+            reads_fences: self.reads_fences,
             secrets: Some(vault),
         }
     }

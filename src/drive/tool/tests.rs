@@ -128,6 +128,7 @@ fn http_tool(url: &str) -> ToolKind {
         query: Vec::new(),
         body: None,
         used: Vec::new(),
+        bare: None,
     })
 }
 

@@ -25,7 +25,7 @@ impl Advance<'_> {
                 format!("its input does not fit the action `{}`:{list}", call.tool.name),
             ));
         }
-        let progress = match AwaitedApproval::of(&call.tool.approval, &input) {
+        let progress = match AwaitedApproval::of(&call.tool.approval, &input, self.header.reads_fences()) {
             Some(mut awaited) => {
                 awaited.begin(&call.tool.approval, self.now.wall_ms);
                 StepProgress::AwaitsApproval(Box::new(awaited))

@@ -17,7 +17,10 @@ pub(super) fn rows(text: &str) -> Result<Value, FileFault> {
     let mut reader = Records { text, chars: text.char_indices().peekable(), line: 1 };
     let names: Vec<String> = match reader.record_but_blank()? {
         Some(Record { fields, .. }) => fields.into_iter().map(|name| name.trim().to_owned()).collect(),
-        None => Vec::new(),
+        None => {
+            let message = "it is empty: the first row has the names of the columns, also where there are no other rows";
+            return Err(FileFault { message: message.to_owned(), line: 1 });
+        }
     };
     judge_names(&names)?;
     let (mut list, mut weight) = (Vec::new(), 0_usize);

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{RESERVED, Secrets};
 use crate::diagnostic::nearest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
+use crate::program::file_value::{key_twice, key_twice_in};
 
 /// What begins and ends a fence.
 const FENCE: &str = "```";
@@ -27,7 +28,8 @@ pub struct Scope<'a> {
     pub run_id: &'a str,
     /// Names with texts that only some fields can use (`tools`, `today`, ...).
     pub extra: &'a [(&'a str, &'a str)],
-    /// Whether a path into a text reads the JSON that is in a fence there, as a model writes it.
+    /// Whether a text is read as the JSON that is in a fence there, as a model writes it, and a block over a text goes through
+    /// its JSON; not in runs of older editions.
     pub reads_fences: bool,
     /// The secrets; `None` where none may be used.
     pub secrets: Option<&'a dyn Secrets>,
@@ -49,7 +51,7 @@ impl<'a> Scope<'a> {
             return Err(Unresolved("a path names nothing".to_owned()));
         };
         if let Some((name, list)) = self.long_list(path) {
-            return in_list(list, name, rest.get(1..).unwrap_or_default());
+            return in_list(list, name, rest.get(1..).unwrap_or_default(), self.reads_fences);
         }
         if first == "input" && rest.is_empty() && self.lists.is_some_and(|lists| !lists.is_empty()) {
             let lists = self.lists.cloned().unwrap_or_default();
@@ -74,7 +76,7 @@ impl<'a> Scope<'a> {
 
     /// The object or list that a text is the JSON of, or has in a fence: one rule for paths, loops, matchers and blocks.
     pub(crate) fn json_of(&self, text: &str) -> Option<Value> {
-        json_in(text).or_else(|| fenced(text).filter(|_| self.reads_fences))
+        json_in(text, self.reads_fences).or_else(|| fenced(text).filter(|_| self.reads_fences))
     }
 
     /// A step down from a value, as in a path; returns the value if there is no such member.
@@ -115,14 +117,14 @@ impl<'a> Scope<'a> {
 }
 
 /// The value at a path below a long list; only the items that it leads to are parsed.
-fn in_list<'v>(list: &LongList, name: &str, rest: &[String]) -> Result<Cow<'v, Value>, Unresolved> {
+fn in_list<'v>(list: &LongList, name: &str, rest: &[String], reads_fences: bool) -> Result<Cow<'v, Value>, Unresolved> {
     let so_far = format!("input.{name}");
     let Some((segment, rest)) = rest.split_first() else { return Ok(Cow::Owned(list.items().collect())) };
     let item = index(segment).and_then(|at| list.get(at)).map(Cow::Owned);
     let value = item.or_else(|| length(segment, list.len()));
     let absent =
         || Unresolved(format!("`{}` has no `{}`; it is a list of {}", shorten(&so_far), shorten(segment), list.len()));
-    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest, false)
+    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest, reads_fences)
 }
 
 /// The value at a path below a value.
@@ -143,14 +145,16 @@ fn walk<'v>(
 /// A step down from a value, also into the JSON in a fence of a text; returns the value if there is no such member.
 fn step_into<'v>(value: Cow<'v, Value>, segment: &str, reads_fences: bool) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
     let in_fence = match value.as_ref() {
-        Value::String(text) if reads_fences => fenced(text).and_then(|json| descend(Cow::Owned(json), segment).ok()),
+        Value::String(text) if reads_fences => {
+            fenced(text).and_then(|json| descend(Cow::Owned(json), segment, true).ok())
+        }
         _ => None,
     };
-    in_fence.map_or_else(|| descend(value, segment), Ok)
+    in_fence.map_or_else(|| descend(value, segment, reads_fences), Ok)
 }
 
 /// A step down from a value; returns the value if there is no such member.
-fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
     match value {
         Cow::Borrowed(borrowed) => match borrowed {
             Value::Object(members) => members.get(segment).map(Cow::Borrowed).ok_or(value),
@@ -158,7 +162,7 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, C
                 Some(at) => items.get(at).map(Cow::Borrowed).ok_or(value),
                 None => length(segment, items.len()).ok_or(value),
             },
-            Value::String(text) => into_text(text, segment).ok_or(value),
+            Value::String(text) => into_text(text, segment, is_strict).ok_or(value),
             _ => Err(value),
         },
         Cow::Owned(mut owned) => {
@@ -168,7 +172,7 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, C
                     Some(at) => items.get_mut(at).map(|item| Cow::Owned(item.take())),
                     None => length(segment, items.len()),
                 },
-                Value::String(text) => into_text(text, segment),
+                Value::String(text) => into_text(text, segment, is_strict),
                 _ => None,
             };
             found.ok_or(Cow::Owned(owned))
@@ -176,16 +180,28 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, C
     }
 }
 
-/// The object or list that a text is the JSON of: see [`Scope::json_of`].
-fn json_in(text: &str) -> Option<Value> {
+/// The object or list that a text is the JSON of: see [`Scope::json_of`]. `is_strict`: none where a key stands twice in an
+/// object, because one of its two values would be lost.
+fn json_in(text: &str, is_strict: bool) -> Option<Value> {
     let text = Some(text.trim_start()).filter(|text| text.starts_with(['{', '[']))?;
-    serde_json::from_str::<Value>(text).ok()
+    let value = serde_json::from_str::<Value>(text).ok()?;
+    (!is_strict || key_twice(text, &value).is_none()).then_some(value)
+}
+
+/// The key that stands twice in the JSON of a text, or in that in its fence.
+fn twice_in(text: &str) -> Option<String> {
+    let inner = match text.contains(FENCE) {
+        true => text.split(FENCE).nth(1)?.trim_start_matches(|c: char| c.is_alphabetic()),
+        false => text,
+    };
+    let inner = Some(inner.trim()).filter(|inner| inner.starts_with(['{', '[']))?;
+    key_twice_in(inner)
 }
 
 /// A step into a text: into its JSON, or to its length in characters.
-fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
-    match json_in(text) {
-        Some(json) => descend(Cow::Owned(json), segment).ok(),
+fn into_text<'v>(text: &str, segment: &str, is_strict: bool) -> Option<Cow<'v, Value>> {
+    match json_in(text, is_strict) {
+        Some(json) => descend(Cow::Owned(json), segment, is_strict).ok(),
         None => length(segment, text.chars().count()),
     }
 }
@@ -199,7 +215,7 @@ fn fenced(text: &str) -> Option<Value> {
         let of_fence: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != FENCE).collect();
         let is_json = language.is_empty() || language.trim().eq_ignore_ascii_case("json");
         let inner = Some(of_fence.join("\n")).filter(|inner| is_json && inner.trim_start().starts_with(['{', '[']));
-        let Some(json) = inner.and_then(|inner| serde_json::from_str::<Value>(&inner).ok()) else { continue };
+        let Some(json) = inner.and_then(|inner| json_in(&inner, true)) else { continue };
         if found.replace(json).is_some() {
             return None;
         }
@@ -237,7 +253,13 @@ pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
         Value::Null => format!("`{name}` is null and has no `{segment}`"),
         Value::Bool(_) => format!("`{name}` is true or false and has no `{segment}`"),
         Value::Number(_) => format!("`{name}` is a number and has no `{segment}`"),
-        Value::String(_) => format!("`{name}` is a text and has no `{segment}`"),
+        Value::String(text) => match twice_in(text) {
+            Some(key) => format!(
+                "`{name}` is a text whose JSON has the key `{}` twice in one object, and has no `{segment}`",
+                shorten(&key)
+            ),
+            None => format!("`{name}` is a text and has no `{segment}`"),
+        },
     })
 }
 

@@ -158,7 +158,7 @@ fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
         Some(Value::String(name)) => vec![name.as_str()],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect(),
         _ if part.contains_key("properties") => vec!["object"],
-        _ => return Below::Open,
+        _ => type_of_values(part).into_iter().collect(),
     };
     match (types.as_slice(), step) {
         (["object"], PathStep::Name(name)) => member(part, name),
@@ -189,6 +189,23 @@ fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
         }
         _ => Below::Open,
     }
+}
+
+/// The type of all values that an `enum` or a `const` lists, without null; none where they are of several.
+fn type_of_values(part: &Map<String, Value>) -> Option<&'static str> {
+    let values = part.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+    let values = values.or_else(|| part.get("const").map(std::slice::from_ref))?;
+    let type_of = |value: &Value| match value {
+        Value::Null => None,
+        Value::Bool(_) => Some("boolean"),
+        Value::Number(_) => Some("number"),
+        Value::String(_) => Some("string"),
+        Value::Array(_) => Some("array"),
+        Value::Object(_) => Some("object"),
+    };
+    let mut types = values.iter().filter_map(type_of);
+    let first = types.next()?;
+    types.all(|other| other == first).then_some(first)
 }
 
 fn member<'s>(part: &'s Map<String, Value>, name: &str) -> Below<'s> {

@@ -114,7 +114,12 @@ impl<'n, 's> Render<'n, 's> {
             (Err(_), Some(other)) => return self.nodes(other),
             (Err(missing), None) => return Err(missing),
         };
-        let rounds: Vec<(Value, Cow<'s, Value>)> = match list {
+        // A path, a loop and a matcher read such a text, too.
+        let of_text = match list.as_ref() {
+            Value::String(text) if self.scope.reads_fences => self.scope.json_of(text),
+            _ => None,
+        };
+        let rounds: Vec<(Value, Cow<'s, Value>)> = match of_text.map_or(list, Cow::Owned) {
             Cow::Borrowed(Value::Array(items)) => numbered(items.iter().map(Cow::Borrowed)),
             Cow::Borrowed(Value::Object(members)) => {
                 members.iter().map(|(key, value)| (Value::from(key.as_str()), Cow::Borrowed(value))).collect()

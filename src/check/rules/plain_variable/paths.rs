@@ -5,7 +5,7 @@ use super::RULE;
 use crate::check::{SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::language::action::TextKind;
-use crate::program::reference::{as_any_path, as_path, spelled_path};
+use crate::program::reference::{RESERVED, as_any_path, as_optional_path, as_path, spelled_path};
 use crate::syntax::quoted;
 
 const OUTPUT: &str = "/definition/output";
@@ -16,6 +16,8 @@ pub(super) enum MisspeltPath<'a> {
     Bare(&'a str),
     /// A path where a text takes templates only: `@order_id` as an argument of a program.
     Untaken(&'a str),
+    /// A name with the `?` that a path of two names or more may end in: `@note?`.
+    Optional(&'a str),
     /// A path with an index or a name in brackets: `@items[0].id`.
     Bracketed(String),
     /// A path of jq: `.items[0].id`.
@@ -35,8 +37,12 @@ pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<Missp
         return (text.matches("{{").count() == 1).then_some(MisspeltPath::N8n);
     }
     if !sent.kind.takes_path() {
-        let is_template = !matches!(sent.kind, TextKind::Hint | TextKind::Script) && as_any_path(text).is_some();
-        return text.trim_end_matches('?').strip_prefix('@').filter(|_| is_template).map(MisspeltPath::Untaken);
+        let is_path = as_any_path(text).is_some() || optional_name(text).is_some();
+        let is_template = !matches!(sent.kind, TextKind::Hint | TextKind::Script) && is_path;
+        return text.strip_prefix('@').filter(|_| is_template).map(MisspeltPath::Untaken);
+    }
+    if let Some(name) = optional_name(text) {
+        return Some(MisspeltPath::Optional(name));
     }
     if is_other {
         return None;
@@ -64,13 +70,26 @@ impl MisspeltPath<'_> {
         match self {
             Self::Bare(path) => bare_name(sent, path, scope),
             Self::Untaken(path) => {
+                let (path, is_optional) = path.strip_suffix('?').map_or((path, false), |path| (path, true));
                 let is_free = |meant: &String| path.starts_with("input.") || !scope.takes_elsewhere(meant);
                 let meant = scope.meant(path).filter(is_free)?;
-                let meant = format!("{{{{{meant}}}}}");
+                let meant = match is_optional {
+                    true => format!("{{{{#if {meant}}}}}{{{{{meant}}}}}{{{{/if}}}}"),
+                    false => format!("{{{{{meant}}}}}"),
+                };
                 let fault = sent.cursor.report(&RULE, format!("`{}` is a text here, and no path", sent.text));
                 let fault = fault.help(format!("a value is written `{meant}` here")).suggest(quoted(&meant));
                 // A program may read `@name` itself, as the name of a file.
                 Some(if sent.kind.is_prose() { fault } else { warn(fault) })
+            }
+            Self::Optional(name) => {
+                let known = RESERVED.contains(&name).then(|| name.to_owned());
+                let meant = known.or_else(|| scope.meant(name))?;
+                let mark = if meant.contains('.') { "?" } else { "" };
+                let meant = format!("@{meant}{mark}");
+                let message = format!("{} is a text: a path that ends in `?` has two names or more", quoted(sent.text));
+                let fault = warn(sent.cursor.report(&RULE, message));
+                Some(fault.help(format!("the value is written `{meant}`")).suggest(quoted(&meant)))
             }
             Self::Bracketed(path) => {
                 let meant = format!("@{path}");
@@ -103,6 +122,13 @@ impl MisspeltPath<'_> {
             }
         }
     }
+}
+
+/// The name in a whole text that is `@name?`.
+fn optional_name(text: &str) -> Option<&str> {
+    let path = text.strip_suffix('?').filter(|_| as_optional_path(text).is_none())?;
+    as_path(path)?;
+    path.strip_prefix('@')
 }
 
 fn is_operand(sent: &SentText<'_>) -> bool {

@@ -10,7 +10,7 @@ use crate::drive::tool::call::ToolCall;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::program::reference::{Scope, Unresolved};
-use crate::program::{Body, HttpTool};
+use crate::program::{BareValues, Body, HttpTool};
 
 /// All but RFC 3986's unreserved characters.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -52,6 +52,19 @@ impl HttpRequest {
     }
 }
 
+/// A schema names a format, and does not compare values with it: those that go into a body as they are must not have its
+/// signs.
+fn keep_signs_out(bare: Option<&BareValues>, input: &Value) -> Result<(), ToolFault> {
+    let Some(BareValues { formats, signs }) = bare else { return Ok(()) };
+    let text_of = |name: &String| input.get(name).and_then(Value::as_str);
+    let is_wrong =
+        |(name, _): &&(String, String)| text_of(name).is_some_and(|text| text.contains(|c| signs.contains(c)));
+    formats.iter().find(is_wrong).map_or(Ok(()), |(name, format)| {
+        let why = format!("`{name}` is no `{format}`, and its signs would be read as parts of the body");
+        Err(fault("a value is missing or can't be used", why))
+    })
+}
+
 /// The request of a call.
 ///
 /// # Errors
@@ -75,6 +88,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     for (name, field) in &tool.query {
         add_pairs(&mut query, name, &field.resolve_member(scope).map_err(missing)?.unwrap_or_default());
     }
+    keep_signs_out(tool.bare.as_ref(), call.input)?;
     let body = match &tool.body {
         Some(Body::Json(field)) => Some(encode(&field.resolve(scope).map_err(missing)?, &action.content_type)),
         Some(Body::Text(template)) => Some(template.render(scope).map_err(missing)?.into_bytes()),

@@ -26,6 +26,7 @@ fn tool(action: &Value) -> HttpTool {
         query: action.query.iter().map(|(name, value)| (name.clone(), literal(value))).collect(),
         body: action.body.as_ref().map(|value| Body::Json(literal(value))),
         used: Vec::new(),
+        bare: None,
         action,
     }
 }

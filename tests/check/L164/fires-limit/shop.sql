@@ -1,0 +1,1 @@
+CREATE TABLE bills (id INTEGER, paid INTEGER, ref TEXT);
