@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 pub use crate::drive::clock;
-pub use crate::drive::copy::{CopyFault, StorePair};
+pub use crate::drive::copy::{CopyFault, StorePair, may_be_copied};
 pub use crate::drive::engine::{Engine, Finished, Resume, Watch};
 pub use crate::drive::fault::Fault;
 pub use crate::drive::list::list;

@@ -228,7 +228,7 @@ fn why(run: &RunSummary) -> &'static str {
         (Status::Cancelled, None) if run.is_read_only_copy() => "under way in Restate",
         (Status::Running, _) if run.waits_since_ms.is_some() => "a part of it waits for a human",
         (Status::Running, _) if !run.driven => "interrupted; resumable",
-        (Status::Quarantined, _) => "its process died 3 times; resumable",
+        (Status::Quarantined, _) => "its process died 3 times or more; resumable",
         (Status::Cancelled, None) => "stopped; resumable",
         (Status::Completed | Status::Running, None) => "",
         (_, Some(Termination::Complete | Termination::Cancelled)) => "",

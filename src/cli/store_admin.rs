@@ -140,15 +140,22 @@ impl CopyTask {
     async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let named = |url: &str| StoreArgs { store: Some(url.to_owned()), document: None };
         let (from, to) = (named(&self.from), named(&self.to).place()?);
+        let there = from.place()?;
+        if !there.exists() {
+            return Err(CommandError::usage(format!("there is no store {}", escape::line(&there.shown()))));
+        }
         let (from, place) = from.open()?;
         if place.shown() == to.shown() && place.url == to.url {
             return Err(CommandError::usage(format!("{} is the same store", escape::line(&to.shown()))));
         }
-        let pair = StorePair { from, to: to.open()?, project: place.project };
-        let copied = pair.copy().await.map_err(|fault| match fault {
+        let refused = |fault| match fault {
             CopyFault::Store(fault) => CommandError::Store(fault),
             CopyFault::Refused(why) => CommandError::usage(why),
-        })?;
+        };
+        // Before the other store is made: a copy that is refused leaves nothing behind.
+        host::may_be_copied(&*from).await.map_err(refused)?;
+        let pair = StorePair { from, to: to.open()?, project: place.project };
+        let copied = pair.copy().await.map_err(refused)?;
         let runs = plural(copied.copied, "run");
         let were = if copied.there == 1 { "was" } else { "were" };
         surface.print(&format!("{runs} copied, {} {were} there\n", copied.there))?;

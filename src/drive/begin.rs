@@ -23,6 +23,7 @@ use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::engine::step::step;
 use crate::journal::{Append, Created, NewRun, StatusRecord};
+use crate::policy::characters::deceives;
 use crate::program::Program;
 use crate::program::bind::run_input::RunInput;
 
@@ -92,6 +93,16 @@ struct StartParts<'a> {
     earlier: Option<Earlier>,
 }
 
+/// Why a run can't have an id that was given: logs, file names and terminals would show another one.
+fn wrong_id(id: &str) -> Option<String> {
+    let is_wrong = |c: char| c.is_control() || deceives(c);
+    let is_empty = id.trim().is_empty();
+    (is_empty || id.contains(is_wrong)).then(|| {
+        let what = if is_empty { "it is empty" } else { "it has a control character, or one that is not seen" };
+        format!("{id:?} can't be the id of a run: {what}; take letters, digits, `-`, `_` and `.`")
+    })
+}
+
 impl Engine {
     /// Creates a run in the store. Nothing else is done yet.
     ///
@@ -153,6 +164,9 @@ impl Engine {
                 }
             }
         };
+        if let Some(why) = start.run_id.as_deref().filter(|_| origin.is_none()).and_then(wrong_id) {
+            return Err(Fault::Refused(why));
+        }
         let parts = StartParts { origin, models, facts, earlier };
         let mut taken = 0;
         loop {

@@ -59,6 +59,22 @@ struct ReadRun {
     extras: RunExtras,
 }
 
+/// Refuses a store of which a process executes runs.
+///
+/// # Errors
+/// A sentence that says so, or the fault of the store.
+pub async fn may_be_copied(store: &dyn Journal) -> Result<(), CopyFault> {
+    let workers = store.workers().await?;
+    match workers.iter().find(|worker| worker.is_alive && !worker.is_self) {
+        None => Ok(()),
+        Some(worker) => Err(CopyFault::Refused(format!(
+            "worker {} executes runs of one of the stores: stop it first (`loopctl workers` lists them; one that was killed \
+             is listed until its lease is over). `loopctl store backup` copies a SQLite file that is in use",
+            worker.name
+        ))),
+    }
+}
+
 impl StorePair {
     /// Copies all runs.
     ///
@@ -67,14 +83,7 @@ impl StorePair {
     /// was copied, or a store fails. What was copied stays, and the next call goes on from there.
     pub async fn copy(&self) -> Result<CopiedRuns, CopyFault> {
         for store in [&self.from, &self.to] {
-            let workers = store.workers().await?;
-            if let Some(worker) = workers.iter().find(|worker| worker.is_alive && !worker.is_self) {
-                return Err(CopyFault::Refused(format!(
-                    "worker {} executes runs of one of the stores: stop it first (`loopctl workers` lists them; one that \
-                     was killed is listed until its lease is over). `loopctl store backup` copies a SQLite file that is in use",
-                    worker.name
-                )));
-            }
+            may_be_copied(&**store).await?;
         }
         let (mut done, mut after) = (CopiedRuns::default(), None);
         loop {

@@ -112,6 +112,14 @@ impl NamedFiles {
         Self { folder, project }
     }
 
+    /// The first hidden name of a path without links, below the folder of the project.
+    pub fn hidden_in(&self, real: &Path) -> Option<String> {
+        let top = self.project.as_deref().unwrap_or(&self.folder).canonicalize().ok();
+        let below = top.and_then(|top| real.strip_prefix(top).ok()).unwrap_or(real);
+        let mut names = below.components().map(|part| part.as_os_str().to_string_lossy());
+        names.find(|name| name.starts_with('.')).map(std::borrow::Cow::into_owned)
+    }
+
     /// A file by the path in a document.
     ///
     /// # Errors
@@ -255,5 +263,19 @@ mod tests {
                 assert!(found.iter().all(|fault| !fault.contains("replies")), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn hidden_names_are_found_below_the_folder_only() {
+        let top = tempfile::Builder::new().prefix(".hidden").tempdir().unwrap();
+        for folder in [".git", "a/.cache", "a/b"] {
+            std::fs::create_dir_all(top.path().join(folder)).unwrap();
+        }
+        let files = NamedFiles::new(top.path().to_owned());
+        let hidden = |name: &str| files.hidden_in(&top.path().canonicalize().unwrap().join(name));
+        assert_eq!(hidden(".git/r.json").as_deref(), Some(".git"));
+        assert_eq!(hidden("a/.cache/r.json").as_deref(), Some(".cache"));
+        assert_eq!(hidden("a/.r.json").as_deref(), Some(".r.json"));
+        assert_eq!((hidden("a/b/r.json"), hidden("r.json")), (None, None));
     }
 }

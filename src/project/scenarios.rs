@@ -39,13 +39,17 @@ impl ScenarioSet {
     /// # Errors
     /// Why it was not written, in a sentence without a final stop.
     pub fn rewrite(&self, recording: &str, text: &str) -> Result<(), String> {
-        let path = NamedFiles::new(self.folder.clone()).named(recording)?;
+        let files = NamedFiles::new(self.folder.clone());
+        let path = files.named(recording)?;
         if path.is_foreign {
             return Err(super::paths::OUTSIDE.to_owned());
         }
         read_recording(&path.path).map_err(|unusable| unusable.why)?;
         // A link within the project is followed; the file that it leads to is replaced.
         let real = path.path.canonicalize().map_err(|error| super::reason(&error))?;
+        if let Some(hidden) = files.hidden_in(&real) {
+            return Err(format!("`{}` is hidden, and nothing is written there", crate::diagnostic::shown(&hidden)));
+        }
         let before = guarded::text(&real, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
         super::replace(&real, &before, text).map_err(|fault| fault.message.clone())
     }
@@ -150,8 +154,14 @@ fn tested(
         Ok(loaded) => return Some(loaded),
         Err(unsound) => unsound,
     };
-    let first = unsound.diagnostics.iter().find(|fault| fault.is_error()).filter(|_| !path.is_foreign);
-    let why = first.map_or_else(String::new, |first| format!(": {}", first.message));
+    let first = unsound.diagnostics.iter().find(|fault| fault.is_error());
+    // Nothing of a file is shown that is no document: it may be a key.
+    let first = first.filter(|first| !path.is_foreign && (first.code == codes::FILE || may_be_shown(&path.path)));
+    let why = match first {
+        Some(first) => format!(": {}", first.message),
+        None if path.is_foreign => String::new(),
+        None => ": it is no loop and no workflow".to_owned(),
+    };
     let message = format!("{named} can't be tested{why}");
     let fault = Diagnostic::error(codes::SCENARIO_DOCUMENT, message, pointer.as_str(), document.tree.place(&pointer));
     let fault = match first {
@@ -160,6 +170,12 @@ fn tested(
     };
     faults.push(fault.help("the path is relative to this file; `loopctl check` lists the errors of a document"));
     None
+}
+
+/// Whether a file seems to be a document of ours.
+fn may_be_shown(path: &Path) -> bool {
+    let text = guarded::text(path, MAX_BYTES);
+    text.is_ok_and(|text| check::detect::is_ours(&crate::syntax::document::read(&Source::new(name_of(path), text))))
 }
 
 /// A path that leads where nothing is opened.

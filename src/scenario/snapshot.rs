@@ -28,20 +28,13 @@ pub struct WrittenSnapshot {
     pub path: PathBuf,
 }
 
-/// Compares the story of a run with its snapshot, a file below a folder, or writes it. Returns the file that was written.
+/// Compares a text with its snapshot, a file below a folder, or writes it. Returns the file that was written.
 ///
 /// # Errors
 /// What differs, in a sentence without a final stop.
-pub fn compare(
-    folder: &Path,
-    name: &str,
-    story: &RunStory,
-    redact: &Redaction,
-    mode: SnapshotMode,
-) -> Result<Option<WrittenSnapshot>, String> {
-    let now = text(story, redact);
+pub fn compare(folder: &Path, name: &str, now: &str, mode: SnapshotMode) -> Result<Option<WrittenSnapshot>, String> {
     if mode == SnapshotMode::Write {
-        let written = snapshot_file::write(folder, name, &now);
+        let written = snapshot_file::write(folder, name, now);
         let written = written.map_err(|why| format!("the snapshot can't be written: {why}"))?;
         return Ok(written.then(|| WrittenSnapshot { path: folder.join(name) }));
     }
@@ -69,7 +62,7 @@ pub fn compare(
 
 /// The trace of a run without ids and times. Line breaks in texts are escaped: each line begins as lines of snapshots do,
 /// whatever a model, a tool or a document says.
-fn text(story: &RunStory, redact: &Redaction) -> String {
+pub fn text(story: &RunStory, redact: &Redaction) -> String {
     let mut lines = SnapshotLines(String::new());
     let value = |value: &serde_json::Value| laid_out(&redact.value(value), COLUMNS);
     for call in &story.calls {

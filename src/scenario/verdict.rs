@@ -184,7 +184,8 @@ impl<'a> StagedScenario<'a> {
             }
             failures.extend(judge(&self.scenario.expect, story, &format!("{at}/expect")));
             if let Some(path) = &self.scenario.expect.snapshot {
-                match snapshot::compare(&self.set.folder, path, story, &redact, options.snapshots) {
+                let now = snapshot::text(story, &redact);
+                match snapshot::compare(&self.set.folder, path, &now, options.snapshots) {
                     Ok(done) => written = done,
                     Err(message) => failures.push(Failure {
                         pointer: format!("{at}/expect/snapshot"),
@@ -202,7 +203,7 @@ impl<'a> StagedScenario<'a> {
             notes.push(report.line());
         }
         if matches!(self.scenario.faults, Some(FaultPlan::Each(_))) {
-            reached.extend(self.under_each_fault(&played, &mut failures, &mut notes));
+            reached.extend(self.under_each_fault(&played, options, &mut failures, &mut notes));
         }
         ScenarioVerdict {
             name: self.scenario.name.clone(),
@@ -252,6 +253,7 @@ impl<'a> StagedScenario<'a> {
     fn under_each_fault(
         &self,
         base: &Played,
+        options: &TestOptions,
         failures: &mut Vec<Failure>,
         notes: &mut Vec<String>,
     ) -> BTreeSet<CoveragePoint> {
@@ -260,6 +262,8 @@ impl<'a> StagedScenario<'a> {
         let tools: BTreeSet<&str> = base.calls.iter().map(|call| call.action.as_str()).collect();
         let at = self.at();
         let (mut count, mut held) = (0, 0);
+        let redact = Redaction::new(&program.project.redact);
+        let mut snapshot = String::new();
         for (tool, word) in tools.into_iter().flat_map(|tool| ToolFailure::WORDS.map(|word| (tool, word))) {
             let Some(faults) = FaultSet::of_tool(tool, word) else { continue };
             let played = self.play(&faults).perform();
@@ -268,7 +272,10 @@ impl<'a> StagedScenario<'a> {
             let mut found = Vec::new();
             match (&played.story, &self.scenario.under_faults) {
                 (None, _) => found.extend(failures_of(&played.faults, &at)),
-                (Some(story), Some(expect)) => found.extend(judge(expect, story, &format!("{at}/under_faults"))),
+                (Some(story), Some(expect)) => {
+                    found.extend(judge(expect, story, &format!("{at}/under_faults")));
+                    snapshot.push_str(&format!("when {tool} fails by {word}:\n{}", snapshot::text(story, &redact)));
+                }
                 (Some(story), None) => {
                     let never = Expectations { never: self.scenario.expect.never.clone(), ..Expectations::default() };
                     found.extend(judge(&never, story, &format!("{at}/expect")));
@@ -285,6 +292,17 @@ impl<'a> StagedScenario<'a> {
                 near: None,
                 ..failure
             }));
+        }
+        if let Some(path) = self.scenario.under_faults.as_ref().and_then(|expect| expect.snapshot.as_ref()) {
+            // One file has the traces of all of them.
+            match snapshot::compare(&self.set.folder, path, &snapshot, options.snapshots) {
+                Ok(None) => {}
+                Ok(Some(written)) => notes.push(format!("wrote {}", written.path.display())),
+                Err(message) => {
+                    let pointer = format!("{at}/under_faults/snapshot");
+                    failures.push(Failure { pointer, key: "snapshot", message, near: None });
+                }
+            }
         }
         notes.push(format!("{}: {held} hold", plural(count, "fault")));
         reached

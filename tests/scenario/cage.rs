@@ -278,3 +278,52 @@ fn a_file_of_the_project_that_is_no_script_and_no_recording_is_not_shown() {
         }
     }
 }
+
+#[test]
+fn a_file_of_the_project_that_is_no_document_is_not_shown() {
+    for text in [
+        SECRET.to_owned(),
+        format!("[\"{SECRET}\"]"),
+        format!("{{\"{SECRET}\": 1}}"),
+        format!("{{\"type\": \"service_account\", \"private_key\": \"{SECRET}\"}}"),
+        format!("{{\"type\": \"{SECRET}\", \"properties\": \"{SECRET}\"}}"),
+    ] {
+        let folder = cage(json!({"status": "completed"}), json!({}));
+        let file = folder.path().join("p/l.test.json");
+        let named = std::fs::read_to_string(&file).unwrap().replace("l.json", "keys.json");
+        std::fs::write(&file, named).unwrap();
+        std::fs::write(folder.path().join("p/keys.json"), &text).unwrap();
+        for arguments in [&["test"][..], &["check", "l.test.json"], &["test", "--report", "junit=-"]] {
+            let tested = call(&folder, arguments);
+            let shown = format!("{}{}", stderr(&tested), stdout(&tested));
+            assert_ne!(tested.status.code(), Some(0), "{text}: {shown}");
+            assert!(shown.contains("the document `keys.json` can't be tested"), "{text}: {shown}");
+            assert!(!shown.contains(SECRET), "{text}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn the_snapshot_under_faults_has_the_traces_of_all_of_them() {
+    let look = json!({"thought": "Look.", "action": "lookup", "action_input": {"id": "7"}});
+    let more = json!({"replies": [look, answer("x")], "tools": {"lookup": [{"ok": true}]}, "faults": "each",
+        "under_faults": {"snapshot": "kept/faults.txt"}});
+    let folder = cage(json!({}), more);
+    let kept = folder.path().join("p/kept/faults.txt");
+    let absent = call(&folder, &["test"]);
+    assert_eq!(absent.status.code(), Some(1), "{}", stderr(&absent));
+    assert!(stderr(&absent).contains("there is no snapshot to compare with"), "{}", stderr(&absent));
+    let updated = call(&folder, &["test", "--update"]);
+    assert_eq!(updated.status.code(), Some(0), "{}", stderr(&updated));
+    assert_eq!(call(&folder, &["test"]).status.code(), Some(0));
+    let text = std::fs::read_to_string(&kept).unwrap();
+    for word in ["timeout", "refused", "reset", "not_json"] {
+        assert!(text.contains(&format!("when lookup fails by {word}:")), "{text}");
+    }
+    std::fs::write(&kept, text.replacen("Done.", "Undone.", 1)).unwrap();
+    let differs = call(&folder, &["test"]);
+    assert_eq!(differs.status.code(), Some(1), "{}", stderr(&differs));
+    assert!(stderr(&differs).contains("was `2: Undone.` and is `2: Done.`"), "{}", stderr(&differs));
+    assert_eq!(call(&folder, &["test", "--update"]).status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), text);
+}

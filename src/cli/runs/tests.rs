@@ -43,7 +43,7 @@ fn runs_stand_in_a_table() {
     agent-4  refund-check  running          3  5 min    interrupted; resumable
     agent-5  refund-check  cancelled        3  5 min    stopped; resumable
     agent-6  refund-check  cancelled        3  5 min
-    agent-7  refund-check  quarantined      3  5 min    its process died 3 times; resumable
+    agent-7  refund-check  quarantined      3  5 min    its process died 3 times or more; resumable
     "#);
 }
 
