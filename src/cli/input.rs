@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::failure::CommandError;
 use crate::diagnostic::Source;
+use crate::policy::media::MAX_FILE_BYTES;
 use crate::program::Program;
 use crate::program::bind::run_input::{LongLists, RunInput};
 use crate::program::file_value;
+use crate::program::input_file::{self, FilePlace};
 use crate::project::guarded;
 use crate::syntax;
 
@@ -40,6 +42,12 @@ impl InputArgs {
     /// # Errors
     /// When a field is neither written `K=V` nor an object, or the file is no JSON.
     pub fn read(&self, program: &Program) -> Result<RunInput, CommandError> {
+        let mut input = self.read_values(program)?;
+        read_files(&program.file_places(), &mut input.value)?;
+        Ok(input)
+    }
+
+    fn read_values(&self, program: &Program) -> Result<RunInput, CommandError> {
         let given = match &self.input_file {
             // Its long lists stay text.
             Some(file) if program.flow.is_some() => Some(json_of(file, RunInput::read)?),
@@ -121,6 +129,48 @@ fn wants_text(schema: Option<&Value>, name: &str) -> bool {
         (None, Some(Value::Array(values))) => !values.is_empty() && values.iter().all(Value::is_string),
         (None, _) => field.get("const").is_some_and(Value::is_string),
     }
+}
+
+/// Reads the files that an input names by their path: `photo=receipt.png`, or `{"type": "file", "path": "receipt.png"}`.
+fn read_files(places: &[FilePlace], input: &mut Value) -> Result<(), CommandError> {
+    for place in places {
+        match input.get_mut(&place.name) {
+            Some(Value::Array(items)) if place.is_list => {
+                items.iter_mut().try_for_each(|item| read_file(&place.name, item))?;
+            }
+            Some(value) if !place.is_list => read_file(&place.name, value)?,
+            // One path for a list is a list of one file.
+            Some(value @ Value::String(_)) => {
+                read_file(&place.name, value)?;
+                *value = Value::Array(vec![value.take()]);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn read_file(name: &str, value: &mut Value) -> Result<(), CommandError> {
+    let path = match &*value {
+        Value::String(path) => path.clone(),
+        Value::Object(file) => match file.get("path") {
+            Some(Value::String(path)) if !file.contains_key("base64") && !file.contains_key("url") => path.clone(),
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    let bytes = guarded::bytes(Path::new(&path), MAX_FILE_BYTES).map_err(|unread| {
+        CommandError::usage(format!("the file {path:?} of `{name}` can't be read: {}", unread.reason(MAX_FILE_BYTES)))
+    })?;
+    let mut file = value.as_object_mut().map(std::mem::take).unwrap_or_default();
+    file.remove("path");
+    file.insert("type".to_owned(), json!("file"));
+    file.insert("base64".to_owned(), json!(input_file::encoded(&bytes)));
+    if let Some(own) = Path::new(&path).file_name() {
+        file.entry("name").or_insert_with(|| json!(own.to_string_lossy()));
+    }
+    *value = Value::Object(file);
+    Ok(())
 }
 
 /// A JSON file, or stdin for `-`.

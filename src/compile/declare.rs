@@ -21,6 +21,7 @@ use crate::program::Tool;
 use crate::program::approval::ApprovalPolicy;
 use crate::program::builtin;
 use crate::program::fault::LocalFault;
+use crate::program::input_file;
 use crate::syntax::document::Document;
 use crate::syntax::value_at;
 
@@ -137,12 +138,13 @@ impl<'a> Declare<'a> {
     }
 
     /// Whether a loop without tools is more than one request: other loops call it, its answer has a schema, which the
-    /// model is held to, or it says which built-in tools it has.
+    /// model is held to, it says which built-in tools it has, or its model reads a file.
     fn is_complete_without_tools(&self) -> bool {
         let own = &self.main.tree.source.name;
         let is_called = self.texts.loops.iter().chain(&self.texts.extra_actions).any(|source| source.name == *own);
         let has = |property: &str| self.layout.get(self.main, property).is_some();
-        is_called || has("answer_schema") || has("builtins")
+        let reads_file = self.main.value.get("input").is_some_and(|schema| !input_file::places(schema).is_empty());
+        is_called || reads_file || has("answer_schema") || has("builtins")
     }
 
     fn one(&mut self, declaration: &ToolDeclaration, pointer: &str) {

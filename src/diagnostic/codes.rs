@@ -193,6 +193,7 @@ codes! {
     ABSENT_DATABASE = "L182" Warning "absent-database" "Missing or unreadable database",
     QUOTED_PLACEHOLDER = "L183" Error "quoted-placeholder" "Placeholder between the quotes of a text",
     MISSING_COLUMN = "L184" Error "missing-column" "New row without a column that its table needs",
+    FILE_INPUT = "L188" Warning "file-input" "Media type by which no file comes to the model",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
 }

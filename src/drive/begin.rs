@@ -7,6 +7,7 @@ use super::clock;
 use super::fault::Fault;
 use super::finished::Finished;
 use super::fold::written;
+use super::input_files::{given_by_model, taken_by};
 use super::lease_guard::{LeaseGuard, RunLease};
 use super::model::ModelClient;
 use super::read_files;
@@ -25,6 +26,7 @@ use crate::engine::step::step;
 use crate::journal::{Append, Created, NewRun, StatusRecord};
 use crate::policy::characters::deceives;
 use crate::program::Program;
+use crate::program::bind::refused_input;
 use crate::program::bind::run_input::RunInput;
 
 /// The outcome of starting a run.
@@ -190,7 +192,12 @@ impl Engine {
         run_id: String,
     ) -> Result<Begin, Fault> {
         let StartParts { origin, models, facts, earlier } = parts;
+        if let Some(name) = origin.and_then(|_| given_by_model(program, &start.input)) {
+            let message = format!("`{name}` is a file, which a model can't give: leave it out");
+            return Err(Fault::Diagnostics(refused_input(program, &format!("/{name}"), message)));
+        }
         let mut started = start.event(program, run_id.clone(), Some(facts.clone()), &self.world.texts)?;
+        taken_by(&started.files, models)?;
         // A fork has what the run had at its start.
         if started.fork.is_none() {
             if let Some(session) = &started.session {

@@ -16,6 +16,7 @@ pub mod finished;
 pub mod fold;
 pub mod future;
 mod inbox;
+mod input_files;
 mod launch;
 pub(crate) mod launcher;
 pub mod lease_guard;

@@ -19,6 +19,7 @@ pub fn start(run_id: &str, events: &[Event], recorded: Option<&Program>) -> Resu
     Ok(Start {
         input: started.input.clone(),
         lists: started.run_input().lists,
+        files: started.files.clone(),
         session: started.session.clone(),
         // Without a model of its own, a run that a script played has the script's name as its model.
         model: model.filter(|name| own.is_some() || *name != SCRIPT).map(str::to_owned),

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
+use super::input_files;
 use super::model::{ModelClient, Models};
 use super::run_id;
 use super::texts::SharedTexts;
@@ -14,7 +15,8 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::blob::Blob;
 use crate::engine::digest::{Digest, Sha256};
 use crate::engine::event::{
-    Allowance, DecisionRights, EDITION, InputList, ModelFacts, RunDocument, Started, documents_sha256, spell_input,
+    Allowance, DecisionRights, EDITION, InputFile, InputList, ModelFacts, RunDocument, Started, documents_sha256,
+    spell_input,
 };
 use crate::engine::machine::Machine;
 use crate::engine::prompt::{self, Facts};
@@ -33,6 +35,8 @@ pub struct Start {
     pub input: Value,
     /// Long lists of the input, which has `null` in their places: their text, so that they need not be parsed.
     pub lists: LongLists,
+    /// The files of the run whose input it is: their accounts stand in `input`.
+    pub files: Vec<InputFile>,
     /// The run's id; without it a new one. The same id again continues or returns that run.
     pub run_id: Option<String>,
     /// The session whose memory it shares.
@@ -128,7 +132,10 @@ impl Start {
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
         let given = RunInput { value: std::mem::take(&mut self.input), lists: std::mem::take(&mut self.lists) };
-        let given = if program.flow.is_some() { given } else { RunInput::from(given.into_whole()) };
+        let mut given = if program.flow.is_some() { given } else { RunInput::from(given.into_whole()) };
+        let files = input_files::take(program, &mut given.value, &self.files, texts)?;
+        // A second attempt has the input with the accounts.
+        self.files.clone_from(&files);
         let bound = bind(program, given, &now, &run_id).map_err(Fault::Diagnostics)?;
         let mut input = bound.input;
         // What can't be stored is refused as it is.
@@ -174,6 +181,7 @@ impl Start {
             documents_sha256: Some(documents_sha256(&documents).to_string()),
             documents,
             read: Vec::new(),
+            files,
             run_id,
             input: input.value,
             lists: InputList::of(input.lists),

@@ -18,6 +18,7 @@ use super::stop::Stop;
 use super::subrun_budget::{self, SubrunBudget};
 use super::subrun_id::{id, loop_at, loop_of};
 use super::world::{Engine, Resume, Watch, World};
+use crate::diagnostic::codes;
 use crate::drive::future::BoxFuture;
 use crate::engine::event::{
     Allowance, CallId, Decided, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, SubrunStep, ToolFault,
@@ -176,7 +177,13 @@ pub(super) fn call<'a>(
             // Another driver still has the sub-run, or the store fails: the call stays under way.
             Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => {
-                let class = format!("the {} `{}` could not be run", program.word(), program.name);
+                let mut class = format!("the {} `{}` could not be run", program.word(), program.name);
+                // What is wrong with the input of the call is the caller's to read; the rest is the operator's.
+                if let Fault::Diagnostics(faults) = &fault
+                    && let Some(first) = faults.iter().find(|fault| fault.code == codes::BAD_INPUT)
+                {
+                    class = format!("{class}: {}", first.message);
+                }
                 let returned = failed(class, reason(&run_id, &fault));
                 return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
             }

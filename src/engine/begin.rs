@@ -29,8 +29,20 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> N
         let whose = if started.previous.is_some() { TAKEN } else { EARLIER };
         context.push_str(&format!("{whose}. {DATA}{}\n\n", memory::list(&state.memory)));
     }
+    if !started.files.is_empty() {
+        let names: Vec<String> = started
+            .files
+            .iter()
+            .map(|file| {
+                let name = file.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+                format!("{}{name}", file.place)
+            })
+            .collect();
+        context.push_str(&format!("Files of the input, in this order: {}\n\n", names.join(", ")));
+    }
     let question = dialect::question(dialect);
-    state.conversation.push(Role::User, format!("{}{question}", dialect::quoted(dialect, &context)));
+    let opening = format!("{}{question}", dialect::quoted(dialect, &context));
+    state.conversation.push_with_files(Role::User, opening, started.files);
     let meaning = consent::meaning(&started.documents);
     state.watch.window = started.model.learned_tokens;
     state.header = Arc::new(RunHeader {

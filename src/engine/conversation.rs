@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Reasoning, SaidCall};
+use super::event::{InputFile, Reasoning, SaidCall};
 use super::tight::push_tight;
 
 /// What the model reads.
@@ -41,6 +41,8 @@ pub enum Native {
         /// The reasoning before it.
         reasoning: Option<Box<Reasoning>>,
     },
+    /// Files that the model reads with the text.
+    Files(Arc<[InputFile]>),
     /// The call whose observation this is.
     Answers {
         /// Its id.
@@ -72,6 +74,14 @@ impl Message {
         }
     }
 
+    /// The files that go with it.
+    pub fn files(&self) -> &[InputFile] {
+        match self.native.as_deref() {
+            Some(Native::Files(files)) => files,
+            _ => &[],
+        }
+    }
+
     /// Its length in bytes, with the calls and with what is sent back of the reasoning.
     pub fn size(&self) -> usize {
         let native = match self.native.as_deref() {
@@ -80,6 +90,7 @@ impl Message {
                 let sealed = reasoning.as_ref().map_or(0, |reasoning| reasoning.sealed.len());
                 calls.iter().map(SaidCall::size).fold(sealed, usize::saturating_add)
             }
+            Some(Native::Files(files)) => files.iter().map(InputFile::size).fold(0, usize::saturating_add),
             Some(Native::Answers { id, .. }) => id.len(),
         };
         self.text.len().saturating_add(native)
@@ -110,6 +121,12 @@ impl Conversation {
         let is_plain = calls.is_empty() && reasoning.is_none();
         let native = (!is_plain).then(|| Box::new(Native::Reply { calls, reasoning }));
         self.add(Message { native, ..Message::new(Role::Assistant, text) });
+    }
+
+    /// Adds a message with files; without any it is only text.
+    pub fn push_with_files(&mut self, role: Role, text: impl Into<Arc<str>>, files: Vec<InputFile>) {
+        let native = (!files.is_empty()).then(|| Box::new(Native::Files(files.into())));
+        self.add(Message { native, ..Message::new(role, text) });
     }
 
     /// Adds the observation of the native call of this id.

@@ -18,6 +18,14 @@ impl Sha256 {
         Self::of_parts(|part| part(text))
     }
 
+    /// The SHA-256 of bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let mut context = Context::new(&SHA256);
+        context.update(bytes);
+        // SHA-256 has 32 bytes.
+        Self(context.finish().as_ref().try_into().unwrap_or_default())
+    }
+
     /// The SHA-256 of a text that comes in parts: `ab`, `c` is `a`, `bc`.
     pub fn of_parts(spell: impl FnOnce(&mut dyn FnMut(&str))) -> Self {
         let mut context = Context::new(&SHA256);

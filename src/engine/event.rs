@@ -4,6 +4,7 @@
 mod continuation;
 mod decided;
 mod fork;
+mod input_file;
 mod input_list;
 mod model;
 mod reasoning;
@@ -25,6 +26,7 @@ use crate::language::react::CallOrder;
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use decided::{CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
 pub use fork::{Fork, ForkPoint};
+pub use input_file::{InputFile, InputFileContent, account_at};
 pub use input_list::{InputList, spell_input};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
@@ -180,6 +182,9 @@ pub struct Started {
     /// The files of the project that it reads as values, as they were at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<ReadFile>,
+    /// The files in its input, whose accounts stand in `input`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<InputFile>,
 }
 
 /// The present edition of those decisions of the engine that a later version took otherwise, where the events of older
@@ -271,7 +276,9 @@ impl EventKind {
                 let read = started.read.iter().map(|file| file.text.clone());
                 let fork = started.fork.iter().map(|fork| fork.events.clone());
                 let lists = started.lists.iter().flat_map(|list| list.pieces.iter().cloned());
-                std::iter::once(started.system.clone()).chain(documents).chain(read).chain(fork).chain(lists).collect()
+                let files = started.files.iter().filter_map(|file| file.blob().cloned());
+                let own = std::iter::once(started.system.clone()).chain(documents).chain(read);
+                own.chain(fork).chain(lists).chain(files).collect()
             }
             Self::NewDocument(documents) => documents.iter().map(|document| document.text.clone()).collect(),
             _ => Vec::new(),
@@ -297,6 +304,11 @@ impl Started {
         self.fork.iter_mut().try_for_each(|fork| fork.events.put_back(texts, TextRole::Other))?;
         self.read.iter_mut().try_for_each(|file| file.text.put_back(texts, TextRole::Other))?;
         self.lists.iter_mut().try_for_each(|list| list.put_back(texts))?;
+        for file in &mut self.files {
+            if let InputFileContent::Data { base64, .. } = &mut file.content {
+                base64.put_back(texts, TextRole::Other)?;
+            }
+        }
         put_back_documents(&mut self.documents, texts)?;
         match self.documents_sha256.as_deref().map(str::parse::<Sha256>) {
             Some(written) if written != Ok(documents_sha256(&self.documents)) => Err(TextFault::OtherDocuments),

@@ -54,6 +54,7 @@ pub(super) fn started() -> EventKind {
         fork: None,
         started_by: None,
         read: Vec::new(),
+        files: Vec::new(),
         callback_rights: None,
         timeout_ms: None,
         caller: None,

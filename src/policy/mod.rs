@@ -6,6 +6,7 @@ pub mod database_address;
 pub mod durations;
 pub mod held_address;
 pub mod host;
+pub mod media;
 pub mod mysql;
 pub mod placeholder;
 pub mod provider;

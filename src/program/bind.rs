@@ -31,6 +31,12 @@ pub fn bind(program: &Program, input: impl Into<RunInput>, now: &str, run_id: &s
     bound(program, input.into(), now, run_id).map_err(|faults| placed(program, faults))
 }
 
+/// A fault of an input, at its place in the document.
+pub fn refused_input(program: &Program, path: &str, message: String) -> Vec<Diagnostic> {
+    let place = program.sources.first().map_or_else(|| Source::new("-", "").whole(), Source::whole);
+    placed(program, vec![Diagnostic::error(codes::BAD_INPUT, message, path, place)])
+}
+
 /// The faults at their places in the document: in its `input`, or in its objective.
 fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(source) = program.sources.first() else { return faults };

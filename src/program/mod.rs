@@ -11,6 +11,7 @@ pub mod denial;
 pub mod fault;
 pub mod file_value;
 pub mod flow;
+pub mod input_file;
 pub mod matcher;
 pub mod reference;
 pub mod schema;
@@ -38,6 +39,7 @@ use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
 use crate::program::flow::Flow;
+use crate::program::input_file::FilePlace;
 use crate::program::matcher::MatcherTool;
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
@@ -134,6 +136,12 @@ impl Program {
         let mut spends = false;
         flow.each(&mut |step| spends |= step.spends());
         spends
+    }
+
+    /// The places of its input that hold files. The steps of a workflow are sent none.
+    pub fn file_places(&self) -> Vec<FilePlace> {
+        let schema = self.input.as_ref().filter(|_| self.flow.is_none() && self.step.is_none());
+        schema.map(|schema| input_file::places(schema.source())).unwrap_or_default()
     }
 
     /// The run's input as its tools and texts name it: that of the workflow, when the loop is a step of one.

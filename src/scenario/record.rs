@@ -69,7 +69,7 @@ pub fn extracted(journals: &RunJournals<'_>) -> Result<Recording, String> {
         run_id: Some(journals.run_id.to_owned()),
         dialect: program.flow.is_none().then_some(program.properties.dialect),
         now: rfc3339(at.wall_ms),
-        input: started.run_input().into_whole(),
+        input: started.given_input(),
         entries,
         texts: BTreeMap::new(),
     })

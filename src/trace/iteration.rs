@@ -50,6 +50,9 @@ pub struct MessageView {
     /// The native calls of a reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<MessageCall>,
+    /// The files that go with it, a line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// The native call whose observation it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
@@ -96,15 +99,16 @@ impl MessageView {
                 arguments: redact.text(&call.arguments).into_owned(),
             })),
             Some(Native::Answers { id, .. }) => call_id = Some(id.clone()),
-            None => {}
+            Some(Native::Files(_)) | None => {}
         }
+        let files = message.files().iter().map(|file| redact.text(&file.account()).into_owned()).collect();
         let role = match message.role {
             Role::System => "system",
             Role::User => "user",
             Role::Assistant => "assistant",
             Role::Tool => "tool",
         };
-        Self { role, text: hidden_in(&message.text, redact), calls, call_id }
+        Self { role, text: hidden_in(&message.text, redact), calls, files, call_id }
     }
 }
 
@@ -161,6 +165,10 @@ pub fn text(look: Look, view: &IterationView<'_>, result: &RunResult) -> String 
         for call in &message.calls {
             let line = if text.is_empty() { "" } else { "\n" };
             let _ = write!(text, "{line}→ {} {}", call.name, call.arguments);
+        }
+        for file in &message.files {
+            let line = if text.is_empty() { "" } else { "\n" };
+            let _ = write!(text, "{line}{file}");
         }
         part(&format!("{}{of}", message.role), &text);
     }

@@ -45,6 +45,7 @@ mod http_tool;
 #[cfg(unix)]
 mod hyphen_files;
 mod hyphen_workflows;
+mod input_files;
 mod interactive;
 mod item_limits;
 mod journals;

@@ -21,6 +21,7 @@ mod cost_without_price;
 mod cut_list;
 mod empty_budget;
 mod empty_range;
+mod file_input;
 mod filled_variable;
 mod fixed_temperature;
 mod flow_limits;
@@ -167,4 +168,5 @@ pub const RULES: &[Rule] = &[
     absent_database::RULE,
     quoted_placeholder::RULE,
     missing_column::RULE,
+    file_input::RULE,
 ];

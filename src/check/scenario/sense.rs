@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{PlacedExpectations, ScenarioSubject};
 use crate::diagnostic::{Diagnostic, codes, nearest};
 use crate::language::scenario::{FaultPlan, Quantities, Scenario, ScenarioDecision, ScenarioFault, ToolFailure};
+use crate::program::input_file;
 use crate::program::{Program, bind, builtin};
 
 const CODE: &str = codes::SCENARIO_SENSE;
@@ -80,16 +81,18 @@ fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec
     }
     let Some(program) = subject.program else { return };
     let recorded = subject.recordings.get(&index).map(|recording| recording.input.clone());
-    let input = scenario.input.clone().map(Value::Object).or(recorded).unwrap_or_default();
-    if let Err(faults) = bind(program, input, &scenario.now, "scenario") {
-        let first = faults.first().map(|fault| fault.message.clone());
+    let mut input = scenario.input.clone().map(Value::Object).or(recorded).unwrap_or_default();
+    let taken = input_file::take(&program.file_places(), &mut input).map_err(|fault| fault.message);
+    let first = |faults: Vec<Diagnostic>| faults.first().map(|fault| fault.message.clone()).unwrap_or_default();
+    let bound = taken.and_then(|_| bind(program, input, &scenario.now, "scenario").map_err(first));
+    if let Err(why) = bound {
         let key = match (&scenario.input, &scenario.recording) {
             (Some(_), _) => "input",
             (None, Some(_)) => "recording",
             (None, None) => "name",
         };
         let pointer = format!("{at}/{key}");
-        let message = format!("the run can't start with this input: {}", first.unwrap_or_default());
+        let message = format!("the run can't start with this input: {why}");
         found.push(subject.error(CODE, pointer, message).help("the document says under `input` what it takes"));
     }
 }

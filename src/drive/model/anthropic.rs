@@ -19,6 +19,7 @@ use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
+use crate::engine::event::{InputFile, InputFileContent};
 use crate::language::project::{Model, ReasoningEffort};
 use crate::policy::provider::takes_schemas;
 
@@ -194,6 +195,11 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
         json(buffer, &*message.text);
         last = Some(role);
     }
+    for file in message.files() {
+        block(buffer, last, role);
+        write_file(buffer, file);
+        last = Some(role);
+    }
     last = thinking(buffer, last, &sealed, BEHIND_TEXT);
     for (place, call) in message.calls().iter().enumerate() {
         block(buffer, last, role);
@@ -207,6 +213,29 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
         last = thinking(buffer, Some(role), &sealed, behind_call(place));
     }
     last
+}
+
+/// Writes the block of a file, and leaves it open.
+fn write_file(buffer: &mut BytesMut, file: &InputFile) {
+    let kind: &[u8] = if file.media_type.is_image() { b"image" } else { b"document" };
+    buffer.extend_from_slice(b"{\"type\":\"");
+    buffer.extend_from_slice(kind);
+    buffer.extend_from_slice(b"\",\"source\":{\"type\":");
+    match &file.content {
+        InputFileContent::Url(url) => {
+            buffer.extend_from_slice(b"\"url\",\"url\":");
+            json(buffer, url);
+        }
+        InputFileContent::Data { base64, .. } => {
+            buffer.extend_from_slice(b"\"base64\",\"media_type\":");
+            json(buffer, file.media_type.name());
+            buffer.extend_from_slice(b",\"data\":\"");
+            // Base64 has no character that JSON escapes.
+            buffer.extend_from_slice(base64.as_bytes());
+            buffer.extend_from_slice(b"\"");
+        }
+    }
+    buffer.extend_from_slice(b"}");
 }
 
 /// Writes the thinking blocks of this place in the reply, as they came.

@@ -17,6 +17,7 @@ use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tool_list};
 use crate::engine::conversation::{Message, Native, Role};
+use crate::engine::event::{InputFile, InputFileContent};
 use crate::language::project::{Model, ReasoningEffort, ThinkingKind};
 
 /// The beginning of a history whose own is gone, up to the model's first word.
@@ -192,6 +193,9 @@ impl Contents<'_> {
             json(buffer, &*message.text);
             signature(buffer, sealed, BEHIND_TEXT);
         }
+        for file in message.files() {
+            write_file(self.part(role), file);
+        }
         for (place, call) in message.calls().iter().enumerate() {
             let buffer = self.part(role);
             buffer.extend_from_slice(b"{\"functionCall\":{\"id\":");
@@ -205,6 +209,27 @@ impl Contents<'_> {
             signature(buffer, sealed, behind_call(place));
         }
     }
+}
+
+/// Writes the part of a file.
+fn write_file(buffer: &mut BytesMut, file: &InputFile) {
+    match &file.content {
+        InputFileContent::Url(url) => {
+            buffer.extend_from_slice(b"{\"fileData\":{\"mimeType\":");
+            json(buffer, file.media_type.name());
+            buffer.extend_from_slice(b",\"fileUri\":");
+            json(buffer, url);
+        }
+        InputFileContent::Data { base64, .. } => {
+            buffer.extend_from_slice(b"{\"inlineData\":{\"mimeType\":");
+            json(buffer, file.media_type.name());
+            buffer.extend_from_slice(b",\"data\":\"");
+            // Base64 has no character that JSON escapes.
+            buffer.extend_from_slice(base64.as_bytes());
+            buffer.extend_from_slice(b"\"");
+        }
+    }
+    buffer.extend_from_slice(b"}}");
 }
 
 /// Writes the signature of a part, and closes the part.

@@ -180,6 +180,11 @@ impl ModelClient {
         ModelFacts { learned_tokens, ..self.facts.clone() }
     }
 
+    /// Whether it is sent a PDF document by its address.
+    pub(super) fn takes_pdf_by_address(&self) -> bool {
+        !matches!(self.backend, ModelBackend::Server(_)) || self.form.protocol.takes_pdf_by_address()
+    }
+
     /// The request's bytes, as they would be sent: `loopctl prompt`. For a scripted model, which is
     /// sent nothing, those of OpenAI's protocol.
     pub fn request(&self, ask: &Ask<'_>, wire: &mut Wire) -> Bytes {

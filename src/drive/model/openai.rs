@@ -15,8 +15,9 @@ use super::reasoning::{SealedPart, returned};
 use super::refused::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
-use super::wire::{RequestForm, json, stops, tools};
+use super::wire::{RequestForm, file_address, json, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
+use crate::engine::event::InputFile;
 use crate::language::project::Model;
 use reasoning::{write_extra, write_fields};
 
@@ -64,6 +65,10 @@ impl Protocol for Openai {
 
     fn piece(&self, peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
         answer::piece(peer, reply, data)
+    }
+
+    fn takes_pdf_by_address(&self) -> bool {
+        false
     }
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
@@ -141,6 +146,7 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
 /// observation.
 fn with_native(buffer: &mut BytesMut, text: &str, native: &Native, sealed: &[SealedPart]) {
     match native {
+        Native::Files(files) => with_files(buffer, text, files),
         Native::Answers { id, .. } => {
             json(buffer, text);
             buffer.extend_from_slice(b",\"tool_call_id\":");
@@ -171,4 +177,27 @@ fn with_native(buffer: &mut BytesMut, text: &str, native: &Native, sealed: &[Sea
             buffer.extend_from_slice(b"]");
         }
     }
+}
+
+/// Writes a text with files as a list of parts.
+fn with_files(buffer: &mut BytesMut, text: &str, files: &[InputFile]) {
+    buffer.extend_from_slice(b"[{\"type\":\"text\",\"text\":");
+    json(buffer, text);
+    for file in files {
+        match file.media_type.is_image() {
+            true => {
+                buffer.extend_from_slice(b"},{\"type\":\"image_url\",\"image_url\":{\"url\":");
+                file_address(buffer, file);
+                buffer.extend_from_slice(b"}");
+            }
+            false => {
+                buffer.extend_from_slice(b"},{\"type\":\"file\",\"file\":{\"filename\":");
+                json(buffer, &file.file_name());
+                buffer.extend_from_slice(b",\"file_data\":");
+                file_address(buffer, file);
+                buffer.extend_from_slice(b"}");
+            }
+        }
+    }
+    buffer.extend_from_slice(b"}]");
 }

@@ -53,6 +53,11 @@ pub(super) trait Protocol: Send + Sync {
         None
     }
 
+    /// Whether it has a form for a PDF document that the provider is to read from an address.
+    fn takes_pdf_by_address(&self) -> bool {
+        true
+    }
+
     /// The headers that every request has, beside those of all providers.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]

@@ -230,6 +230,9 @@ fn digest_of(message: &Message) -> String {
         digest.add(&call.name);
         digest.add(&call.arguments);
     }
+    for file in message.files() {
+        digest.add(&file.account());
+    }
     short(digest)
 }
 

@@ -18,8 +18,9 @@ use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, return
 use super::refused::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
-use super::wire::{RequestForm, json, tools};
+use super::wire::{RequestForm, file_address, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
+use crate::engine::event::InputFile;
 use crate::language::project::Model;
 
 /// The protocol.
@@ -116,14 +117,17 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
     }
     let sealed = returned(&form.origin, message);
     items.reasoning(&sealed, BEFORE_TEXT);
-    if !message.text.is_empty() {
+    if !message.text.is_empty() || !message.files().is_empty() {
         let buffer = items.next();
         buffer.extend_from_slice(match message.role {
             Role::System => b"{\"role\":\"system\",\"content\":".as_slice(),
             Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
             Role::User | Role::Tool => b"{\"role\":\"user\",\"content\":",
         });
-        json(buffer, &*message.text);
+        match message.files() {
+            [] => json(buffer, &*message.text),
+            files => with_files(buffer, &message.text, files),
+        }
         if let Some(phase) = sealed.iter().find(|part| is_phase(part)) {
             buffer.extend_from_slice(b",\"phase\":");
             buffer.extend_from_slice(phase.json.get().as_bytes());
@@ -171,4 +175,23 @@ impl Items<'_> {
             self.next().extend_from_slice(item.as_bytes());
         }
     }
+}
+
+/// Writes a text with files as a list of parts.
+fn with_files(buffer: &mut BytesMut, text: &str, files: &[InputFile]) {
+    buffer.extend_from_slice(b"[{\"type\":\"input_text\",\"text\":");
+    json(buffer, text);
+    for file in files {
+        if file.media_type.is_image() {
+            buffer.extend_from_slice(b"},{\"type\":\"input_image\",\"image_url\":");
+        } else if file.blob().is_some() {
+            buffer.extend_from_slice(b"},{\"type\":\"input_file\",\"filename\":");
+            json(buffer, &file.file_name());
+            buffer.extend_from_slice(b",\"file_data\":");
+        } else {
+            buffer.extend_from_slice(b"},{\"type\":\"input_file\",\"file_url\":");
+        }
+        file_address(buffer, file);
+    }
+    buffer.extend_from_slice(b"}]");
 }

@@ -17,6 +17,7 @@ use super::window::LearnedWindow;
 use crate::engine::conversation::Role;
 use crate::engine::dialect;
 use crate::engine::digest::Digest;
+use crate::engine::event::{InputFile, InputFileContent};
 
 /// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
 /// adds. Kept by the driver of one run; keyed by the conversation's generation and the model. It also
@@ -288,6 +289,21 @@ fn make_room(buffer: &mut BytesMut, more: usize) {
         let mut larger = BytesMut::with_capacity(buffer.len() + more + buffer.len() / 8);
         larger.extend_from_slice(buffer);
         *buffer = larger;
+    }
+}
+
+/// Writes the address of a file as JSON: its own, or a `data:` address with its bytes.
+pub(super) fn file_address(buffer: &mut BytesMut, file: &InputFile) {
+    match &file.content {
+        InputFileContent::Url(url) => json(buffer, url),
+        InputFileContent::Data { base64, .. } => {
+            buffer.extend_from_slice(b"\"data:");
+            buffer.extend_from_slice(file.media_type.name().as_bytes());
+            buffer.extend_from_slice(b";base64,");
+            // Base64 has no character that JSON escapes.
+            buffer.extend_from_slice(base64.as_bytes());
+            buffer.extend_from_slice(b"\"");
+        }
     }
 }
 

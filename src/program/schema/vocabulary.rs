@@ -103,7 +103,8 @@ pub const VOCABULARY: &[Keyword] = &[
     keyword("writeOnly", Holds::Flag, ALL),
     keyword("deprecated", Holds::Flag, ALL),
     keyword("contentEncoding", Holds::Text, TEXTS),
-    keyword("contentMediaType", Holds::Text, TEXTS),
+    // An object with one is a file in the input of a loop.
+    keyword("contentMediaType", Holds::Text, ALL),
     keyword("contentSchema", Holds::Schema, TEXTS),
     keyword("definitions", Holds::NamedSchemas, ALL),
     keyword("$defs", Holds::NamedSchemas, ALL),
