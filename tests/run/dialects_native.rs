@@ -214,7 +214,8 @@ fn a_stream_of_calls_makes_the_same_run() {
         json!({ "tool_calls": [call] })
     };
     let model = move |turn: usize, _: &Request| {
-        let end = json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }).to_string();
+        let reason = if turn == 0 { "tool_calls" } else { "stop" };
+        let end = json!({ "choices": [{ "delta": {}, "finish_reason": reason }] }).to_string();
         let deltas = match turn {
             0 => vec![
                 json!({ "role": "assistant", "content": "Both." }),

@@ -69,6 +69,7 @@ mod postgres_check;
 mod postgres_tool;
 mod previous;
 mod private;
+mod provider_replies;
 mod recorded_document;
 mod redaction;
 mod refused_replies;

@@ -36,12 +36,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
+use serde_json::Value;
 
 use crate::drive::clock;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
 use crate::engine::conversation::Conversation;
-use crate::engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
+use crate::engine::dialect::{self, Saying};
+use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply, SaidCall};
 use crate::language::project::Provider;
 use crate::language::react::{self, ReactProperties, Retry};
 use crate::program::Program;
@@ -194,7 +196,10 @@ impl ModelClient {
     /// Asks once, for as long as a reply may take.
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
         match tokio::time::timeout(ask.timeouts.reply, self.learned_reply(ask, wire)).await {
-            Ok(Ok(reply)) => self.form.constraint.read(reply.unless_torn(self)?, ask).unless_empty(self),
+            Ok(Ok(reply)) => {
+                let reply = self.form.constraint.read(reply.unless_torn(self)?, ask);
+                in_dialect(reply, ask).unless_empty(self)
+            }
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(AttemptFailure::unreachable(format!(
                 "timed out: the model {:?} gave no whole reply within {} ms",
@@ -316,6 +321,32 @@ impl ModelClient {
         let reply = pieces.whole(peer)?;
         Ok(AttemptReply { time_to_first_token_ms: first_ms, ..reply })
     }
+}
+
+/// A reply as its loop reads it: a native call where nobody offered one is what the dialect writes for it, and nothing
+/// where no tools are known.
+fn in_dialect(mut reply: AttemptReply, ask: &Ask<'_>) -> AttemptReply {
+    let Some(program) = ask.program else {
+        reply.calls.clear();
+        return reply;
+    };
+    let dialect = program.properties.dialect;
+    // Prose beside the call is a thought; what may be a turn of the dialect is read as one.
+    let is_turn = reply.text.contains(['{', '<']);
+    if dialect::is_native(dialect) || is_turn || reply.calls.is_empty() || reply.finish != Finish::Stop {
+        return reply;
+    }
+    let said = |call: &SaidCall| {
+        let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        let input: Value = serde_json::from_str(arguments).ok().filter(Value::is_object)?;
+        let saying = Saying { thought: reply.text.clone(), calls: vec![(call.name.clone(), input)], answer: None };
+        dialect::say(dialect, &saying).map(|(text, _)| text)
+    };
+    if let Some(turns) = reply.calls.iter().map(said).collect::<Option<Vec<_>>>() {
+        reply.text = turns.join("\n");
+        reply.calls.clear();
+    }
+    reply
 }
 
 /// Takes in the data of an event of a stream. `true`: it was the last one.

@@ -1,0 +1,195 @@
+//! Replies as providers really send them, from a local server in each protocol: what a run makes of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Server};
+use crate::common::streams::{PROVIDERS, streamed};
+use crate::common::{Place, Ran};
+
+/// A loop with the tool `lookup` at a server whose model gives these answers.
+struct Played {
+    place: Place,
+    server: Arc<Server>,
+}
+
+impl Played {
+    fn new(provider: &str, dialect: &str, answers: Vec<Answer>) -> Self {
+        let asked = AtomicUsize::new(0);
+        let server = Server::with(move |_, request| {
+            if request.path.starts_with("/look") {
+                return Answer::json(&json!({ "state": "sent" }));
+            }
+            let none = || Answer::json(&json!({ "error": "no more answers" })).status(400);
+            answers.get(asked.fetch_add(1, Ordering::SeqCst)).cloned().unwrap_or_else(none)
+        });
+        let place = Place::new();
+        let lookup = json!({ "action_name": "lookup", "kind": "http", "description": "Looks an order up.",
+            "url": format!("{}/look", server.url()), "http_method": "GET",
+            "parameters": { "type": "object", "properties": { "x": { "type": "integer" } } } });
+        let properties = json!({ "mode": "react", "objective": "Look the order up.", "dialect": dialect,
+            "tools": [{ "type": "action", "name": "lookup" }], "max_iterations": 8, "include_reasoning_trace": true,
+            "retry": { "attempts": 3, "base_ms": 0 } });
+        place.json("loop.json", &json!({ "type": "loop", "properties": properties, "actions": [lookup] }));
+        let model = json!({ "provider": provider, "base_url": format!("{}/v1", server.url()), "model": "fake-1" });
+        let allow = json!({ "private_addresses": true });
+        place.json("loopctl.json", &json!({ "allow": allow, "model": "m", "models": { "m": model } }));
+        Self { place, server: Arc::new(server) }
+    }
+
+    fn run(&self) -> Value {
+        let ran = self.place.call(&["run", "loop.json", "--output", "json"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.json()
+    }
+
+    /// The same, with replies in pieces; the last line of what was printed.
+    fn run_streamed(&self) -> Value {
+        let ran: Ran = self.place.call(&["run", "loop.json", "--output", "ndjson", "--deltas"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let last = ran.stdout.lines().last().expect("a line").to_owned();
+        serde_json::from_str(&last).expect("JSON")
+    }
+
+    /// The paths of the calls of the tool.
+    fn looked(&self) -> Vec<String> {
+        let paths = self.server.requests().into_iter().map(|request| request.path);
+        paths.filter(|path| path.starts_with("/look")).collect()
+    }
+
+    fn asked(&self) -> usize {
+        self.server.requests().len() - self.looked().len()
+    }
+}
+
+/// A whole answer of a provider, with this reason or status.
+fn whole(provider: &str, text: &str, reason: &str) -> Answer {
+    Answer::json(&match provider {
+        "openai" => json!({ "choices": [{ "index": 0, "message": { "content": text }, "finish_reason": reason }] }),
+        "anthropic" => {
+            json!({ "type": "message", "content": [{ "type": "text", "text": text }], "stop_reason": reason })
+        }
+        "gemini" => json!({ "candidates": [{ "content": { "parts": [{ "text": text }] }, "finishReason": reason }] }),
+        _ => json!({ "status": reason, "error": null,
+            "output": [{ "type": "message", "content": [{ "type": "output_text", "text": text }] }] }),
+    })
+}
+
+const DONE: &str = "The order is on its way.";
+
+#[test]
+fn a_reply_that_the_provider_broke_off_is_asked_for_again() {
+    for (provider, broken, stop) in [
+        ("openai", "network_error", "stop"),
+        ("openai", "tool_calls", "stop"),
+        ("anthropic", "pause_turn", "end_turn"),
+        ("gemini", "OTHER", "STOP"),
+        ("openai-responses", "failed", "completed"),
+    ] {
+        for dialect in ["tool_calls", "json"] {
+            let turn = json!({ "thought": "t", "action": "__complete__", "action_input": { "answer": DONE } });
+            let says = if dialect == "json" { turn.to_string() } else { DONE.to_owned() };
+            let half =
+                if dialect == "json" { turn.to_string().replace(DONE, "The refund") } else { "The refund".into() };
+            let answers = vec![whole(provider, &half, broken), whole(provider, &says, stop)];
+            let played = Played::new(provider, dialect, answers);
+            let result = played.run();
+            assert_eq!(result["result"]["answer"], DONE, "{provider} {dialect} {broken}: {result:#}");
+            assert_eq!(
+                (played.asked(), &result["metadata"]["model_retries"]),
+                (2, &json!(1)),
+                "{provider}: {result:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stream_without_a_reason_is_asked_for_again_and_blank_data_is_none() {
+    for provider in PROVIDERS {
+        let mut cut = streamed(provider, &["The refund ", "is"]);
+        let is_end = |data: &String| ["stop\"", "end_turn", "STOP", "completed"].iter().any(|word| data.contains(word));
+        cut.retain(|data| !is_end(data));
+        let blank = |data: String| [String::new(), data, "null".to_owned()];
+        let good: Vec<String> =
+            streamed(provider, &["The order ", "is on its way."]).into_iter().flat_map(blank).collect();
+        let body: String = good.iter().map(|data| format!("data: {data} \n\n")).collect();
+        let labelled = Answer::new("text/plain", body);
+        let played = Played::new(provider, "tool_calls", vec![Answer::events(cut), labelled]);
+        let last = played.run_streamed();
+        assert_eq!(last["result"]["answer"], DONE, "{provider}: {last:#}");
+        assert_eq!(played.asked(), 2, "{provider}");
+    }
+}
+
+#[test]
+fn commentary_is_no_part_of_the_answer_and_alone_it_is_asked_again() {
+    let says = |phase: &str, text: &str| json!({ "type": "message", "role": "assistant", "phase": phase, "content": [{ "type": "output_text", "text": text }] });
+    let answer = |output: Value| Answer::json(&json!({ "status": "completed", "error": null, "output": output }));
+    let alone = answer(json!([says("commentary", "I confirm it.")]));
+    let both = answer(json!([says("commentary", "I confirm it."), says("final_answer", DONE)]));
+    let played = Played::new("openai-responses", "tool_calls", vec![alone, both]);
+    let result = played.run();
+    assert_eq!((&result["result"]["answer"], played.asked()), (&json!(DONE), 2), "{result:#}");
+    assert!(result["trace"].to_string().contains("I confirm it."), "{result:#}");
+}
+
+#[test]
+fn a_call_that_only_the_last_event_has_is_made_once() {
+    let text = json!({ "type": "message", "content": [{ "type": "output_text", "text": "I look." }] });
+    let call = json!({ "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "lookup", "arguments": "{\"x\":1}" });
+    let events = [
+        json!({ "type": "response.output_text.delta", "output_index": 0, "delta": "I look." }),
+        json!({ "type": "response.function_call_arguments.delta", "output_index": 1, "item_id": "fc_1", "delta": "{\"x\":1}" }),
+        json!({ "type": "response.completed", "response": { "status": "completed", "error": null, "output": [text, call] } }),
+    ];
+    let answers = vec![
+        Answer::events(events.iter().map(Value::to_string)),
+        Answer::events(streamed("openai-responses", &[DONE])),
+    ];
+    let played = Played::new("openai-responses", "tool_calls", answers);
+    let last = played.run_streamed();
+    assert_eq!((&last["result"]["answer"], played.looked()), (&json!(DONE), vec!["/look?x=1".to_owned()]), "{last:#}");
+}
+
+#[test]
+fn pieces_of_a_call_are_one_call_and_a_torn_reply_makes_none() {
+    let piece = |calls: Value| json!({ "choices": [{ "index": 0, "delta": { "tool_calls": calls } }] }).to_string();
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }).to_string();
+    let first = piece(json!([{ "index": 0, "id": "c1", "function": { "name": "lookup", "arguments": "" } }]));
+    let rest = piece(json!([{ "index": 0, "id": "c2", "function": { "arguments": "{\"x\":5}" } }]));
+    let nameless = piece(json!([{ "index": 1, "id": "c3", "function": { "arguments": "{\"x\":6}" } }]));
+    let torn = Answer::events([first.clone(), rest.clone(), nameless, end.clone()]);
+    let good = Answer::events([first, rest, end]);
+    let played = Played::new("openai", "tool_calls", vec![torn, good, Answer::events(streamed("openai", &[DONE]))]);
+    let last = played.run_streamed();
+    assert_eq!((&last["result"]["answer"], played.looked()), (&json!(DONE), vec!["/look?x=5".to_owned()]), "{last:#}");
+}
+
+#[test]
+fn half_of_a_sign_fails_no_reply() {
+    let body = r#"{"choices":[{"index":0,"message":{"content":"sent \ud83d ok"},"finish_reason":"stop"}]}"#;
+    let played = Played::new("openai", "tool_calls", vec![Answer::json(body)]);
+    assert_eq!((&played.run()["result"]["answer"], played.asked()), (&json!("sent \u{fffd} ok"), 1));
+}
+
+#[test]
+fn a_native_call_that_nobody_offered_is_made() {
+    let function = json!({ "name": "lookup", "arguments": "{\"x\":1}" });
+    for (dialect, says) in [
+        ("json", json!({ "thought": "t", "action": "__complete__", "action_input": { "answer": DONE } }).to_string()),
+        ("tags", format!("<answer>{DONE}</answer>")),
+    ] {
+        for content in [json!(null), json!("I look.")] {
+            let message = json!({ "content": content, "tool_calls": [{ "id": "a", "function": function }] });
+            let call = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "tool_calls" }] });
+            let played = Played::new("openai", dialect, vec![Answer::json(&call), whole("openai", &says, "stop")]);
+            let result = played.run();
+            assert_eq!(result["result"]["answer"], DONE, "{dialect}: {result:#}");
+            assert_eq!(played.looked(), ["/look?x=1"], "{dialect}");
+            assert_eq!(result["metadata"]["invalid_replies"], 0, "{dialect}: {result:#}");
+        }
+    }
+}
