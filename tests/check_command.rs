@@ -449,6 +449,53 @@ fn the_condition_of_a_step_is_shown_in_its_filter_wherever_it_is_written() {
 }
 
 #[test]
+fn a_question_mark_that_makes_a_path_a_text_is_named_with_what_is_meant() {
+    let place = sound();
+    place.json(
+        "actions/note.json",
+        &json!({"action_name": "note", "kind": "http", "description": "Notes.", "url": "https://x.example/",
+            "http_method": "POST"}),
+    );
+    let suggested = |steps: Value| -> Vec<(String, Value)> {
+        let input = json!({"type": "object", "properties": {"o": {"type": "string"}, "n": {"type": "number"},
+            "l": {"type": "array"}, "m": {"type": "array"}}, "required": ["n", "l", "m"]});
+        place.json("w.json", &json!({"name": "w", "input": input, "definition": {"actions": steps}}));
+        let checked = place.call(&["check", "--format", "json", "w.json"]).json();
+        let of =
+            |fault: &Value| (fault["code"].as_str().unwrap().to_owned(), fault["suggestion"]["replacement"].clone());
+        checked.as_array().unwrap().iter().map(of).collect()
+    };
+    let note = |value: &str| json!({"type": "note", "properties": {"t": value}});
+    let asks = |comment: &str| json!({"type": "PbotApproval", "properties": {"comment": comment}});
+    let l057 = |meant: &str| vec![("L057".to_owned(), json!(format!("\"{meant}\"")))];
+    assert_eq!(suggested(json!([asks("Go?"), note("@__approved?")])), l057("@__approved"));
+    assert_eq!(suggested(json!([note("@n?")])), l057("@input.n?"));
+    assert_eq!(suggested(json!([note("@input.o?")])), vec![]);
+    assert_eq!(suggested(json!([note("@anna?")])), vec![]);
+    let shown = json!("\"{{#if input.o}}{{input.o}}{{/if}}\"");
+    assert_eq!(suggested(json!([asks("@input.o?")])), [("L143".to_owned(), shown.clone())]);
+    let agent = json!({"type": "loop", "properties": {"mode": "react", "objective": "@input.o?",
+        "tools": [{"type": "action", "name": "note"}]}});
+    assert_eq!(suggested(json!([agent])), [("L057".to_owned(), shown)]);
+    // A name of one letter is near to none.
+    assert_eq!(suggested(json!([note("@x")])), [("L054".to_owned(), Value::Null)]);
+    // The name of a field is no path, so that none is shown in its place.
+    let matched =
+        json!({"type": "matcher", "properties": {"left": "@input.l", "right": "@input.m", "matchOn": ["@ll"]}});
+    assert_eq!(suggested(json!([matched])), [("L054".to_owned(), Value::Null)]);
+    let table = |properties: Value| json!({"type": "custom-table", "properties": properties});
+    for properties in [
+        json!({"table": "@input.o?", "operation": "read"}),
+        json!({"table": "t", "operation": "read", "keys": ["@input.o?"], "values": [1]}),
+        json!({"table": "t", "operation": "read", "keys": ["a"], "values": ["@input.o?"]}),
+        json!({"table": "t", "operation": "update", "keys": ["a"], "values": [1], "fields": {"o": "@input.o?"}}),
+    ] {
+        let found = suggested(json!([table(properties.clone())]));
+        assert!(found.iter().any(|(code, _)| code == "L143"), "{properties}: {found:?}");
+    }
+}
+
+#[test]
 fn what_fix_writes_is_never_an_error() {
     let place = with_step(r#""filter": "@input.n > 100""#);
     check(&place, &["--fix", "w.json"], 0);

@@ -138,14 +138,13 @@ fn the_id_of_a_run_has_no_sign_that_is_not_seen() {
         ("r\u{1b}[2J", false),
         ("r\u{202e}1", false),
         ("r\u{200b}1", false),
-        ("", false),
         (" ", false),
         ("r-1_a.b", true),
         ("r\u{e9}", true),
     ] {
         let place = Place::new();
         place.looped(&json!({})).script(&[complete(json!("ok"))]);
-        let (ran, _) = place.run(&["--run-id", id]);
+        let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", id]);
         assert_eq!(ran.code, if is_taken { 0 } else { 2 }, "{id:?}: {ran:#?}");
         assert!(is_taken || ran.stderr.contains("can't be the id of a run"), "{id:?}: {ran:#?}");
         assert!(!ran.stderr.contains(['\u{1b}', '\u{202e}', '\u{200b}']), "{id:?}: {ran:#?}");

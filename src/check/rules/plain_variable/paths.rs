@@ -84,7 +84,12 @@ impl MisspeltPath<'_> {
             }
             Self::Optional(name) => {
                 let known = RESERVED.contains(&name).then(|| name.to_owned());
-                let meant = known.or_else(|| scope.meant(name))?;
+                let of_input = || {
+                    let inputs =
+                        subject.document().value.pointer("/input/properties").filter(|_| sent.action.is_none());
+                    inputs?.get(name).map(|_| format!("input.{name}"))
+                };
+                let meant = known.or_else(|| scope.meant(name)).or_else(of_input)?;
                 let mark = if meant.contains('.') { "?" } else { "" };
                 let meant = format!("@{meant}{mark}");
                 let message = format!("{} is a text: a path that ends in `?` has two names or more", quoted(sent.text));
