@@ -45,7 +45,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let run_id = format!("{}-{number}", std::process::id());
         match journal.create(new_run(&run_id)).await? {
             Created::New(lease) => fences.push((run_id, lease.fence)),
-            Created::Same | Created::Conflict => return Err(format!("{run_id} is there already").into()),
+            Created::Same | Created::Conflict | Created::KeyTaken(_) => {
+                return Err(format!("{run_id} is there already").into());
+            }
         }
     }
     let (started, cpu) = (Instant::now(), cpu_us()?);
@@ -92,6 +94,7 @@ fn new_run(run_id: &str) -> NewRun {
         callback_url: None,
         parent_run_id: None,
         identity: "appends".to_owned(),
+        start_key: None,
         at_ms: 0,
         event: "{}".to_owned(),
         texts: Vec::new(),

@@ -232,7 +232,8 @@ impl Engine {
             token: start.token.clone(),
             callback_url: start.callback_url.clone(),
             parent_run_id: origin.filter(|origin| !origin.is_own).map(|origin| origin.caller.run_id.clone()),
-            identity,
+            identity: identity.clone(),
+            start_key: start.key.clone(),
             at_ms,
             event: text,
             texts,
@@ -245,6 +246,7 @@ impl Engine {
                 let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
                 Ok(Begin::New(Box::new(StartedRun { state, effects, models: models.clone(), lease })))
             }
+            Created::KeyTaken(by) => self.of_key(by, &identity).await,
             Created::Conflict if start.run_id.is_some() => {
                 let RunInput { value, lists } = state.header.input.clone();
                 (start.input, start.lists) = (value, lists);
@@ -261,6 +263,13 @@ impl Engine {
                 Ok(Begin::Same(run_id))
             }
         }
+    }
+
+    /// The run that has the key of a start, if it is the same.
+    async fn of_key(&self, run_id: String, identity: &str) -> Result<Begin, Fault> {
+        let there = self.find(&run_id).await?;
+        let is_same = there.is_some_and(|run| run.identity == identity);
+        if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
 
     /// The run of this id, for a start that has no model, or whose previous run is missing: a run that has

@@ -136,6 +136,12 @@ impl StorePair {
                 (self.to.lease(&run_id).await?.fence, there.len())
             }
             Created::Conflict => return Err(other_run(&run_id)),
+            Created::KeyTaken(by) => {
+                return Err(CopyFault::Refused(format!(
+                    "run {by} of the target was started with the same `Idempotency-Key` as run {run_id}: nothing of it was \
+                     changed; copy to another store, or delete that run"
+                )));
+            }
         };
         self.prepare(&run).await?;
         let last = run.events.len().saturating_sub(1);
@@ -257,6 +263,7 @@ impl ReadRun {
             callback_url: summary.callback.as_ref().map(|callback| callback.url.clone()),
             parent_run_id: summary.parent_run_id.clone(),
             identity: summary.identity.clone(),
+            start_key: self.extras.start_key.clone(),
             at_ms: summary.started_at_ms,
             event: self.events.first().cloned().unwrap_or_default(),
             texts: self.texts.clone(),

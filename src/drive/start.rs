@@ -39,6 +39,8 @@ pub struct Start {
     pub files: Vec<InputFile>,
     /// The run's id; without it a new one. The same id again continues or returns that run.
     pub run_id: Option<String>,
+    /// The key of the start, with its owner in it: no other run of the store has it.
+    pub key: Option<String>,
     /// The session whose memory it shares.
     pub session: Option<String>,
     /// The model, in place of the document's.
@@ -88,7 +90,12 @@ impl Start {
                     part(&format!("{}:", text.len()));
                     part(text);
                 }
-                spell_input(&given, &mut |piece: &str| part(piece));
+                // An input that is absent is an empty one.
+                if given.value.as_object().is_some_and(serde_json::Map::is_empty) {
+                    spell_input(&RunInput::default(), &mut |piece: &str| part(piece));
+                } else {
+                    spell_input(&given, &mut |piece: &str| part(piece));
+                }
                 self.spell_overrides(part);
             });
             self.identity = Some(identity.to_string());

@@ -71,6 +71,8 @@ struct RunTable {
     /// The same runs by organisation: the look-up of another organisation's run costs as much as that of no
     /// run.
     by_org: HashMap<Option<String>, HashMap<Arc<str>, Arc<StoredRun>>>,
+    /// Those that were started with a key.
+    by_key: HashMap<String, Arc<StoredRun>>,
     in_order: Vec<Arc<StoredRun>>,
 }
 
@@ -85,6 +87,7 @@ struct StoredRun {
     callback_url: Option<String>,
     parent_run_id: Option<String>,
     identity: String,
+    start_key: Option<String>,
     started_at_ms: i64,
     data: Mutex<RunData>,
 }
@@ -131,6 +134,9 @@ impl MemoryJournal {
         if let Some(there) = table.by_id.get(new.run_id.as_str()) {
             return Ok(if there.identity == new.identity { Created::Same } else { Created::Conflict });
         }
+        if let Some(there) = new.start_key.as_ref().and_then(|key| table.by_key.get(key)) {
+            return Ok(Created::KeyTaken(there.run_id.to_string()));
+        }
         let mut events = Log::default();
         events.push(&new.event);
         let is_to_be_posted = new.status_record.as_ref().is_some_and(StatusRecord::is_to_be_posted);
@@ -167,10 +173,14 @@ impl MemoryJournal {
             callback_url: new.callback_url,
             parent_run_id: new.parent_run_id,
             identity: new.identity,
+            start_key: new.start_key,
             started_at_ms: new.at_ms,
             data: Mutex::new(data),
         });
         table.in_order.push(Arc::clone(&run));
+        if let Some(key) = &run.start_key {
+            table.by_key.insert(key.clone(), Arc::clone(&run));
+        }
         table.by_org.entry(run.org.clone()).or_default().insert(Arc::clone(&id), Arc::clone(&run));
         table.by_id.insert(id, run);
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
@@ -270,6 +280,14 @@ impl Journal for MemoryJournal {
         let found = || {
             let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
             table.by_org.get(&of).and_then(|runs| runs.get(run_id)).cloned()
+        };
+        Ticket::ready(failpoint::store_call().map(|()| found().map(|run| run.summary())))
+    }
+
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>> {
+        let found = || {
+            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            table.by_key.get(start_key).cloned()
         };
         Ticket::ready(failpoint::store_call().map(|()| found().map(|run| run.summary())))
     }

@@ -63,7 +63,7 @@ const STORES: &[StoreKind] = &[
 /// acknowledged is durable.
 pub trait Journal: Send + Sync {
     /// Creates a run with its first event and leases it to the caller. When a run has the id already, says
-    /// whether it is the same run.
+    /// whether it is the same run. Of runs with one key, one is created.
     fn create(&self, run: NewRun) -> Ticket<Created>;
 
     /// Appends one event. `seq` counts from 0 and must be the next one; `fence` must be the lease's.
@@ -86,6 +86,9 @@ pub trait Journal: Send + Sync {
     /// both: a run of another organisation costs as much as a run that does not exist, so that the time reveals
     /// nothing.
     fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>>;
+
+    /// The run that was started with this key; `None` when there is none.
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>>;
 
     /// Runs, newest first unless the filter says otherwise.
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
@@ -209,6 +212,9 @@ pub struct NewRun {
     /// What two starts must have in common to be the same: a text over document and input. A start with the id
     /// of another run and another text is a conflict.
     pub identity: String,
+    /// The key of its start, with its owner in it: no other run of the store has it, whatever its id is. It is free again when
+    /// the run is deleted.
+    pub start_key: Option<String>,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
     /// The first event, as JSON text.
@@ -230,6 +236,8 @@ pub enum Created {
     Same,
     /// A run of this id, and another identity, exists.
     Conflict,
+    /// This run, of another id, has the key of the start.
+    KeyTaken(String),
 }
 
 /// What lists of runs show.

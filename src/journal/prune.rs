@@ -29,6 +29,8 @@ pub struct RunExtras {
     pub waits_since_ms: Option<i64>,
     /// The tokens that answer its pauses.
     pub answer_tokens: Vec<AnswerToken>,
+    /// The key of its start.
+    pub start_key: Option<String>,
     /// For which time its schedule started it.
     pub scheduled: Option<ScheduledRun>,
 }

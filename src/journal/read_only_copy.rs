@@ -24,6 +24,7 @@ impl NewRun {
             status_record: Some(self.status_record.unwrap_or(began).to_read_only_copy()),
             session: None,
             callback_url: None,
+            start_key: None,
             scheduled: None,
             ..self
         }

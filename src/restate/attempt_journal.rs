@@ -123,6 +123,7 @@ impl Journal for AttemptJournal {
         texts(run_id: &str) -> Vec<Blob>;
         find(run_id: &str) -> Option<RunSummary>;
         find_of(org: Option<&str>, run_id: &str) -> Option<RunSummary>;
+        find_by_key(start_key: &str) -> Option<RunSummary>;
         list(filter: RunFilter) -> Vec<RunSummary>;
         heads(run_ids: Vec<String>) -> Vec<RunHead>;
         queue(waiting: QueueQuery) -> Vec<QueuedRuns>;

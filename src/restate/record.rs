@@ -176,7 +176,7 @@ impl JournalWrite {
                 let run_id = run.run_id.clone();
                 match journal.create(run.read()).await? {
                     Created::New(Lease { fence, .. }) => journal.release(&run_id, fence).await,
-                    Created::Same | Created::Conflict => {
+                    Created::Same | Created::Conflict | Created::KeyTaken(_) => {
                         Err(StoreFault::Corrupt(format!("run {run_id} is there twice")))
                     }
                 }
@@ -201,6 +201,7 @@ impl RunWrite {
             callback_url: None,
             parent_run_id: self.parent_run_id,
             identity: self.identity,
+            start_key: None,
             at_ms: self.at_ms,
             event: self.event,
             texts: self.texts.into_iter().map(Blob::new).collect(),

@@ -188,6 +188,10 @@ impl Journal for StoppableJournal {
         self.alive(|store| store.find_of(org, run_id))
     }
 
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>> {
+        self.alive(|store| store.find_by_key(start_key))
+    }
+
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         self.alive(|store| store.list(filter))
     }

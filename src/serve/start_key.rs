@@ -1,8 +1,9 @@
 //! `Idempotency-Key`: the same key with the same request is the same run, whatever the files of the folder say by now. The run
-//! itself is the record that the key was used, so no table of keys is needed.
+//! itself is the record that the key was used, and the store lets one run have it: a key goes with its run.
 
 use axum::http::{HeaderMap, HeaderValue};
 use ring::digest;
+use serde_json::{Map, Value};
 
 use super::app::App;
 use super::authorizer::Caller;
@@ -14,6 +15,7 @@ use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::drive::run_id;
 use crate::drive::start::Start;
+use crate::engine::canonical;
 use crate::engine::digest::Sha256;
 use crate::engine::event::{Event, EventKind, Started, spell_input};
 use crate::journal::RunSummary;
@@ -41,7 +43,7 @@ impl StartRequest {
     pub fn spelled(&self) -> String {
         match self {
             Self::Named(name) => format!("run {name}"),
-            Self::Composed(document) => format!("request {document}"),
+            Self::Composed(document) => format!("request {}", spelled_request(document)),
             Self::Rerun { document, .. } => format!("rerun with the {document} document"),
         }
     }
@@ -53,6 +55,17 @@ impl StartRequest {
             Self::Composed(_) => OF_REQUESTS,
         }
     }
+}
+
+/// An agent request as a JSON value: the order of its keys does not matter, and an input that is absent is an empty one.
+fn spelled_request(document: &str) -> String {
+    let Ok(Value::Object(mut members)) = serde_json::from_str(document) else { return document.to_owned() };
+    if members.get("input").is_some_and(|input| input.as_object().is_some_and(Map::is_empty)) {
+        members.remove("input");
+    }
+    let mut text = String::new();
+    canonical::spell(&Value::Object(members), &mut |piece: &str| text.push_str(piece));
+    text
 }
 
 /// The key of a start, bound to the organisation.
@@ -106,32 +119,22 @@ impl StartKey {
         start.request = Some(request.spelled());
         let Some(key) = key else { return Ok(None) };
         let id = run_id::of_key(request.name(), &key.0);
-        let there = key.runs(app, &id).await?;
-        start.run_id = Some(id);
-        let identity = start.identify().map(str::to_owned);
-        let same = there.iter().find(|run| Some(&run.identity) == identity.as_ref());
-        let known = match (same, there.first()) {
-            (Some(same), _) => same,
-            (None, Some(other)) if is_same_as_older(app, other, request, start).await? => other,
-            (None, Some(other)) => return Err(Fault::Conflict(other.run_id.clone()).into()),
-            (None, None) => return Ok(None),
+        let there = match app.runs.journal.find_by_key(&key.0).await? {
+            Some(run) => Some(run),
+            // A worker of an older version, of the same store, may have started it.
+            None => app.runs.journal.find(&id).await?,
         };
+        (start.run_id, start.key) = (Some(id), Some(key.0));
+        let identity = start.identify().map(str::to_owned);
+        let Some(known) = there else { return Ok(None) };
+        let is_same =
+            Some(&known.identity) == identity.as_ref() || is_same_as_older(app, &known, request, start).await?;
+        if !is_same {
+            return Err(Fault::Conflict(known.run_id).into());
+        }
         // A start that is repeated takes from the shares of its caller as well.
         app.scheduler.admit(Owner::from(caller))?;
-        Ok(Some(known.run_id.clone()))
-    }
-
-    /// The runs that have the key: under the name of any loop, because a key is used once.
-    async fn runs(&self, app: &App, id: &str) -> Result<Vec<RunSummary>, ProblemDetails> {
-        let names = app.folder.loops.keys().map(String::as_str).chain([OF_REQUESTS]);
-        let mut ids: Vec<String> = names.map(|name| run_id::of_key(name, &self.0)).chain([id.to_owned()]).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut runs = Vec::new();
-        for head in app.runs.journal.heads(ids).await? {
-            runs.extend(app.runs.journal.find(&head.run_id).await?);
-        }
-        Ok(runs)
+        Ok(Some(known.run_id))
     }
 }
 

@@ -24,6 +24,7 @@ pub fn create(journal: &dyn Journal, run_id: &str) -> Lease {
         callback_url: None,
         parent_run_id: None,
         identity: run_id.to_owned(),
+        start_key: None,
         at_ms: 1,
         event: "event 0".to_owned(),
         texts: Vec::new(),

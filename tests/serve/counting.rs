@@ -106,6 +106,11 @@ impl Journal for Counting {
         self.inner.find_of(org, run_id)
     }
 
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>> {
+        self.note("find_by_key");
+        self.inner.find_by_key(start_key)
+    }
+
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         self.note("list");
         self.inner.list(filter)

@@ -164,6 +164,8 @@ fn a_run_that_an_older_version_started_is_found_by_its_key() {
         let store = rusqlite::Connection::open(place.path().join(".loopctl/runs.db")).expect("a store");
         // The id was of the key alone, and the identity of the documents too.
         let identity = "0123456789abcdef0123456789abcdef";
+        let tables = "DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; PRAGMA user_version = 11";
+        store.execute_batch(tables).expect("they are those of the older version");
         store.execute("UPDATE runs SET run_id = ?1, identity = ?2", (&old, identity)).expect("it is written");
         let events: Vec<(i64, i64, String)> = store
             .prepare("SELECT rowid, seq, event FROM events")
@@ -186,6 +188,78 @@ fn a_run_that_an_older_version_started_is_found_by_its_key() {
         assert_eq!((reply.status, &reply.json()["agent_run_id"]), (409, &json!(old)), "{other}");
     }
     assert_eq!(tools.requests().len(), 1);
+}
+
+#[test]
+fn of_different_requests_with_one_key_at_once_one_starts() {
+    let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
+    let (_place, server) = folder(&tools);
+    let requests = [
+        ("/agents/execute", json!({ "loop": "test", "input": { "x": 1 } })),
+        ("/agents/execute", json!({ "loop": "other", "input": { "x": 1 } })),
+        ("/workflows/Flow%20It/execute", json!({ "input": { "x": 1 } })),
+        ("/agents/execute", json!({ "objective": "Look.", "tools": [{ "type": "action", "name": "act" }] })),
+    ];
+    for round in 0..5 {
+        let key = format!("k{round}");
+        let ask = |number: usize| {
+            let (target, body) = &requests[number % requests.len()];
+            (number % requests.len(), started(&server, target, &key, body))
+        };
+        let ask = &ask;
+        let replies: Vec<(usize, Reply)> = std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..24).map(|number| scope.spawn(move || ask(number))).collect();
+            asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+        });
+        let first = replies.iter().find(|(_, reply)| reply.status == 200).expect("one starts");
+        let run = id(&first.1);
+        for (number, reply) in &replies {
+            let expected = if *number == first.0 { 200 } else { 409 };
+            assert_eq!((reply.status, &reply.json()["agent_run_id"]), (expected, &json!(run)), "{number} {reply:?}");
+        }
+        assert_eq!(tools.requests().len(), round + 1, "one run looks");
+    }
+    let listed = server.get("/agents").json();
+    assert_eq!(listed["agents"].as_array().map(Vec::len), Some(5), "{listed}");
+}
+
+#[test]
+fn a_key_whose_loop_left_the_folder_is_still_that_of_its_run() {
+    let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
+    let (place, server) = folder(&tools);
+    let (test, other) = (json!({ "loop": "test" }), json!({ "loop": "other" }));
+    let run = id(&started(&server, "/agents/execute", "k", &test));
+    drop(server);
+    std::fs::remove_file(place.path().join("loops/test.json")).expect("it was there");
+    let server = Serving::start(&place, &[]);
+    assert_eq!(id(&started(&server, "/agents/execute", "k", &test)), run);
+    let reply = started(&server, "/agents/execute", "k", &other);
+    assert_eq!((reply.status, &reply.json()["agent_run_id"]), (409, &json!(run)), "{reply:?}");
+    assert_eq!(tools.requests().len(), 1);
+}
+
+#[test]
+fn a_request_is_its_values_and_an_absent_input_is_an_empty_one() {
+    let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
+    let (_place, server) = folder(&tools);
+    let same = [
+        ("/agents/execute", [r#"{"loop":"test"}"#, r#"{"loop":"test","input":{}}"#, r#"{"input":null,"loop":"test"}"#]),
+        ("/workflows/Flow%20It/execute", [r#"{"input":{}}"#, "{}", r#"{"input":null}"#]),
+        (
+            "/agents/execute",
+            [
+                r#"{"objective":"Look.","tools":[{"type":"action","name":"act"}]}"#,
+                r#"{ "tools": [{"name":"act","type":"action"}], "objective": "Look." }"#,
+                r#"{"objective":"Look.","input":{},"tools":[{"type":"action","name":"act"}]}"#,
+            ],
+        ),
+    ];
+    for (number, (target, bodies)) in same.iter().enumerate() {
+        let key = format!("k{number}");
+        let ids = bodies.map(|body| id(&server.send("POST", target, &[("idempotency-key", &key)], body.as_bytes())));
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    }
+    assert_eq!(tools.requests().len(), 3);
 }
 
 #[test]

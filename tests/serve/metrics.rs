@@ -99,6 +99,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         callback_url: None,
         parent_run_id: id.contains('.').then(|| "parent".to_owned()),
         identity: id.to_owned(),
+        start_key: None,
         at_ms: now_ms - age_ms,
         event: "{}".to_owned(),
         texts: Vec::new(),

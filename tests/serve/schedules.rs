@@ -200,6 +200,7 @@ async fn make(journal: &Arc<dyn Journal>, id: &str) {
         callback_url: None,
         parent_run_id: None,
         identity: "by hand".to_owned(),
+        start_key: None,
         at_ms: TEN,
         event: "{}".to_owned(),
         texts: Vec::new(),

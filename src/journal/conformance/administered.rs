@@ -87,6 +87,16 @@ pub(super) fn runs_are_pruned_in_batches_the_oldest_first(journal: &dyn Journal)
     assert_eq!(wait(journal.prune(old(&[Status::Completed], 3))).unwrap(), 0);
 }
 
+pub(super) fn a_key_is_free_again_when_its_run_is_pruned(journal: &dyn Journal) {
+    let with = |id: &str| NewRun { start_key: Some("k".to_owned()), ..new_run(id) };
+    ended(journal, with("old"), Status::Completed, 1_000);
+    assert_eq!(wait(journal.create(with("new"))).unwrap(), Created::KeyTaken("old".to_owned()));
+    assert_eq!(wait(journal.prune(old(&[Status::Completed], 9))).unwrap(), 1);
+    assert_eq!(wait(journal.find_by_key("k")).unwrap(), None);
+    assert!(matches!(wait(journal.create(with("new"))).unwrap(), Created::New(_)));
+    assert_eq!(wait(journal.find_by_key("k")).unwrap().unwrap().run_id, "new");
+}
+
 pub(super) fn a_worker_lists_itself_with_what_it_has(journal: &dyn Journal) {
     wait(journal.introduce("f00d")).unwrap();
     begin(journal, "a");
@@ -106,7 +116,8 @@ pub(super) fn a_worker_lists_itself_with_what_it_has(journal: &dyn Journal) {
 }
 
 pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal) {
-    wait(journal.create(NewRun { token: Some("ci".to_owned()), ..new_run("r") })).unwrap();
+    let new = NewRun { token: Some("ci".to_owned()), start_key: Some("k".to_owned()), ..new_run("r") };
+    wait(journal.create(new)).unwrap();
     let token =
         AnswerToken { hash: "h".to_owned(), pause: 1, call: Some("1.0".to_owned()), expires_at_ms: 9_000, used: false };
     wait(journal.put_answer_tokens("r", vec![token.clone()])).unwrap();
@@ -124,6 +135,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         due_at_ms: Some(7_000),
         waits_since_ms: None,
         answer_tokens: vec![token],
+        start_key: Some("k".to_owned()),
         scheduled: None,
     };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);

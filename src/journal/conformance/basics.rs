@@ -51,6 +51,37 @@ pub(super) fn of_a_hundred_who_make_one_run_at_once_one_makes_it(journal: &dyn J
     assert_eq!(tickets.iter().filter(|made| **made == Created::Same).count(), 99);
 }
 
+pub(super) fn of_many_who_begin_with_one_key_at_once_one_begins(journal: &dyn Journal) {
+    // Other ids, and other requests: as of other loops.
+    let with = |key: &str, number: usize| NewRun {
+        start_key: Some(key.to_owned()),
+        identity: format!("request {number}"),
+        ..new_run(&format!("{key}-{number}"))
+    };
+    for key in ["k1", "k2"] {
+        let made: Vec<(usize, Created)> = std::thread::scope(|scope| {
+            let make = |number| move || (number, wait(journal.create(with(key, number))).unwrap());
+            let threads: Vec<_> = (0..50).map(|number| scope.spawn(make(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let (new, taken): (Vec<_>, Vec<_>) = made.into_iter().partition(|(_, made)| matches!(made, Created::New(_)));
+        let [(number, _)] = new.as_slice() else { panic!("one begins: {new:?}") };
+        let (first, id) = (*number, format!("{key}-{number}"));
+        assert!(taken.iter().all(|(_, made)| *made == Created::KeyTaken(id.clone())), "{taken:?}");
+        assert_eq!(wait(journal.find_by_key(key)).unwrap(), wait(journal.find(&id)).unwrap());
+        // Its own id says more than its key.
+        assert_eq!(wait(journal.create(with(key, first))).unwrap(), Created::Same);
+        let other = NewRun { identity: "other".to_owned(), ..with(key, first) };
+        assert_eq!(wait(journal.create(other)).unwrap(), Created::Conflict);
+    }
+    let listed = wait(journal.list(RunFilter::default())).unwrap();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert_eq!(wait(journal.find_by_key("k3")).unwrap(), None);
+    // Without a key nothing is taken.
+    begin(journal, "plain");
+    begin(journal, "other");
+}
+
 pub(super) fn a_run_has_one_driver_and_each_lease_a_higher_number(journal: &dyn Journal) {
     let first = begin(journal, "r");
     assert_eq!(wait(journal.lease("r")).unwrap_err(), StoreFault::Driven("r".to_owned()));

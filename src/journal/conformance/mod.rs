@@ -41,6 +41,7 @@ pub const CASES: &[(&str, Case)] = &[
     ),
     ("the_same_id_is_the_same_run_or_a_conflict", basics::the_same_id_is_the_same_run_or_a_conflict),
     ("of_a_hundred_who_make_one_run_at_once_one_makes_it", basics::of_a_hundred_who_make_one_run_at_once_one_makes_it),
+    ("of_many_who_begin_with_one_key_at_once_one_begins", basics::of_many_who_begin_with_one_key_at_once_one_begins),
     (
         "a_run_has_one_driver_and_each_lease_a_higher_number",
         basics::a_run_has_one_driver_and_each_lease_a_higher_number,
@@ -123,6 +124,7 @@ pub const CASES: &[(&str, Case)] = &[
         administered::only_runs_that_ended_long_ago_are_pruned_with_those_that_they_called,
     ),
     ("runs_are_pruned_in_batches_the_oldest_first", administered::runs_are_pruned_in_batches_the_oldest_first),
+    ("a_key_is_free_again_when_its_run_is_pruned", administered::a_key_is_free_again_when_its_run_is_pruned),
     ("a_worker_lists_itself_with_what_it_has", administered::a_worker_lists_itself_with_what_it_has),
     ("what_a_copy_needs_is_read_as_it_was_written", administered::what_a_copy_needs_is_read_as_it_was_written),
     (
@@ -157,6 +159,7 @@ pub fn new_run(id: &str) -> NewRun {
         callback_url: None,
         parent_run_id: None,
         identity: "document+input".to_owned(),
+        start_key: None,
         at_ms: 1_000,
         event: "first".to_owned(),
         texts: Vec::new(),

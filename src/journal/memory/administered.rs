@@ -28,6 +28,7 @@ impl MemoryJournal {
             table.in_order.retain(|run| !gone.contains(&run.run_id));
             self.schedules().pruned(&gone);
             table.by_id.retain(|run_id, _| !gone.contains(run_id));
+            table.by_key.retain(|_, run| !gone.contains(&run.run_id));
             table.by_org.values_mut().for_each(|runs| runs.retain(|run_id, _| !gone.contains(run_id)));
         }
         u64::try_from(old.len()).unwrap_or(u64::MAX)
@@ -79,6 +80,7 @@ impl StoredRun {
             due_at_ms: data.status_record.due_at_ms,
             waits_since_ms: data.status_record.waits_since_ms,
             answer_tokens: data.answer_tokens.all(),
+            start_key: self.start_key.clone(),
             scheduled: None,
         }
     }

@@ -28,16 +28,16 @@ pub(super) const CREATE: &str = "
 WITH new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
     due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder,
-    waits_since_ms)
+    waits_since_ms, start_key)
   SELECT run_id, 1, $1, birth, $2, status, termination, 0, at_ms, at_ms, due_at_ms, org, token, session, called_by, loop_name,
     identity, callback_url, CASE WHEN callback_url IS NULL THEN NULL ELSE 'pending' END,
     CASE WHEN posts THEN clock_timestamp() + $3 * interval '1 ms' END, $1,
-    (SELECT d.folder FROM @.drivers d WHERE d.driver = $1), waits_since_ms
+    (SELECT d.folder FROM @.drivers d WHERE d.driver = $1), waits_since_ms, start_key
   FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::text[], $11::text[],
-    $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[], $17::bool[], $24::bigint[])
+    $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[], $17::bool[], $24::bigint[], $30::text[])
     AS c(birth, run_id, status, termination, at_ms, due_at_ms, org, token, session, called_by, loop_name, identity,
-      callback_url, posts, waits_since_ms)
-  ON CONFLICT (run_id) DO NOTHING RETURNING id, birth
+      callback_url, posts, waits_since_ms, start_key)
+  ON CONFLICT DO NOTHING RETURNING id, birth
 ), first AS (
   INSERT INTO @.events (run, seq, fence, sum, event)
   SELECT new.id, 0, 1, e.sum, e.event
@@ -59,10 +59,16 @@ WITH new AS (
 )
 SELECT id, birth FROM new";
 
-/// The runs that are there already: by whose request, and whether it was the same request.
+/// The runs that are there already: by whose request, and whether it was the same request. The last column is the id of a
+/// run that has the key of the start and another id.
 const BORN: &str = "
-SELECT c.birth, r.id, r.birth, r.identity = c.identity
-FROM unnest($1::uuid[], $2::text[], $3::bytea[]) AS c(birth, run_id, identity) JOIN @.runs r ON r.run_id = c.run_id";
+SELECT c.birth, r.id, r.birth, r.identity = c.identity, NULL
+FROM unnest($1::uuid[], $2::text[], $3::bytea[]) AS c(birth, run_id, identity) JOIN @.runs r ON r.run_id = c.run_id
+UNION ALL
+SELECT c.birth, r.id, r.birth, false, r.run_id
+FROM unnest($1::uuid[], $2::text[], $4::text[]) AS c(birth, run_id, start_key)
+JOIN @.runs r ON r.start_key = c.start_key AND r.run_id <> c.run_id
+WHERE NOT EXISTS (SELECT 1 FROM @.runs o WHERE o.run_id = c.run_id)";
 
 /// A run that waits to be created.
 pub(super) struct WaitingCreate {
@@ -72,7 +78,7 @@ pub(super) struct WaitingCreate {
 }
 
 /// What became of a request to create a run.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum BornRun {
     /// This request made it; its key.
     New(i64),
@@ -80,6 +86,8 @@ enum BornRun {
     Same,
     /// Another request made it.
     Conflict,
+    /// This run has the key of the start.
+    KeyTaken(String),
 }
 
 /// Takes runs that are to be created.
@@ -91,8 +99,9 @@ pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedRecei
         waiting.run.event.len() + waiting.run.texts.iter().map(|text| text.len()).sum::<usize>()
     };
     while let Some(mut batch) = gather(&mut inbox, MOST_RUNS, bytes).await {
-        // No two workers wait for each other in a circle.
-        batch.sort_by(|one, other| one.run.run_id.cmp(&other.run.run_id));
+        // No two workers wait for each other in a circle: runs of one id have the same key.
+        let place = |waiting: &WaitingCreate| (waiting.run.start_key.clone(), waiting.run.run_id.clone());
+        batch.sort_by_cached_key(place);
         match database.create_all(&batch).await {
             Err(StatementFailure::Database { .. } | StatementFailure::Undone(_)) if batch.len() > 1 => {
                 for alone in batch {
@@ -111,7 +120,7 @@ fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMa
     for WaitingCreate { run, birth, asker } in batch {
         let born = created.as_ref().map_err(Clone::clone).and_then(|created| {
             let gone = || StoreFault::Unreachable(format!("run {} came and went", run.run_id));
-            created.get(&birth).copied().ok_or_else(gone)
+            created.get(&birth).cloned().ok_or_else(gone)
         });
         // A caller who has gone wants no answer.
         drop(asker.send(born));
@@ -133,6 +142,7 @@ impl Database {
             }
             BornRun::Same => Ok(Created::Same),
             BornRun::Conflict => Ok(Created::Conflict),
+            BornRun::KeyTaken(by) => Ok(Created::KeyTaken(by)),
         }
     }
 
@@ -146,19 +156,26 @@ impl Database {
             if missing.is_empty() {
                 return Ok(born);
             }
-            // Another run of this id, or the answer to an earlier sending was lost.
+            // Another run of this id or with this key, or the answer to an earlier sending was lost.
             let births: Vec<Uuid> = missing.iter().map(|waiting| waiting.birth).collect();
             let run_ids: Vec<&str> = missing.iter().map(|waiting| waiting.run.run_id.as_str()).collect();
             let identities: Vec<&[u8]> = missing.iter().map(|waiting| waiting.run.identity.as_bytes()).collect();
-            let parameters: [Parameter<'_>; 3] =
-                [(&births, Type::UUID_ARRAY), (&run_ids, Type::TEXT_ARRAY), (&identities, Type::BYTEA_ARRAY)];
+            let keys: Vec<Option<&str>> = missing.iter().map(|waiting| waiting.run.start_key.as_deref()).collect();
+            let parameters: [Parameter<'_>; 4] = [
+                (&births, Type::UUID_ARRAY),
+                (&run_ids, Type::TEXT_ARRAY),
+                (&identities, Type::BYTEA_ARRAY),
+                (&keys, Type::TEXT_ARRAY),
+            ];
             for row in self.writer.query(BORN, &parameters).await? {
                 let (birth, key, of, same): (Uuid, i64, Uuid, bool) =
                     (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
-                let outcome = match (of == birth, same) {
-                    (true, _) => BornRun::New(key),
-                    (false, true) => BornRun::Same,
-                    (false, false) => BornRun::Conflict,
+                let taken_by: Option<String> = row.try_get(4)?;
+                let outcome = match (of == birth, same, taken_by) {
+                    (true, ..) => BornRun::New(key),
+                    (false, true, _) => BornRun::Same,
+                    (false, false, None) => BornRun::Conflict,
+                    (false, false, Some(by)) => BornRun::KeyTaken(by),
                 };
                 born.insert(birth, outcome);
             }
@@ -188,6 +205,7 @@ struct RunColumns<'a> {
     loop_name: Vec<&'a str>,
     identity: Vec<&'a [u8]>,
     callback_url: Vec<Option<&'a str>>,
+    start_key: Vec<Option<&'a str>>,
     posts: Vec<bool>,
     sum: Vec<i64>,
     event: Vec<&'a [u8]>,
@@ -225,6 +243,7 @@ impl<'a> RunColumns<'a> {
             all.loop_name.push(&run.loop_name);
             all.identity.push(run.identity.as_bytes());
             all.callback_url.push(run.callback_url.as_deref());
+            all.start_key.push(run.start_key.as_deref());
             all.posts.push(record.is_some_and(StatusRecord::is_to_be_posted));
             all.sum.push(sum(&run.run_id, 0, &run.event));
             all.event.push(run.event.as_bytes());
@@ -249,7 +268,7 @@ impl<'a> RunColumns<'a> {
     /// Sends the statement: the runs that it created.
     async fn send(&self, database: &Database) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
         let lease_ms = milliseconds(CALLBACK_LEASE);
-        let parameters: [Parameter<'_>; 29] = [
+        let parameters: [Parameter<'_>; 30] = [
             (&database.me, Type::UUID),
             (&FORMAT, Type::INT2),
             (&lease_ms, Type::FLOAT8),
@@ -279,6 +298,7 @@ impl<'a> RunColumns<'a> {
             (&self.schedule, Type::BYTEA_ARRAY),
             (&self.scheduled_for, Type::INT8_ARRAY),
             (&self.timetable, Type::TEXT_ARRAY),
+            (&self.start_key, Type::TEXT_ARRAY),
         ];
         let rows = database.writer.query(CREATE, &parameters).await?;
         let created = rows.iter().map(|row| Ok((row.try_get(1)?, BornRun::New(row.try_get(0)?))));

@@ -214,7 +214,7 @@ impl Journal for PostgresJournal {
         let run_id = run.run_id.clone();
         let unclaimed = |created| match created {
             Created::New(lease) => vec![(run_id, lease.fence)],
-            Created::Same | Created::Conflict => Vec::new(),
+            Created::Same | Created::Conflict | Created::KeyTaken(_) => Vec::new(),
         };
         let Some(creates) = self.creates.clone() else {
             return Ticket::ready(Err(StoreFault::Other("the store is closed".to_owned())));
@@ -256,6 +256,11 @@ impl Journal for PostgresJournal {
     fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>> {
         let (org, run_id) = (org.map(str::to_owned), run_id.to_owned());
         self.ask(move |database| async move { database.find_of(org, run_id).await })
+    }
+
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>> {
+        let start_key = start_key.to_owned();
+        self.ask(move |database| async move { database.find_by_key(start_key).await })
     }
 
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {

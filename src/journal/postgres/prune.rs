@@ -51,7 +51,7 @@ WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $
 /// The most texts that are deleted at a time.
 const MOST_TEXTS: i64 = 200;
 
-const EXTRAS: &str = "SELECT id, token, due_at_ms, waits_since_ms FROM @.runs WHERE run_id = $1";
+const EXTRAS: &str = "SELECT id, token, due_at_ms, waits_since_ms, start_key FROM @.runs WHERE run_id = $1";
 const TOKENS: &str = "SELECT hash, pause, call, expires_at_ms, used FROM @.answer_tokens WHERE run = $1";
 
 impl Database {
@@ -105,7 +105,7 @@ impl Database {
             let missing = || StatementFailure::from(StoreFault::NoSuchRun(run_id.clone()));
             let row = rows.first().ok_or_else(missing)?;
             let (id, token, due_at_ms): (i64, _, _) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            let waits_since_ms = row.try_get(3)?;
+            let (waits_since_ms, start_key) = (row.try_get(3)?, row.try_get(4)?);
             let mut answer_tokens = Vec::new();
             for row in self.slow.query(TOKENS, &[(&id, Type::INT8)]).await? {
                 let pause: i32 = row.try_get(1)?;
@@ -117,7 +117,7 @@ impl Database {
                     used: row.try_get(4)?,
                 });
             }
-            Ok(RunExtras { token, due_at_ms, waits_since_ms, answer_tokens, scheduled: None })
+            Ok(RunExtras { token, due_at_ms, waits_since_ms, answer_tokens, start_key, scheduled: None })
         });
         let extras = read.await?;
         Ok(RunExtras { scheduled: self.scheduled(&run_id).await?, ..extras })

@@ -73,6 +73,7 @@ const WAITING: &str = concat!(
     ") IS NOT NULL) AND NOT (r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL)"
 );
 const FIND: &str = summary!("WHERE r.run_id = $1");
+const FIND_BY_KEY: &str = summary!("WHERE r.start_key = $1");
 const FIND_OF: &str = summary!("WHERE r.org = $2 AND r.run_id = $1");
 const FIND_OF_NONE: &str = summary!("WHERE r.org IS NULL AND r.run_id = $1");
 
@@ -149,6 +150,10 @@ impl Database {
             Some(org) => self.found(FIND_OF, &[(&run_id, Type::TEXT), (org, Type::TEXT)]).await,
             None => self.found(FIND_OF_NONE, &[(&run_id, Type::TEXT)]).await,
         }
+    }
+
+    pub(super) async fn find_by_key(&self, start_key: String) -> Result<Option<RunSummary>, StoreFault> {
+        self.found(FIND_BY_KEY, &[(&start_key, Type::TEXT)]).await
     }
 
     async fn found(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Option<RunSummary>, StoreFault> {

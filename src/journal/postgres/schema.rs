@@ -9,7 +9,7 @@ use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.
-pub const VERSION: i32 = 6;
+pub const VERSION: i32 = 7;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -82,8 +82,10 @@ CREATE TABLE @.runs (
   callback_url text,
   folder bytea,
   waits_since_ms bigint,
-  cancel_by text
+  cancel_by text,
+  start_key text
 ) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON @.runs (org, token, id)
   WHERE called_by IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
 CREATE INDEX runs_by_driver ON @.runs (driver) WHERE driver IS NOT NULL;
@@ -147,7 +149,7 @@ CREATE INDEX scheduled_runs_by_time ON @.scheduled_runs (schedule, due_at_ms);
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5)];
+const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6)];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -208,6 +210,18 @@ FROM (SELECT run_id, loop_name, substr(run_id, length(loop_name) + 2) AS stamp F
 WHERE stamp ~ '^[12][0-9]{3}(0[1-9]|1[0-2])[0-9]{2}T[0-9]{6}Z$';
 INSERT INTO @.schedules (name, timetable, seen_at_ms, place)
 SELECT schedule, '', min(due_at_ms), '' FROM @.scheduled_runs GROUP BY schedule;
+";
+
+/// Version 7 has each key of a start once. Until then the id of a run said it: the name of its loop, and a UUID that is computed
+/// from the key. Where two runs had one, the first keeps it.
+const FROM_6: &str = "
+ALTER TABLE @.runs ADD COLUMN start_key text;
+UPDATE @.runs r SET start_key = k.start_key FROM (
+  SELECT min(id) AS id, right(run_id, 36) AS start_key FROM @.runs
+  WHERE called_by IS NULL AND run_id ~ '.-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$'
+  GROUP BY right(run_id, 36)
+) AS k WHERE r.id = k.id;
+CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS NOT NULL;
 ";
 
 /// What a role that makes nothing needs.

@@ -223,6 +223,14 @@ impl Journal for SqliteJournal {
         self.quick.ask(Some(run_id), move |connection| census.find_of(connection, org.as_deref(), &run))
     }
 
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let (mut census, key) = (self.census(), start_key.to_owned());
+        self.quick.ask(None, move |connection| census.find_by_key(connection, &key))
+    }
+
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));

@@ -81,7 +81,8 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
 
 /// What a copy of a run needs besides its events.
 pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras, Trouble> {
-    let mut query = connection.prepare_cached("SELECT token, due_at_ms, waits_since_ms FROM runs WHERE run_id = ?1")?;
+    let mut query =
+        connection.prepare_cached("SELECT token, due_at_ms, waits_since_ms, start_key FROM runs WHERE run_id = ?1")?;
     let mut rows = query.query([run_id])?;
     let row = rows.next()?.ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
     Ok(RunExtras {
@@ -89,6 +90,7 @@ pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras,
         due_at_ms: row.get(1)?,
         waits_since_ms: row.get(2)?,
         answer_tokens: of_run(connection, run_id)?,
+        start_key: row.get(3)?,
         scheduled: scheduled_runs::of_run(connection, run_id)?,
     })
 }

@@ -205,6 +205,8 @@ const FIND: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE ru
 pub(super) const FIND_OF: &str =
     summary!("FROM runs INDEXED BY runs_by_owner LEFT JOIN drivers USING (driver) WHERE org IS ?1 AND run_id = ?2");
 
+const FIND_BY_KEY: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE start_key = ?1");
+
 /// The SQL form of [`status`]; the number is [`MOST_FAILED_TAKE_UPS`].
 pub(super) const SET_ASIDE: &str = "(failed_take_ups >= 3 AND runs.driver IS NULL)";
 const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
@@ -244,6 +246,16 @@ impl Census {
     ) -> Result<Option<RunSummary>, Trouble> {
         let mut query = connection.prepare_cached(FIND_OF)?;
         Ok(query.query_row((org, run_id), |row| self.summary(row)).optional()?)
+    }
+
+    /// The run that was started with this key.
+    pub(super) fn find_by_key(
+        &mut self,
+        connection: &Connection,
+        start_key: &str,
+    ) -> Result<Option<RunSummary>, Trouble> {
+        let mut query = connection.prepare_cached(FIND_BY_KEY)?;
+        Ok(query.query_row([start_key], |row| self.summary(row)).optional()?)
     }
 
     /// How far these runs are.

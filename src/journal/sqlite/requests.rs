@@ -39,6 +39,15 @@ fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
+/// The run that has the key of a start.
+fn has_key(connection: &Connection, start_key: Option<&str>) -> rusqlite::Result<Option<String>> {
+    let Some(start_key) = start_key else { return Ok(None) };
+    connection
+        .prepare_cached("SELECT run_id FROM runs WHERE start_key = ?1")?
+        .query_row([start_key], |row| row.get(0))
+        .optional()
+}
+
 impl WriteRequest for NewRun {
     type Answer = Created;
 
@@ -59,6 +68,9 @@ impl WriteRequest for NewRun {
         if let Some(same) = there {
             return Ok(if same { Created::Same } else { Created::Conflict });
         }
+        if let Some(taken) = has_key(transaction.connection, self.start_key.as_deref())? {
+            return Ok(Created::KeyTaken(taken));
+        }
         transaction.leases.ensure(transaction.connection)?;
         let me = transaction.leases.me().unwrap_or_default().to_owned();
         let record = self.status_record.as_ref();
@@ -67,9 +79,9 @@ impl WriteRequest for NewRun {
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
                    session, loop_name, identity, org, callback_url, callback, parent_run_id, termination, due_at_ms,
-                   token, callback_at_ms, callback_by, folder, waits_since_ms)
+                   token, callback_at_ms, callback_by, folder, waits_since_ms, start_key)
                  VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?2,
-                   (SELECT folder FROM drivers WHERE driver = ?2), ?16)",
+                   (SELECT folder FROM drivers WHERE driver = ?2), ?16, ?17)",
             )?
             .execute(params![
                 self.run_id,
@@ -87,7 +99,8 @@ impl WriteRequest for NewRun {
                 record.and_then(|record| record.due_at_ms),
                 self.token,
                 record.filter(|record| record.is_to_be_posted()).map(|_| transaction.leases.after(CALLBACK_LEASE)),
-                record.and_then(|record| record.waits_since_ms)
+                record.and_then(|record| record.waits_since_ms),
+                self.start_key
             ])?;
         let row = transaction.connection.last_insert_rowid();
         if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, &me))? {

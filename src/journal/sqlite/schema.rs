@@ -15,7 +15,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 11;
+pub(super) const VERSION: i64 = 12;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -53,8 +53,10 @@ CREATE TABLE runs (
   callback_by TEXT,
   folder TEXT,
   waits_since_ms INTEGER,
-  cancel_by TEXT
+  cancel_by TEXT,
+  start_key TEXT
 ) STRICT;
+CREATE UNIQUE INDEX runs_by_start_key ON runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON runs (org, token, id)
   WHERE parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL);
 CREATE INDEX runs_by_due ON runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
@@ -145,6 +147,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (8, FROM_8),
     (9, FROM_9),
     (10, FROM_10),
+    (11, FROM_11),
 ];
 
 const FROM_2: &str = "
@@ -249,6 +252,18 @@ SELECT run_id, loop_name, due * 1000, '' FROM (
 ) WHERE due IS NOT NULL;
 INSERT OR IGNORE INTO schedules (name, timetable, seen_at_ms, place)
 SELECT schedule, '', min(due_at_ms), '' FROM scheduled_runs GROUP BY schedule;
+";
+
+/// Version 12 has each key of a start once. Until then the id of a run said it: the name of its loop, and a UUID that is computed
+/// from the key. Where two runs had one, the first keeps it.
+const FROM_11: &str = "
+ALTER TABLE runs ADD COLUMN start_key TEXT;
+UPDATE runs SET start_key = substr(run_id, -36) WHERE id IN (
+  SELECT min(id) FROM runs WHERE parent_run_id IS NULL
+    AND run_id GLOB '*?-????????-????-8???-????-????????????' AND substr(run_id, -36) NOT GLOB '*[^0-9a-f-]*'
+  GROUP BY substr(run_id, -36)
+);
+CREATE UNIQUE INDEX IF NOT EXISTS runs_by_start_key ON runs (start_key) WHERE start_key IS NOT NULL;
 ";
 
 /// What a file turned out to be.

@@ -21,11 +21,11 @@ fn tables_of_a_newer_loopctl_are_refused_and_those_that_it_only_added_to_are_use
     let url = server.store();
     let store = open(&url);
     begin(&store, "r");
-    store.sql("UPDATE @.loopctl SET version = 7");
+    store.sql("UPDATE @.loopctl SET version = 8");
     assert!(wait(open(&url).find("r")).unwrap().is_some());
-    store.sql("UPDATE @.loopctl SET oldest_reader = 7");
+    store.sql("UPDATE @.loopctl SET oldest_reader = 8");
     let fault = refused(&url);
-    assert_eq!((fault.code(), fault.to_string().contains("version 7")), ("store_newer", true), "{fault}");
+    assert_eq!((fault.code(), fault.to_string().contains("version 8")), ("store_newer", true), "{fault}");
 }
 
 #[test]

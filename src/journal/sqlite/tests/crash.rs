@@ -14,7 +14,7 @@ fn drive(journal: &SqliteJournal) -> Result<(), StoreFault> {
     let (fence, next) = match wait(journal.create(crate::journal::tests::new_run("r")))? {
         Created::New(lease) => (lease.fence, 1),
         Created::Same => wait(journal.lease("r")).map(|lease| (lease.fence, lease.events))?,
-        Created::Conflict => panic!("a conflict"),
+        other => panic!("a conflict: {other:?}"),
     };
     failpoint::before_effect();
     for seq in next..EVENTS {

@@ -19,7 +19,8 @@ fn the_ids_of_an_older_store_say_for_which_times_its_runs_were_started() {
     }
     begin(&journal, "other@20260601T110000Z");
     drop(journal);
-    let older = "DROP TABLE schedules; DROP TABLE scheduled_runs; PRAGMA user_version = 10";
+    let older = "DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key;
+                 DROP TABLE schedules; DROP TABLE scheduled_runs; PRAGMA user_version = 10";
     Connection::open(&path).unwrap().execute_batch(older).unwrap();
     let journal = open(&path);
     let known = wait(journal.schedule_runs("job", DUE + 3_600_000)).unwrap();
