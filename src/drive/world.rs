@@ -88,7 +88,7 @@ impl Resume {
     /// The same for this run, which knows who started it: a decision has all names of who decides.
     #[must_use]
     pub fn of_run(self, run: &RunSummary) -> Self {
-        let decided = self.decided.map(|decided| decided.known_as(run.token.as_deref()));
+        let decided = self.decided.map(|decided| decided.known_as(run.token.as_deref(), run.callback.is_some()));
         Self { decided, ..self }
     }
 

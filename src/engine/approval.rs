@@ -2,7 +2,7 @@
 
 use super::awaited_approval::{AwaitedApproval, OnExpiry};
 use super::effect::Refused;
-use super::event::{Decided, Decision, DecisionRights};
+use super::event::{CALLBACK, Decided, Decision, DecisionRights};
 use super::state::{Call, CallProgress, Phase, State};
 use super::timestamp::rfc3339;
 
@@ -42,7 +42,11 @@ pub(super) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided,
     };
     let known = awaited.approval_of(decided).filter(|_| matches!(decided.decision, Decision::Approve));
     let Some(known) = known else { return Ok(()) };
-    let same = if known == by { String::new() } else { format!(", and {by} is the same person") };
+    let same = match by.as_str() {
+        by if known == by => String::new(),
+        CALLBACK => ", and nobody knows whether who answers a posted pause is another person".to_owned(),
+        by => format!(", and {by} is the same person"),
+    };
     Err(Refused::new(format!(
         "{known} has approved the call of {tool} already ({} of {}){same}: another person must approve it too",
         awaited.approved(),

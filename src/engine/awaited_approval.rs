@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::Decided;
+use super::event::{ANYBODY, CALLBACK, Decided};
 use super::timestamp::{as_rfc3339_if_any, from_rfc3339_if_any};
 pub use crate::language::approval::OnExpiry;
 use crate::program::approval::{ApprovalNeed, ApprovalPolicy};
@@ -96,12 +96,16 @@ impl AwaitedApproval {
         (self.expires_at_ms, self.on_expiry, self.escalated) = (None, None, true);
     }
 
-    /// Adds an approval; whether it is the last one that is needed.
-    pub(super) fn approve(&mut self, by: Option<&str>) -> bool {
+    /// Adds an approval; whether it is the last one that is needed. That of a person who is known takes the place of one of
+    /// somebody who may be the same.
+    pub(super) fn approve(&mut self, decided: &Decided) -> bool {
         if self.approvers <= 1 {
             return true;
         }
-        self.approved_by.extend(by.map(str::to_owned));
+        if decided.may_have_answered() {
+            self.approved_by.retain(|known| known != CALLBACK);
+        }
+        self.approved_by.extend(decided.by.clone());
         self.approved() >= self.approvers
     }
 
@@ -112,7 +116,13 @@ impl AwaitedApproval {
 
     /// The name under which who decides has approved it already.
     pub fn approval_of(&self, decided: &Decided) -> Option<&str> {
-        let known = self.approved_by.iter().find(|known| decided.names().any(|name| name == known.as_str()));
-        known.map(String::as_str)
+        if decided.names().any(|name| name == ANYBODY) {
+            return self.approved_by.first().map(String::as_str);
+        }
+        let replaces = decided.may_have_answered();
+        let is_same = |known: &&String| {
+            decided.names().any(|name| name == known.as_str()) && !(replaces && known.as_str() == CALLBACK)
+        };
+        self.approved_by.iter().find(is_same).map(String::as_str)
     }
 }

@@ -24,7 +24,7 @@ use crate::language::project::Price;
 use crate::language::react::CallOrder;
 
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
-pub use decided::{CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
+pub use decided::{ANYBODY, CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
 pub use fork::{Fork, ForkPoint};
 pub use input_file::{InputFile, InputFileContent, account_at};
 pub use input_list::{InputList, spell_input};

@@ -205,7 +205,7 @@ fn decide(state: &mut State, call: &mut Call, decided: &Decided) -> Option<Appro
             awaited.approved_by.clear();
             call.input = input.clone();
         }
-        let is_last = awaited.approve(decided.by.as_deref());
+        let is_last = awaited.approve(decided);
         count = ApprovalCount::of(awaited);
         if !is_last {
             return count;

@@ -390,3 +390,43 @@ fn an_answer_is_a_json_body_of_bounded_size_without_a_query() {
     let taken = hooked.server().send("POST", &target, &[("authorization", &bearer)], long.as_bytes());
     assert_eq!(taken.status, TAKEN, "{taken:?}");
 }
+
+#[test]
+fn without_tokens_nobody_knows_who_answers_and_that_one_never_counts_beside_another() {
+    let two = || with(approved(), json!({ "approval": { "approvers": 2 } }));
+    let user = |hooked: &Hooked, run: &str| {
+        hooked.place.call(&["resume", run, "--approve", "--store", hooked.store, "--script", "script.json"])
+    };
+    // The posted token first, then the user of the machine, who may be the same person.
+    let mut hooked = Hooked::start("sqlite:runs.db", &[pay(), complete(json!("ok"))], two(), json!({}));
+    let run = hooked.run();
+    let token = hooked.pause(1)["calls"][0]["answer"]["token"].clone();
+    assert_eq!(hooked.answer(&run, &token, json!({ "approve": true })).status, TAKEN);
+    hooked.until(&run, |now| now["result"]["decisions"].is_array() && now["status"] == "paused");
+    hooked.server = None;
+    let ran = user(&hooked, &run);
+    assert_eq!(ran.code, 3, "it still waits: {ran:#?}");
+    hooked.restart();
+    let approved_by = hooked.status(&run)["result"]["pause"]["call"]["approval"]["approved_by"].clone();
+    assert_eq!(approved_by.as_array().map(Vec::len), Some(1), "{approved_by}");
+    assert_ne!(approved_by[0], "callback");
+    assert!(hooked.tools.requests().is_empty());
+    // And in the other order.
+    let run = hooked.run();
+    let posts = hooked.hook.requests();
+    let own = posts.iter().map(Request::json).find(|post| post["payload"]["agent_run_id"] == json!(run));
+    let token = own.map_or_else(
+        || {
+            hooked.until(&run, |now| now["callback"]["pause"] == 1);
+            let posts = hooked.hook.requests();
+            let own = posts.iter().map(Request::json).find(|post| post["payload"]["agent_run_id"] == json!(run));
+            own.unwrap()["payload"]["pause"]["calls"][0]["answer"]["token"].clone()
+        },
+        |post| post["payload"]["pause"]["calls"][0]["answer"]["token"].clone(),
+    );
+    hooked.server = None;
+    assert_eq!(user(&hooked, &run).code, 3);
+    hooked.restart();
+    hooked.refuses(&run, &token, json!({ "approve": true }), (409, "refused"));
+    assert!(hooked.tools.requests().is_empty());
+}

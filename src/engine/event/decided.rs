@@ -39,6 +39,8 @@ pub struct Decided {
 /// Who decides with the token of a posted pause, where nobody knows who started the run; in older journals also where that
 /// is known.
 pub const CALLBACK: &str = "callback";
+/// The other name of somebody who may be any person.
+pub const ANYBODY: &str = "*";
 
 /// Who decides with the token of a pause that was posted for the run of this person: the token carries their rights.
 pub fn callback_of(starter: &str) -> String {
@@ -47,11 +49,17 @@ pub fn callback_of(starter: &str) -> String {
 
 impl Decided {
     /// The same with all names of who decides, in a run of this starter. Who started a run gets its answer tokens, so that
-    /// their own decisions and those by such a token are of one person. They are part of the event, because the fold of
-    /// older events must not change.
+    /// their own decisions and those by such a token are of one person. Where nobody knows who started a run that is posted,
+    /// who answers may be anybody. They are part of the event, because the fold of older events must not change.
     #[must_use]
-    pub fn known_as(mut self, starter: Option<&str>) -> Self {
-        let (Some(starter), Some(by)) = (starter, self.by.as_deref()) else { return self };
+    pub fn known_as(mut self, starter: Option<&str>, is_posted: bool) -> Self {
+        let Some(by) = self.by.as_deref() else { return self };
+        let Some(starter) = starter else {
+            if is_posted && matches!(self.decision, Decision::Approve | Decision::Edit(_)) {
+                self.also = vec![if by == CALLBACK { ANYBODY } else { CALLBACK }.to_owned()];
+            }
+            return self;
+        };
         let posted = callback_of(starter);
         if by == starter {
             self.also = vec![posted, CALLBACK.to_owned()];
@@ -59,6 +67,12 @@ impl Decided {
             self.also = vec![starter.to_owned(), CALLBACK.to_owned()];
         }
         self
+    }
+
+    /// Whether who decides may be the person who answered before with the token of a posted pause, which is not known: then
+    /// one of the two counts.
+    pub fn may_have_answered(&self) -> bool {
+        self.by.as_deref() != Some(CALLBACK) && self.also == [CALLBACK]
     }
 
     /// All names of who decides.

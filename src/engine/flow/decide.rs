@@ -244,7 +244,7 @@ fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCou
                 awaited.approved_by.clear();
                 *input = std::sync::Arc::new(edited.clone());
             }
-            let is_last = awaited.approve(decided.by.as_deref());
+            let is_last = awaited.approve(decided);
             *count = ApprovalCount::of(awaited);
             if is_last {
                 *progress = StepProgress::Held;
