@@ -10,7 +10,8 @@ use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
     AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, CancelQuery, EventsQuery, LoopList, LoopRequest,
-    RerunRequest, ResumeRequest, RetryRequest, StatusQuery, WorkflowRequest, WorkflowStatus,
+    ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, WorkflowRequest,
+    WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
@@ -209,6 +210,10 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
         answers,
     );
     paths.insert("/agents/{id}/retry".to_owned(), json!({ "post": retry }));
+    let body = writer.request::<ReleaseRequest>();
+    let answers = json!({ "200": writer.json::<ReleasedRuns>("What was released") });
+    let release = writer.operation("Let servers take up the quarantined runs again", &[], Some(body), answers);
+    paths.insert("/agents/release".to_owned(), json!({ "post": release }));
     let parameters = with_id([writer.query::<WaitQuery>(), vec![idempotency_key()]].concat());
     let (body, answers) = (writer.request::<RerunRequest>(), writer.waited());
     let rerun = writer.operation("Start a new run with the input of a run", &parameters, Some(body), answers);

@@ -87,6 +87,16 @@ impl ProblemDetails {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
 
+    /// 409: the run is set aside, and what was asked for would have the server execute it.
+    pub fn quarantined(run_id: &str) -> Self {
+        let detail = format!(
+            "run {run_id} is quarantined: its process died again and again while it was executed, and only somebody who means \
+             that takes it up. Find out why, then send {{\"resume\": true}} to its `resume` route: higher limits may be sent with \
+             it, and a decision after it"
+        );
+        Self::conflict("quarantined", detail)
+    }
+
     /// 410: the token of an answer was used, or has expired, or what it answers is over.
     pub fn answer_is_over() -> Self {
         let detail = "this token was used, or has expired, or the run does not wait for this decision any more";

@@ -238,3 +238,46 @@ fn runs_that_were_beside_the_one_that_ended_the_processes_go_on() {
     }
     assert_eq!(server.settled("bad")["status"], "quarantined");
 }
+
+#[test]
+fn only_who_means_it_takes_a_run_out_of_quarantine() {
+    let place = cut_off();
+    for at in ["journal:0:before-write", "journal:0:after-sync", "journal:0:before-effect"] {
+        die(&place, at);
+    }
+    let server = Serving::start(&place, &[]);
+    assert_eq!(server.settled("r")["status"], "quarantined");
+    for (route, body) in [
+        ("resume", json!({ "max_iterations": 30 })),
+        ("resume", json!({ "timeout_ms": 900_000 })),
+        ("resume", json!({ "budget": { "tokens": 1_000_000 } })),
+        ("resume", json!({ "answer": "x" })),
+        ("resume", json!({ "approve": true, "at": "ok" })),
+        ("retry", json!({})),
+    ] {
+        let refused = server.post(&format!("/agents/r/{route}"), &body);
+        assert_eq!((refused.status, refused.code()), (409, "quarantined".to_owned()), "{route} {body} {refused:?}");
+        assert!(refused.json()["detail"].as_str().unwrap().contains(r#"{"resume": true}"#), "{refused:?}");
+        assert_eq!(server.settled("r")["status"], "quarantined", "{route} {body}");
+    }
+    let resumed = server.post("/agents/r/resume", &json!({ "resume": true, "max_iterations": 30 })).json();
+    assert_eq!(resumed["status"], "completed", "{resumed:#}");
+    assert_eq!(resumed["result"]["continuations"][0]["limits"]["max_iterations"], 30, "{resumed:#}");
+}
+
+#[test]
+fn quarantined_runs_are_released_together_over_http() {
+    let place = cut_off();
+    for at in ["journal:0:before-write", "journal:0:after-sync", "journal:0:before-effect"] {
+        die(&place, at);
+    }
+    let server = Serving::start(&place, &[]);
+    assert_eq!(server.settled("r")["status"], "quarantined");
+    let other = server.post("/agents/release", &json!({ "loop": "other" }));
+    assert_eq!((other.status, other.json()), (200, json!({ "released": [] })));
+    assert_eq!(server.post("/agents/release", &json!({ "run": "r" })).status, 400);
+    let released = server.post("/agents/release", &json!({}));
+    assert_eq!((released.status, released.json()), (200, json!({ "released": ["r"] })), "{released:?}");
+    assert_eq!(server.settled("r")["status"], "completed", "the server takes it up");
+    assert_eq!(server.post("/agents/release", &json!({})).json(), json!({ "released": [] }));
+}

@@ -44,6 +44,7 @@ async function look() {
       lay($("runs"), runs.agents);
       $("waits").hidden = !waiting.agents.length;
       $("none").hidden = runs.agents.length > 0;
+      $("set-aside").hidden = chosen !== "quarantined" || !runs.agents.length;
       $("more").hidden = !runs.next_cursor || limit >= MOST;
       $("main").hidden = false;
       $("forget").hidden = !hasToken();
@@ -389,6 +390,7 @@ $("token").addEventListener("submit", (event) => {
 $("forget").addEventListener("click", () => { keepToken(null); say(""); wantToken(); });
 $("filter").addEventListener("change", () => { limit = 50; look(); });
 $("more").addEventListener("click", () => { limit = Math.min(limit * 2, MOST); look(); });
+$("release").addEventListener("click", () => ask("agents/release", { method: "POST", body: "{}" }).then(look, (why) => say(because(why))));
 addEventListener("hashchange", move);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 whenWanted(wantToken);

@@ -173,6 +173,9 @@ pub async fn answer(
     let by = holder(&app, &run);
     let decided = decision(&app, (&run_id, &token), (&subject, by.clone()), &body).await?;
     app.scheduler.accepts_runs()?;
+    if run.status == Status::Quarantined {
+        return Err(ProblemDetails::quarantined(&run_id));
+    }
     // Another step of a workflow may be going on after a decision of its own.
     if run.status != Status::Paused && !(run.status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
         return Err(ProblemDetails::answer_is_over());

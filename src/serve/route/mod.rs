@@ -11,6 +11,7 @@ mod loops;
 mod metrics;
 mod openapi;
 mod page;
+mod release;
 mod rerun;
 mod resume;
 mod retry;
@@ -40,6 +41,7 @@ pub use events::EventsQuery;
 pub use execute::LoopRequest;
 pub(super) use execute::{StartOrder, started};
 pub use loops::LoopList;
+pub use release::{ReleaseRequest, ReleasedRuns};
 pub use rerun::RerunRequest;
 pub use resume::ResumeRequest;
 pub use retry::RetryRequest;
@@ -65,6 +67,7 @@ pub fn router(app: &Arc<App>) -> Router {
         // Its token is its own credential.
         .route("/agents/{id}/answer", post(answer::answer))
         .route("/agents/{id}/rerun", guarded(START, post(rerun::rerun)))
+        .route("/agents/release", guarded(&[TokenScope::Decide], post(release::release)))
         .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
         .route("/agents/{id}", guarded(START, delete(cancel::cancel)))
         .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], post(workflow::execute)))

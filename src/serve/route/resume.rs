@@ -135,15 +135,19 @@ pub async fn resume(
     let mut written = request::body::<ResumeRequest>(&body)?;
     let new_document = written.new_document.take();
     let raised = written.raised(caller.name.clone());
+    let is_meant = written.resume == Some(true);
     // Higher limits need no decision.
     let decided = match &raised {
-        Some(_) if written == ResumeRequest::default() => None,
+        Some(_) if written == ResumeRequest { resume: written.resume, ..ResumeRequest::default() } => None,
         _ => written.decided(caller.name.clone(), rights)?,
     };
     if decided.is_none() || raised.is_some() {
         caller.may_resume(&run.loop_name)?;
     }
     app.scheduler.accepts_runs()?;
+    if run.status == Status::Quarantined && !is_meant {
+        return Err(ProblemDetails::quarantined(&run_id));
+    }
     let looks = new_document == Some(true) && run.status == Status::Paused;
     if decided.is_none() && raised.is_none() && !looks && run.status != Status::Quarantined {
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::status::answer;
 use crate::drive::engine::Resume;
 use crate::engine::event::Retried;
+use crate::engine::outcome::Status;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
@@ -41,6 +42,9 @@ pub async fn retry(
     let RetryRequest { new_document } =
         if body.is_empty() { RetryRequest::default() } else { request::body::<RetryRequest>(&body)? };
     app.scheduler.accepts_runs()?;
+    if run.status == Status::Quarantined {
+        return Err(ProblemDetails::quarantined(&run_id));
+    }
     let resume = Resume { retried: Some(Retried::by(caller.name.clone())), ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
     let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;

@@ -18,6 +18,7 @@ use crate::drive::engine::Resume;
 use crate::engine::event::DecisionRights;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::waiting_steps;
+use crate::engine::outcome::Status;
 use crate::journal::RunSummary;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -111,6 +112,9 @@ impl DecidedStep {
         let run_id = run.run_id.as_str();
         let decided = ResumeRequest { at: Some(at.clone()), ..decision }.decided(caller.name.clone(), rights)?;
         app.scheduler.accepts_runs()?;
+        if run.status == Status::Quarantined {
+            return Err(ProblemDetails::quarantined(run_id));
+        }
         let word = decided.as_ref().map_or("resume", |decided| decided.decision.kind().word());
         let resume = Resume { decided, ..Resume::default() };
         let reader = waiting.deltas.then(|| app.scheduler.readers.join(run_id));
