@@ -2,6 +2,7 @@
 
 use serde::Deserialize as _;
 
+use super::Subject;
 use super::step_tree::StepNode;
 use crate::language::Condition;
 use crate::program::condition::CompiledCondition;
@@ -60,6 +61,13 @@ fn chain<'n, 'a>(first: &'n StepNode<'a>) -> Option<Vec<FilteredNode<'n, 'a>>> {
 }
 
 /// The same, as the compiler sees it.
-pub(super) fn links<'l>(chain: &'l [FilteredNode<'_, '_>]) -> Vec<ChainLink<'l>> {
-    chain.iter().map(|one| ChainLink { asks: one.asks(), filter: one.filter.as_ref() }).collect()
+pub(super) fn links<'l, 'a>(subject: &Subject<'a>, chain: &'l [FilteredNode<'_, 'a>]) -> Vec<ChainLink<'l>> {
+    let link = |one: &'l FilteredNode<'_, 'a>| {
+        let mut writes = one.node.step.writes(subject);
+        for inner in &one.node.items {
+            inner.each(&mut Vec::new(), &mut |node, _| writes.extend(node.step.writes(subject)));
+        }
+        ChainLink { asks: one.asks(), filter: one.filter.as_ref(), writes }
+    };
+    chain.iter().map(link).collect()
 }

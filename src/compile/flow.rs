@@ -21,7 +21,7 @@ use crate::language::step::{Approval, OnRejected, Operation, Properties};
 use crate::language::tool::ActionTool;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::condition::CompiledCondition;
-use crate::program::denial;
+use crate::program::denial::{self, DenialRule, StepsAfterNo};
 use crate::program::flow::{
     ApprovalStep, CallStep, Flow, FlowOutput, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction, fields,
 };
@@ -304,14 +304,14 @@ fn judge_denials(written: &[Step], lowered: &mut [FlowStep]) {
     let mut verdicts = Vec::new();
     for (number, first) in lowered.iter().enumerate() {
         let later = || lowered.iter().skip(number.saturating_add(1)).map(FlowStep::chain).collect::<Vec<_>>();
-        let verdicts_of = |step: &FlowStep| {
-            let demanded = step.filter.as_ref().map(CompiledCondition::equalities).unwrap_or_default();
-            !denial::runs_on(&demanded, &later())
+        let stops = |step: &FlowStep, rule| {
+            matches!(step.action, StepAction::Approval(_))
+                && !denial::runs_on(StepsAfterNo::new(step.filter.as_ref(), rule), &later())
         };
         let mut next = Some(first);
         let mut of_chain = Vec::new();
         while let Some(step) = next {
-            of_chain.push(matches!(step.action, StepAction::Approval(_)) && verdicts_of(step));
+            of_chain.push([DenialRule::Firm, DenialRule::Loose].map(|rule| stops(step, rule)));
             next = step.otherwise.as_deref();
         }
         verdicts.push(of_chain);
@@ -323,7 +323,7 @@ fn judge_denials(written: &[Step], lowered: &mut [FlowStep]) {
             if let (Properties::Approval(Approval { on_rejected: None, .. }), StepAction::Approval(approval)) =
                 (&from.properties, &mut to.action)
             {
-                approval.stops = stops;
+                [approval.stops, approval.stops_loosely] = stops;
             }
             (written, lowered) = (from.on_false.as_deref(), to.otherwise.as_deref_mut());
         }
@@ -338,6 +338,7 @@ fn approval_step(approval: &Approval, later: &[Step]) -> Option<ApprovalStep> {
         comment: Template::compile(&approval.comment, ValueEscape::Plain).ok()?,
         request_payload: payload.map_or(Some(Vec::new()), fields)?,
         stops,
+        stops_loosely: stops,
         stops_by_letters: stops && (approval.on_rejected.is_some() || !later.iter().any(names)),
         reminders_ms: all_milliseconds(approval.reminder_intervals.as_deref()),
     })

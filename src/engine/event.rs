@@ -191,8 +191,8 @@ pub struct Started {
 /// journals would give another state by the later ones. 1: what a reply and an observation take of a known window. 2: a loop
 /// goes through a text that is the JSON of a list; CSV and JSON of the project's documents are read without a loss, and a path
 /// into a text reads the JSON in its fence; and what a no to a `PbotApproval` does follows from the filters of the steps after
-/// it, and not from their letters.
-pub const EDITION: u32 = 2;
+/// it, and not from their letters. 3: a filter that may hold after a no for another reason holds no step.
+pub const EDITION: u32 = 3;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_first(edition: &u32) -> bool {

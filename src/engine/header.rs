@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall};
 use crate::language::react::CallOrder;
 use crate::program::bind::run_input::RunInput;
+use crate::program::denial::DenialRule;
 
 /// What is fixed since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,9 +65,13 @@ impl RunHeader {
         self.edition >= 2
     }
 
-    /// Whether the letters of later steps decide what a no to an approval does.
-    pub(super) fn denies_by_letters(&self) -> bool {
-        self.edition < 2
+    /// What decides what a no to an approval does that says nothing of it.
+    pub(super) fn denial_rule(&self) -> DenialRule {
+        match self.edition {
+            0 | 1 => DenialRule::Letters,
+            2 => DenialRule::Loose,
+            _ => DenialRule::Firm,
+        }
     }
 
     /// Whether replies and observations are bounded by a window that the project says.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::condition::CompiledCondition;
-use super::denial::ChainLink;
+use super::denial::{ChainLink, DenialRule};
 use super::reference::Field;
 use super::schema::Schema;
 use super::template::Template;
@@ -172,7 +172,9 @@ pub struct ApprovalStep {
     pub request_payload: Vec<(String, Field)>,
     /// Whether a no fails the run, or the item.
     pub stops: bool,
-    /// The same for the runs of earlier editions: there the letters of later steps decided it.
+    /// The same for the runs of earlier editions: there a filter that may hold for another reason held its step.
+    pub stops_loosely: bool,
+    /// The same for the runs of the editions before: there the letters of later steps decided it.
     pub stops_by_letters: bool,
     /// After how long somebody is reminded of it, in milliseconds.
     pub reminders_ms: Vec<u64>,
@@ -244,9 +246,13 @@ impl Flow {
 }
 
 impl ApprovalStep {
-    /// What a no does, in a run of this edition of the engine's decisions.
-    pub fn on_rejected(&self, by_letters: bool) -> OnRejected {
-        let stops = if by_letters { self.stops_by_letters } else { self.stops };
+    /// What a no does, by the rule of the run.
+    pub fn on_rejected(&self, rule: DenialRule) -> OnRejected {
+        let stops = match rule {
+            DenialRule::Letters => self.stops_by_letters,
+            DenialRule::Loose => self.stops_loosely,
+            DenialRule::Firm => self.stops,
+        };
         if stops { OnRejected::Stop } else { OnRejected::GoOn }
     }
 }
@@ -258,10 +264,29 @@ impl FlowStep {
         let mut next = Some(self);
         while let Some(step) = next {
             let asks = matches!(step.action, StepAction::Approval(_));
-            chain.push(ChainLink { asks, filter: step.filter.as_ref() });
+            chain.push(ChainLink { asks, filter: step.filter.as_ref(), writes: step.written_keys() });
             next = step.otherwise.as_deref();
         }
         chain
+    }
+
+    /// The keys of the context that it writes, and those of the steps inside it.
+    fn written_keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.output_key.iter().cloned().collect();
+        match &self.action {
+            StepAction::Call(call) => match &call.tool.kind {
+                ToolKind::Matcher(matcher) if call.spreads => keys.extend(matcher.keys().map(str::to_owned)),
+                _ => {}
+            },
+            StepAction::React(react) => keys.extend(react.result_key.clone()),
+            StepAction::Foreach(foreach) => {
+                keys.extend(foreach.result_key.iter().chain(&foreach.summary_key).cloned());
+                each_step(&foreach.steps, &mut |step| keys.extend(step.written_keys()));
+            }
+            StepAction::Approval(_) => keys.extend(APPROVAL_KEYS.map(str::to_owned)),
+            StepAction::Form(form) => keys.extend(form.expected_keys.iter().cloned()),
+        }
+        keys
     }
 
     /// Whether it writes a key of the context; the steps of a loop write theirs themselves.

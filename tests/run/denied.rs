@@ -54,6 +54,18 @@ fn a_no_stops_the_run_whatever_later_steps_say_in_words() {
         json!([filtered(pay(), yes()), note("done")]),
         json!([filtered(pay(), json!({ "equal": ["@input.kind", "__approved"] }))]),
         json!([filtered(pay(), json!({ "or": [yes(), { "equal": [1, 1] }] }))]),
+        // Something else may make the filter hold.
+        json!([filtered(pay(), json!({ "or": [yes(), { "equal": ["@input.kind", "small"] }] }))]),
+        json!([filtered(pay(), json!({ "or": [yes(), { "equal": ["@input.kind", "large"] }] }))]),
+        json!([filtered(note("x"), yes()), filtered(pay(), json!({ "or": [yes(), { "hasKey": "@input.force" }] }))]),
+        // A decision about something else is written in between.
+        json!([
+            crate::common::with(
+                foreach("@input.list", json!({ "max_items": 5 }), json!([asked(json!({ "id": "inner" }))])),
+                json!({ "filter": { "condition": { "equal": ["@__approved", false] } } })
+            ),
+            filtered(pay(), yes())
+        ]),
         json!([filtered(pay(), json!({ "hasKey": "@__approved" }))]),
         // What takes the place of a step whose filter asks for more than the decision is reached by a no.
         json!([crate::common::with(
@@ -147,5 +159,27 @@ fn the_pause_says_what_a_no_does() {
         assert!(said.contains(sentence) && said.contains("Book 5,000 EUR?"), "{said}");
         let page = place.call(&["trace", "r", "--format", "html"]);
         assert!(page.stdout.contains(sentence), "{}", page.stdout);
+    }
+}
+
+#[test]
+fn a_value_that_the_approval_demands_is_known_until_a_step_writes_another_one() {
+    let first = json!({ "id": "mode", "type": "a", "properties": { "id": 1 }, "outputKey": "mode" });
+    let approval = filtered(asked(json!({})), json!({ "equal": ["@mode.n", 1] }));
+    let unless = json!({ "or": [{ "notEqual": ["@mode.n", 1] }, yes()] });
+    let paid = filtered(pay(), unless);
+    let again = filtered(
+        json!({ "id": "again", "type": "b", "properties": { "t": "x" }, "outputKey": "mode" }),
+        json!({ "equal": ["@__approved", false] }),
+    );
+    for (actions, code) in [
+        (json!([first, approval, paid]), 0),
+        (json!([first, approval, again, paid]), 1),
+        (json!([first, approval, pay()]), 1),
+    ] {
+        let place = place();
+        let (ran, done, result) = denied(&place, actions.clone());
+        assert_eq!(ran.code, code, "{actions}\n{ran:#?}");
+        assert!(!done.contains(&"pay".to_owned()), "{done:?} {result}");
     }
 }

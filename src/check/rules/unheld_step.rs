@@ -4,8 +4,7 @@ use crate::check::denials::{FilteredNode, chains, links};
 use crate::check::step_tree::{each_list, tree};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
-use crate::program::condition::CompiledCondition;
-use crate::program::denial::{self, Hold, StepAfter};
+use crate::program::denial::{DenialRule, Hold, StepAfter, StepsAfterNo};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::UNHELD_STEP, check };
@@ -26,18 +25,19 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// Reports the steps after an approval, up to the next one that asks in any case. Without `on_rejected` a step without a
 /// filter makes a no stop the run.
 fn of_approval<'c, 'n: 'c, 'a: 'n>(
-    subject: &Subject<'_>,
+    subject: &Subject<'a>,
     approval: &FilteredNode<'_, '_>,
     later: &mut dyn Iterator<Item = &'c Vec<FilteredNode<'n, 'a>>>,
     found: &mut Vec<Diagnostic>,
 ) {
     let runs_on = approval.on_rejected() == Some("go_on");
-    let demanded = approval.filter.as_ref().map(CompiledCondition::equalities).unwrap_or_default();
+    let mut steps = StepsAfterNo::new(approval.filter.as_ref(), DenialRule::Firm);
+    let stops = if runs_on { "" } else { ", so a no stops the run, or the item" };
     let name = approval.called();
     for chain in later {
         let Some(first) = chain.first() else { continue };
         let at = &first.node.step.at;
-        let (place, message) = match denial::after(&links(chain), &demanded) {
+        let (place, message) = match steps.next(&links(subject, chain)) {
             StepAfter::Asks => return,
             StepAfter::Step(Hold::None) if runs_on => {
                 (format!("{at}/type"), format!("after a no to {name} this step runs all the same"))
@@ -48,7 +48,16 @@ fn of_approval<'c, 'n: 'c, 'a: 'n>(
             ),
             StepAfter::Step(Hold::Loose) => (
                 format!("{at}/filter/condition"),
-                format!("this filter may hold after a no to {name} as well: something else in it decides that"),
+                format!("this filter may hold after a no to {name} as well{stops}: something else in it decides that"),
+            ),
+            // Its own key is reported by itself.
+            StepAfter::Decides if chain.iter().all(|one| one.node.items.is_empty()) => continue,
+            StepAfter::Decides => (
+                format!("{at}/type"),
+                format!(
+                    "this step may run after a no to {name}, and an approval inside it writes `__approved` anew{stops}: later \
+                     filters read that one"
+                ),
             ),
             StepAfter::Step(_) | StepAfter::MayAsk => continue,
         };

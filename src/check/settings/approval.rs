@@ -4,15 +4,14 @@ use crate::check::denials::{FilteredNode, chains, links};
 use crate::check::step_tree::{StepNode, each_list};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::program::condition::CompiledCondition;
-use crate::program::denial::{self, ChainLink, DECIDED, DemandedValues, Hold, StepAfter};
+use crate::program::denial::{self, ChainLink, DECIDED, DenialRule, Hold, StepAfter, StepsAfterNo};
 use crate::program::reference::{as_path, each_text};
 
 /// Reports those of a document.
-pub(in crate::check) fn approvals(
+pub(in crate::check) fn approvals<'a>(
     rule: &Rule,
-    subject: &Subject<'_>,
-    nodes: &[StepNode<'_>],
+    subject: &Subject<'a>,
+    nodes: &[StepNode<'a>],
     found: &mut Vec<Diagnostic>,
 ) {
     each_list(nodes, &mut |list| {
@@ -26,17 +25,17 @@ pub(in crate::check) fn approvals(
     });
 }
 
-struct ApprovalJudge<'j, 'n, 'a, 's> {
+struct ApprovalJudge<'j, 'n, 'a> {
     rule: &'j Rule,
-    subject: &'j Subject<'s>,
+    subject: &'j Subject<'a>,
     approval: &'j FilteredNode<'n, 'a>,
 }
 
-fn stops(judge: &ApprovalJudge<'_, '_, '_, '_>, later: &[Vec<FilteredNode<'_, '_>>]) -> Option<Diagnostic> {
+fn stops<'a>(judge: &ApprovalJudge<'_, '_, 'a>, later: &[Vec<FilteredNode<'_, 'a>>]) -> Option<Diagnostic> {
     let ApprovalJudge { rule, subject, approval } = judge;
-    let demanded = approval.filter.as_ref().map(CompiledCondition::equalities).unwrap_or_default();
-    let chains: Vec<Vec<ChainLink<'_>>> = later.iter().map(|chain| links(chain)).collect();
-    if denial::runs_on(&demanded, &chains) {
+    let steps = StepsAfterNo::new(approval.filter.as_ref(), DenialRule::Firm);
+    let chains: Vec<Vec<ChainLink<'_>>> = later.iter().map(|chain| links(subject, chain)).collect();
+    if denial::runs_on(steps.clone(), &chains) {
         return None;
     }
     let cursor = subject.at(&format!("{}/properties", approval.node.step.at)).key();
@@ -49,7 +48,7 @@ fn stops(judge: &ApprovalJudge<'_, '_, '_, '_>, later: &[Vec<FilteredNode<'_, '_
         let help = format!("write `\"on_rejected\": \"go_on\"`, or ask for `@{DECIDED}`; {means}");
         return Some(report(message).help(help).related(&subject.at(&at).place(), "it is asked here"));
     }
-    let (held, unheld) = held_and_not(later, &chains, &demanded)?;
+    let (held, unheld) = held_and_not(later, &chains, steps)?;
     let message = format!(
         "a no stops the run, or the item, at this step: {} has no filter that reads `@{DECIDED}`, as {} has",
         unheld.called(),
@@ -65,16 +64,16 @@ fn stops(judge: &ApprovalJudge<'_, '_, '_, '_>, later: &[Vec<FilteredNode<'_, '_
 fn held_and_not<'c, 'n, 'a>(
     later: &'c [Vec<FilteredNode<'n, 'a>>],
     chains: &[Vec<ChainLink<'_>>],
-    demanded: &DemandedValues,
+    mut steps: StepsAfterNo,
 ) -> Option<(&'c FilteredNode<'n, 'a>, &'c FilteredNode<'n, 'a>)> {
     let (mut held, mut unheld) = (None, None);
     for (chain, links) in later.iter().zip(chains) {
-        match denial::after(links, demanded) {
+        match steps.next(links) {
             StepAfter::Asks | StepAfter::MayAsk => break,
-            StepAfter::Step(Hold::Firm | Hold::Loose) => held = held.or(chain.first()),
+            StepAfter::Step(Hold::Firm) => held = held.or(chain.first()),
             StepAfter::Step(Hold::None) => unheld = unheld.or(chain.first()),
             // It is reported itself.
-            StepAfter::Step(Hold::Idle) => {}
+            StepAfter::Step(Hold::Idle | Hold::Loose) | StepAfter::Decides => {}
         }
     }
     held.zip(unheld)

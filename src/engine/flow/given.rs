@@ -46,7 +46,7 @@ impl Advance<'_> {
     pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let comment = approval.comment.render(scope).map_err(|unresolved| self.missing(&unresolved))?;
         let input = self.object(&approval.request_payload, scope)?;
-        let on_rejected = approval.on_rejected(self.header.denies_by_letters());
+        let on_rejected = approval.on_rejected(self.header.denial_rule());
         Ok(Opened::Step { input, progress: StepProgress::AsksApproval { comment, on_rejected } })
     }
 
