@@ -15,7 +15,7 @@ use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::program::Program;
 
-/// Why a decision about a call that was shown under another document is refused.
+/// Why a decision about what was shown under another document is refused.
 pub(super) const UNSEEN: &str = "the document has changed since the call was shown: look at it first, with \
                                  `--new-document` and no decision, then decide with `--if` and its hash";
 
@@ -96,10 +96,10 @@ pub(super) async fn asked_by_another(
     }
 }
 
-/// Whether a decision may be taken only if the human has seen the call as it is now: an approval, or a decision
-/// that is bound to a hash.
+/// Whether a decision may be taken only if the human has seen the question as it is now: an approval, a no, which may do
+/// something else by another document, or a decision that is bound to a hash.
 pub(super) fn needs_sight(decided: &Decided) -> bool {
-    decided.hash.is_some() || is_yes(decided)
+    decided.hash.is_some() || is_yes(decided) || matches!(decided.decision, Decision::Deny(_))
 }
 
 /// Whether a call is made after it.

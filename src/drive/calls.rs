@@ -207,6 +207,7 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &Pendi
     let call = ToolCall {
         id,
         at: None,
+        request: 0,
         input,
         run_input: turn.program.input_of(&turn.header.input.value),
         lists: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::adopt::Adoption;
 use super::asking;
 use super::begin::Begin;
 pub use super::builder::EngineBuilder;
@@ -189,18 +190,19 @@ impl Engine {
         events: Vec<Event>,
         resume: &Resume,
     ) -> Result<Resumption, Fault> {
-        let adopted = match fold::same_document(program, &events) {
-            Err(Fault::Changed { .. }) if resume.new_document => {
-                Some(EventKind::NewDocument(start::documents(program, &self.world.texts)))
-            }
+        let adoption = match fold::same_document(program, &events) {
+            Err(Fault::Changed { .. }) if resume.new_document => Some(self.adoption(program, run_id, &events)?),
             other => other.map(|()| None)?,
         };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let state = fold::fold(program, run_id, events);
-        let had_ended = adopted.is_some() && self.had_ended(run_id).await?;
-        let state = if adopted.is_some() { fold::adoptable(state, had_ended, resume.reopens())? } else { state? };
+        let had_ended = adoption.is_some() && self.had_ended(run_id).await?;
+        let state = if adoption.is_some() { fold::adoptable(state, had_ended, resume.reopens())? } else { state? };
         let resume = if had_ended { &again(program, &state, resume)? } else { resume };
-        let Some(what) = self.next_events(program, &state, resume, adopted).await? else {
+        if adoption.is_some() {
+            Box::pin(self.fits_below(program, &state)).await?;
+        }
+        let Some(what) = self.next_events(program, &state, resume, adoption).await? else {
             return Ok(Resumption::AsItIs(state));
         };
         let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
@@ -239,11 +241,13 @@ impl Engine {
         program: &Program,
         state: &State,
         resume: &Resume,
-        adopted: Option<EventKind>,
+        adoption: Option<Adoption>,
     ) -> Result<Option<Vec<EventKind>>, Fault> {
+        let is_adopted = adoption.is_some();
+        let Adoption { events: adopted, changed } = adoption.unwrap_or_default();
         let stale = asking::asked_by_another(self, program, state, None).await?;
-        let unseen = |decided: &Decided| decided.hash.is_none() && asking::is_yes(decided);
-        let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && asking::needs_sight(decided);
+        let unseen = |decided: &Decided| decided.hash.is_none() && asking::needs_sight(decided);
+        let blind = |decided: &Decided| is_adopted && unseen(decided) || stale && asking::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
             // The events that make it continue come first.
             (Phase::Ended(_), _) if resume.reopens() => resume.decided.clone().map(EventKind::Human),
@@ -254,7 +258,7 @@ impl Engine {
             (Phase::Paused { .. }, None) if is_due(due_times(state).below) => Some(EventKind::Resumed),
             // No human has to decide anything: the model is asked again.
             (Phase::Paused { pause, .. }, None) if pause.kind == Termination::ModelError => Some(EventKind::Resumed),
-            (Phase::Paused { .. }, None) if adopted.is_none() && !stale && resume.raised.is_none() => return Ok(None),
+            (Phase::Paused { .. }, None) if !is_adopted && !stale && resume.raised.is_none() => return Ok(None),
             // The waiting call is shown again, under the new document, by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
             (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
@@ -263,10 +267,12 @@ impl Engine {
             // A driver died, or was stopped, while steps were under way beside the one that is decided.
             (Phase::Stepping, Some(decided)) => {
                 let mut resumed = state.clone();
-                step(program, &mut resumed, Event { at: state.now, kind: EventKind::Resumed })?;
+                for kind in adopted.iter().filter(|kind| **kind == EventKind::Left).chain([&EventKind::Resumed]) {
+                    step(program, &mut resumed, Event { at: state.now, kind: kind.clone() })?;
+                }
                 asking::fits(self, program, &resumed, decided).await?;
                 if asking::needs_sight(decided)
-                    && (adopted.is_some() && unseen(decided)
+                    && (is_adopted && unseen(decided)
                         || asking::asked_by_another(self, program, &resumed, Some(decided)).await?)
                 {
                     return Err(Fault::Refused(asking::UNSEEN.to_owned()));
@@ -282,7 +288,8 @@ impl Engine {
             (_, None) => Some(EventKind::Resumed),
         };
         let raised = resume.raised.clone().map(EventKind::LimitsRaised);
-        let retried = resume.retried.clone().map(EventKind::Retried);
+        let changed: Vec<String> = changed.into_iter().collect();
+        let retried = resume.retried.clone().map(|retried| EventKind::Retried(Retried { changed, ..retried }));
         let what: Vec<EventKind> = adopted.into_iter().chain(raised).chain(retried).chain(what).collect();
         if resume.reopens() || what.len() > 1 {
             // One that does not fit must not leave the earlier ones behind.
@@ -402,7 +409,7 @@ fn again(program: &Program, state: &State, resume: &Resume) -> Result<Resume, Fa
     let mut again = resume.clone();
     if program.flow.is_some() {
         let by = |retried: &Retried| retried.by.clone();
-        let anew = Retried { by: resume.retried.as_ref().and_then(by), anew: true };
+        let anew = Retried { by: resume.retried.as_ref().and_then(by), anew: true, changed: Vec::new() };
         again.retried = match &resume.retried {
             Some(_) => Some(anew),
             None => (!is_over && resume.raised.is_none()).then_some(anew),

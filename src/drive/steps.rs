@@ -22,6 +22,7 @@ use super::tool::{Spent, ToolCall};
 use super::world::{Engine, World};
 use crate::drive::future::BoxFuture;
 use crate::engine::budget;
+use crate::engine::continuation;
 use crate::engine::effect::{Effects, steps_of};
 use crate::engine::event::{
     Allowance, CallId, EventKind, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
@@ -29,7 +30,7 @@ use crate::engine::event::{
 };
 use crate::engine::flow::item_rest::ItemRest;
 use crate::engine::flow::state::OpenStep;
-use crate::engine::state::{Phase, RunHeader};
+use crate::engine::state::{Phase, RunHeader, State};
 use crate::program::flow::StepAction;
 use crate::program::{Program, Tool};
 
@@ -60,6 +61,7 @@ struct StepCall {
     header: Arc<RunHeader>,
     at: String,
     kind: String,
+    request: u32,
     input: Arc<serde_json::Value>,
     now: String,
     left: Allowance,
@@ -187,6 +189,7 @@ impl<'a> Driver<'a> {
                         header: Arc::clone(&self.state.header),
                         at: at.clone(),
                         kind: open.kind.clone(),
+                        request: open.request,
                         input: Arc::clone(&open.input),
                         now: clock::rfc3339(clock::wall_ms()),
                         left,
@@ -231,12 +234,22 @@ impl<'a> Driver<'a> {
             Ok(match run.await? {
                 PerformedCall::Event(EventKind::ToolReturned(returned)) => {
                     let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
-                    let retryable = match (&result, &run_id) {
+                    let (retryable, outage) = match (&result, &run_id) {
                         (ToolResult::Failed(_), Some(run_id)) => may_pass(&engine, &run_of, run_id).await,
-                        _ => false,
+                        _ => (false, false),
                     };
-                    let returned =
-                        StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable };
+                    let returned = StepReturned {
+                        at,
+                        kind,
+                        result,
+                        duration_ms,
+                        tokens,
+                        cost_usd,
+                        estimated,
+                        run_id,
+                        retryable,
+                        outage,
+                    };
                     Some(EventKind::StepReturned(Box::new(returned)))
                 }
                 PerformedCall::Event(EventKind::ToolPaused(paused)) => {
@@ -256,8 +269,9 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
     let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
         let Spent { tokens, cost_usd, estimated } = spent;
-        let run_id = None;
-        let returned = StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable };
+        let (run_id, outage) = (None, false);
+        let returned =
+            StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable, outage };
         EventKind::StepReturned(Box::new(returned))
     };
     let Some(tool) = tool_at(&call.program, &call.at) else {
@@ -267,6 +281,7 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
     let tool_call = ToolCall {
         id: CallId { iteration: 0, index: 0 },
         at: Some(&call.at),
+        request: call.request,
         input: &call.input,
         run_input: &call.header.input.value,
         lists: Some(&call.header.input.lists),
@@ -298,13 +313,15 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
     }
 }
 
-/// Whether a run that failed may succeed when the same is run again, by its own error.
-async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> bool {
-    let state = engine.state(program, run_id).await;
-    state.is_ok_and(|state| match &state.phase {
-        Phase::Ended(ending) => ending.error.as_ref().is_some_and(|error| error.retryable),
-        _ => false,
-    })
+/// Whether a run that failed may succeed when the same is run again, by its own error, and whether that lies outside of it:
+/// then it continues.
+async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> (bool, bool) {
+    match engine.state(program, run_id).await {
+        Ok(State { phase: Phase::Ended(ending), .. }) => {
+            (ending.error.as_ref().is_some_and(|error| error.retryable), continuation::is_outage(&ending))
+        }
+        _ => (false, false),
+    }
 }
 
 /// The tool that the step at an address calls.

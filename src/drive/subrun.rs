@@ -20,9 +20,10 @@ use super::subrun_id::{id, loop_at, loop_of};
 use super::world::{Engine, Resume, Watch, World};
 use crate::diagnostic::codes;
 use crate::drive::future::BoxFuture;
+use crate::engine::continuation;
 use crate::engine::event::{
-    Allowance, CallId, Decided, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, SubrunStep, ToolFault,
-    ToolPaused, ToolResult, ToolReturned,
+    Allowance, CallId, Decided, EventKind, ParentCall, Retried, Started, SubrunCall, SubrunQuestion, SubrunStep,
+    ToolFault, ToolPaused, ToolResult, ToolReturned,
 };
 use crate::engine::flow::state::{OpenStep, StepProgress};
 use crate::engine::flow::{react_output, waiting_steps};
@@ -54,6 +55,8 @@ pub(super) struct SubrunRequest {
     pub origin: SubrunOrigin,
     /// What a human decided about the pause of the sub-run.
     decided: Option<Decided>,
+    /// Whether the sub-run had failed for a reason outside of it, and continues.
+    continues: bool,
 }
 
 /// The call that starts a sub-run.
@@ -110,7 +113,7 @@ impl SubrunRequest {
             _ => None,
         };
         let origin = SubrunOrigin { caller, bound, is_own: false };
-        Self { program: Arc::clone(called), call, start, origin, decided }
+        Self { program: Arc::clone(called), call, start, origin, decided, continues: open.continues }
     }
 
     /// What the runs that a run starts have in common.
@@ -138,7 +141,7 @@ impl SubrunRequest {
             _ => None,
         };
         let origin = SubrunOrigin { caller, bound, is_own: false };
-        Self { program: Arc::clone(called), call: call.id, start, origin, decided }
+        Self { program: Arc::clone(called), call: call.id, start, origin, decided, continues: false }
     }
 
     /// A call that starts a run of its own, with so much time.
@@ -283,7 +286,7 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
 }
 
 /// The sub-runs that may have started and have not returned.
-fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, String)> {
+pub(super) fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, String)> {
     let run_id = &state.header.run_id;
     if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
         let may_run = |open: &&OpenStep| matches!(open.progress, StepProgress::Asked | StepProgress::Waits(_));
@@ -362,19 +365,20 @@ impl Engine {
 
     /// Starts a sub-run, or resumes it.
     async fn run_called(&self, request: SubrunRequest, watch: Watch<'_>) -> Result<Finished, Fault> {
-        let SubrunRequest { program, start, origin, decided, .. } = request;
+        let SubrunRequest { program, start, origin, decided, continues, .. } = request;
         match Box::pin(self.begin_from(&program, start, Some(&origin))).await? {
             Begin::New(started) => self.drive(&program, started, watch).await,
-            Begin::Same(run_id) => Box::pin(self.go_on_called(&program, &run_id, decided, watch)).await,
+            Begin::Same(run_id) => Box::pin(self.go_on_called(&program, &run_id, decided, continues, watch)).await,
         }
     }
 
-    /// Resumes a sub-run.
+    /// Resumes a sub-run. `continues`: also one that failed for a reason outside of it.
     pub(super) async fn go_on_called(
         &self,
         program: &Arc<Program>,
         run_id: &str,
         decided: Option<Decided>,
+        continues: bool,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         loop {
@@ -387,8 +391,11 @@ impl Engine {
                 (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
                 _ => None,
             };
+            let has_failed =
+                matches!(&state, Ok(State { phase: Phase::Ended(ending), .. }) if continuation::is_outage(ending));
+            let retried = (continues && has_failed).then(Retried::default);
             // The calling run was checked to have the right documents, and these are among them.
-            let resume = Resume { decided, new_document: true, ..Resume::default() };
+            let resume = Resume { decided, retried, new_document: true, ..Resume::default() };
             match self.resumed(program, run_id, resume, watch.clone()).await {
                 Err(Fault::Store(StoreFault::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {
                     tokio::time::sleep(AGAIN).await;

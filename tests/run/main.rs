@@ -6,6 +6,8 @@
 mod common;
 
 #[cfg(all(unix, debug_assertions))]
+mod adopted;
+mod agent_outages;
 mod always_resumed;
 mod approval_conditions;
 mod approval_expiry;

@@ -172,3 +172,54 @@ fn the_next_server_asks_the_model_again_of_a_run_that_waits_for_it() {
     }
     assert_eq!(model.requests().len(), 3);
 }
+
+#[test]
+fn an_agent_of_a_workflow_whose_key_expired_continues_and_repeats_no_call() {
+    for store in STORES {
+        let (asked, renewed) =
+            (std::sync::atomic::AtomicUsize::new(0), std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false)));
+        let is_renewed = std::sync::Arc::clone(&renewed);
+        let tools = Server::with(move |_, request| {
+            use std::sync::atomic::Ordering::SeqCst;
+            if !request.path.starts_with("/v1/") {
+                return Answer::json(&json!({ "seen": true }));
+            }
+            match asked.fetch_add(1, SeqCst) {
+                0 => Answer::openai(&think("look", json!({})).to_string()),
+                _ if is_renewed.load(SeqCst) => Answer::openai(&complete(json!("seen")).to_string()),
+                _ => Answer::json(&json!({ "error": { "message": "token expired" } })).status(401),
+            }
+        });
+        let looked = || tools.requests().iter().filter(|request| request.path == "/look").count();
+        let place = Place::new();
+        place.json(
+            "actions/look.json",
+            &json!([crate::common::web("look", &format!("{}/look", tools.url()), json!({}))]),
+        );
+        let model = json!({ "provider": "openai", "base_url": format!("{}/v1", tools.url()), "model": "fake-1" });
+        let project = json!({ "allow": { "private_addresses": true }, "model": "m", "models": { "m": model } });
+        place.json("loopctl.json", &project);
+        let properties = json!({ "mode": "react", "objective": "Look.", "tools": [{ "type": "action", "name": "look" }],
+            "result_key": "judged", "retry": { "attempts": 1 } });
+        let agent = json!({ "id": "judge", "type": "loop", "properties": properties });
+        place.json("workflows/w.json", &json!({ "name": "w", "definition": { "actions": [agent] } }));
+        let server = Serving::start(&place, store);
+        let run = server.post("/workflows/w/execute", &json!({})).json();
+        assert_eq!((&run["status"], looked()), (&json!("failed"), 1), "{run:#}");
+        let retry = format!("{}/retry", agent_of(&run));
+        let again = server.post(&retry, &json!({})).json();
+        assert_eq!((&again["status"], looked()), (&json!("failed"), 1), "{again:#}");
+        renewed.store(true, std::sync::atomic::Ordering::SeqCst);
+        let done = server.post(&retry, &json!({})).json();
+        assert_eq!((&done["status"], looked()), (&json!("completed"), 1), "{done:#}");
+        assert_eq!(done["result"]["usage"]["input_tokens"], 20, "{done:#}");
+        let called = server.get("/agents?called=true").json();
+        let ids: Vec<&str> =
+            called["agents"].as_array().unwrap().iter().filter_map(|run| run["agent_run_id"].as_str()).collect();
+        assert_eq!(ids.len(), 2, "{ids:?}");
+    }
+}
+
+fn agent_of(run: &Value) -> String {
+    format!("/agents/{}", run["run_id"].as_str().or(run["agent_run_id"].as_str()).unwrap())
+}

@@ -17,6 +17,8 @@ pub struct ToolCall<'a> {
     pub id: CallId,
     /// The address of the step that it is, in a workflow; `id` means nothing then.
     pub at: Option<&'a str>,
+    /// How often the request of the step was changed after it failed.
+    pub request: u32,
     /// Its input, valid by the tool's schema.
     pub input: &'a Value,
     /// The run's input.
@@ -56,9 +58,11 @@ impl<'a> ToolCall<'a> {
         }
     }
 
-    /// The call's idempotency key: run, iteration, call; of a step, its run and its address. The same for every attempt at the call.
+    /// The call's idempotency key: run, iteration, call; of a step, its run and its address. The same for every attempt at the call;
+    /// a request that was changed has another one.
     pub fn key(&self) -> String {
         match self.at {
+            Some(at) if self.request > 0 => format!("{}-{at}~{}", self.run_id, self.request),
             Some(at) => format!("{}-{at}", self.run_id),
             None => format!("{}-{}-{}", self.run_id, self.id.iteration, self.id.index),
         }

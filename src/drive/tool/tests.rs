@@ -101,6 +101,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
     let call = ToolCall {
         id: CallId { iteration: 3, index: 0 },
         at: None,
+        request: 0,
         input,
         run_input: &Value::Null,
         lists: None,

@@ -50,6 +50,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
     let call = ToolCall {
         id: CallId { iteration: 1, index: 0 },
         at: None,
+        request: 0,
         input: &input,
         run_input: &run_input,
         lists: None,

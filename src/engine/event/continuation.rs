@@ -15,12 +15,16 @@ pub struct Retried {
     /// by this one was never requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
+    /// The addresses of the steps that failed and whose request the new document changed: a call of such a step is another
+    /// one, with a key of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 impl Retried {
     /// A retry by somebody.
     pub fn by(by: Option<String>) -> Self {
-        Self { by, anew: false }
+        Self { by, anew: false, changed: Vec::new() }
     }
 }
 

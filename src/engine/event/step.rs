@@ -32,6 +32,9 @@ pub struct StepReturned {
     /// Whether the same call, or the same run, may succeed unchanged: it failed for a reason that may pass.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
+    /// Whether its run failed for a reason outside of it, and continues when the step runs again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outage: bool,
 }
 
 /// An attempt at the call of a step failed, and another one follows.

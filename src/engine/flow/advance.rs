@@ -1,5 +1,6 @@
 //! Advances lists of steps: chooses the next step, computes its input, and begins it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -7,9 +8,10 @@ use serde_json::{Map, Value};
 use super::end::StepEnd;
 use super::opened::{BeginFault, ChosenStep, Opened};
 use super::record::{StepRecord, StepStatus};
-use super::state::{Current, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, Stopping, chosen};
+use super::state::{
+    Current, FailedRun, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, Stopping, chosen,
+};
 use crate::engine::budget;
-use crate::engine::call::SettledCost;
 use crate::engine::effect::{Effect, Effects};
 use crate::engine::event::Moment;
 use crate::engine::header::RunHeader;
@@ -42,6 +44,10 @@ pub(super) struct Advance<'p> {
     pub around: Vec<TakenItems>,
     /// How often failed steps were run again.
     pub round: u32,
+    /// How often the request of a step was changed, by its address.
+    pub changed: BTreeMap<String, u32>,
+    /// The runs of steps that continue when their steps run again.
+    pub outages: BTreeMap<String, FailedRun>,
     pub effects: Effects,
     pub changes: Vec<StepChange>,
     pub records: Vec<StepRecord>,
@@ -103,6 +109,8 @@ impl<'p> Advance<'p> {
             is_spent: budget::is_spent(program, state),
             around: Vec::new(),
             round: flow_state.rounds,
+            changed: BTreeMap::new(),
+            outages: BTreeMap::new(),
             effects: Effects::new(),
             changes: Vec::new(),
             records: Vec::new(),
@@ -221,6 +229,8 @@ impl<'p> Advance<'p> {
                     kind: kind.clone(),
                     input: Arc::clone(&input),
                 });
+                let request = self.changed.get(&at).copied().unwrap_or_default();
+                let failed = self.outages.get(&at).copied();
                 Current::Open(Box::new(OpenStep {
                     at,
                     kind,
@@ -229,8 +239,10 @@ impl<'p> Advance<'p> {
                     since_ms: self.now.wall_ms,
                     called_at_ms: None,
                     run_id: None,
-                    round: self.round,
-                    settled: SettledCost::default(),
+                    round: failed.map_or(self.round, |failed| failed.round),
+                    continues: failed.is_some(),
+                    request,
+                    settled: failed.map(|failed| failed.settled).unwrap_or_default(),
                     attempts: Vec::new(),
                 }))
             }

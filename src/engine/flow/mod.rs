@@ -220,13 +220,16 @@ fn advanced(
     let mut advance = Advance::of(program, flow, state, &flow_state);
     change(&mut advance, &mut flow_state);
     (advance.stopping, advance.round) = (flow_state.stopping, flow_state.rounds);
+    advance.changed = mem::take(&mut flow_state.changed);
+    advance.outages = mem::take(&mut flow_state.outages);
     let list = root(flow);
     let files = Arc::clone(&state.header.files);
     let mut end = advance.list(&list, &mut flow_state.root, &[&files]);
     while end.is_none() && mem::take(&mut advance.freed) {
         end = advance.list(&list, &mut flow_state.root, &[&files]);
     }
-    flow_state.stopping = advance.stopping;
+    (flow_state.stopping, flow_state.changed, flow_state.outages) =
+        (advance.stopping, advance.changed, advance.outages);
     for record in advance.records.drain(..) {
         // A loop that runs again after the run had completed has a record already.
         let known = flow_state.records.iter_mut().find(|known| flow_state.rounds > 0 && known.at == record.at);

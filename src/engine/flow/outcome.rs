@@ -6,7 +6,7 @@ use super::advance::{Advance, StepList};
 use super::advanced;
 use super::end::{StepEnd, StepOutput};
 use super::root;
-use super::state::{Current, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, chosen};
+use super::state::{Current, FailedRun, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, chosen};
 use crate::engine::budget;
 use crate::engine::call::{SettledCost, Waits};
 use crate::engine::call_attempt::CallAttempt;
@@ -26,18 +26,26 @@ pub(super) fn returned(
     state: &mut State,
     returned: StepReturned,
 ) -> Result<Effects, Refused> {
-    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, .. } = returned;
+    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, .. } = returned;
     let open = under_way(state, &at)?;
     if open.kind != kind {
         return Err(Refused::new(format!("the step `{at}` was `{kind}`, and is `{}`", open.kind)));
     }
     let before = open.settled;
+    // What its run used so far is counted: it goes on from there.
+    let settled = SettledCost { tokens: tokens.unwrap_or_default(), cost_usd: cost_usd.unwrap_or_default() };
+    let failed =
+        (outage && matches!(result, ToolResult::Failed(_))).then_some(FailedRun { round: open.round, settled });
     state.counters.estimated |= estimated;
     state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_add(1);
     let calls = state.counters.calls.entry(kind).or_default();
     *calls = calls.saturating_add(1);
     let spent = charge(program, state, before, tokens, cost_usd);
     Ok(advanced(program, flow, state, |advance, flow_state| {
+        match failed {
+            Some(failed) => drop(flow_state.outages.insert(at.clone(), failed)),
+            None => drop(flow_state.outages.remove(&at)),
+        }
         at_step(advance, flow_state, StepTarget { at: &at, spent }, &mut |advance, list, step, frame| {
             let Current::Open(open) = &mut frame.current else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);

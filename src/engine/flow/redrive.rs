@@ -2,7 +2,7 @@
 
 use super::advanced;
 use super::resume;
-use super::state::{Current, ItemStatus, ItemsState, StepFrame};
+use super::state::{Current, FlowState, ItemStatus, ItemsState, StepFrame};
 use crate::engine::continuation;
 use crate::engine::effect::{Effects, Refused};
 use crate::engine::event::{LimitsRaised, Retried};
@@ -25,7 +25,8 @@ pub(super) fn retried(program: &Program, flow: &Flow, state: &mut State, retried
     if !(completed && (has_failed_items || retried.anew)) {
         may_retry(ending)?;
     }
-    let record = continuation::entry(state, retried.by, Some(ending));
+    let Retried { by, changed, .. } = retried;
+    let record = continuation::entry(state, by, Some(ending));
     state.continuations.push(record);
     if completed && !has_failed_items {
         // By its new document, the run has nothing left to do.
@@ -34,6 +35,7 @@ pub(super) fn retried(program: &Program, flow: &Flow, state: &mut State, retried
     state.phase = Phase::Stepping;
     Ok(advanced(program, flow, state, |advance, flow_state| {
         flow_state.rounds = flow_state.rounds.saturating_add(1);
+        change(flow_state, &changed);
         flow_state.stopping = None;
         if completed {
             revive_ended(&mut flow_state.root, advance.now.active_ms);
@@ -47,10 +49,22 @@ pub(super) fn retried(program: &Program, flow: &Flow, state: &mut State, retried
 
 /// A human has the run continue with a document by which it has not ended: nothing that is under way by it was requested.
 pub(super) fn anew(program: &Program, flow: &Flow, state: &mut State, retried: Retried) -> Effects {
-    let record = continuation::entry(state, retried.by, None);
+    let Retried { by, changed, .. } = retried;
+    let record = continuation::entry(state, by, None);
     state.continuations.push(record);
     resume::left(state);
-    advanced(program, flow, state, |_, flow_state| flow_state.stopping = None)
+    advanced(program, flow, state, |_, flow_state| {
+        flow_state.stopping = None;
+        change(flow_state, &changed);
+    })
+}
+
+/// Notes the steps whose next call is another one.
+fn change(flow_state: &mut FlowState, changed: &[String]) {
+    for at in changed {
+        let count = flow_state.changed.entry(at.clone()).or_default();
+        *count = count.saturating_add(1);
+    }
 }
 
 fn may_retry(ending: &Ending) -> Result<(), Refused> {

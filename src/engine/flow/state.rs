@@ -23,6 +23,10 @@ pub struct FlowState {
     pub records: Vec<StepRecord>,
     /// How often failed steps were run again.
     pub rounds: u32,
+    /// How often the request of a step was changed after it failed, by its address.
+    pub changed: BTreeMap<String, u32>,
+    /// The runs of steps that failed for a reason outside of them, by the address of the step.
+    pub outages: BTreeMap<String, FailedRun>,
     /// What the last event began and ended, steps in loops included.
     pub changes: Vec<StepChange>,
 }
@@ -128,12 +132,26 @@ pub struct OpenStep {
     pub called_at_ms: Option<i64>,
     /// The run that it is, once its id is known.
     pub run_id: Option<Box<str>>,
-    /// How often failed steps had been run again when it became due: a run of its own is another one each time.
+    /// How often failed steps had been run again when it became due: a run of its own is another one each time, unless it
+    /// continues.
     pub round: u32,
+    /// Whether its run had failed for a reason outside of it, and continues.
+    pub continues: bool,
+    /// How often its request was changed by a new document after it failed: each has a key of its own.
+    pub request: u32,
     /// What was counted of it so far.
     pub settled: SettledCost,
     /// The attempts that failed and were followed by another one.
     pub attempts: Vec<CallAttempt>,
+}
+
+/// The run of a step that failed for a reason outside of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FailedRun {
+    /// The round that it began in.
+    pub round: u32,
+    /// What was counted of it.
+    pub settled: SettledCost,
 }
 
 /// How far a call, a run or a question is.

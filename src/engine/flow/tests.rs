@@ -120,6 +120,7 @@ impl World {
         let kind = self.state.flow.as_ref().unwrap().open_at(&at).unwrap().kind.clone();
         self.returned.insert(at.clone());
         self.take(EventKind::StepReturned(Box::new(StepReturned {
+            outage: false,
             at,
             kind,
             result,
@@ -231,6 +232,7 @@ fn an_event_that_does_not_fit_changes_nothing() {
         EventKind::ApprovalExpired,
         EventKind::Human(Decided::from(Decision::Approve)),
         EventKind::StepReturned(Box::new(StepReturned {
+            outage: false,
             at: "each.0.0".to_owned(),
             kind: "look".to_owned(),
             result: ToolResult::Ok(Value::Null),
@@ -275,6 +277,7 @@ fn a_run_of_an_older_edition_takes_no_text_for_a_list() {
         let EventKind::Started(mut start) = started() else { unreachable!() };
         (start.input, start.edition) = (json!({ "items": "[{\"id\": 1}]" }), edition);
         let returned = EventKind::StepReturned(Box::new(StepReturned {
+            outage: false,
             at: "0".to_owned(),
             kind: "work".to_owned(),
             result: ToolResult::Ok(Value::Null),

@@ -103,6 +103,7 @@ impl World<'_> {
             ToolResult::Ok,
         );
         EventKind::StepReturned(Box::new(StepReturned {
+            outage: false,
             at: at.to_owned(),
             kind,
             result,

@@ -35,6 +35,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
     let call = ToolCall {
         id: CallId { iteration: 2, index: 1 },
         at: None,
+        request: 0,
         input,
         run_input: &Value::Null,
         lists: None,
