@@ -323,13 +323,9 @@ impl ModelClient {
     }
 }
 
-/// A reply as its loop reads it: a native call where nobody offered one is what the dialect writes for it, and nothing
-/// where no tools are known.
+/// A reply as its loop reads it: a native call where nobody offered one is what the dialect writes for it.
 fn in_dialect(mut reply: AttemptReply, ask: &Ask<'_>) -> AttemptReply {
-    let Some(program) = ask.program else {
-        reply.calls.clear();
-        return reply;
-    };
+    let Some(program) = ask.program else { return reply };
     let dialect = program.properties.dialect;
     // Prose beside the call is a thought; what may be a turn of the dialect is read as one.
     let is_turn = reply.text.contains(['{', '<']);

@@ -203,7 +203,7 @@ fn take_items(whole: &mut StreamedReply, items: &[Box<RawValue>]) -> Result<(), 
         }
     }
     if is_final {
-        whole.reasoning.add(BEHIND_TEXT, &*to_raw_value(FINAL)?);
+        whole.reasoning.add(BEHIND_TEXT, &to_raw_value(FINAL)?);
     }
     Ok(())
 }
@@ -214,7 +214,7 @@ fn take_commentary(whole: &mut StreamedReply, text: &str) -> Result<(), Unreadab
     whole.reasoning.read(text);
     let message = serde_json::json!({ "role": "assistant", "phase": "commentary", "content": text });
     let place = whole.place();
-    whole.reasoning.add(place, &*to_raw_value(&message)?);
+    whole.reasoning.add(place, &to_raw_value(&message)?);
     Ok(())
 }
 

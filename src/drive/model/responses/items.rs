@@ -106,7 +106,7 @@ impl OutputItems {
         let Ok(item) = item else { return };
         if item.is_commentary() {
             self.commentary.0.extend(place.index);
-            self.commentary.1.extend(place.id.clone().or(item.id));
+            self.commentary.1.extend(place.id.or(item.id));
         } else if item.kind == "function_call" {
             let place = ItemPlace { id: place.id.or(item.id), ..place };
             self.begun.push(ArrivedItem { place, json: json.to_owned() });
@@ -163,15 +163,15 @@ impl OutputItems {
         }
         let texts = self.texts.iter().map(|text| self.message(text)).collect::<Result<Vec<_>, _>>()?;
         for (index, json) in (0..).zip(last) {
-            merged.take(ItemPlace { index: Some(index), id: None }, (*json).to_owned())?;
+            merged.take(&ItemPlace { index: Some(index), id: None }, (*json).to_owned())?;
         }
         merged.close_source();
         for item in self.done {
-            merged.take(item.place, item.json)?;
+            merged.take(&item.place, item.json)?;
         }
         merged.close_source();
         for (text, json) in self.texts.into_iter().zip(texts) {
-            merged.take(text.place, json)?;
+            merged.take(&text.place, json)?;
         }
         merged.close_source();
         let mut arguments = ArrivedArguments::new(self.arguments, self.whole_arguments);
@@ -180,7 +180,7 @@ impl OutputItems {
                 Some(text) => with_arguments(&begun.json, text)?,
                 None => begun.json,
             };
-            merged.take(begun.place, json)?;
+            merged.take(&begun.place, json)?;
         }
         merged.in_order()
     }
@@ -271,18 +271,18 @@ impl MergedItems {
         self.texts.extend(self.new_texts.drain());
     }
 
-    fn take(&mut self, place: ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
+    fn take(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
         let item: OutputItem<'_> = serde_json::from_str(json.get())?;
         if item.kind == "function_call" && item.arguments.as_deref().is_none_or(str::is_empty) {
-            self.bare.push((place, json));
+            self.bare.push((place.clone(), json));
             return Ok(());
         }
         self.add(place, json)
     }
 
-    fn add(&mut self, place: ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
+    fn add(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
         let item: OutputItem<'_> = serde_json::from_str(json.get())?;
-        let Some(keys) = self.keys(&item, &place) else { return Ok(()) };
+        let Some(keys) = self.keys(&item, place) else { return Ok(()) };
         let is_known = keys.iter().any(|key| self.known.contains(key));
         self.new.extend(keys);
         if !is_known {
@@ -332,7 +332,7 @@ impl MergedItems {
     fn in_order(mut self) -> Result<Vec<Box<RawValue>>, serde_json::Error> {
         self.close_source();
         for (place, json) in std::mem::take(&mut self.bare) {
-            self.add(place, json)?;
+            self.add(&place, json)?;
             self.close_source();
         }
         Ok(self.items.into_values().collect())

@@ -151,9 +151,9 @@ async fn put_together(events: &[String]) -> (String, Vec<String>) {
 async fn the_answer_is_what_the_final_phase_says_and_commentary_is_thought() {
     let output =
         json!([message(0, Some("commentary"), "I confirm it."), message(1, Some("final_answer"), "Confirmed.")]);
-    let begun = |index: u64| event("output_item.added", json!({"output_index": index, "item": output[index as usize]}));
+    let begun = |index: usize| event("output_item.added", json!({"output_index": index, "item": output[index]}));
     let delta = |index: u64, text: &str| event("output_text.delta", json!({"output_index": index, "delta": text}));
-    let done = |index: u64| event("output_item.done", json!({"output_index": index, "item": output[index as usize]}));
+    let done = |index: usize| event("output_item.done", json!({"output_index": index, "item": output[index]}));
     let streamed = |end: Value| {
         let events = [begun(0), delta(0, "I confirm it."), done(0), begun(1), delta(1, "Confirmed."), done(1)];
         Answer::events(events.into_iter().chain([completed(&end)]))
