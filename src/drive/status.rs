@@ -24,7 +24,8 @@ pub(super) fn status_record(state: &State) -> StatusRecord {
     }
 }
 
-/// A line of the log for a run that was cancelled, by whichever process that was asked for.
+/// A line of the log for a run that was cancelled, by whichever process that was asked for. Without the reason: what a project
+/// hides in its traces is not known here.
 pub(super) fn log_cancelled(run_id: &str, cancelled: &Cancelled) {
-    tracing::info!(run_id, by = cancelled.by.as_deref(), reason = cancelled.reason.as_deref(), "cancelled");
+    tracing::info!(run_id, by = cancelled.by.as_deref(), "cancelled");
 }

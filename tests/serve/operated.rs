@@ -289,7 +289,7 @@ fn the_command_line_cancels_as_the_user_of_the_machine() {
         assert_eq!(cancelled.code, 0, "{cancelled:?}");
         let result = server.settled(&run)["result"].clone();
         assert_eq!((&result["cancelled_by"], &result["error"]["message"]), (&json!(by), &json!("ops")), "{result:#}");
-        line_with(&log, &[" cancelled", &run, &format!("by=\"{by}\""), "reason=\"ops\""]);
+        line_with(&log, &[" cancelled", &run, &format!("by=\"{by}\"")]);
         let explained = place.call(&[&["explain", &run], &store[..]].concat());
         assert!(explained.stdout.contains(&format!("cancelled by {by}")), "{explained:?}");
         let explained = place.call(&[&["explain", &run, "--output", "json"], &store[..]].concat()).json();
