@@ -85,6 +85,7 @@ pub const PLACES: &[&str] = &[
     "L171 loopctl.json:6:22 /models/main/extra_body/max_tokens: \"max_tokens\"",
     "L172 loop.json:13:22 /actions/0/parameters/properties/ticket/allOf: \"allOf\"",
     "L183 loop.json:9:54 /actions/0/query: ':day'",
+    "L037 loop.json:11:82 /properties/tools: []",
     "L188 loop.json:6:58 /input/properties/receipt/contentMediaType: \"image/png\"",
     "L188 loop.json:7:37 /input/properties/talk/contentMediaType: \"audio/mpeg\"",
     "L188 loop.json:8:84 /input/properties/scans/items/contentMediaType: \"image/tiff\"",
