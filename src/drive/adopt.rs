@@ -280,7 +280,7 @@ impl DecidedSteps {
         }
         let is_same = comment == asks_now && before.input == now.input;
         // A no that stopped the run is asked again when the step is retried.
-        if !is_same && !(is_no && *on_rejected == OnRejected::Stop) {
+        if !(is_same || is_no && *on_rejected == OnRejected::Stop) {
             return Err(format!(
                 "a human answered the approval `{at}`, and by it another question is asked there: an answer counts only for \
                  what was shown"

@@ -77,6 +77,12 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
     }
 }
 
+/// No event follows the end.
+fn has_ended(ending: Box<Ending>) -> Next {
+    let why = format!("the run has ended: {}", ending.status.word());
+    Next::refuse(Phase::Ended(ending), why)
+}
+
 /// The table of phases and events: the only place that says which event fits which phase. A refused event
 /// changes nothing.
 // house: flat match
@@ -97,10 +103,7 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
             Next::Wait(Phase::Ended(ending))
         }
-        (Phase::Ended(ending), _) => {
-            let why = format!("the run has ended: {}", ending.status.word());
-            Next::refuse(Phase::Ended(ending), why)
-        }
+        (Phase::Ended(ending), _) => has_ended(ending),
 
         (phase, EventKind::Interrupted) => {
             state.interrupted = true;

@@ -279,7 +279,7 @@ fn the_command_line_cancels_as_the_user_of_the_machine() {
             (vec![("SUDO_USER", user.as_str())], user.clone()),
         ]
     } else {
-        vec![(vec![("USER", "mallory"), ("SUDO_USER", "alice")], user.clone())]
+        vec![(vec![("USER", "mallory"), ("SUDO_USER", "alice")], user)]
     };
     for (number, (env, by)) in cases.into_iter().enumerate() {
         let run = begin(&server, json!([{ "id": "slow" }]));

@@ -128,17 +128,17 @@ fn call(id: &str, arguments: &str) -> Value {
     json!({"id": format!("fc_{id}"), "type": "function_call", "call_id": id, "name": "look", "arguments": arguments})
 }
 
-fn event(kind: &str, more: Value) -> String {
+fn event(kind: &str, more: &Value) -> String {
     with(json!({ "type": format!("response.{kind}") }), more).to_string()
 }
 
-fn with(mut event: Value, more: Value) -> Value {
+fn with(mut event: Value, more: &Value) -> Value {
     event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     event
 }
 
 fn completed(output: &Value) -> String {
-    event("completed", json!({"response": {"status": "completed", "output": output}}))
+    event("completed", &json!({"response": {"status": "completed", "output": output}}))
 }
 
 /// The texts and calls of a stream of these events.
@@ -151,9 +151,9 @@ async fn put_together(events: &[String]) -> (String, Vec<String>) {
 async fn the_answer_is_what_the_final_phase_says_and_commentary_is_thought() {
     let output =
         json!([message(0, Some("commentary"), "I confirm it."), message(1, Some("final_answer"), "Confirmed.")]);
-    let begun = |index: usize| event("output_item.added", json!({"output_index": index, "item": output[index]}));
-    let delta = |index: u64, text: &str| event("output_text.delta", json!({"output_index": index, "delta": text}));
-    let done = |index: usize| event("output_item.done", json!({"output_index": index, "item": output[index]}));
+    let begun = |index: usize| event("output_item.added", &json!({"output_index": index, "item": output[index]}));
+    let delta = |index: u64, text: &str| event("output_text.delta", &json!({"output_index": index, "delta": text}));
+    let done = |index: usize| event("output_item.done", &json!({"output_index": index, "item": output[index]}));
     let streamed = |end: Value| {
         let events = [begun(0), delta(0, "I confirm it."), done(0), begun(1), delta(1, "Confirmed."), done(1)];
         Answer::events(events.into_iter().chain([completed(&end)]))
@@ -199,14 +199,14 @@ async fn commentary_alone_is_no_answer_and_with_a_call_it_is_the_thought() {
 
 #[tokio::test]
 async fn what_streamed_is_reconciled_with_the_last_event_and_counts_once() {
-    let delta = |text: &str| event("output_text.delta", json!({"output_index": 0, "delta": text}));
+    let delta = |text: &str| event("output_text.delta", &json!({"output_index": 0, "delta": text}));
     let arguments =
-        event("function_call_arguments.delta", json!({"output_index": 1, "item_id": "fc_c", "delta": "{\"x\":1}"}));
-    let done = |index: u64, item: Value| event("output_item.done", json!({"output_index": index, "item": item}));
-    let begun = event("output_item.added", json!({"output_index": 1, "item": call("c", "")}));
+        event("function_call_arguments.delta", &json!({"output_index": 1, "item_id": "fc_c", "delta": "{\"x\":1}"}));
+    let done = |index: u64, item: Value| event("output_item.done", &json!({"output_index": index, "item": item}));
+    let begun = event("output_item.added", &json!({"output_index": 1, "item": call("c", "")}));
     let (text, one) = (message(0, None, "I look."), call("c", "{\"x\":1}"));
     let expected = ("I look.".to_owned(), vec!["c look {\"x\":1}".to_owned()]);
-    let rotated = with(text.clone(), json!({"id": "other"}));
+    let rotated = with(text.clone(), &json!({"id": "other"}));
     for events in [
         // Only the last event has the call; the text; both.
         vec![delta("I look."), arguments.clone(), completed(&json!([text, one]))],
@@ -216,9 +216,9 @@ async fn what_streamed_is_reconciled_with_the_last_event_and_counts_once() {
         vec![delta("I "), delta("look."), begun.clone(), arguments.clone(), completed(&json!([]))],
         vec![delta("I "), delta("look."), done(0, text.clone()), done(1, one.clone()), completed(&json!([]))],
         vec![
-            event("output_text.done", json!({"output_index": 0, "text": "I look."})),
+            event("output_text.done", &json!({"output_index": 0, "text": "I look."})),
             begun.clone(),
-            event("function_call_arguments.done", json!({"output_index": 1, "arguments": "{\"x\":1}"})),
+            event("function_call_arguments.done", &json!({"output_index": 1, "arguments": "{\"x\":1}"})),
             completed(&json!([])),
         ],
         // Both have them, under other ids, or without a part.
@@ -235,7 +235,7 @@ async fn what_streamed_is_reconciled_with_the_last_event_and_counts_once() {
         vec![delta("I loo"), done(1, one.clone()), completed(&json!([text, call("c", "")]))],
         vec![
             delta("I look."),
-            event("output_text.done", json!({"output_index": 0, "text": "I look."})),
+            event("output_text.done", &json!({"output_index": 0, "text": "I look."})),
             done(0, text.clone()),
             done(1, one.clone()),
             completed(&json!([text, one])),
