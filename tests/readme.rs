@@ -23,6 +23,7 @@ const PAGES: &[&str] = &[
     "CHANGELOG.md",
     "docs/README.md",
     "docs/language.md",
+    "docs/providers.md",
     "docs/running.md",
     "docs/events.md",
     "docs/security.md",

@@ -28,7 +28,7 @@ use crate::engine::state::State;
 use crate::journal::prune::prune_all;
 use crate::journal::{Journal, PruneQuery, StoreFault};
 use crate::language::react::ReactProperties;
-use crate::language::{Project, Script};
+use crate::language::{Project, Script, SecretSource};
 use crate::program::Program;
 
 /// Reads and compiles a document and everything that belongs to it.
@@ -171,7 +171,9 @@ pub fn on_pause() -> std::time::Duration {
 pub fn holds_secret(project: &Project, root: &Path, text: &str) -> bool {
     let vault = Vault::new(project.orgconfig.clone(), root);
     vault.find_all();
-    for key in project.models.values().filter_map(|model| model.api_key.as_ref()) {
+    let sources = project.models.values().flat_map(|model| model.api_key.iter().chain(model.headers.values()));
+    let is_source = |text: &&str| crate::policy::model_header::is_source(text);
+    for key in sources.filter_map(SecretSource::written).filter(is_source) {
         // A key that is not set here is in no run of this machine.
         drop(vault.read(key));
     }

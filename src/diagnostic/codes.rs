@@ -193,6 +193,8 @@ codes! {
     ABSENT_DATABASE = "L182" Warning "absent-database" "Missing or unreadable database",
     QUOTED_PLACEHOLDER = "L183" Error "quoted-placeholder" "Placeholder between the quotes of a text",
     MISSING_COLUMN = "L184" Error "missing-column" "New row without a column that its table needs",
+    BAD_MODEL_HEADER = "L186" Error "bad-model-header" "Header of a model that can't be sent",
+    BAD_SECRET_COMMAND = "L187" Error "bad-secret-command" "Program of a secret that can't be started",
     FILE_INPUT = "L188" Warning "file-input" "Media type by which no file comes to the model",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",

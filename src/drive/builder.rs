@@ -15,7 +15,7 @@ use super::secret::Vault;
 use super::stage::Stage;
 use super::subrun_budget::SubrunBudgets;
 use super::texts::SharedTexts;
-use super::tool::{DynTool, Toolbox};
+use super::tool::{AllowedPrograms, DynTool, Toolbox};
 use super::world::{Engine, World};
 use crate::compile::ToolSignature;
 use crate::journal::Journal;
@@ -119,7 +119,12 @@ impl EngineBuilder {
 
     /// The engine.
     pub fn build(self) -> Engine {
-        let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
+        let mut vault = Vault::new(self.project.orgconfig.clone(), &self.root);
+        if self.stage.as_ref().is_none_or(|stage| stage.is_live) {
+            let programs = AllowedPrograms::new(&self.project.allow.commands, &self.root);
+            vault = vault.with_programs(Arc::new(programs));
+        }
+        let vault = Arc::new(vault);
         let is_staged = self.stage.is_some();
         let is_scripted = self.script.is_some() && !is_staged;
         let played = self.stage.as_ref().filter(|stage| !stage.is_live).map(|stage| Arc::clone(&stage.player));

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Fault;
 use super::world::Engine;
+use crate::language::SecretSource;
 use crate::program::flow::Flow;
-use crate::program::reference::Secrets as _;
 use crate::program::{Program, ToolKind};
 use crate::syntax::token;
 
@@ -39,7 +39,7 @@ impl Engine {
         // What is not really called is sent no secret.
         let sent = !self.world.toolbox.is_offline();
         for (name, tools) in secrets.into_iter().filter(|_| sent) {
-            if let Err(why) = self.world.vault.secret(&name) {
+            if let Err(why) = self.world.vault.readable(&name) {
                 let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
                 let why = format!("{why}; {} needs it", tools.join(", "));
                 missing.push(MissingRequirement { pointer: format!("/orgconfig/{}", token(&name)), name, why });
@@ -52,6 +52,37 @@ impl Engine {
             }
         }
         missing
+    }
+
+    /// What a loop needs of programs that print secrets, and that they do not give now. A program that was not asked yet is
+    /// asked, and waited for shortly.
+    pub async fn not_given(&self, program: &Program) -> Vec<MissingRequirement> {
+        let mut missing = Vec::new();
+        for (requirement, source) in self.programs_of(program) {
+            if let Err(why) = self.world.vault.probe(&source).await {
+                missing.push(MissingRequirement { why, ..requirement });
+            }
+        }
+        missing
+    }
+
+    /// What a loop needs of programs that print secrets, and their sources.
+    fn programs_of(&self, program: &Program) -> Vec<(MissingRequirement, SecretSource)> {
+        let mut needs = Needs::default();
+        self.gather(program, None, &mut needs);
+        let of_secrets = needs.secrets.into_keys().filter(|_| !self.world.toolbox.is_offline()).filter_map(|name| {
+            let source = self.world.vault.source(&name).ok()?;
+            Some((format!("/orgconfig/{}", token(&name)), name, source))
+        });
+        let of_models = needs.models.into_iter().flat_map(|name| {
+            let model = self.world.models.get(Some(&name)).ok();
+            let sources = model.map(|model| model.secret_programs()).unwrap_or_default();
+            sources.into_iter().map(move |source| (format!("/models/{}", token(&name)), name.clone(), source))
+        });
+        let of_programs = of_secrets.chain(of_models).filter(|(.., source)| source.command().is_some());
+        of_programs
+            .map(|(pointer, name, source)| (MissingRequirement { name, pointer, why: String::new() }, source))
+            .collect()
     }
 
     /// As [`Engine::missing`].

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encodings;
+mod program;
 mod scrubber;
 #[cfg(test)]
 mod tests;
@@ -16,36 +17,58 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
+use self::program::{AskedProgram, PrintedSecret, Programs, label_of, source_of};
 use self::scrubber::Scrubber;
 use crate::diagnostic::nearest;
+use crate::language::{SecretCommand, SecretSource};
+use crate::policy::characters::is_hidden;
+use crate::policy::secret_shapes;
 use crate::program::reference::Secrets;
 use crate::project::guarded::{self, Unread};
+
+pub use self::program::SecretPrograms;
 
 /// The longest secret in a file, in bytes.
 const MAX_FILE: usize = 64 * 1024;
 
-/// At most this number of texts that files held before are removed from texts.
+/// How long a program is waited for when it is only asked whether it gives a secret.
+const PROBE: Duration = Duration::from_secs(2);
+
+/// At most this number of texts that sources held before are removed from texts.
 const MOST_OLDER: usize = 256;
 
 /// The shortest secret, in bytes, that is removed from texts. A shorter one would occur by chance in nearly
 /// every text.
 const MIN_SCRUBBED: usize = 4;
 
-/// Resolves `env:VAR` and `file:PATH` on first use, and remembers the value to be able to remove it from texts.
+/// Resolves `env:VAR`, `file:PATH` and the programs that print secrets, and remembers each value to be able to remove it from
+/// texts.
 /// Its `Debug` shows keys only.
 ///
 /// A secret is found plain and under up to four layers of escapes (JSON and similar, percent, HTML), in
 /// hexadecimal, in base64 and base32 at any offset, with or without blanks and line ends inside, and as UTF-16.
 /// It is not found when it is shorter than 4 bytes, split, reversed, compressed, or encrypted.
 pub struct Vault {
-    keys: BTreeMap<String, String>,
+    keys: BTreeMap<String, SecretSource>,
     root: PathBuf,
     found: RwLock<FoundSecret>,
+    programs: Programs,
+    /// The programs that were asked, by the sources of their secrets.
+    asked: Mutex<BTreeMap<String, Arc<AskedProgram>>>,
+}
+
+/// A secret as it was sent, and where it is.
+pub struct HeldSecret {
+    /// Where it is.
+    pub source: SecretSource,
+    /// What it was.
+    pub text: SecretString,
 }
 
 /// The values that were resolved so far.
@@ -53,7 +76,7 @@ pub struct Vault {
 struct FoundSecret {
     /// The texts by source (`env:VAR`).
     texts: BTreeMap<String, SecretString>,
-    /// What files held before, by source, the newest last: it stays hidden.
+    /// What sources held before, the newest last: it stays hidden.
     older: Vec<(String, SecretString)>,
     /// Finds every one of them; none when there is nothing to find.
     scrubber: Option<Arc<Scrubber>>,
@@ -67,8 +90,15 @@ impl fmt::Debug for Vault {
 
 impl Vault {
     /// A vault over the project's `orgconfig`; `file:` paths are relative to `root`.
-    pub fn new(keys: BTreeMap<String, String>, root: &Path) -> Self {
-        Self { keys, root: root.to_owned(), found: RwLock::default() }
+    pub fn new(keys: BTreeMap<String, SecretSource>, root: &Path) -> Self {
+        Self { keys, root: root.to_owned(), found: RwLock::default(), programs: None, asked: Mutex::default() }
+    }
+
+    /// The same, which starts programs that print secrets. Without them, no secret of a program is there.
+    #[must_use]
+    pub fn with_programs(mut self, programs: Arc<dyn SecretPrograms>) -> Self {
+        self.programs = Some(programs);
+        self
     }
 
     /// The value of `env:VAR` or `file:PATH` (a regular file of at most 64 KiB of UTF-8, without its last line
@@ -77,8 +107,8 @@ impl Vault {
     /// # Errors
     /// A sentence that names the source and never the text.
     pub fn read(&self, source: &str) -> Result<SecretString, String> {
-        if let Some(text) = self.found.read().unwrap_or_else(PoisonError::into_inner).texts.get(source) {
-            return Ok(SecretString::from(text.expose_secret()));
+        if let Some(text) = self.known(source) {
+            return Ok(text);
         }
         let text = self.load(source)?;
         if text.is_empty() {
@@ -98,19 +128,25 @@ impl Vault {
             !self.found.read().unwrap_or_else(PoisonError::into_inner).texts.contains_key(source.as_str())
         };
         let read = |source: &String| Some((source.clone(), self.load(source).ok().filter(|text| !text.is_empty())?));
-        let texts: Vec<(String, String)> = self.keys.values().filter(is_new).filter_map(read).collect();
+        let written = self.keys.values().filter_map(|source| match source {
+            SecretSource::Written(text) => Some(text),
+            // What a program prints is known to nobody before it is asked.
+            SecretSource::Command(_) => None,
+        });
+        let texts: Vec<(String, String)> = written.filter(is_new).filter_map(read).collect();
         if !texts.is_empty() {
             drop(self.remember(texts));
         }
     }
 
-    /// Reads again the files whose texts are known: from now on, each has the text that it holds now, or none when it can't
-    /// be read. What it held before stays hidden.
+    /// Reads again the files and variables whose texts are known: from now on, each has the text that it holds now, or none
+    /// when it can't be read. What it held before stays hidden.
     pub fn refresh(&self) {
         let known: Vec<(String, SecretString)> = {
             let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
-            let files = found.texts.iter().filter(|(source, _)| source.starts_with("file:"));
-            files.map(|(source, text)| (source.clone(), text.clone())).collect()
+            let is_read = |source: &str| source.starts_with("file:") || source.starts_with("env:");
+            let read = found.texts.iter().filter(|(source, _)| is_read(source));
+            read.map(|(source, text)| (source.clone(), text.clone())).collect()
         };
         let (mut changed, mut texts) = (Vec::new(), Vec::new());
         for (source, known) in known {
@@ -120,9 +156,14 @@ impl Vault {
                 changed.push((source, known));
             }
         }
-        if changed.is_empty() {
-            return;
+        if !changed.is_empty() {
+            // A text that is too long to be searched for is not handed out: it is read again by the call that needs it.
+            drop(self.replace(changed, texts));
         }
+    }
+
+    /// Takes texts in place of those that were known; these stay hidden.
+    fn replace(&self, changed: Vec<(String, SecretString)>, texts: Vec<(String, String)>) -> Result<(), String> {
         {
             let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
             for (source, known) in changed {
@@ -133,8 +174,219 @@ impl Vault {
             let excess = found.older.len().saturating_sub(MOST_OLDER);
             found.older.drain(..excess);
         }
-        // A text that is too long to be searched for is not handed out: it is read again by the call that needs it.
-        drop(self.remember(texts));
+        self.remember(texts)
+    }
+
+    /// The text that a source is known to have.
+    fn known(&self, source: &str) -> Option<SecretString> {
+        self.found.read().unwrap_or_else(PoisonError::into_inner).texts.get(source).cloned()
+    }
+
+    /// The source of a key of `orgconfig`.
+    ///
+    /// # Errors
+    /// A sentence that says that there is none.
+    pub fn source(&self, key: &str) -> Result<SecretSource, String> {
+        self.keys.get(key).cloned().ok_or_else(|| {
+            let hint = nearest(key, self.keys.keys().map(String::as_str))
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            format!("there is no secret `{key}` in `orgconfig` of loopctl.json{hint}")
+        })
+    }
+
+    /// The secret of a source as it was read last.
+    ///
+    /// # Errors
+    /// A sentence that names the source and never the text.
+    pub fn held(&self, source: &SecretSource) -> Result<SecretString, String> {
+        match source {
+            SecretSource::Written(text) => self.read(text),
+            SecretSource::Command(command) => self
+                .known(&source_of(command))
+                .ok_or_else(|| format!("the program `{}` has not given it yet", command.program())),
+        }
+    }
+
+    /// Whether a key of `orgconfig` can be read, as far as that is known without a program.
+    ///
+    /// # Errors
+    /// A sentence that names the source and never the text.
+    pub fn readable(&self, key: &str) -> Result<(), String> {
+        match self.source(key)? {
+            SecretSource::Command(_) => Ok(()),
+            SecretSource::Written(_) => self.secret(key).map(drop),
+        }
+    }
+
+    /// The secret of a source as it is now, unless a program must be asked. A file is read again: it may have changed. One
+    /// that is just being replaced has its last text.
+    pub fn at_hand(&self, source: &SecretSource) -> Option<SecretString> {
+        match source {
+            SecretSource::Written(text) => {
+                if text.starts_with("file:") {
+                    self.look_again(text);
+                }
+                self.read(text).ok()
+            }
+            SecretSource::Command(command) => {
+                let source = source_of(command);
+                self.program(&source).is_current().then(|| self.known(&source)).flatten()
+            }
+        }
+    }
+
+    /// The same, for which a program is asked if it must be. If it fails, its last secret is used for a while.
+    ///
+    /// # Errors
+    /// A sentence that names the source and never the text.
+    pub async fn fresh(&self, source: &SecretSource) -> Result<SecretString, String> {
+        if let (SecretSource::Command(command), None) = (source, self.at_hand(source))
+            && let Err(why) = self.ask(command, None).await
+        {
+            if self.known(&source_of(command)).is_none() {
+                return Err(why);
+            }
+            tracing::warn!("an earlier secret is used: {why}");
+        }
+        self.held(source)
+    }
+
+    /// Reads keys of `orgconfig` that are about to be used.
+    ///
+    /// # Errors
+    /// A sentence that names a key that can't be read.
+    pub async fn freshen(&self, keys: &[String]) -> Result<(), String> {
+        for key in keys {
+            // A key that is not there is reported where it is used.
+            let Ok(source) = self.source(key) else { continue };
+            if self.at_hand(&source).is_none() {
+                self.fresh(&source).await.map_err(|why| format!("the secret `{key}` can't be read: {why}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The secrets of these keys of `orgconfig` as they are known.
+    pub fn hold(&self, keys: &[String]) -> Vec<HeldSecret> {
+        let hold = |key: &String| {
+            let source = self.source(key).ok()?;
+            Some(HeldSecret { text: self.held(&source).ok()?, source })
+        };
+        keys.iter().filter_map(hold).collect()
+    }
+
+    /// Reads secrets again that were refused. Returns whether one of them is another one now.
+    ///
+    /// # Errors
+    /// A sentence that says why none is, if one can't be read.
+    pub async fn renewed(&self, refused: &[HeldSecret]) -> Result<bool, String> {
+        let (mut is_other, mut failed) = (false, None);
+        for HeldSecret { source, text } in refused {
+            match source {
+                SecretSource::Written(source) => self.look_again(source),
+                SecretSource::Command(command) => {
+                    failed = self.ask(command, Some(text)).await.err().or(failed);
+                }
+            }
+            is_other |= self.held(source).is_ok_and(|now| now.expose_secret() != text.expose_secret());
+        }
+        match failed {
+            Some(why) if !is_other => Err(why),
+            _ => Ok(is_other),
+        }
+    }
+
+    /// Whether the program of a source gives its secret now: one that was not asked yet, or failed some time ago, is asked, and
+    /// waited for shortly.
+    ///
+    /// # Errors
+    /// Why it does not, without secrets.
+    pub async fn probe(self: &Arc<Self>, source: &SecretSource) -> Result<(), String> {
+        let SecretSource::Command(command) = source else { return self.held(source).map(drop) };
+        let program = self.program(&source_of(command));
+        if !program.is_current() && !program.rests() && program.asking.try_lock().is_ok() {
+            let (vault, source) = (Arc::clone(self), source.clone());
+            let asked = tokio::spawn(async move { drop(vault.fresh(&source).await) });
+            drop(tokio::time::timeout(PROBE, asked).await);
+        }
+        match program.asked() {
+            0 => Err(format!("the program `{}` has not given it yet", command.program())),
+            _ => program.outcome(),
+        }
+    }
+
+    /// Asks a program, unless another run just does: then its outcome is that of both. `used`: the secret that was refused.
+    async fn ask(&self, command: &SecretCommand, used: Option<&SecretString>) -> Result<(), String> {
+        let source = source_of(command);
+        let program = self.program(&source);
+        let before = program.asked();
+        let _asking = program.asking.lock().await;
+        if program.asked() != before {
+            return program.outcome();
+        }
+        let known = self.known(&source);
+        let is_other =
+            |used: &SecretString| known.as_ref().is_some_and(|known| known.expose_secret() != used.expose_secret());
+        if used.map_or_else(|| program.is_current(), is_other) {
+            return Ok(());
+        }
+        let asked = match self.printed(command).await {
+            Ok(printed) => self.take_printed(&source, &printed).map(|()| printed),
+            Err(why) => Err(why),
+        };
+        match asked {
+            Ok(printed) => {
+                program.gave(command, &printed);
+                Ok(())
+            }
+            Err(why) => {
+                program.failed(&why, known.is_some());
+                Err(why)
+            }
+        }
+    }
+
+    async fn printed(&self, command: &SecretCommand) -> Result<PrintedSecret, String> {
+        let wrong = |why: &str| format!("the program `{}` gave none: {}", command.program(), self.shown(why));
+        let programs = self.programs.as_ref().ok_or_else(|| wrong("it is started in a run only"))?;
+        let printed = programs.printed(&command.command).await.map_err(|why| wrong(&why))?;
+        PrintedSecret::read(printed).map_err(wrong)
+    }
+
+    fn take_printed(&self, source: &str, printed: &PrintedSecret) -> Result<(), String> {
+        let text = (source.to_owned(), printed.text.clone());
+        match self.known(source) {
+            Some(known) if known.expose_secret() == printed.text => Ok(()),
+            Some(known) => self.replace(vec![(source.to_owned(), known)], vec![text]),
+            None => self.remember(vec![text]),
+        }
+    }
+
+    /// What a program said, as it may be shown: without secrets and keys, and short.
+    fn shown(&self, why: &str) -> String {
+        let mut text = self.scrub_cut(why.chars().take(4_000).collect());
+        for found in secret_shapes::find(&text).into_iter().rev() {
+            text.replace_range(found.range, "[hidden]");
+        }
+        let shown: String = text.chars().take(300).collect();
+        shown.chars().map(|c| if c.is_control() || is_hidden(c) { ' ' } else { c }).collect()
+    }
+
+    fn program(&self, source: &str) -> Arc<AskedProgram> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(asked.entry(source.to_owned()).or_default())
+    }
+
+    /// Reads a source again. If it can't be read now, it has its last text.
+    fn look_again(&self, source: &str) {
+        let Ok(text) = self.load(source) else { return };
+        match self.known(source) {
+            Some(known) if !text.is_empty() && known.expose_secret() != text => {
+                // As in `refresh`.
+                drop(self.replace(vec![(source.to_owned(), known)], vec![(source.to_owned(), text)]));
+            }
+            _ => {}
+        }
     }
 
     /// Keeps a secret that was passed in, so that it is removed from texts from now on. `source` names it in
@@ -179,8 +431,13 @@ impl Vault {
     }
 
     /// The key of a source in `orgconfig`, or else the source itself.
-    fn label<'a>(&'a self, source: &'a str) -> &'a str {
-        self.keys.iter().find(|(_, at)| at.as_str() == source).map_or(source, |(key, _)| key)
+    fn label(&self, source: &str) -> String {
+        let is_it = |at: &SecretSource| match at {
+            SecretSource::Written(text) => text == source,
+            SecretSource::Command(command) => source_of(command) == source,
+        };
+        let key = self.keys.iter().find(|(_, at)| is_it(at)).map(|(key, _)| key.clone());
+        key.or_else(|| label_of(source)).unwrap_or_else(|| source.to_owned())
     }
 
     fn scrubber(&self) -> Option<Arc<Scrubber>> {
@@ -242,12 +499,8 @@ impl GrowingScrubber {
 
 impl Secrets for Vault {
     fn secret(&self, key: &str) -> Result<String, String> {
-        let Some(source) = self.keys.get(key) else {
-            let hint = nearest(key, self.keys.keys().map(String::as_str))
-                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            return Err(format!("there is no secret `{key}` in `orgconfig` of loopctl.json{hint}"));
-        };
-        let text = self.read(source).map_err(|why| format!("the secret `{key}` can't be read: {why}"))?;
+        let source = self.source(key)?;
+        let text = self.held(&source).map_err(|why| format!("the secret `{key}` can't be read: {why}"))?;
         Ok(text.expose_secret().to_owned())
     }
 }

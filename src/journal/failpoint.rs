@@ -17,8 +17,8 @@
 //!   being done; with `-done` behind it, it is done and its answer is lost.
 //! - `time:MS:WHAT`: how long something lasts in this process, in milliseconds. WHAT is `lease` (how long
 //!   others leave the runs of a hanging driver alone), `busy` (how long a locked store is waited for), `quiet`
-//!   (after how long the command line says what a run waits for) or `on_pause` (how long the program of `--on-pause`
-//!   may take).
+//!   (after how long the command line says what a run waits for), `on_pause` (how long the program of `--on-pause` may
+//!   take) or `secret_program` (the same of a program that prints a secret).
 //!
 //! `LOOPCTL_CLOCK` is a file with the milliseconds by which the machine's clock is ahead (or, with a minus,
 //! behind). It is read each time that the clock is read, so that a test can move the clock during a run.

@@ -19,7 +19,7 @@ const PATTERNS: [(&str, &str); 8] = [
     ("action_name", "^[^\\s@{}\"'`$:]+$"),
     ("items_path", "^(@|doc:)[^\\s.@?]+(\\.[^\\s.@?]+)*$"),
     ("item_variable_name", "^[^\\s.@0-9][^\\s.@]*$"),
-    ("base_url", "^(https?://|orgconfig:)"),
+    ("base_url", "^(https?://|orgconfig:|env:)"),
     ("api_key", "^(env|file|orgconfig):.+"),
     ("hash", "^sha256:[0-9a-fA-F]{64}$"),
     ("store", "^(memory|(sqlite|postgres|postgresql|env|file):.+)$"),

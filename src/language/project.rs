@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::secret_source::{ModelAuth, SecretSource};
 use super::serving::Serving;
 use crate::policy::database_address::DatabaseServer;
 pub use crate::policy::provider::Provider;
@@ -29,9 +30,9 @@ pub struct Project {
     /// Where runs are kept: `sqlite:PATH` (relative to this file), `postgres://USER@HOST/DATABASE` or `memory`; or `env:VAR` or `file:PATH`, which hold one of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
-    /// The secrets by key: `env:VAR` or `file:PATH`. Documents name them `orgconfig:KEY`.
+    /// The secrets by key: `env:VAR`, `file:PATH`, or a program that prints it. Documents name them `orgconfig:KEY`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub orgconfig: BTreeMap<String, String>,
+    pub orgconfig: BTreeMap<String, SecretSource>,
     /// The databases by name, for actions of kind `db`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub datasources: BTreeMap<String, Datasource>,
@@ -54,15 +55,23 @@ pub struct Project {
 pub struct Model {
     /// The protocol that its server speaks.
     pub provider: Provider,
-    /// The server, up to and without `/chat/completions`, `/responses`, `/messages` or `/models/...`.
+    /// The server, up to and without `/chat/completions`, `/responses`, `/messages` or `/models/...`; or `env:VAR`, which
+    /// holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The provider's own id of the model. Default: the name that it has here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The key: `env:VAR` or `file:PATH`.
+    /// The key: `env:VAR`, `file:PATH`, or a program that prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_key: Option<String>,
+    pub api_key: Option<SecretSource>,
+    /// How the key is sent. Default: as the provider's own server takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<ModelAuth>,
+    /// More headers of each request: a text, or `env:VAR`, `file:PATH`, `orgconfig:KEY` or a program for a value that is a
+    /// secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, SecretSource>,
     /// The script's file, for provider `script`; relative to the project file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,

@@ -7,6 +7,7 @@ pub mod durations;
 pub mod held_address;
 pub mod host;
 pub mod media;
+pub mod model_header;
 pub mod mysql;
 pub mod placeholder;
 pub mod provider;

@@ -72,6 +72,10 @@ pub struct ProviderServer {
     pub base_url_variable: &'static str,
     /// The variable that holds the key.
     pub key_variable: &'static str,
+    /// The header that carries the key.
+    pub key_header: &'static str,
+    /// What stands before the key in it.
+    pub key_scheme: &'static str,
 }
 
 static OPENAI: ProviderFacts = ProviderFacts {
@@ -83,6 +87,8 @@ static OPENAI: ProviderFacts = ProviderFacts {
         path: "/chat/completions",
         base_url_variable: "OPENAI_BASE_URL",
         key_variable: "OPENAI_API_KEY",
+        key_header: "authorization",
+        key_scheme: "Bearer ",
     }),
     id_prefix: None,
     max_temperature: None,
@@ -139,6 +145,8 @@ static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
         path: "/responses",
         base_url_variable: "OPENAI_BASE_URL",
         key_variable: "OPENAI_API_KEY",
+        key_header: "authorization",
+        key_scheme: "Bearer ",
     }),
     id_prefix: None,
     max_temperature: None,
@@ -177,6 +185,8 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
         path: "/messages",
         base_url_variable: "ANTHROPIC_BASE_URL",
         key_variable: "ANTHROPIC_API_KEY",
+        key_header: "x-api-key",
+        key_scheme: "",
     }),
     id_prefix: Some("claude"),
     max_temperature: Some(1.0),
@@ -212,6 +222,8 @@ static GEMINI: ProviderFacts = ProviderFacts {
         path: "/models/{model}:generateContent",
         base_url_variable: "GEMINI_BASE_URL",
         key_variable: "GEMINI_API_KEY",
+        key_header: "x-goog-api-key",
+        key_scheme: "",
     }),
     id_prefix: Some("gemini-"),
     max_temperature: Some(2.0),

@@ -123,6 +123,17 @@ impl RunStore {
         missing.into_iter().collect()
     }
 
+    /// What the loops of the folder need of programs, and that they do not give now: see [`Engine::not_given`].
+    pub async fn not_given(&self) -> Vec<MissingRequirement> {
+        let mut missing = BTreeSet::new();
+        for offered in self.folder.loops.values() {
+            if let Some(engine) = self.engine(&offered.root) {
+                missing.extend(engine.not_given(&offered.program).await);
+            }
+        }
+        missing.into_iter().collect()
+    }
+
     /// A run of the caller's organisation.
     ///
     /// # Errors

@@ -72,6 +72,7 @@ mod postgres_tool;
 mod previous;
 mod private;
 mod provider_replies;
+mod providers;
 mod recorded_document;
 mod redaction;
 mod refused_replies;

@@ -71,3 +71,66 @@ async fn readiness_names_what_is_missing_and_never_a_value() {
     let body = reply.json();
     assert_eq!((&body["status"], &body["missing"]), (&json!("missing"), &json!(["first"])), "{body}");
 }
+
+/// A place whose model has this key, at a server that takes the key which `good` names.
+fn asking(server: &crate::common::server::Server, key: &serde_json::Value) -> Place {
+    let place = crate::common::answering(&json!({}), "{}");
+    let model = json!({ "provider": "openai", "base_url": server.url(), "api_key": key });
+    let project = json!({ "allow": { "commands": ["echo", "sh"] }, "model": "m", "models": { "m": model } });
+    place.json("loopctl.json", &project);
+    place
+}
+
+fn taking(key: impl Fn(usize) -> &'static str + Send + Sync + 'static) -> crate::common::server::Server {
+    use crate::common::server::Answer;
+    crate::common::server::Server::with(move |number, request| match request.header("authorization") {
+        Some(given) if given == format!("Bearer {}", key(number)) => Answer::openai(&complete(json!("ok")).to_string()),
+        other => Answer::json(&json!({ "error": { "message": format!("no {other:?}") } })).status(401),
+    })
+}
+
+#[test]
+fn a_server_sends_the_key_that_its_file_has_now() {
+    let models = taking(|number| if number == 0 { "the-first-key" } else { "the-other-key" });
+    let place = asking(&models, &json!("file:key.txt"));
+    place.file("key.txt", "the-first-key\n");
+    let server = Serving::start(&place, &[]);
+    assert_eq!(server.execute("", json!({ "loop": "test" })).json()["status"], "completed");
+    place.file("key.txt", "the-other-key\n");
+    assert_eq!(server.execute("", json!({ "loop": "test" })).json()["status"], "completed");
+    assert_eq!(models.requests().len(), 2, "no request had the old key");
+    std::fs::remove_file(place.path().join("key.txt")).unwrap();
+    let body = server.get("/readyz").json();
+    assert_eq!((&body["status"], &body["missing"]), (&json!("missing"), &json!(["m"])), "{body}");
+}
+
+#[test]
+fn readiness_names_a_program_that_gives_no_key_and_many_runs_ask_it_once() {
+    let models = taking(|_| "the-key-of-all");
+    let place = asking(&models, &json!({ "command": ["sh", "key.sh"] }));
+    place.file("key.sh", "echo the-key-of-none >&2; exit 1\n");
+    let server = Serving::start(&place, &[]);
+    let reply = server.get("/readyz");
+    let body = reply.json();
+    assert_eq!((reply.status, &body["missing"]), (503, &json!(["m"])), "{body}");
+    assert!(!body.to_string().contains("the-key"), "{body}");
+    drop(server);
+    // Held by a pipe until all runs wait for it.
+    place.file("key.sh", "echo started >> started.txt\nread line < gate.txt\necho the-key-of-all\n");
+    assert!(std::process::Command::new("mkfifo").arg(place.path().join("gate.txt")).status().unwrap().success());
+    let server = Serving::start(&place, &[]);
+    let started: Vec<String> = (0..4)
+        .map(|_| {
+            let reply = server.post("/agents/execute?async=true", &json!({ "loop": "test" }));
+            reply.json()["agent_run_id"].as_str().unwrap_or_else(|| panic!("{reply:?}")).to_owned()
+        })
+        .collect();
+    // Opening waits until the program reads.
+    std::fs::write(place.path().join("gate.txt"), "go\n").unwrap();
+    for run_id in &started {
+        assert_eq!(server.settled(run_id)["status"], "completed");
+    }
+    let count = std::fs::read_to_string(place.path().join("started.txt")).unwrap().lines().count();
+    assert_eq!(count, 1);
+    assert_eq!(server.get("/readyz").status, 200);
+}

@@ -2,7 +2,9 @@
 
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::language::SecretSource;
 use crate::policy::host::{WrittenHost, is_private};
+use crate::policy::model_header;
 use crate::syntax::token;
 
 /// The rule.
@@ -11,7 +13,8 @@ pub const RULE: Rule = Rule { code: codes::KEY_IN_THE_CLEAR, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (name, model) in &project.models {
-        let (Some(url), Some(_)) = (model.base_url.as_deref(), &model.api_key) else { continue };
+        let sends = model.api_key.is_some() || model.headers.values().any(is_secret);
+        let Some(url) = model.base_url.as_deref().filter(|_| sends) else { continue };
         let clear = url.get(..7).is_some_and(|begin| begin.eq_ignore_ascii_case("http://"));
         let public = WrittenHost::of(url).and_then(|host| host.name()).is_some_and(|name| !is_private(&name));
         let Some(cursor) = subject.in_project(&format!("/models/{}/base_url", token(name))) else { continue };
@@ -20,4 +23,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             found.push(cursor.inside(0..7).report(&RULE, message).help("write https://"));
         }
     }
+}
+
+/// Whether the value of a header is a secret.
+fn is_secret(source: &SecretSource) -> bool {
+    source.written().is_none_or(|text| model_header::is_source(text) || text.starts_with("orgconfig:"))
 }

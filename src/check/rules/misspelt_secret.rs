@@ -67,7 +67,7 @@ impl RightSpelling {
         let project = subject.project();
         let declared = |source: &str| {
             let entries = project.map(|project| &project.orgconfig).into_iter().flatten();
-            entries.into_iter().find(|(_, known)| *known == source).map(|(key, _)| key.clone())
+            entries.into_iter().find(|(_, known)| known.written() == Some(source)).map(|(key, _)| key.clone())
         };
         let (key, source) = match &secret.source {
             SpelledSource::Key(key) => {

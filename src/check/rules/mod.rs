@@ -6,11 +6,13 @@ mod absent_file;
 mod bad_base_url;
 mod bad_datasource;
 mod bad_host_entry;
+mod bad_model_header;
 mod bad_model_setting;
 mod bad_operand;
 mod bad_pointer;
 mod bad_public_url;
 mod bad_schedule;
+mod bad_secret_command;
 mod bad_sql;
 mod bad_store;
 mod bad_token;
@@ -168,5 +170,7 @@ pub const RULES: &[Rule] = &[
     absent_database::RULE,
     quoted_placeholder::RULE,
     missing_column::RULE,
+    bad_model_header::RULE,
+    bad_secret_command::RULE,
     file_input::RULE,
 ];

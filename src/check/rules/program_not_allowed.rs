@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::bad_secret_command::secret_commands;
 use super::shell_syntax::is_line;
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes};
@@ -16,10 +17,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let allowed = &project.allow.commands;
     let entries: HashSet<&str> = allowed.iter().map(String::as_str).collect();
     let mut nearest = Nearest::default();
-    for used in subject.actions() {
-        let Action::Command(command) = &*used.action else { continue };
-        let program = command.program.as_str();
-        let cursor = used.at("/program");
+    let actions = subject.actions().iter().filter_map(|used| match &*used.action {
+        Action::Command(command) => Some((used.at("/program"), command.program.as_str())),
+        _ => None,
+    });
+    let of_secrets = secret_commands(project)
+        .into_iter()
+        .filter_map(|(place, command)| Some((subject.in_project(&format!("{place}/command/0"))?, command.program())));
+    for (cursor, program) in actions.chain(of_secrets) {
         if entries.contains(program) || is_line(program) || subject.is_reported(&cursor.place()) {
             continue;
         }

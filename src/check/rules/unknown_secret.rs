@@ -37,6 +37,15 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
         }
     }
+    for (name, model) in &project.models {
+        for (header, source) in &model.headers {
+            let Some(text) = source.written().filter(|text| text.starts_with(MARK)) else { continue };
+            let place = format!("/models/{}/headers/{}", token(name), token(header));
+            if let (Some(cursor), Some(key)) = (subject.in_project(&place), text.strip_prefix(MARK)) {
+                search.keys(&cursor, text, &[key.to_owned()], found);
+            }
+        }
+    }
 }
 
 /// Looks for secrets that the project does not have.

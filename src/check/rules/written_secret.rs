@@ -18,6 +18,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         found.push(with_help(fault, source));
     };
     for (key, source) in &project.orgconfig {
+        // What a program prints stands nowhere.
+        let Some(source) = source.written() else { continue };
         judge(subject.in_project(&format!("/orgconfig/{}", token(key))), key, source);
     }
     for (name, datasource) in &project.datasources {
@@ -53,6 +55,12 @@ pub(super) fn with_help(fault: Diagnostic, source: &str) -> Diagnostic {
              kept and shared",
         ),
     }
+}
+
+/// Whether a text names a source in another spelling, or within other words.
+pub(super) fn is_misspelt_source(text: &str) -> bool {
+    let words = ["env:", "file:", "orgconfig:"];
+    variable(text).is_some() || words.iter().any(|word| text.to_ascii_lowercase().contains(word))
 }
 
 /// The variable of the environment that a text names in another spelling: `$X`, `${X}`, `%X%`, `env:$X`, `ENV:X`,

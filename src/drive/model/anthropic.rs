@@ -88,10 +88,6 @@ impl Protocol for Anthropic {
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", VERSION)]
     }
-
-    fn key_header(&self, key: &str) -> (&'static str, String) {
-        ("x-api-key", key.to_owned())
-    }
 }
 
 /// Writes a request up to its messages. Returns how many messages it took: the system prompt is a

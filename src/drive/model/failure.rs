@@ -116,6 +116,11 @@ impl AttemptFailure {
     /// A key that is refused, whatever the status of the answer was.
     pub(super) fn key(mut message: String) -> Self {
         message.push_str(ANOTHER_KEY);
+        Self::unread_key(message)
+    }
+
+    /// A key that can't be read: nothing was sent.
+    pub(super) fn unread_key(message: String) -> Self {
         Self { status: Some(401), ..Self::lasting(ModelFaultCode::ModelRefused, message) }
     }
 

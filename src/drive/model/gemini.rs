@@ -77,10 +77,6 @@ impl Protocol for Gemini {
         answer::piece(peer, reply, data)
     }
 
-    fn key_header(&self, key: &str) -> (&'static str, String) {
-        ("x-goog-api-key", key.to_owned())
-    }
-
     fn stream_url(&self, url: &Url) -> Option<Url> {
         let mut stream = url.clone();
         stream.set_path(&url.path().replace(":generateContent", ":streamGenerateContent"));

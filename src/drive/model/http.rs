@@ -9,6 +9,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, H
 use reqwest::{Client, Method, Request, Response, Url};
 
 use super::STALL;
+use super::credentials::{Credentials, SentHeaders};
 use super::failure::{AttemptFailure, Peer};
 use super::sse::{self, PieceSource, StreamState, read_events};
 use crate::drive::descriptors::{self, Patience};
@@ -76,8 +77,8 @@ pub(super) struct Endpoint {
     pub(super) url: Url,
     /// Where it is asked for a stream, when that is another address.
     pub(super) stream_url: Option<Url>,
-    /// The headers, with the credentials.
-    pub(super) headers: HeaderMap,
+    /// What makes the headers, with the key.
+    pub(super) credentials: Credentials,
     /// The server as it is named in messages.
     pub(super) peer: Peer,
     /// The connections.
@@ -102,17 +103,28 @@ impl Endpoint {
             .http
             .client(secure)
             .map_err(|message| AttemptFailure::lasting(ModelFaultCode::ModelUnreachable, message))?;
+        let sent = self.credentials.headers().await.map_err(|why| self.unread_key(&why))?;
         let mut patience = Patience::default();
-        let response = loop {
-            let sent = self.within(stall, client.execute(self.request(url, &body))).await?;
-            if let Some(response) = self.unless_starved(sent)? {
+        let mut response = loop {
+            let answer = self.within(stall, client.execute(request(url, &sent, &body))).await?;
+            if let Some(response) = self.unless_starved(answer)? {
                 break response;
             }
             Box::pin(patience.wait()).await;
         };
         if !response.status().is_success() {
             // What is rare has its place on the heap: every run that waits holds the common path only.
-            return Err(Box::pin(self.refusal(response)).await);
+            let failure = Box::pin(self.refusal(response)).await;
+            if !failure.wants_a_key() {
+                return Err(failure);
+            }
+            self.renew(&sent, failure).await?;
+            let sent = self.credentials.headers().await.map_err(|why| self.unread_key(&why))?;
+            let answer = self.within(stall, client.execute(request(url, &sent, &body))).await?;
+            response = answer.map_err(|error| self.peer.connection(&error))?;
+            if !response.status().is_success() {
+                return Err(Box::pin(self.refusal(response)).await);
+            }
         }
         match response.headers().get(CONTENT_ENCODING) {
             Some(encoding) if encoding != "identity" => {
@@ -126,11 +138,23 @@ impl Endpoint {
         }
     }
 
-    fn request(&self, url: &Url, body: &Bytes) -> Request {
-        let mut request = Request::new(Method::POST, url.clone());
-        *request.headers_mut() = self.headers.clone();
-        *request.body_mut() = Some(body.clone().into());
-        request
+    /// Reads the key again that was refused.
+    ///
+    /// # Errors
+    /// The refusal, when there is no other key.
+    async fn renew(&self, sent: &SentHeaders, failure: AttemptFailure) -> Result<(), AttemptFailure> {
+        match Box::pin(self.credentials.renewed(sent)).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(failure),
+            Err(why) => {
+                let message = format!("{}; no other key: {}", failure.message, self.peer.clean(&why));
+                Err(AttemptFailure { message, ..failure })
+            }
+        }
+    }
+
+    fn unread_key(&self, why: &str) -> AttemptFailure {
+        AttemptFailure::unread_key(self.peer.clean(why))
     }
 
     /// The head of an answer; `None` when there was no descriptor for a connection: nothing was sent, and the server has
@@ -235,6 +259,13 @@ impl Endpoint {
     fn too_large(&self) -> AttemptFailure {
         AttemptFailure::protocol(format!("the answer of {} is larger than {} MiB", self.peer.name, MAX_ANSWER >> 20))
     }
+}
+
+fn request(url: &Url, sent: &SentHeaders, body: &Bytes) -> Request {
+    let mut request = Request::new(Method::POST, url.clone());
+    request.headers_mut().clone_from(&sent.headers);
+    *request.body_mut() = Some(body.clone().into());
+    request
 }
 
 /// The pieces of a streamed answer.

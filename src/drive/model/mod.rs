@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod constraint;
+mod credentials;
 mod embedded;
 mod failure;
 #[cfg(fuzzing)]
@@ -44,6 +45,7 @@ use crate::drive::retry::{self, Failures};
 use crate::engine::conversation::Conversation;
 use crate::engine::dialect::{self, Saying};
 use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply, SaidCall};
+use crate::language::SecretSource;
 use crate::language::project::Provider;
 use crate::language::react::{self, ReactProperties, Retry};
 use crate::program::Program;
@@ -185,6 +187,22 @@ impl ModelClient {
     /// Whether it is sent a PDF document by its address.
     pub(super) fn takes_pdf_by_address(&self) -> bool {
         !matches!(self.backend, ModelBackend::Server(_)) || self.form.protocol.takes_pdf_by_address()
+    }
+
+    /// Whether what is sent with its requests can be read, as far as that is known without a program.
+    fn readable(&self) -> Result<(), String> {
+        match &self.backend {
+            ModelBackend::Server(endpoint) => endpoint.credentials.readable(),
+            ModelBackend::Embedded(..) | ModelBackend::Script(..) => Ok(()),
+        }
+    }
+
+    /// The programs that print what is sent with its requests.
+    pub fn secret_programs(&self) -> Vec<SecretSource> {
+        match &self.backend {
+            ModelBackend::Server(endpoint) => endpoint.credentials.programs().cloned().collect(),
+            ModelBackend::Embedded(..) | ModelBackend::Script(..) => Vec::new(),
+        }
     }
 
     /// The request's bytes, as they would be sent: `loopctl prompt`. For a scripted model, which is

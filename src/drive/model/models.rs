@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 use super::constraint::ReplyConstraint;
+use super::credentials::{Credentials, ModelKey};
 use super::failure::Peer;
-use super::http::{self, Endpoint, HttpClients};
-use super::protocol::Protocol;
+use super::http::{Endpoint, HttpClients};
 use super::refused::RefusedFields;
 use super::script::ScriptPlayer;
 use super::settings::ModelSettings;
@@ -21,8 +20,8 @@ use super::{DynModel, ModelBackend, ModelClient, TRACK, protocol_of};
 use crate::diagnostic::nearest;
 use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
-use crate::language::Project;
 use crate::language::project::{self, Provider};
+use crate::language::{ModelAuth, Project, SecretSource};
 use crate::policy::provider::ProviderServer;
 use crate::project::guarded;
 use crate::project::paths::in_project;
@@ -45,15 +44,9 @@ pub struct Models {
     key: Option<SecretString>,
     /// The environment, for addresses; keys go through the vault.
     variable: fn(&str) -> Option<String>,
-    made: Mutex<BTreeMap<String, MadeModel>>,
+    made: Mutex<BTreeMap<String, Arc<ModelClient>>>,
     /// What was learned of the models of servers, by address and id.
     learned: Mutex<BTreeMap<String, LearnedModel>>,
-}
-
-/// A model, and the text of the file with its key that it was made with.
-struct MadeModel {
-    model: Arc<ModelClient>,
-    key: Option<SecretString>,
 }
 
 /// What was learned of a model of a server.
@@ -115,31 +108,20 @@ impl Models {
                 return Err("no model is named: give \"model\" in the loop or in loopctl.json, or --model".to_owned());
             }
         };
-        // The text of a file may have changed since the model was made with it.
-        let key_file = self.key_file(name);
-        let key = key_file.map(|source| self.vault.read(source)).transpose();
-        let key = key.map_err(|wrong| format!("the key of the model {name:?} can't be read: {wrong}"))?;
-        let is_current = |made: &MadeModel| {
-            made.key.as_ref().map(ExposeSecret::expose_secret) == key.as_ref().map(ExposeSecret::expose_secret)
-        };
-        if let Some(made) = self.made().get(name).filter(|made| is_current(made)) {
-            return Ok(Arc::clone(&made.model));
+        let made = self.made().get(name).cloned();
+        if let Some(model) = made {
+            model.readable()?;
+            return Ok(model);
         }
         let model = Arc::new(self.make(name)?);
+        model.readable()?;
         let mut made = self.made();
         if made.len() >= KEPT {
             // Requests may name what they like: those that are asked are made again.
             made.clear();
         }
-        made.insert(name.to_owned(), MadeModel { model: Arc::clone(&model), key });
+        made.insert(name.to_owned(), Arc::clone(&model));
         Ok(model)
-    }
-
-    /// The file with the key of a model that is really asked.
-    fn key_file(&self, name: &str) -> Option<&str> {
-        let declared =
-            self.project.models.get(name).filter(|_| self.script.is_none() && !self.embedded.contains_key(name));
-        declared?.api_key.as_deref().filter(|source| source.starts_with("file:"))
     }
 
     /// The model of this name, played by a script of its own.
@@ -157,7 +139,7 @@ impl Models {
         }
     }
 
-    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, MadeModel>> {
+    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<ModelClient>>> {
         // The map is whole at any moment: a panic elsewhere leaves nothing half done in it.
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,27 +191,41 @@ impl Models {
     ) -> Result<(RequestForm, Endpoint), String> {
         let base_url = declared.and_then(|model| model.base_url.clone());
         let from_project = base_url.is_some();
-        let (base, origin) = match (base_url, self.variable(home.base_url_variable)) {
-            (Some(base), _) => (base, format!("base_url of the model {name:?}")),
-            (None, Some(base)) => (base, home.base_url_variable.to_owned()),
-            (None, None) => (home.base_url.to_owned(), String::new()),
+        let held = base_url.as_deref().and_then(|base| base.strip_prefix("env:"));
+        let is_shown = from_project && held.is_none();
+        let (base, origin) = match (&base_url, held, self.variable(home.base_url_variable)) {
+            (_, Some(held), _) => {
+                let base = self.variable(held).ok_or_else(|| {
+                    format!(
+                        "the base_url of the model {name:?} can't be read: the environment variable `{held}` is not set"
+                    )
+                })?;
+                (base, held.to_owned())
+            }
+            (Some(base), None, _) => (base.clone(), format!("base_url of the model {name:?}")),
+            (None, None, Some(base)) => (base, home.base_url_variable.to_owned()),
+            (None, None, None) => (home.base_url.to_owned(), String::new()),
         };
         let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
         let path = home.path.replace("{model}", &id);
         // What a variable holds is not shown: it may be another one's.
-        let url = address(&base, &path, from_project).map_err(|wrong| format!("{origin} {wrong}"))?;
+        let url = address(&base, &path, is_shown).map_err(|wrong| format!("{origin} {wrong}"))?;
         let official = url.host_str() == Some(home.host);
-        let key = match declared.and_then(|model| model.api_key.as_deref()) {
-            Some(source) => {
-                let key = self.vault.read(source);
-                Some(key.map_err(|wrong| format!("the key of the model {name:?} can't be read: {wrong}"))?)
-            }
+        let protocol = protocol_of(provider);
+        let auth = declared.and_then(|model| model.auth);
+        let key_header = auth.map_or(Some(home.key_header), ModelAuth::header);
+        let is_given = |header: &str| {
+            declared.is_some_and(|model| model.headers.keys().any(|name| name.eq_ignore_ascii_case(header)))
+        };
+        let key = match declared.and_then(|model| model.api_key.as_ref()) {
+            // The project gives the header itself, or wants none.
+            None if key_header.is_none_or(is_given) => None,
+            Some(source) => Some(ModelKey::Source(source.clone())),
             // A key of the environment goes to the provider, or to the server that the environment
             // names: never to an address that only a project file names.
             None if official || !from_project => self.key(name, home, official)?,
             None => None,
         };
-        let protocol = protocol_of(provider);
         let settings = match declared {
             Some(model) => ModelSettings::new(name, model, &protocol.settings(model))?,
             None => ModelSettings::default(),
@@ -240,13 +236,19 @@ impl Models {
         let origin = format!("{} {} {id}", provider.facts().name, url.host_str().unwrap_or_default()).into();
         let mode = declared.map(|model| model.constrain).unwrap_or_default();
         let constraint = ReplyConstraint::new(mode, protocol.turn_means(&id, &url), &refused);
-        let headers = headers(name, protocol, key.as_ref().map(ExposeSecret::expose_secret))?;
+        let mut credentials = Credentials::new(protocol, &self.vault);
+        if let Some(key) = key {
+            credentials.add_key(name, home, auth, key);
+        }
+        if let Some(model) = declared {
+            credentials.add_headers(name, model)?;
+        }
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
         let form = RequestForm { protocol, id, refused, window, settings, origin, identity, constraint };
         let stream_url = protocol.stream_url(&url);
-        Ok((form, Endpoint { url, stream_url, headers, peer, http: Arc::clone(&self.http) }))
+        Ok((form, Endpoint { url, stream_url, credentials, peer, http: Arc::clone(&self.http) }))
     }
 
     /// What was learned of a model of a server: the same for all names of that model.
@@ -262,15 +264,14 @@ impl Models {
     }
 
     /// The key of the environment. Only the provider's own server needs one.
-    fn key(&self, name: &str, home: &ProviderServer, official: bool) -> Result<Option<SecretString>, String> {
+    fn key(&self, name: &str, home: &ProviderServer, official: bool) -> Result<Option<ModelKey>, String> {
         if let Some(key) = &self.key {
             self.vault.keep("the API key", key)?;
-            return Ok(Some(key.clone()));
+            return Ok(Some(ModelKey::Given(key.clone())));
         }
         let variable = home.key_variable;
         if self.variable(variable).is_some() {
-            let key = self.vault.read(&format!("env:{variable}"));
-            return key.map(Some).map_err(|wrong| format!("the key of the model {name:?} can't be read: {wrong}"));
+            return Ok(Some(ModelKey::Source(SecretSource::Written(format!("env:{variable}")))));
         }
         if !official {
             return Ok(None);
@@ -335,21 +336,6 @@ fn address(base: &str, path: &str, is_shown: bool) -> Result<Url, String> {
     url.set_path(&whole);
     url.set_fragment(None);
     Ok(url)
-}
-
-fn headers(name: &str, protocol: &dyn Protocol, key: Option<&str>) -> Result<HeaderMap, String> {
-    let mut headers = http::headers();
-    for (header, value) in protocol.headers() {
-        headers.insert(HeaderName::from_static(header), HeaderValue::from_static(value));
-    }
-    let Some(key) = key.map(str::trim) else { return Ok(headers) };
-    let (header, text) = protocol.key_header(key);
-    let value = HeaderValue::from_str(&text);
-    let mut value =
-        value.map_err(|_| format!("the key of the model {name:?} has characters that no header can carry"))?;
-    value.set_sensitive(true);
-    headers.insert(HeaderName::from_static(header), value);
-    Ok(headers)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the environment names a model's server, which is no secret")]

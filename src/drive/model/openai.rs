@@ -70,10 +70,6 @@ impl Protocol for Openai {
     fn takes_pdf_by_address(&self) -> bool {
         false
     }
-
-    fn key_header(&self, key: &str) -> (&'static str, String) {
-        ("authorization", format!("Bearer {key}"))
-    }
 }
 
 /// Writes a request up to its messages, which come last so that nothing behind them changes. Returns

@@ -62,9 +62,6 @@ pub(super) trait Protocol: Send + Sync {
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
-
-    /// The header that carries the key: its name, and its value.
-    fn key_header(&self, key: &str) -> (&'static str, String);
 }
 
 /// The form of OpenAI's protocols: a server on plain `http` is one of this machine or network, which takes branches.

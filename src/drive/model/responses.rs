@@ -64,10 +64,6 @@ impl Protocol for Responses {
     fn piece(&self, peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
         answer::piece(peer, reply, data)
     }
-
-    fn key_header(&self, key: &str) -> (&'static str, String) {
-        ("authorization", format!("Bearer {key}"))
-    }
 }
 
 /// Writes a request up to its items. Returns how many messages it took: none, the system prompt is an item.

@@ -16,7 +16,7 @@ fn vault(secrets: &[(&str, &str)]) -> (tempfile::TempDir, Vault) {
     let mut keys = BTreeMap::new();
     for (number, (key, text)) in secrets.iter().enumerate() {
         fs::write(root.path().join(number.to_string()), format!("{text}\n")).unwrap();
-        keys.insert((*key).to_owned(), format!("file:{number}"));
+        keys.insert((*key).to_owned(), format!("file:{number}").into());
     }
     let vault = Vault::new(keys, root.path());
     (root, vault)
@@ -155,7 +155,7 @@ fn debug_and_errors_never_show_a_secret() {
     let debug = format!("{vault:?} {:?}", vault.read("file:0").unwrap());
     assert!(debug.contains("api:key") && !debug.contains("hunter22"), "{debug}");
 
-    let by_mistake = Vault::new(BTreeMap::from([("k".to_owned(), "hunter22".to_owned())]), root.path());
+    let by_mistake = Vault::new(BTreeMap::from([("k".to_owned(), "hunter22".into())]), root.path());
     let error = by_mistake.secret("k").unwrap_err();
     assert!(error.contains("`k`") && !error.contains("hunter22"), "{error}");
 }
@@ -175,7 +175,7 @@ fn faults_name_the_key_and_the_source() {
         ("binary", "file:binary", "UTF-8"),
         ("plain", "value", "env:VAR"),
     ];
-    let keys = sources.iter().map(|(key, source, _)| ((*key).to_owned(), (*source).to_owned())).collect();
+    let keys = sources.iter().map(|(key, source, _)| ((*key).to_owned(), SecretSource::from(*source))).collect();
     let vault = Vault::new(keys, root.path());
     for (key, _, expected) in sources {
         let error = vault.secret(key).unwrap_err();

@@ -28,7 +28,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use self::call::{CallOutcome, Spent, ToolCall};
-pub use self::command::{NamedProgram, enter_group};
+pub use self::command::{AllowedPrograms, NamedProgram, enter_group};
 #[cfg(feature = "cli")]
 pub use self::db::probe::ConnectedDatabases;
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
@@ -58,6 +58,7 @@ use crate::program::{Tool, ToolKind};
 
 /// Makes the calls of tools: has a runner for each kind.
 pub struct Toolbox {
+    project: Arc<Project>,
     vault: Arc<Vault>,
     /// Answers for the tools that the script names.
     script: Option<ScriptedRunner>,
@@ -102,6 +103,7 @@ impl Toolbox {
         embedded: BTreeMap<String, Arc<dyn DynTool>>,
     ) -> Self {
         Self {
+            project: Arc::clone(project),
             vault: Arc::clone(vault),
             script: None,
             stage: None,
@@ -228,9 +230,29 @@ impl Toolbox {
             return script.call(tool, call);
         }
         match self.runner(&tool.kind) {
-            Some(runner) => runner.call(tool, call),
+            Some(runner) => match self.keys(tool) {
+                keys if keys.is_empty() => runner.call(tool, call),
+                keys => Box::pin(async move {
+                    match self.vault.freshen(&keys).await {
+                        Ok(()) => runner.call(tool, call).await,
+                        // The secret lies outside of the run: later it may be there.
+                        Err(why) => Err(transient(fault("secret not available", why))).into(),
+                    }
+                }),
+            },
             None => not_available("the engine performs it itself"),
         }
+    }
+
+    /// The keys of the secrets that a call uses, with those of its datasource.
+    fn keys(&self, tool: &Tool) -> Vec<String> {
+        if self.project.orgconfig.is_empty() {
+            return Vec::new();
+        }
+        let datasource = tool.datasource().and_then(|name| self.project.datasources.get(name));
+        let held = datasource.into_iter().flat_map(|datasource| [Some(&datasource.url), datasource.password.as_ref()]);
+        let held = held.flatten().filter_map(|source| source.strip_prefix("orgconfig:")).map(str::to_owned);
+        tool.secrets().into_iter().chain(held).collect()
     }
 
     /// The embedder's tools, as the compiler knows them.
@@ -247,11 +269,12 @@ impl Toolbox {
 
 /// The failure of a call that took too long.
 fn timed_out(limit: Duration) -> RawFault {
-    RawFault {
-        fault: fault(format!("timed out after {}", seconds(limit)), ""),
-        answer: None,
-        transient: Some(Transient::default()),
-    }
+    transient(fault(format!("timed out after {}", seconds(limit)), ""))
+}
+
+/// A failure after which the same call may succeed.
+fn transient(fault: ToolFault) -> RawFault {
+    RawFault { fault, answer: None, transient: Some(Transient::default()) }
 }
 
 /// A duration for people: `30 s`, `1.5 s`, `250 ms`.

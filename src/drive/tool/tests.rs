@@ -50,7 +50,7 @@ impl World {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("key"), SECRET).unwrap();
         let project: Project = serde_json::from_str(&project.to_string()).unwrap();
-        let vault = Arc::new(Vault::new(BTreeMap::from([("k".to_owned(), "file:key".to_owned())]), root.path()));
+        let vault = Arc::new(Vault::new(BTreeMap::from([("k".to_owned(), "file:key".into())]), root.path()));
         Self { root, vault, project, embedded: BTreeMap::new() }
     }
 

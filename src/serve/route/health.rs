@@ -29,8 +29,9 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
         Ok(Ok(queued)) => (true, queued),
         Ok(Err(_)) | Err(_) => (false, 0),
     };
-    let missing = app.runs.missing().into_iter().map(|missing| missing.name);
-    let missing: Vec<String> = missing.chain(app.callbacks.missing_key()).collect();
+    let missing = app.runs.missing().into_iter().chain(app.runs.not_given().await).map(|missing| missing.name);
+    let mut missing: Vec<String> = missing.chain(app.callbacks.missing_key()).collect();
+    missing.dedup();
     let ready = store && missing.is_empty() && !app.scheduler.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = if ready {

@@ -10,6 +10,7 @@ mod enter;
 mod left;
 mod named;
 mod process;
+mod secret_program;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use self::cgroup::enter_group;
 #[cfg(target_os = "linux")]
 pub use self::enter::enter_group;
 pub use self::named::NamedProgram;
+pub use self::secret_program::AllowedPrograms;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
 use crate::compile::tool::is_value;

@@ -40,23 +40,7 @@ struct Printed {
 /// # Errors
 /// When it can't be started, prints more than 1 MiB, or ends with another status than 0.
 pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, ToolFault> {
-    let mut patience = Patience::default();
-    let mut grouped = true;
-    let Ended { status, printed, much_memory } = loop {
-        match once(prepared, grouped).await? {
-            Ok(ended) => break ended,
-            Err(StartFailure::Group(error) | StartFailure::Program(error)) if descriptors::none_left(&error) => {
-                patience.wait().await;
-            }
-            Err(StartFailure::Group(error)) if grouped => {
-                tracing::debug!(%error, "a program runs without a cgroup");
-                grouped = false;
-            }
-            Err(StartFailure::Group(error) | StartFailure::Program(error)) => {
-                return Err(not_started(&error, prepared));
-            }
-        }
-    };
+    let Ended { status, printed, much_memory } = to_its_end(prepared).await?;
     if !status.success() {
         let shown = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
         return Err(fault(ended(status, much_memory), String::from_utf8_lossy(shown)));
@@ -68,6 +52,46 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
         Value::String(text) => Value::String(text.strip_suffix('\n').map_or_else(|| text.clone(), str::to_owned)),
         other => other,
     })
+}
+
+/// Runs a program that prints a secret; returns what it printed.
+///
+/// # Errors
+/// As [`run`]. What it printed is not in them, only what it said of its failure.
+pub(super) async fn printed(prepared: &Prepared) -> Result<Vec<u8>, ToolFault> {
+    let Ended { status, printed, much_memory } = to_its_end(prepared).await?;
+    if status.success() {
+        return Ok(printed.stdout);
+    }
+    let secret = String::from_utf8_lossy(&printed.stdout);
+    let mut said = String::from_utf8_lossy(&printed.stderr).into_owned();
+    // It may have said the secret that it printed, too.
+    for word in secret.split(|c: char| c.is_whitespace() || matches!(c, '"' | ',')).filter(|word| word.len() >= 4) {
+        if said.contains(word) {
+            said = said.replace(word, "[hidden]");
+        }
+    }
+    Err(fault(ended(status, much_memory), said))
+}
+
+async fn to_its_end(prepared: &Prepared) -> Result<Ended, ToolFault> {
+    let mut patience = Patience::default();
+    let mut grouped = true;
+    loop {
+        match once(prepared, grouped).await? {
+            Ok(ended) => return Ok(ended),
+            Err(StartFailure::Group(error) | StartFailure::Program(error)) if descriptors::none_left(&error) => {
+                patience.wait().await;
+            }
+            Err(StartFailure::Group(error)) if grouped => {
+                tracing::debug!(%error, "a program runs without a cgroup");
+                grouped = false;
+            }
+            Err(StartFailure::Group(error) | StartFailure::Program(error)) => {
+                return Err(not_started(&error, prepared));
+            }
+        }
+    }
 }
 
 /// How a program ended.

@@ -22,7 +22,7 @@ fn plain(text: &str) -> Template {
 fn prepared(args: &[&str], env: &[(&str, &str)], stdin: Option<&str>) -> Result<Prepared, ToolFault> {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("key"), SECRET).unwrap();
-    let vault = Vault::new(BTreeMap::from([("k".to_owned(), "file:key".to_owned())]), root.path());
+    let vault = Vault::new(BTreeMap::from([("k".to_owned(), "file:key".into())]), root.path());
     let action = json!({ "action_name": "t", "program": "sh" }).to_string();
     let tool = CommandTool {
         action: serde_json::from_str(&action).unwrap(),

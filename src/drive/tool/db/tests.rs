@@ -13,7 +13,7 @@ fn datasources_are_names_or_secrets() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("url"), "sqlite:from-secret.db").unwrap();
     fs::write(root.path().join("pg"), "oracle://user:hunter22@host/db").unwrap();
-    let keys = BTreeMap::from([("db:x".to_owned(), "file:url".to_owned()), ("db:pg".to_owned(), "file:pg".to_owned())]);
+    let keys = BTreeMap::from([("db:x".to_owned(), "file:url".into()), ("db:pg".to_owned(), "file:pg".into())]);
     let vault = Vault::new(keys, root.path());
     let named = |url: &str| Datasource { url: url.to_owned(), ..Datasource::default() };
     let datasources = [("a", "sqlite:a.db"), ("m", "sqlite::memory:"), ("e", "sqlite:"), ("s", "orgconfig:db:x")];
@@ -35,7 +35,7 @@ fn datasources_are_names_or_secrets() {
     let fault = file("orgconfig:db:pg").unwrap_err();
     assert!(fault.detail.contains("oracle:") && !fault.detail.contains("hunter22"), "{fault:?}");
     fs::write(root.path().join("pg"), "sk-hunter22").unwrap();
-    let vault = Vault::new(BTreeMap::from([("db:pg".to_owned(), "file:pg".to_owned())]), root.path());
+    let vault = Vault::new(BTreeMap::from([("db:pg".to_owned(), "file:pg".into())]), root.path());
     let fault = DatabaseAddress::of("orgconfig:db:pg", &project, root.path(), &vault).map(drop).unwrap_err();
     assert!(fault.detail.contains("orgconfig:db:pg") && !fault.detail.contains("hunter22"), "{fault:?}");
 }
@@ -44,7 +44,7 @@ fn datasources_are_names_or_secrets() {
 fn addressed(url: &str, password: Option<&str>) -> (Result<DatabaseAddress, ToolFault>, Vault) {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("word"), "from-a-file-22").unwrap();
-    let vault = Vault::new(BTreeMap::from([("db:word".to_owned(), "file:word".to_owned())]), root.path());
+    let vault = Vault::new(BTreeMap::from([("db:word".to_owned(), "file:word".into())]), root.path());
     let datasource = Datasource { url: url.to_owned(), password: password.map(str::to_owned), ..Datasource::default() };
     let project = Project { datasources: [("d".to_owned(), datasource)].into(), ..Project::default() };
     (DatabaseAddress::of("d", &project, root.path(), &vault), vault)

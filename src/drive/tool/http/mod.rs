@@ -45,7 +45,7 @@ pub(super) struct HttpRunner {
 impl ToolRunner for HttpRunner {
     fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
         match &tool.kind {
-            ToolKind::Http(http) => Box::pin(async move { self.make(http, call).await.into() }),
+            ToolKind::Http(http) => Box::pin(async move { self.make(http, &tool.secrets(), call).await.into() }),
             _ => wrong_kind(tool),
         }
     }
@@ -56,10 +56,22 @@ impl HttpRunner {
         Self { egress, vault: Arc::clone(vault), client: OnceLock::new() }
     }
 
-    async fn make(&self, tool: &HttpTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
+    /// Makes a call. `keys`: the secrets that it sends. If the server refuses them (401) and one of them is another one now, it
+    /// is sent once more.
+    async fn make(&self, tool: &HttpTool, keys: &[String], call: &ToolCall<'_>) -> Result<Value, RawFault> {
+        let sent = self.vault.hold(keys);
         let request = request::build(tool, call, &call.scope(&self.vault))?;
         let action = &tool.action;
         let policy = AnswerPolicy { ok_status: action.ok_status.as_deref(), error_body: action.error_body };
+        let refused = match self.perform(request, policy).await {
+            Err(fault) if !sent.is_empty() && is_unauthorized(&fault) => fault,
+            outcome => return outcome,
+        };
+        // Why there is no other secret does not matter to the model: the refusal does.
+        if !self.vault.renewed(&sent).await.unwrap_or(false) {
+            return Err(refused);
+        }
+        let request = request::build(tool, call, &call.scope(&self.vault))?;
         self.perform(request, policy).await
     }
 
@@ -112,6 +124,11 @@ impl HttpRunner {
         let client = self.egress.client(IDLE).map_err(|error| fault("http not available", error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// Whether a server refused who asks.
+fn is_unauthorized(fault: &RawFault) -> bool {
+    fault.transient.is_some_and(|failure| failure.status == Some(401))
 }
 
 fn is_redirect(status: StatusCode) -> bool {

@@ -1,0 +1,174 @@
+//! The headers of a model's requests: the key, and what the project gives with it. Secrets are read for each request, so
+//! that one that has changed is sent from then on.
+
+use std::sync::Arc;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::http;
+use super::protocol::Protocol;
+use crate::drive::secret::{HeldSecret, Vault};
+use crate::language::project::Model;
+use crate::language::{ModelAuth, SecretSource};
+use crate::policy::model_header;
+use crate::policy::provider::ProviderServer;
+
+/// The headers of every request to a model.
+pub(super) struct Credentials {
+    vault: Arc<Vault>,
+    /// Those that hold no secret.
+    plain: HeaderMap,
+    secret: Vec<SecretHeader>,
+}
+
+/// A header whose value is a secret.
+struct SecretHeader {
+    name: HeaderName,
+    /// What stands before the secret.
+    scheme: &'static str,
+    /// What it is, for messages.
+    called: String,
+    key: ModelKey,
+}
+
+/// A secret, or where it is.
+#[derive(Clone)]
+pub(super) enum ModelKey {
+    /// Given by the embedder.
+    Given(SecretString),
+    /// Read when it is sent.
+    Source(SecretSource),
+}
+
+/// The headers of a request, and the secrets that were read for them.
+pub(super) struct SentHeaders {
+    pub(super) headers: HeaderMap,
+    held: Vec<HeldSecret>,
+}
+
+impl Credentials {
+    /// Those of a model's protocol, without a key.
+    pub(super) fn new(protocol: &dyn Protocol, vault: &Arc<Vault>) -> Self {
+        let mut plain = http::headers();
+        for (header, value) in protocol.headers() {
+            plain.insert(HeaderName::from_static(header), HeaderValue::from_static(value));
+        }
+        Self { vault: Arc::clone(vault), plain, secret: Vec::new() }
+    }
+
+    /// Sends a key as the project says, or else as the provider's own server takes it.
+    pub(super) fn add_key(&mut self, name: &str, home: &ProviderServer, auth: Option<ModelAuth>, key: ModelKey) {
+        let (header, scheme) = match auth {
+            None => (home.key_header, home.key_scheme),
+            Some(ModelAuth::Bearer) => ("authorization", "Bearer "),
+            Some(ModelAuth::XApiKey) => ("x-api-key", ""),
+            Some(ModelAuth::ApiKey) => ("api-key", ""),
+            Some(ModelAuth::None) => return,
+        };
+        let called = format!("the key of the model {name:?}");
+        self.secret.push(SecretHeader { name: HeaderName::from_static(header), scheme, called, key });
+    }
+
+    /// Adds the headers that the project gives.
+    ///
+    /// # Errors
+    /// A sentence that says which one can't be sent, without its value.
+    pub(super) fn add_headers(&mut self, name: &str, model: &Model) -> Result<(), String> {
+        for (written, source) in &model.headers {
+            let called = format!("the header `{}` of the model {name:?}", written.escape_debug());
+            if let Some(fault) = model_header::name_fault(written) {
+                return Err(format!("{called} can't be sent: {fault}"));
+            }
+            let header = HeaderName::try_from(written.as_str()).map_err(|_| format!("{called} has no valid name"))?;
+            if self.secret.iter().any(|known| known.name == header) {
+                return Err(format!("{called} is sent already: it stands twice, or holds the key"));
+            }
+            let source = match source.written().and_then(|text| text.strip_prefix("orgconfig:")) {
+                Some(key) => self.vault.source(key).map_err(|why| format!("{called} can't be read: {why}"))?,
+                None => source.clone(),
+            };
+            match source.written().filter(|text| !model_header::is_source(text)) {
+                Some(text) => drop(self.plain.insert(header, header_value(text, &called)?)),
+                None => {
+                    // What the project gives takes the place of a header of ours.
+                    self.plain.remove(&header);
+                    self.secret.push(SecretHeader { name: header, scheme: "", called, key: ModelKey::Source(source) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what can be read now, before anything is sent: programs are asked when they are needed.
+    ///
+    /// # Errors
+    /// A sentence that says what can't be read.
+    pub(super) fn readable(&self) -> Result<(), String> {
+        for secret in &self.secret {
+            if let ModelKey::Source(source @ SecretSource::Written(_)) = &secret.key {
+                let held = self.vault.held(source).map_err(|why| secret.unread(&why))?;
+                secret.value(held.expose_secret())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sources whose secrets programs print.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &SecretSource> {
+        self.secret.iter().filter_map(|secret| match &secret.key {
+            ModelKey::Source(source @ SecretSource::Command(_)) => Some(source),
+            _ => None,
+        })
+    }
+
+    /// The headers of a request that is sent now.
+    ///
+    /// # Errors
+    /// A sentence without secrets that says what can't be read.
+    pub(super) async fn headers(&self) -> Result<SentHeaders, String> {
+        let mut sent = SentHeaders { headers: self.plain.clone(), held: Vec::with_capacity(self.secret.len()) };
+        for secret in &self.secret {
+            let text = match &secret.key {
+                ModelKey::Given(key) => key.clone(),
+                ModelKey::Source(source) => {
+                    let text = match self.vault.at_hand(source) {
+                        Some(text) => text,
+                        // On the heap: a run that waits for its model holds the common path only.
+                        None => Box::pin(self.vault.fresh(source)).await.map_err(|why| secret.unread(&why))?,
+                    };
+                    sent.held.push(HeldSecret { source: source.clone(), text: text.clone() });
+                    text
+                }
+            };
+            sent.headers.insert(secret.name.clone(), secret.value(text.expose_secret())?);
+        }
+        Ok(sent)
+    }
+
+    /// Reads the secrets again that a server has refused. Returns whether one of them is another one now.
+    ///
+    /// # Errors
+    /// A sentence without secrets that says what can't be read.
+    pub(super) async fn renewed(&self, sent: &SentHeaders) -> Result<bool, String> {
+        self.vault.renewed(&sent.held).await
+    }
+}
+
+impl SecretHeader {
+    fn unread(&self, why: &str) -> String {
+        format!("{} can't be read: {why}", self.called)
+    }
+
+    fn value(&self, text: &str) -> Result<HeaderValue, String> {
+        header_value(&format!("{}{}", self.scheme, text.trim()), &self.called)
+    }
+}
+
+/// The value of a header, which no log shows.
+fn header_value(text: &str, called: &str) -> Result<HeaderValue, String> {
+    let value = HeaderValue::from_str(text);
+    let mut value = value.map_err(|_| format!("{called} has characters that no header can carry"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
