@@ -126,8 +126,8 @@ proptest! {
             let whole = case(code, "fires");
             let change = |text: &str| {
                 let mut text = text.to_owned();
-                let at = at % text.len();
-                let end = (at + length).min(text.len());
+                let at = text.floor_char_boundary(at % text.len());
+                let end = text.ceil_char_boundary((at + length).min(text.len()));
                 text.replace_range(at..end, &with);
                 text
             };
