@@ -56,7 +56,7 @@ fn vault(folder: &Path, secrets: usize) -> Result<Vault, Box<dyn Error>> {
     for number in 0..secrets {
         let name = format!("secret{number}");
         std::fs::write(folder.join(&name), format!("sk-live/{number}-Zx7+q9Kd2mVw81Tn5bYc3RfL{number}"))?;
-        keys.insert(name.clone(), format!("file:{name}"));
+        keys.insert(name.clone(), serde_json::from_value(json!(format!("file:{name}")))?);
     }
     let vault = Vault::new(keys, folder);
     vault.find_all();

@@ -66,7 +66,7 @@ fn answer(provider: &str) -> Answer {
 /// The path of an address.
 fn path(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.find('/').map_or("", |at| &rest[at..])
+    rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
 /// The stanza as it is played at a server, and the variables that it names.
@@ -86,7 +86,9 @@ fn played(stanza: &Stanza, server: &Server) -> (Value, Vec<(String, String)>) {
     }
     let model = &mut project["models"]["main"];
     match model["base_url"].as_str().map(str::to_owned) {
-        Some(held) if held.starts_with("env:") => env.push((held[4..].to_owned(), format!("{}/held", server.url()))),
+        Some(held) if held.starts_with("env:") => {
+            env.push((held.trim_start_matches("env:").to_owned(), format!("{}/held", server.url())));
+        }
         Some(base) => model["base_url"] = json!(format!("{}{}", server.url(), path(&base))),
         None => {
             // The provider's own address, which the library knows.
