@@ -183,7 +183,7 @@ impl Toolbox {
         let limit = call.deadline.saturating_add(self.waiting(tool));
         let outcome = match tokio::time::timeout(limit, self.perform(tool, call)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(timed_out(call.deadline)).into(),
+            Err(_) => Err(cut_off(tool, call.deadline)).into(),
         };
         // An answer of a script may say that it was cut, as a database's may.
         let result = outcome.result.and_then(|value| match db::cut_result(tool, call, &value) {
@@ -193,7 +193,10 @@ impl Toolbox {
         let (result, transient) = match result {
             // A value that a journal could not read back is kept as its text.
             Ok(value) => (ToolResult::Ok(storable::kept(self.vault.scrub_value(value))), None),
-            Err(RawFault { fault, answer, transient }) => {
+            Err(RawFault { mut fault, answer, transient, is_uncertain }) => {
+                if is_uncertain && !tool.idempotent {
+                    fault.class.push_str(MAY_HAVE_HAPPENED);
+                }
                 let fault = ToolFault {
                     class: self.vault.scrub(fault.class),
                     detail: output::shortened(self.vault.scrub_cut(fault.detail)),
@@ -267,6 +270,9 @@ impl Toolbox {
     }
 }
 
+/// What is said of a failed call that is not idempotent, when what came of its request is not known.
+const MAY_HAVE_HAPPENED: &str = ": the call may have happened; find out before it is made again";
+
 /// The failure of a call that took too long.
 fn timed_out(limit: Duration) -> RawFault {
     transient(fault(format!("timed out after {}", seconds(limit)), ""))
@@ -274,7 +280,13 @@ fn timed_out(limit: Duration) -> RawFault {
 
 /// A failure after which the same call may succeed.
 fn transient(fault: ToolFault) -> RawFault {
-    RawFault { fault, answer: None, transient: Some(Transient::default()) }
+    RawFault { transient: Some(Transient::default()), ..RawFault::from(fault) }
+}
+
+/// The same for a call that was given up whatever it was at. A database ends its calls itself, and undoes them.
+fn cut_off(tool: &Tool, limit: Duration) -> RawFault {
+    let is_uncertain = matches!(tool.kind, ToolKind::Http(_) | ToolKind::Command(_) | ToolKind::Embedded);
+    RawFault { is_uncertain, ..timed_out(limit) }
 }
 
 /// A duration for people: `30 s`, `1.5 s`, `250 ms`.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Toolbox;
 use super::call::{Spent, ToolCall};
+use super::http::is_lost;
 use super::llm::LlmTool;
 use super::output::{self, fault};
 use super::runner::{RawFault, RawOutcome, ToolRunner as _};
@@ -83,7 +84,7 @@ async fn replay(given: GivenCall) -> RawOutcome {
             let transient = (!is_last).then(Transient::default);
             let answer =
                 (!answer.is_empty()).then(|| Box::new(serde_json::from_str(&answer).unwrap_or(Value::String(answer))));
-            Err(RawFault { fault: fault(class, detail), answer, transient })
+            Err(RawFault { answer, transient, ..RawFault::from(fault(class, detail)) })
         }
     };
     let spent = recorded.usage.map_or_else(Spent::default, |usage| Spent {
@@ -98,17 +99,18 @@ async fn replay(given: GivenCall) -> RawOutcome {
 /// that is no JSON are no failures for it.
 async fn fails(failure: ToolFailure) -> Result<Value, RawFault> {
     let passes = |class: &str, status| RawFault {
-        fault: fault(class, ""),
-        answer: None,
         transient: Some(Transient { status, after: None }),
+        ..RawFault::from(fault(class, ""))
     };
     match failure {
         // The deadline of the call ends it.
         ToolFailure::Timeout => std::future::pending().await,
         ToolFailure::Refused => Err(passes("connection refused", None)),
-        ToolFailure::Reset => Err(passes("connection reset", None)),
-        ToolFailure::Http(status) => Err(passes(&format!("http {status}"), Some(status))),
-        ToolFailure::TooLong => Err(output::too_large().into()),
+        ToolFailure::Reset => Err(passes("connection reset", None).sent()),
+        ToolFailure::Http(status) => {
+            Err(RawFault { is_uncertain: is_lost(status), ..passes(&format!("http {status}"), Some(status)) })
+        }
+        ToolFailure::TooLong => Err(RawFault::from(output::too_large()).sent()),
         ToolFailure::NotJson => Ok(Value::from("<html><body>The service is busy.</body></html>")),
         ToolFailure::Empty => Ok(json!({ "status": 200 })),
     }

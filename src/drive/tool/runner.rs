@@ -58,12 +58,21 @@ pub(super) struct RawFault {
     pub answer: Option<Box<Value>>,
     /// Set when the same call may succeed when it is made again.
     pub transient: Option<Transient>,
+    /// Whether its request was sent, and what came of it is not known: the call may have happened.
+    pub is_uncertain: bool,
+}
+
+impl RawFault {
+    /// The same failure of a call whose request was sent.
+    pub fn sent(self) -> Self {
+        Self { is_uncertain: true, ..self }
+    }
 }
 
 impl From<ToolFault> for RawFault {
     /// A failure that stays when the same is tried again.
     fn from(fault: ToolFault) -> Self {
-        Self { fault, answer: None, transient: None }
+        Self { fault, ..Self::default() }
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) trait ServerCall<C: PooledConnection>: Sync {
 
 /// A failure after which the same call may succeed.
 pub(super) fn transient(class: &str, detail: String) -> RawFault {
-    RawFault { fault: fault(class, detail), answer: None, transient: Some(Transient::default()) }
+    RawFault { transient: Some(Transient::default()), ..RawFault::from(fault(class, detail)) }
 }
 
 /// Makes a call within its time, which begins when there is a connection for it. A connection that is lost before the
@@ -55,7 +55,7 @@ pub(super) async fn run<C: PooledConnection>(
 ) -> Result<Value, RawFault> {
     // The wait for another connection, where one was lost, is part of the call's time.
     let place = pool.place().await?;
-    tokio::time::timeout(limit, make(pool, place, call)).await.unwrap_or_else(|_| Err(timed_out(limit)))
+    tokio::time::timeout(limit, make(pool, place, call)).await.unwrap_or_else(|_| Err(timed_out(limit).sent()))
 }
 
 async fn make<C: PooledConnection>(

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use self::request::HttpRequest;
 use self::response::AnswerPolicy;
+pub(super) use self::response::is_lost;
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::descriptors::{self, Patience};
@@ -81,25 +82,32 @@ impl HttpRunner {
     /// When the address is not allowed, the server can't be reached, or its answer is no success, too large, or
     /// neither JSON nor text.
     async fn perform(&self, mut request: HttpRequest, policy: AnswerPolicy<'_>) -> Result<Value, RawFault> {
+        // Whether a request was answered with the address of what came of it.
+        let mut is_made = false;
+        let made = |is_made: bool, raw: RawFault| RawFault { is_uncertain: raw.is_uncertain || is_made, ..raw };
         for _ in 0..=MAX_HOPS {
-            self.egress.check(&request.url).map_err(|error| egress_fault(&error))?;
-            let response = self.send(&request).await?;
+            self.egress.check(&request.url).map_err(|error| made(is_made, egress_fault(&error)))?;
+            let response = self.send(&request).await.map_err(|raw| made(is_made, raw))?;
             let status = response.status();
             let ok = match policy.ok_status {
                 Some(statuses) => statuses.contains(&status.as_u16()),
                 None => status.is_success(),
             };
             if ok {
-                return response::read(response, &request.method).await;
+                // The server has done what was asked, whatever is wrong with its answer.
+                return response::read(response, &request.method).await.map_err(RawFault::sent);
             }
             let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());
             match location.filter(|_| is_redirect(status)) {
-                Some(location) => redirect(&mut request, status, location)?,
-                None => return Err(response::refused(response, policy.error_body).await),
+                Some(location) => {
+                    is_made |= status == StatusCode::SEE_OTHER;
+                    redirect(&mut request, status, location).map_err(|fault| made(is_made, fault.into()))?;
+                }
+                None => return Err(made(is_made, response::refused(response, policy.error_body).await)),
             }
         }
         let detail = format!("more than {MAX_HOPS}, the last one to {}", place(&request.url));
-        Err(fault("too many redirects", detail).into())
+        Err(made(is_made, fault("too many redirects", detail).into()))
     }
 
     /// Sends a request; waits if there is no descriptor for its connection.
@@ -230,7 +238,8 @@ fn network(error: reqwest::Error, server: &str) -> RawFault {
         class => class.to_owned(),
     };
     let fault = fault(class, detail);
-    if stays { RawFault::from(fault) } else { transient(fault) }
+    let is_uncertain = !stays && !error.is_connect();
+    if stays { RawFault::from(fault) } else { RawFault { is_uncertain, ..transient(fault) } }
 }
 
 /// Whether a TLS error is inside: an `io::Error` does not return what it wraps as its source.

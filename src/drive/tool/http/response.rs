@@ -80,7 +80,13 @@ pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
     }
     detail.push_str(&rest);
     let answer = answer.map(Box::new);
-    RawFault { fault: fault(format!("http {status}"), detail), answer, transient: Some(transient) }
+    let fault = fault(format!("http {status}"), detail);
+    RawFault { fault, answer, transient: Some(transient), is_uncertain: is_lost(status) }
+}
+
+/// Whether a status says that a proxy lost what became of the request: it passed it on and got no answer.
+pub(in crate::drive::tool) fn is_lost(status: u16) -> bool {
+    matches!(status, 502 | 504 | 524)
 }
 
 /// The body's bytes up to `limit`, and whether that is all of it. At the limit the connection is dropped; the

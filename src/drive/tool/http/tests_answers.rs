@@ -116,7 +116,7 @@ async fn the_model_reads_short_json_that_says_what_is_wrong_with_its_request() {
     ] {
         let server = TestServer::saying(answer(status, "content-type: application/json\r\n", body));
         for (policy, is_read) in [(AnswerPolicy::default(), plain), (whole, with_body)] {
-            let RawFault { fault, answer, transient } = get(&server.url("/"), policy).await;
+            let RawFault { fault, answer, transient, .. } = get(&server.url("/"), policy).await;
             assert_eq!(fault.class, format!("http {status}"));
             assert_eq!(transient, Some(Transient { status: Some(status), after: None }));
             let read = answer.map(|answer| answer.as_str().map_or_else(|| answer.to_string(), str::to_owned));
@@ -137,7 +137,7 @@ async fn a_long_or_compressed_failure_is_read_to_a_bound_or_not_at_all() {
     // It is no JSON any more where it is cut.
     assert_eq!(read.as_deref(), Some(&Value::from(&body[..64 * 1024])));
     let gzip = TestServer::saying(answer(503, "content-encoding: gzip\r\nretry-after: 7\r\n", "{}"));
-    let RawFault { fault, answer: read, transient } = get(&gzip.url("/"), whole).await;
+    let RawFault { fault, answer: read, transient, .. } = get(&gzip.url("/"), whole).await;
     assert_eq!((fault.detail.as_str(), read), ("retry-after: 7\ncontent-encoding: gzip", None));
     assert_eq!(transient, Some(Transient { status: Some(503), after: Some(Duration::from_secs(7)) }));
     let plain = TestServer::saying(answer(200, "content-encoding: Identity\r\n", "{\"a\":1}"));
