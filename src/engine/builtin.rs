@@ -3,6 +3,7 @@
 use serde_json::{Number, Value, json};
 
 use super::event::{CallId, ToolResult};
+use super::fitted;
 use super::memory;
 use super::outcome::Answer;
 use super::state::{Call, State};
@@ -55,7 +56,7 @@ impl HumanQuestion {
 /// Runs a built-in tool with an input that its schema accepts.
 pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &Value) -> Done {
     match which {
-        Builtin::Complete => complete(program, input),
+        Builtin::Complete => complete(program, state, input),
         Builtin::PauseForHuman => Done::AsksHuman,
         Builtin::StoreMemory => {
             let key = text(input, "key").unwrap_or_default();
@@ -73,7 +74,7 @@ pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &
     }
 }
 
-fn complete(program: &Program, input: &Value) -> Done {
+fn complete(program: &Program, state: &State, input: &Value) -> Done {
     let mut answer = input.get("answer").cloned().unwrap_or_default();
     if let Some(schema) = &program.answer {
         let mut faults = schema.faults(&answer);
@@ -83,6 +84,13 @@ fn complete(program: &Program, input: &Value) -> Done {
             && let Some(read) = answer.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok())
             && storable::fault_of(&read).is_none()
             && schema.faults(&read).is_empty()
+        {
+            faults.clear();
+            answer = read;
+        }
+        if !faults.is_empty()
+            && state.header.fits_values()
+            && let Some(read) = fitted::fitted(schema, &answer)
         {
             faults.clear();
             answer = read;

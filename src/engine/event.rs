@@ -191,7 +191,9 @@ pub struct Started {
 /// journals would give another state by the later ones. 1: what a reply and an observation take of a known window. 2: a loop
 /// goes through a text that is the JSON of a list; CSV and JSON of the project's documents are read without a loss, and a path
 /// into a text reads the JSON in its fence; and what a no to a `PbotApproval` does follows from the filters of the steps after
-/// it, and not from their letters. 3: a filter that may hold after a no for another reason holds no step.
+/// it, and not from their letters. 3: a filter that may hold after a no for another reason holds no step; a call as text is known by the
+/// marks of calls and the names of tools, and native calls count in every dialect; inputs and answers are read where they have one
+/// reading; and one thought over different calls is a batch.
 pub const EDITION: u32 = 3;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -65,6 +65,22 @@ impl RunHeader {
         self.edition >= 2
     }
 
+    /// Whether a reply that writes a call as text is judged by the marks of calls and the tools of the loop, and native calls
+    /// count in dialects whose calls are text.
+    pub(super) fn knows_written_calls(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether the same thought over calls that differ is no repetition.
+    pub(super) fn compares_actions(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether an input or an answer that does not match its schema is read where it has one reading.
+    pub(super) fn fits_values(&self) -> bool {
+        self.edition >= 3
+    }
+
     /// What decides what a no to an approval does that says nothing of it.
     pub(super) fn denial_rule(&self) -> DenialRule {
         match self.edition {

@@ -4,10 +4,11 @@
 use serde_json::{Map, Value};
 
 use super::conversation::{Conversation, Native};
-use super::dialect::{self, Saying};
+use super::dialect::{self, Reading, Saying};
 use super::event::{Reasoning, SaidCall};
 use super::state::{Call, State};
 use super::window;
+use crate::language::react::Dialect;
 use crate::program::Program;
 
 /// How much of a refused or overlong reply stays in the conversation, in characters: enough to see what was wrong.
@@ -29,6 +30,16 @@ pub(super) fn remembered(mut text: String, counts: usize, unreadable: bool, alon
     }
     // Providers refuse messages without text.
     if alone && text.trim().is_empty() { "(nothing)".to_owned() } else { text }
+}
+
+/// Native calls as they stay in a conversation whose calls are text; nothing for other replies.
+pub(super) fn as_text(dialect: Dialect, has_native: bool, reading: &Reading) -> Option<String> {
+    let Reading::Calls { thought, calls } = reading else { return None };
+    if !has_native || dialect::is_native(dialect) {
+        return None;
+    }
+    let calls = calls.iter().map(|wanted| (wanted.name.clone(), wanted.input.clone())).collect();
+    dialect::say(dialect, &Saying { thought: thought.clone(), calls, answer: None }).map(|(text, _)| text)
 }
 
 /// The reasoning of a reply as it stays in the conversation: what is sent back. Its text is the thought of a reply that

@@ -23,6 +23,7 @@ pub mod due;
 pub mod effect;
 pub mod event;
 mod expiry;
+mod fitted;
 pub mod flow;
 mod fork;
 pub mod header;

@@ -54,11 +54,13 @@ pub(super) fn take(
     let usage = usage::of_reply(program, state, &reply, sent);
     state.counters.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
-    let (mut reading, counts) = dialect::read_counted(dialect, &reply);
+    let judged = Some(program).filter(|_| state.header.knows_written_calls());
+    let (mut reading, counts) = dialect::read_counted(dialect, &reply, judged);
     let cause = RefusalCause::of(&reply);
     let reasoning = kept_reply::reasoning(reply.reasoning, reading.thought());
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
     too_many(&mut reading, most);
+    let has_native = !reply.calls.is_empty();
     let mut calls = reply.calls;
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
@@ -70,8 +72,16 @@ pub(super) fn take(
         String::new()
     };
     let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
-    let text =
-        kept_reply::remembered(reply.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
+    let said = judged.and_then(|_| kept_reply::as_text(dialect, has_native, &reading));
+    // What a provider sealed may be bound to calls that are text now.
+    let reasoning = reasoning.filter(|_| said.is_none());
+    let text = match said {
+        Some(text) => text,
+        None => {
+            let is_unreadable = matches!(reading, Reading::Unreadable { .. });
+            kept_reply::remembered(reply.text, counts, is_unreadable, calls.is_empty())
+        }
+    };
     state.conversation.push_reply(text, calls, reasoning);
     state.counters.window.1 = state.conversation.bytes;
     let mut new = Turn {
@@ -194,7 +204,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
 /// Makes a turn from a readable reply: validates each call, runs the built-in tools at once, and requests the
 /// others.
 fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>, effects: &mut Effects) -> Next {
-    let calls: Vec<Wanted> = calls.into_iter().map(|wanted| validate::meant(program, wanted)).collect();
+    let calls: Vec<Wanted> = calls.into_iter().map(|wanted| validate::meant(program, state, wanted)).collect();
     let policy = TurnPolicy::of(program, &calls);
     let mut ending = None;
     new.calls.reserve_exact(calls.len());
@@ -291,7 +301,8 @@ fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Comple
 fn last_word(program: &Program, state: &mut State, new: Turn, reply: LastReply) -> Next {
     let LastReply { calls, limit, refused } = reply;
     let mut calls = calls.into_iter().filter(|wanted| wanted.name == COMPLETE);
-    if let (Some(wanted), None) = (calls.next(), calls.next())
+    let only = calls.next().map(|wanted| validate::meant(program, state, wanted));
+    if let (Some(wanted), None) = (only, calls.next())
         && let Ok(tool) = validate::call(program, state, &wanted)
         && let ToolKind::Builtin(Builtin::Complete) = tool.kind
         && let builtin::Done::Completed(answer) = builtin::run(program, state, Builtin::Complete, &wanted.input)

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::dialect::{self, Wanted};
+use super::fitted;
 use super::state::State;
 use crate::diagnostic::nearest;
 use crate::language::react::RequiredTools;
@@ -48,8 +49,28 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
     Ok(tool)
 }
 
-/// The call that is meant: Hyphen's old way to call a workflow becomes a call of the tool that the workflow is.
-pub(super) fn meant(program: &Program, mut wanted: Wanted) -> Wanted {
+/// The call that is meant: the tool that it calls, and the one reading of its input.
+pub(super) fn meant(program: &Program, state: &State, wanted: Wanted) -> Wanted {
+    let mut wanted = of_workflow(program, wanted);
+    if !state.header.fits_values() || wanted.unread.is_some() {
+        return wanted;
+    }
+    if let Some(tool) = program.tool(&wanted.name) {
+        if matches!(tool.kind, ToolKind::Builtin(Builtin::Complete))
+            && let Some(value) = wanted.input.get_mut("confidence")
+            && let Some(read) = fitted::confidence(value)
+        {
+            *value = read;
+        }
+        if let Some(read) = fitted::fitted(&tool.parameters, &wanted.input) {
+            wanted.input = read;
+        }
+    }
+    wanted
+}
+
+/// Hyphen's old way to call a workflow becomes a call of the tool that the workflow is.
+fn of_workflow(program: &Program, mut wanted: Wanted) -> Wanted {
     if wanted.name != RUN_WORKFLOW || wanted.unread.is_some() {
         return wanted;
     }

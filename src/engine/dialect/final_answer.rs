@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::thinking::{self, Split};
 use super::{Reading, Saying, Wanted, native};
 use crate::engine::event::{Reply, SaidCall};
+use crate::program::Program;
 
 /// The marks that an answer begins with.
 const MARKERS: [&str; 2] = ["FINAL_ANSWER:", "FINAL ANSWER:"];
@@ -45,7 +46,7 @@ enum End<'a> {
 }
 
 /// Reads a reply.
-pub fn read(reply: &Reply) -> Reading {
+pub fn read(reply: &Reply, program: Option<&Program>) -> Reading {
     let Split { thought, rest, open } = thinking::split(&reply.text);
     let best = |own: &str| if thought.is_empty() { own.trim().to_owned() } else { thought.clone() };
     if !reply.calls.is_empty() {
@@ -57,9 +58,14 @@ pub fn read(reply: &Reply) -> Reading {
     }
     let unreadable = |why: &str| Reading::Unreadable { thought: thinking::short(&best(rest)), why: why.to_owned() };
     if let Some(why) = native::no_answer(reply, rest, open) {
-        return unreadable(why);
+        return unreadable(&why);
     }
-    match end(rest) {
+    let end = end(rest);
+    let answer = if let End::Answer(_, answer) = &end { Some(*answer) } else { None };
+    if let Some(why) = native::written_call(rest, answer, program) {
+        return unreadable(&why);
+    }
+    match end {
         End::Answer(before, answer) => {
             Reading::Answer { thought: best(before), answer: Value::String(answer.to_owned()) }
         }

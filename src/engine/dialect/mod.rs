@@ -11,6 +11,7 @@ mod report;
 pub mod tags;
 mod thinking;
 pub mod tool_calls;
+mod written_call;
 
 use std::borrow::Cow;
 
@@ -119,21 +120,28 @@ pub fn is_cut_off_thinking(reply: &Reply) -> bool {
 
 /// What a reply means. One that `max_tokens` cut off is never completed by guessing.
 pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
-    read_counted(dialect, reply).0
+    read_counted(dialect, reply, None).0
 }
 
 /// What a reply means, and how many of its text's bytes count: what a model invents behind its action,
-/// as if the tool had answered already, does not.
-pub fn read_counted(dialect: Dialect, reply: &Reply) -> (Reading, usize) {
+/// as if the tool had answered already, does not. `program`: whose tools a text may call; without one, a text that has the
+/// form of a call is no answer, as in runs of older editions.
+pub fn read_counted(dialect: Dialect, reply: &Reply, program: Option<&Program>) -> (Reading, usize) {
     let cut_off = reply.finish == Finish::Length;
     if cut_off && let Some(reading) = thinking::cut_off(reply) {
         return (reading, reply.text.len());
     }
-    match dialect {
+    let read = match dialect {
         Dialect::Json => json::read_counted(&reply.text, cut_off),
-        Dialect::ToolCalls => (tool_calls::read(reply), reply.text.len()),
+        Dialect::ToolCalls => (tool_calls::read(reply, program), reply.text.len()),
         Dialect::Tags => tags::read_counted(&reply.text, cut_off),
-        Dialect::FinalAnswer => (final_answer::read(reply), reply.text.len()),
+        Dialect::FinalAnswer => (final_answer::read(reply, program), reply.text.len()),
+    };
+    match program {
+        Some(program) if !is_native(dialect) && !reply.calls.is_empty() => {
+            (native::beside_text(dialect, reply, read.0, program), reply.text.len())
+        }
+        _ => read,
     }
 }
 

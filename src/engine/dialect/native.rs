@@ -3,9 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::relaxed::{self, UnclosedBrackets};
+use super::written_call::{self, CallableTools};
 use super::{Reading, Saying, Wanted};
 use crate::engine::event::{Finish, Reply, SaidCall};
+use crate::language::react::Dialect;
 use crate::program::tool_names::ToolNames;
+use crate::program::{Program, Schema};
 
 /// The longest id of a call that is kept, in bytes.
 const LONGEST_ID: usize = 128;
@@ -114,18 +117,74 @@ pub fn say(saying: &Saying) -> Vec<SaidCall> {
 }
 
 /// Why a reply without calls can't be taken as an answer, whatever it says.
-pub fn no_answer(reply: &Reply, text: &str, open: bool) -> Option<&'static str> {
-    match reply.finish {
-        Finish::Length => Some("Your reply was cut off before its end, and was not taken. Answer more briefly."),
-        Finish::Filtered => Some("Your reply was kept back by the provider. Try another way."),
-        Finish::Stop if open => Some("Your reply begins a thinking block and does not close it."),
-        Finish::Stop if text.is_empty() => Some("Your reply was empty."),
-        Finish::Stop if is_written_call(text) => {
-            Some("Your reply writes a tool call as text, and nothing was called. Make it as a real tool call.")
-        }
-        Finish::Stop => None,
+pub fn no_answer(reply: &Reply, text: &str, open: bool) -> Option<String> {
+    let why = match reply.finish {
+        Finish::Length => "Your reply was cut off before its end, and was not taken. Answer more briefly.",
+        Finish::Filtered => "Your reply was kept back by the provider. Try another way.",
+        Finish::Stop if open => "Your reply begins a thinking block and does not close it.",
+        Finish::Stop if text.is_empty() => "Your reply was empty.",
+        Finish::Stop => return None,
+    };
+    Some(why.to_owned())
+}
+
+/// Why a text that writes a call is no answer. `answer`: the part that would be the answer; one that is JSON and matches the
+/// schema of answers is one. `program`: as for [`super::read_counted`].
+pub fn written_call(text: &str, answer: Option<&str>, program: Option<&Program>) -> Option<String> {
+    let Some(program) = program else {
+        let words = "Your reply writes a tool call as text, and nothing was called. Make it as a real tool call.";
+        return is_written_call(text).then(|| words.to_owned());
+    };
+    if let (Some(schema), Some(answer)) = (&program.answer, answer)
+        && is_wanted(schema, answer)
+    {
+        return None;
+    }
+    let found = written_call::find(text, &CallableTools::of(program))?;
+    Some(format!(
+        "Your reply writes a tool call as text ({}), and nothing was called. Make it as a real tool call. A call that is \
+         only shown belongs in a code block.",
+        relaxed::shown(&found)
+    ))
+}
+
+/// Whether the schema asks for this answer: as JSON, or as a text of which it says more than its type.
+fn is_wanted(schema: &Schema, answer: &str) -> bool {
+    let says_which = |source: &Value| ["const", "enum", "pattern"].iter().any(|keyword| source.get(keyword).is_some());
+    match super::as_json(answer) {
+        Some(value) if !value.is_string() && schema.faults(&value).is_empty() => true,
+        _ => says_which(schema.source()) && schema.faults(&Value::from(answer)).is_empty(),
     }
 }
+
+/// What a reply with native calls means in a dialect whose calls are text: some servers make native calls of such texts, and
+/// some models know nothing else. The calls are those of the text, or the text has none.
+pub fn beside_text(dialect: Dialect, reply: &Reply, of_text: Reading, program: &Program) -> Reading {
+    let (is_call, thought) = match &of_text {
+        Reading::Unreadable { thought, .. } => (false, thought.clone()),
+        Reading::Calls { thought, .. } | Reading::Answer { thought, .. } => (true, thought.clone()),
+    };
+    let unreadable =
+        |thought: &str, why: &str| Reading::Unreadable { thought: thought.to_owned(), why: why.to_owned() };
+    let mut native = read(reply, thought);
+    let Reading::Calls { thought, calls } = &mut native else { return native };
+    for call in calls.iter_mut().filter(|call| program.tool(&call.name).is_none()) {
+        call.name = program.called.back(&call.name).to_owned();
+    }
+    if dialect == Dialect::Json && calls.len() > 1 {
+        return unreadable(thought, SEVERAL);
+    }
+    match &of_text {
+        Reading::Calls { calls: written, .. } if written == calls => of_text,
+        _ if is_call => unreadable(thought, BOTH),
+        _ => native,
+    }
+}
+
+const SEVERAL: &str = "Your reply makes several native tool calls, and nothing was called. Make one call a turn, and write it \
+                       as text: one JSON object with \"thought\", \"action\" and \"action_input\".";
+const BOTH: &str = "Your reply makes a native tool call and has another call or an answer in its text, and nothing was \
+                    called. Only one of them can be meant: write it as text, as you were instructed.";
 
 /// Whether a text is a call in the words of another form: not an answer, and not to be guessed at.
 fn is_written_call(text: &str) -> bool {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::thinking::{self, Split};
 use super::{Reading, Saying, native};
 use crate::engine::event::{Reply, SaidCall};
+use crate::program::Program;
 
 /// The instructions at the end of the system prompt.
 pub const INSTRUCTIONS: &str = "How to answer:
@@ -24,14 +25,15 @@ reply without any tool call is taken as your final answer too.";
 pub const QUESTION: &str = "What is your next step? Call tools, or give your final answer.";
 
 /// Reads a reply.
-pub fn read(reply: &Reply) -> Reading {
+pub fn read(reply: &Reply, program: Option<&Program>) -> Reading {
     let Split { thought, rest, open } = thinking::split(&reply.text);
     if !reply.calls.is_empty() {
         return native::read(reply, if thought.is_empty() { rest.to_owned() } else { thought });
     }
-    if let Some(why) = native::no_answer(reply, rest, open) {
+    if let Some(why) = native::no_answer(reply, rest, open).or_else(|| native::written_call(rest, Some(rest), program))
+    {
         let thought = thinking::short(if thought.is_empty() { rest } else { &thought });
-        return Reading::Unreadable { thought, why: why.to_owned() };
+        return Reading::Unreadable { thought, why };
     }
     Reading::Answer { thought, answer: Value::String(rest.to_owned()) }
 }

@@ -8,7 +8,7 @@ use crate::engine::dialect::{Reading, Saying};
 use crate::engine::event::{Finish, Reply, SaidCall};
 
 fn text(text: &str) -> Reading {
-    read(&Reply { text: text.to_owned(), ..Reply::default() })
+    read(&Reply { text: text.to_owned(), ..Reply::default() }, None)
 }
 
 #[test]
@@ -40,14 +40,14 @@ fn a_text_without_a_plain_mark_ends_nothing() {
         assert!(matches!(text(reply), Reading::Unreadable { .. }), "{reply}");
     }
     let cut = Reply { text: "FINAL_ANSWER: do".to_owned(), finish: Finish::Length, ..Reply::default() };
-    assert!(matches!(read(&cut), Reading::Unreadable { .. }));
+    assert!(matches!(read(&cut, None), Reading::Unreadable { .. }));
 }
 
 #[test]
 fn a_mark_beside_calls_is_an_ending_beside_calls() {
     let calls = vec![SaidCall { name: "a".to_owned(), ..SaidCall::default() }];
     let reply = Reply { text: "Both.\nFINAL_ANSWER: done".to_owned(), calls, ..Reply::default() };
-    let Reading::Calls { thought, calls } = read(&reply) else { panic!("not read") };
+    let Reading::Calls { thought, calls } = read(&reply, None) else { panic!("not read") };
     assert_eq!((thought.as_str(), calls.len()), ("Both.", 2));
     assert_eq!((calls[1].name.as_str(), &calls[1].input), ("__complete__", &json!({ "answer": "done" })));
 }

@@ -19,7 +19,7 @@ fn reply(text: &str, calls: &[(&str, &str)]) -> Reply {
 
 #[track_caller]
 fn calls(reply: &Reply) -> (String, Vec<(String, Option<String>)>) {
-    match read(reply) {
+    match read(reply, None) {
         Reading::Calls { thought, calls } => {
             let inputs = calls.into_iter().map(|call| (call.input.to_string(), call.unread));
             (thought, inputs.collect())
@@ -50,7 +50,7 @@ fn a_call_that_can_not_be_read_leaves_the_others() {
     assert!(inputs[0].1.as_ref().is_some_and(|why| why.contains("\"x\" stands there twice")), "{inputs:?}");
     assert_eq!(inputs[1], ("{}".to_owned(), None));
     assert!(inputs[2].1.is_some());
-    assert!(matches!(read(&reply("", &[("a", "{"), ("b", "x")])), Reading::Unreadable { .. }));
+    assert!(matches!(read(&reply("", &[("a", "{"), ("b", "x")]), None), Reading::Unreadable { .. }));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_reply_without_calls_is_the_answer_without_its_thinking() {
         ("<thinking>A</thinking><think>B</think> {\"x\": 1}", "A\nB", "{\"x\": 1}"),
     ] {
         let expected = Reading::Answer { thought: thought.to_owned(), answer: json!(answer) };
-        assert_eq!(read(&reply(text, &[])), expected, "{text}");
+        assert_eq!(read(&reply(text, &[]), None), expected, "{text}");
     }
 }
 
@@ -77,18 +77,18 @@ fn what_is_no_answer_is_not_taken_for_one() {
         "{\"name\":\"a\",\"arguments\":{}}",
         "```json\n{\"action\": \"a\", \"action_input\": {}}\n```",
     ] {
-        assert!(matches!(read(&reply(text, &[])), Reading::Unreadable { .. }), "{text}");
+        assert!(matches!(read(&reply(text, &[]), None), Reading::Unreadable { .. }), "{text}");
     }
     for finish in [Finish::Length, Finish::Filtered] {
         let cut = Reply { finish, ..reply("It is", &[]) };
-        assert!(matches!(read(&cut), Reading::Unreadable { .. }), "{finish:?}");
+        assert!(matches!(read(&cut, None), Reading::Unreadable { .. }), "{finish:?}");
     }
     for arguments in ["{\"x\":1", ""] {
         let cut = Reply { finish: Finish::Length, ..reply("", &[("a", "{}"), ("b", arguments)]) };
-        assert!(matches!(read(&cut), Reading::Unreadable { .. }), "{arguments}");
+        assert!(matches!(read(&cut, None), Reading::Unreadable { .. }), "{arguments}");
     }
     let whole = Reply { finish: Finish::Length, ..reply("", &[("a", "{}")]) };
-    assert!(matches!(read(&whole), Reading::Calls { .. }));
+    assert!(matches!(read(&whole, None), Reading::Calls { .. }));
 }
 
 #[test]
@@ -131,7 +131,7 @@ proptest! {
         let calls: Vec<SaidCall> =
             said.into_iter().map(|(id, name, arguments)| SaidCall { id, name, arguments }).collect();
         let finish = if cut { Finish::Length } else { Finish::Stop };
-        drop(read(&Reply { text, calls: calls.clone(), finish, ..Reply::default() }));
+        drop(read(&Reply { text, calls: calls.clone(), finish, ..Reply::default() }, None));
         let kept = native::kept(calls, &ToolNames::default(), 1, |_| false);
         for (place, call) in kept.iter().enumerate() {
             prop_assert!(crate::program::tool_names::is_taken(&call.name));
@@ -144,7 +144,7 @@ proptest! {
     fn what_was_written_is_read_back(thought in "[a-zA-Z ]{0,20}", texts in prop::collection::vec(any::<String>(), 1..4)) {
         let said: Vec<(String, Value)> = texts.into_iter().map(|text| ("a".to_owned(), json!({ "x": text }))).collect();
         let (text, calls) = say(&Saying { thought: thought.clone(), calls: said.clone(), answer: None });
-        let Reading::Calls { thought: read_thought, calls } = read(&Reply { text, calls, ..Reply::default() }) else {
+        let Reading::Calls { thought: read_thought, calls } = read(&Reply { text, calls, ..Reply::default() }, None) else {
             panic!("not read")
         };
         prop_assert_eq!(read_thought, thought.trim());
