@@ -239,7 +239,8 @@ fn observe(program: &Program, state: &mut State, turn: Turn, effects: &mut Effec
     let stuck = step.and_then(|mut step| {
         step.label = shared(state.last_action(), &step.label);
         push_tight(&mut state.watch.steps, step);
-        stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
+        let detect = if state.header.compares_actions() { stuck::detect } else { stuck::detect_older };
+        detect(&state.watch.steps, program.properties.on_stuck.iterations)
     });
     if state.watch.answers_refused >= ANSWERS {
         let message =

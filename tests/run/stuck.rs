@@ -70,7 +70,7 @@ fn the_same_thought_without_news_fires_and_one_with_news_does_not() {
             say(
                 ["Let me look.", "let me look", "LET ME, look!", "Let me look"][n],
                 "look",
-                json!({ "at": n.to_string() }),
+                json!({ "at": (n % 2).to_string() }),
             )
         })
         .chain([complete(json!("ok"))])
@@ -79,6 +79,21 @@ fn the_same_thought_without_news_fires_and_one_with_news_does_not() {
     assert_eq!(still["stuck"]["pattern"], "same_thought", "{still:#}");
     let news = stuck(&replies, json!({ "look": ["1", "2", "3", "4"] }), json!({}));
     assert_eq!(news["termination"], "complete", "{news:#}");
+}
+
+#[test]
+fn the_same_thought_over_different_calls_is_a_batch() {
+    let batch = |names: [&str; 6]| -> Vec<Value> {
+        let calls = names.into_iter().map(|name| say("Check the next name.", "look", json!({ "at": name })));
+        calls.chain([complete(json!("ok"))]).collect()
+    };
+    let seen = || json!({ "look": [[]] });
+    let different = stuck(&batch(["a", "b", "c", "d", "e", "f"]), seen(), json!({}));
+    assert_eq!(different["termination"], "complete", "{different:#}");
+    for names in [["a", "a", "a", "a", "a", "a"], ["a", "b", "a", "b", "a", "b"], ["a", "b", "c", "b", "a", "c"]] {
+        let again = stuck(&batch(names), seen(), json!({}));
+        assert_eq!(again["termination"], "stuck", "{names:?}: {again:#}");
+    }
 }
 
 #[test]

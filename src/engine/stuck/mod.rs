@@ -109,12 +109,24 @@ type Detect = fn(&[StepDigest], usize) -> Option<Stuck>;
 
 /// The patterns, in the order of the search.
 const PATTERNS: [Detect; 4] = [same_action::detect, same_failure::detect, cycle::detect, same_thought::detect];
+/// Those of runs of older editions.
+const OLDER_PATTERNS: [Detect; 4] =
+    [same_action::detect, same_failure::detect, cycle::detect, same_thought::detect_older];
 
 /// The first pattern at the end of the steps, with `n` as `on_stuck.iterations`. An `n` below 2, which no
 /// document can have, counts as 2.
 pub fn detect(steps: &[StepDigest], n: u32) -> Option<Stuck> {
+    first_of(&PATTERNS, steps, n)
+}
+
+/// The same for a run of an older edition.
+pub fn detect_older(steps: &[StepDigest], n: u32) -> Option<Stuck> {
+    first_of(&OLDER_PATTERNS, steps, n)
+}
+
+fn first_of(patterns: &[Detect], steps: &[StepDigest], n: u32) -> Option<Stuck> {
     let n = usize::try_from(n.max(2)).ok()?;
-    PATTERNS.iter().find_map(|pattern| pattern(steps, n))
+    patterns.iter().find_map(|pattern| pattern(steps, n))
 }
 
 /// The last `count` steps, if there are so many.

@@ -156,21 +156,25 @@ fn a_polling_action_with_old_observations_is_no_cycle() {
     assert_eq!(fires(&rows, 3), None);
 }
 
+/// Rows with these thoughts and observations that make two calls in turn.
 fn thoughts(rows: &[(&'static str, i32)]) -> Vec<Row> {
     let one = |(i, (thought, seen)): (usize, &(&'static str, i32))| {
-        (*thought, "a", json!({ "x": i }), json!(seen), false, false)
+        (*thought, "a", json!({ "x": i % 2 }), json!(seen), false, false)
     };
     rows.iter().enumerate().map(one).collect()
 }
 
 #[test]
 fn the_same_thought_fires_when_nothing_new_was_observed() {
-    let rows = thoughts(&[("I try again.", 1), ("i try, again", 1), ("I TRY AGAIN!", 1)]);
-    assert_eq!(fires(&rows, 3), Some((3, StuckPattern::SameThought)));
+    let rows = thoughts(&[("I try again.", 1), ("i try, again", 1), ("I TRY AGAIN!", 1), ("I try again", 1)]);
+    assert_eq!(fires(&rows, 3), Some((4, StuckPattern::SameThought)));
     assert_eq!(
         first(&rows, 3).unwrap().1.detail,
-        "The same thought came 3 times in a row, and nothing new was observed (iterations 1 to 3)."
+        "The same thought came 3 times in a row, and nothing new was observed (iterations 2 to 4)."
     );
+    // One that differs from those before it is exempt only at the beginning.
+    let calls = [0, 0, 1, 0, 1].map(|x| ("t", "a", json!({ "x": x }), json!(1), false, false));
+    assert_eq!(fires(&calls, 3), Some((5, StuckPattern::SameThought)));
     // Seen long before the thought began.
     let rows = thoughts(&[("p", 1), ("q", 2), ("r", 3), ("t", 4), ("t", 1), ("t", 2)]);
     assert_eq!(fires(&rows, 3), Some((6, StuckPattern::SameThought)));
@@ -183,6 +187,18 @@ fn the_same_thought_does_not_fire_with_news_when_empty_or_when_it_changes() {
     assert_eq!(fires(&thoughts(&[("", 1), ("", 1), ("...", 1), (" ", 1)]), 3), None);
     assert_eq!(fires(&thoughts(&[("t", 1), ("t", 1), ("u", 1), ("t", 1), ("t", 1)]), 3), None);
     assert_eq!(fires(&thoughts(&[("t", 1), ("t", 1)]), 3), None);
+}
+
+#[test]
+fn one_thought_over_calls_that_differ_is_a_batch_and_was_a_repetition_in_older_editions() {
+    let rows: Vec<Row> = (0..7).map(|x| ("t", "a", json!({ "x": x }), json!([]), false, false)).collect();
+    assert_eq!(fires(&rows, 3), None);
+    let steps: Vec<StepDigest> = rows.iter().enumerate().map(|(index, row)| step(index + 1, row)).collect();
+    let older = super::detect_older(&steps[..3], 3).map(|stuck| stuck.pattern);
+    assert_eq!(older, Some(StuckPattern::SameThought));
+    // A batch whose last calls were all made before is none any more.
+    let again = [0, 1, 2, 3, 1, 0, 2].map(|x| ("t", "a", json!({ "x": x }), json!([]), false, false));
+    assert_eq!(fires(&again, 3), Some((6, StuckPattern::SameThought)));
 }
 
 #[test]

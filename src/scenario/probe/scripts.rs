@@ -133,7 +133,9 @@ impl<'p> ScriptMaker<'p> {
                     "alternation" => self.notes(n.saturating_mul(2), |at| at % 2),
                     "cycle" => self.notes(n.saturating_mul(3), |at| at % 3),
                     "same_thought" => {
-                        Ok((0..n.min(MOST_REPLIES)).map(|at| self.note("Again.", at)).collect::<Result<_, _>>()?)
+                        // Two in turn: the same one would be another pattern.
+                        let count = n.saturating_add(1).min(MOST_REPLIES);
+                        Ok((0..count).map(|at| self.note("Again.", at % 2)).collect::<Result<_, _>>()?)
                     }
                     _ => Ok((0..n.saturating_mul(2).min(MOST_REPLIES))
                         .map(|at| call(&format!("Try {at}."), "no_such_tool", json!({ "number": at })))
