@@ -14,7 +14,8 @@ fn failures(url: &str, more: &Value) -> (String, String) {
     let project = json!({ "allow": { "private_addresses": true } });
     place.actions(std::slice::from_ref(&action), &project);
     let trace = place.calls(&[think("pay", json!({}))]);
-    let flow = json!({ "name": "flow", "definition": { "actions": [{ "type": "pay", "properties": {}, "outputKey": "a" }] } });
+    let flow =
+        json!({ "name": "flow", "definition": { "actions": [{ "type": "pay", "properties": {}, "outputKey": "a" }] } });
     place.json("flow.json", &flow);
     place.json("actions/pay.json", &action);
     let ran = place.call(&["run", "flow.json", "--output", "json", "--store", "memory"]);
@@ -77,7 +78,7 @@ fn a_call_that_was_never_sent_or_was_refused_is_a_plain_failure() {
 fn a_command_that_was_given_up_may_have_done_its_work() {
     let place = Place::new();
     let command = json!({ "action_name": "work", "kind": "command", "description": "Works.", "timeout_ms": 200,
-        "command": ["sleep", "30"] });
+        "program": "sleep", "args": ["30"] });
     place.actions(std::slice::from_ref(&command), &json!({ "allow": { "commands": ["sleep"] } }));
     let trace = place.calls(&[think("work", json!({}))]);
     assert!(observed(&trace[0]).contains("timed out after 200 ms") && observed(&trace[0]).contains(MAY), "{trace:#?}");
