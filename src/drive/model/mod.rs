@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod constraint;
+mod counted;
 mod credentials;
 mod embedded;
 mod failure;
@@ -325,7 +326,7 @@ impl ModelClient {
             }
             if let (Some(partial), Some(time_to_first_token_ms)) = (ask.partial, first_ms) {
                 let (text, written) = (pieces.text_so_far(is_turn), pieces.written());
-                partial(PartialReply { text, written, output_tokens: pieces.output, time_to_first_token_ms });
+                partial(PartialReply { text, written, output_tokens: pieces.output_tokens(), time_to_first_token_ms });
             }
             Ok(match (pieces.has_stopped(), pieces.written()) {
                 _ if is_over => StreamState::Over,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::ModelClient;
 use super::constraint::TURN;
+use super::counted::CountedTokens;
 use super::failure::{AttemptFailure, Peer};
 use super::halves::{self, HalfJoiner};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
@@ -58,16 +59,6 @@ impl AttemptReply {
         let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
         Err(AttemptFailure { usage: self.usage, ..failure })
     }
-}
-
-/// What a provider counted, as far as it says so.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct CountedTokens {
-    pub(super) input: Option<u64>,
-    pub(super) output: Option<u64>,
-    pub(super) cached_input: Option<u64>,
-    pub(super) cache_write: Option<u64>,
-    pub(super) reasoning: Option<u64>,
 }
 
 /// Why an answer could not be read.
@@ -137,12 +128,8 @@ pub(super) struct StreamedReply {
     pub(super) reasoning: ReasoningParts,
     /// Why the model stopped, once it is known.
     stopped: Option<StopReason>,
-    /// The tokens that it read.
-    pub(super) input: Option<u64>,
-    /// The tokens that it wrote.
-    pub(super) output: Option<u64>,
-    /// What of them was cached, and what was reasoning.
-    pub(super) details: Tokens,
+    /// What was counted.
+    counted: CountedTokens,
     /// The model that the provider names.
     pub(super) response_model: Option<String>,
     /// Whether it gave its reason to refuse in place of a reply.
@@ -241,17 +228,14 @@ impl StreamedReply {
         }
     }
 
-    /// Takes in what was counted; what it leaves out stays as it was counted before.
+    /// Takes in what was counted.
     pub(super) fn count(&mut self, counted: CountedTokens) {
-        self.input = counted.input.or(self.input);
-        self.output = counted.output.or(self.output);
-        let known = self.details;
-        self.details = Tokens {
-            cached_input: counted.cached_input.unwrap_or(known.cached_input),
-            cache_write: counted.cache_write.unwrap_or(known.cache_write),
-            reasoning: counted.reasoning.unwrap_or(known.reasoning),
-            ..known
-        };
+        self.counted.add(counted);
+    }
+
+    /// The tokens that were counted of what the model wrote.
+    pub(super) fn output_tokens(&self) -> Option<u64> {
+        self.counted.written()
     }
 
     /// Adds a call that came whole.
@@ -294,7 +278,7 @@ impl StreamedReply {
 
     /// What the provider counted.
     pub(super) fn usage(&self) -> Option<Tokens> {
-        self.input.zip(self.output).map(|(input, output)| Tokens { input, output, ..self.details })
+        self.counted.tokens()
     }
 
     /// The reply that came as one answer: it is whole, and some servers give no reason to stop with it.

@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::drive::model::counted::CountedTokens;
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::append;
-use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
@@ -114,15 +115,15 @@ impl AnthropicUsage {
         usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default()
     }
 
-    /// All that the model read counts as input, what its cache had too.
     fn counted(&self) -> CountedTokens {
-        let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
         CountedTokens {
-            input: cached.into_iter().fold(self.input_tokens, |sum, part| sum?.checked_add(part.unwrap_or(0))),
+            input: self.input_tokens,
             output: self.output_tokens,
             cached_input: self.cache_read_input_tokens,
             cache_write: self.cache_creation_input_tokens,
             reasoning: self.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens),
+            cache_is_beside: true,
+            ..CountedTokens::default()
         }
     }
 }

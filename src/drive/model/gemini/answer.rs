@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::drive::model::counted::CountedTokens;
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::BEHIND_TEXT;
-use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
@@ -189,9 +190,11 @@ fn counted(usage: Option<&RawValue>) -> CountedTokens {
     };
     CountedTokens {
         input: sum(usage.prompt_token_count, usage.tool_use_prompt_token_count),
-        output: sum(usage.candidates_token_count, usage.thoughts_token_count),
+        output: usage.candidates_token_count,
         cached_input: usage.cached_content_token_count,
         cache_write: None,
         reasoning: usage.thoughts_token_count,
+        reasoning_is_beside: true,
+        ..CountedTokens::default()
     }
 }

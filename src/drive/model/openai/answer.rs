@@ -7,8 +7,9 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::reasoning::ReasoningFields;
+use crate::drive::model::counted::CountedTokens;
 use crate::drive::model::failure::{AttemptFailure, Peer};
-use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
@@ -154,6 +155,8 @@ impl OpenaiCall<'_> {
 struct OpenaiUsage {
     prompt_tokens: u64,
     completion_tokens: u64,
+    #[serde(default)]
+    total_tokens: Option<u64>,
     #[serde(default)]
     prompt_cache_hit_tokens: Option<u64>,
     #[serde(default)]
@@ -330,6 +333,8 @@ fn tokens(usage: Option<&RawValue>) -> CountedTokens {
         cached_input: input.cached_tokens.or(usage.prompt_cache_hit_tokens),
         cache_write: input.cache_write_tokens,
         reasoning: usage.completion_tokens_details.and_then(|details| details.reasoning_tokens),
+        total: usage.total_tokens,
+        ..CountedTokens::default()
     }
 }
 

@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::items::{ItemPlace, OutputItem, OutputItems};
+use crate::drive::model::counted::CountedTokens;
 use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
-use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::engine::event::SaidCall;
 use crate::engine::json::from_bytes;
@@ -49,6 +50,8 @@ struct ResponseUsage {
     input_tokens: Option<u64>,
     #[serde(default)]
     output_tokens: Option<u64>,
+    #[serde(default)]
+    total_tokens: Option<u64>,
     #[serde(default)]
     input_tokens_details: Option<ResponseTokenDetails>,
     #[serde(default)]
@@ -233,6 +236,8 @@ fn ended(
             cached_input: usage.input_tokens_details.unwrap_or_default().cached_tokens,
             cache_write: None,
             reasoning: usage.output_tokens_details.unwrap_or_default().reasoning_tokens,
+            total: usage.total_tokens,
+            ..CountedTokens::default()
         });
     }
     if let Some(error) = response.error {
