@@ -7,7 +7,7 @@ use super::budget;
 use super::builtin;
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
-use super::event::{CallId, ModelFault, ModelFaultCode, Reply, ToolFault, ToolResult};
+use super::event::{CallId, ModelFault, ModelFaultCode, Reasoning, Reply, SaidCall, ToolFault, ToolResult};
 use super::json::Json;
 use super::kept_reply;
 use super::limit::{self, LengthRefusal};
@@ -60,7 +60,6 @@ pub(super) fn take(
     let reasoning = kept_reply::reasoning(reply.reasoning, reading.thought());
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
     too_many(&mut reading, most);
-    let has_native = !reply.calls.is_empty();
     let mut calls = reply.calls;
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
@@ -71,19 +70,7 @@ pub(super) fn take(
     } else {
         String::new()
     };
-    let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
-    let said = judged.and_then(|_| kept_reply::as_text(dialect, has_native, &reading));
-    // What a provider sealed may be bound to calls that are text now.
-    let reasoning = reasoning.filter(|_| said.is_none());
-    let text = match said {
-        Some(text) => text,
-        None => {
-            let is_unreadable = matches!(reading, Reading::Unreadable { .. });
-            kept_reply::remembered(reply.text, counts, is_unreadable, calls.is_empty())
-        }
-    };
-    state.conversation.push_reply(text, calls, reasoning);
-    state.counters.window.1 = state.conversation.bytes;
+    keep(program, state, &reading, MadeReply { text: reply.text, calls, reasoning, counts });
     let mut new = Turn {
         iteration: state.counters.iterations,
         thought: String::new(),
@@ -121,6 +108,30 @@ pub(super) fn take(
             unreadable(program, state, new, RefusedReply { why, ..refused }, forced)
         }
     }
+}
+
+/// What a model wrote.
+struct MadeReply {
+    text: String,
+    calls: Vec<SaidCall>,
+    reasoning: Option<Box<Reasoning>>,
+    /// How many bytes of the text count.
+    counts: usize,
+}
+
+/// Adds a reply to the conversation, in the form in which it stays there.
+fn keep(program: &Program, state: &mut State, reading: &Reading, made: MadeReply) {
+    let MadeReply { text, calls, reasoning, counts } = made;
+    let dialect = program.properties.dialect;
+    let has_native = !calls.is_empty() && state.header.knows_written_calls();
+    let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
+    let said = kept_reply::as_text(dialect, has_native, reading);
+    // What a provider sealed may be bound to calls that are text now.
+    let reasoning = reasoning.filter(|_| said.is_none());
+    let is_unreadable = matches!(reading, Reading::Unreadable { .. });
+    let text = said.unwrap_or_else(|| kept_reply::remembered(text, counts, is_unreadable, calls.is_empty()));
+    state.conversation.push_reply(text, calls, reasoning);
+    state.counters.window.1 = state.conversation.bytes;
 }
 
 /// A reply that could not be read.
