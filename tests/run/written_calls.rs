@@ -167,7 +167,7 @@ fn native_calls_are_made_in_the_dialects_whose_calls_are_text_and_stay_as_text()
 fn native_calls_that_leave_two_readings_are_not_made_in_those_dialects() {
     let text = |x: u32| json!({ "thought": "T", "action": "lookup", "action_input": { "x": x } }).to_string();
     for (answer, words) in [
-        (native(json!(null), &[("lookup", "{}"), ("lookup", "{\"x\": 2}")]), "several native tool calls"),
+        (native(json!(null), &[("lookup", "{}"), ("lookup", "{\"x\": 2}")]), "one action a turn"),
         (native(json!(text(1)), &[("lookup", "{\"x\": 2}")]), "Only one of them can be meant"),
         (native(json!(complete(json!("early")).to_string()), &[("lookup", "{}")]), "Only one of them can be meant"),
         (native(json!(null), &[("lookup", "{\"x\": ")]), "can't be read"),
