@@ -110,7 +110,7 @@ fn an_answer_that_fits_its_schema_or_names_no_tool_is_never_refused_as_a_call() 
     let texts = json!({ "type": "string", "pattern": "^<tool_call>" });
     for (answer, schema) in [
         (report.clone(), None),
-        (report.clone(), Some(json!({ "type": "object", "required": ["name", "parameters"] }))),
+        (report, Some(json!({ "type": "object", "required": ["name", "parameters"] }))),
         (wrapped, None),
         (of_tool, Some(schema)),
         (json!("Models write `<tool_call>` first, and lookup(order_id) is a tool."), None),
