@@ -1,8 +1,8 @@
 //! The model that a loop uses, as far as documents say.
 
 use super::Subject;
-use crate::language::project::{Model, Provider};
-use crate::policy::provider::NeedsResponses;
+use crate::language::project::{Model, Provider, ThinkingKind};
+use crate::policy::provider::{NeedsResponses, RequestLimits};
 
 /// A model by its name.
 #[derive(Clone, Copy)]
@@ -11,6 +11,15 @@ pub struct NamedModel<'s> {
     pub name: &'s str,
     /// What the project says of it; nothing when it is a provider's own id.
     pub declared: Option<&'s Model>,
+}
+
+/// A provider, and the most of what a request to it can have.
+#[derive(Debug, Clone, Copy)]
+pub struct ProviderLimits {
+    /// The name of the provider.
+    pub provider: &'static str,
+    /// The most of a request.
+    pub limits: RequestLimits,
 }
 
 /// The model that `written` names, else the project's own; nothing when none is named, or the
@@ -48,6 +57,23 @@ impl<'s> NamedModel<'s> {
     /// Whether its provider refuses a temperature: then none is sent.
     pub fn takes_no_temperature(&self) -> bool {
         (self.provider().facts().refuses_temperature)(self.id(), self.is_official())
+    }
+
+    /// Whether it has a `top_p`, beside which its provider refuses a temperature.
+    pub fn chooses_by_top_p(&self) -> bool {
+        self.provider().facts().top_p_alone && self.declared.is_some_and(|model| model.top_p.is_some())
+    }
+
+    /// The provider that is asked, and the most of what a request to it can have.
+    pub fn limits(&self) -> ProviderLimits {
+        let facts = self.provider().facts();
+        ProviderLimits { provider: facts.name, limits: facts.limits }
+    }
+
+    /// The tokens that it may think, where the server wants less of them than a reply may have.
+    pub fn thinking_budget(&self) -> Option<u32> {
+        let thinking = self.declared.filter(|model| model.provider.facts().sends_thinking)?.thinking?;
+        thinking.budget_tokens.filter(|_| thinking.kind == ThinkingKind::Enabled)
     }
 
     /// Whether it is asked at the provider's own server.

@@ -106,6 +106,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
         tools: Vec::new(),
         called: ToolNames::of(std::iter::empty()),
         turn_schema: OnceLock::new(),
+        offered_tools: OnceLock::new(),
         project,
         sources,
         flow: Some(flow),

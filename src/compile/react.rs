@@ -103,6 +103,7 @@ pub(super) fn react(
         called: ToolNames::of(tools.iter().map(|tool| tool.name.as_str())),
         levels,
         turn_schema: OnceLock::new(),
+        offered_tools: OnceLock::new(),
         tools,
         project: calls.settings.clone().unwrap_or_default(),
         sources,

@@ -73,7 +73,7 @@ fn numbers_in_any_spelling_load() {
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
     let properties = compiled.program.unwrap().properties.clone();
     assert_eq!((properties.max_iterations, properties.timeout_ms), (10, 300_000));
-    assert!((properties.temperature - 0.7).abs() < f64::EPSILON);
+    assert!(properties.temperature.is_some_and(|temperature| (temperature - 0.7).abs() < f64::EPSILON));
 }
 
 #[test]

@@ -184,6 +184,7 @@ codes! {
     OLDER_DECISION = "L163" Warning "older-decision" "Filter that may read an older decision",
     CUT_LIST = "L164" Warning "cut-list" "List that a query may give in part",
     UNESCAPED = "L165" Warning "unescaped" "Value that is not escaped in a body",
+    REQUEST_LIMIT = "L167" Warning "request-limit" "Request that its provider takes only in part",
     UNMADE_BODY = "L169" Error "unmade-body" "Body of a type that is not made",
     NEEDS_RESPONSES = "L170" Warning "needs-responses" "Model that needs the Responses API",
     BAD_MODEL_SETTING = "L171" Error "bad-model-setting" "Setting of a model that can't be sent",

@@ -85,9 +85,7 @@ pub(super) fn take(
             state.watch.invalid_in_a_row = 0;
             new.thought = thought;
             if dialect::is_native(dialect) {
-                for wanted in &mut calls {
-                    wanted.name = program.called.back(&wanted.name).to_owned();
-                }
+                calls.iter_mut().for_each(|wanted| with_own_names(program, wanted));
             }
             if let Some(limit) = forced {
                 return last_word(program, state, new, LastReply { calls, limit, refused });
@@ -132,6 +130,13 @@ fn keep(program: &Program, state: &mut State, reading: &Reading, made: MadeReply
     let text = said.unwrap_or_else(|| kept_reply::remembered(text, counts, is_unreadable, calls.is_empty()));
     state.conversation.push_reply(text, calls, reasoning);
     state.counters.window.1 = state.conversation.bytes;
+}
+
+/// Gives a native call the names that the document has: those of its tool and of its parameters.
+fn with_own_names(program: &Program, wanted: &mut Wanted) {
+    wanted.name = program.called.back(&wanted.name).to_owned();
+    let input = std::mem::take(&mut wanted.input);
+    wanted.input = program.offered_tools().own_input(program, &wanted.name, input);
 }
 
 /// A reply that could not be read.

@@ -45,10 +45,10 @@ pub struct ReactProperties {
     #[serde(default = "defaults::timeout_ms")]
     #[schemars(range(min = 1))]
     pub timeout_ms: u64,
-    /// The model's temperature, 0 to 2.
-    #[serde(default = "defaults::temperature")]
-    #[schemars(range(min = 0.0, max = 2.0))]
-    pub temperature: f64,
+    /// The model's temperature, 0 to 2. Default: none is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64", range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f64>,
     /// What to do when the agent goes in circles.
     #[serde(default)]
     pub on_stuck: OnStuck,
@@ -330,9 +330,6 @@ pub(crate) mod defaults {
     }
     pub fn timeout_ms() -> u64 {
         300_000
-    }
-    pub fn temperature() -> f64 {
-        0.7
     }
     pub fn yes() -> bool {
         true

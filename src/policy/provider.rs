@@ -35,10 +35,14 @@ pub struct ProviderFacts {
     pub id_prefix: Option<&'static str>,
     /// The highest temperature that is sent; a higher one is lowered to it.
     pub max_temperature: Option<f64>,
+    /// Whether its models refuse a temperature beside `top_p`.
+    pub top_p_alone: bool,
     /// The settings of a model in the project file that its requests can have.
     pub settings: &'static [&'static str],
     /// The fields of a request that are written by loopctl.
     pub own_fields: &'static [&'static str],
+    /// The most of what a request can have.
+    pub limits: RequestLimits,
     /// Whether its requests have the setting `thinking` as it is written. The type `enabled` needs its size then.
     pub sends_thinking: bool,
     /// Whether the model of this id is made to call a tool for a constrained reply, beside which it can't think.
@@ -48,6 +52,21 @@ pub struct ProviderFacts {
     /// Whether the model of this id refuses a temperature. `official`: it is asked at the provider's own server.
     pub refuses_temperature: fn(id: &str, official: bool) -> bool,
 }
+
+/// The most of what a request to a provider can have; none where no limit is known (the documentation of the providers
+/// and the refusals of their servers, read in November 2026).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestLimits {
+    /// The tools that it declares.
+    pub tools: Option<usize>,
+    /// The characters of a tool's description.
+    pub description: Option<usize>,
+    /// The texts at which the model stops.
+    pub stops: Option<usize>,
+}
+
+/// Those of OpenAI's servers.
+const OPENAI_LIMITS: RequestLimits = RequestLimits { tools: Some(128), description: Some(1_024), stops: Some(4) };
 
 /// What keeps a model from OpenAI's chat completions (developers.openai.com/api/docs, and the server's refusals, read in
 /// November 2026).
@@ -92,6 +111,7 @@ static OPENAI: ProviderFacts = ProviderFacts {
     }),
     id_prefix: None,
     max_temperature: None,
+    top_p_alone: false,
     settings: &[
         "reasoning_effort",
         "seed",
@@ -125,6 +145,7 @@ static OPENAI: ProviderFacts = ProviderFacts {
         "frequency_penalty",
         "presence_penalty",
     ],
+    limits: OPENAI_LIMITS,
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |id| {
@@ -150,6 +171,7 @@ static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
     }),
     id_prefix: None,
     max_temperature: None,
+    top_p_alone: false,
     settings: &["reasoning_effort", "top_p", "extra_body"],
     own_fields: &[
         "model",
@@ -170,6 +192,7 @@ static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
         "reasoning",
         "top_p",
     ],
+    limits: OPENAI_LIMITS,
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |_| None,
@@ -190,6 +213,7 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
     }),
     id_prefix: Some("claude"),
     max_temperature: Some(1.0),
+    top_p_alone: true,
     settings: &["reasoning_effort", "thinking", "stop", "top_p", "top_k", "extra_body"],
     own_fields: &[
         "model",
@@ -207,6 +231,7 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
         "top_p",
         "top_k",
     ],
+    limits: RequestLimits { tools: None, description: None, stops: None },
     sends_thinking: true,
     is_made_to_call: |id| !takes_schemas(id),
     needs_responses: |_| None,
@@ -227,6 +252,7 @@ static GEMINI: ProviderFacts = ProviderFacts {
     }),
     id_prefix: Some("gemini-"),
     max_temperature: Some(2.0),
+    top_p_alone: false,
     settings: &[
         "reasoning_effort",
         "thinking",
@@ -248,6 +274,7 @@ static GEMINI: ProviderFacts = ProviderFacts {
         "generationConfig",
         "generation_config",
     ],
+    limits: RequestLimits { tools: Some(128), description: None, stops: Some(5) },
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |_| None,
@@ -260,8 +287,10 @@ static SCRIPT: ProviderFacts = ProviderFacts {
     server: None,
     id_prefix: None,
     max_temperature: None,
+    top_p_alone: false,
     settings: &[],
     own_fields: &[],
+    limits: OPENAI_LIMITS,
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |_| None,

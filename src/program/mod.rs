@@ -13,6 +13,7 @@ pub mod file_value;
 pub mod flow;
 pub mod input_file;
 pub mod matcher;
+pub mod offer;
 pub mod reference;
 pub mod schema;
 pub mod step_context;
@@ -41,6 +42,7 @@ use crate::program::approval::ApprovalPolicy;
 use crate::program::flow::Flow;
 use crate::program::input_file::FilePlace;
 use crate::program::matcher::MatcherTool;
+use crate::program::offer::OfferedTools;
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
@@ -76,6 +78,8 @@ pub struct Program {
     pub called: ToolNames,
     /// The schema of a turn, made when a provider is first sent it.
     pub turn_schema: OnceLock<TurnSchema>,
+    /// The tools as requests declare them, made when they are first needed.
+    pub offered_tools: OnceLock<OfferedTools>,
     /// The settings of the folder.
     pub project: Arc<Project>,
     /// The texts that the program was compiled from: the document first, then the files of the actions that it
@@ -163,6 +167,11 @@ impl Program {
     /// The schema of a turn in the dialect `json`, made at the first call.
     pub fn turn_schema(&self) -> &TurnSchema {
         self.turn_schema.get_or_init(|| TurnSchema::of(self))
+    }
+
+    /// The tools as requests declare them, made at the first call.
+    pub fn offered_tools(&self) -> &OfferedTools {
+        self.offered_tools.get_or_init(|| OfferedTools::of(self))
     }
 
     /// The tools that the model may call, in their order.

@@ -19,15 +19,21 @@ pub struct ToolNames(Vec<(String, String)>);
 impl ToolNames {
     /// The names of these tools, in their order: the same tools give the same names.
     pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
-        if tools.clone().all(is_taken) {
+        Self::fitting(tools, fits)
+    }
+
+    /// The same for names of another kind, which have these characters.
+    pub(super) fn fitting<'a>(names: impl Iterator<Item = &'a str> + Clone, fits: fn(char) -> bool) -> Self {
+        let is_taken = |name: &str| is_taken_by(name, fits);
+        if names.clone().all(is_taken) {
             return Self::default();
         }
-        let mut taken: HashSet<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
+        let mut taken: HashSet<String> = names.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
         // The next free number for each name.
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut given = Vec::new();
-        for name in tools.filter(|name| !is_taken(name)) {
-            let base = fitted(name);
+        for name in names.filter(|name| !is_taken(name)) {
+            let base = fitted(name, fits);
             let mut called = base.clone();
             let number = numbers.entry(base.clone()).or_insert(2);
             while taken.contains(&called) {
@@ -54,7 +60,7 @@ impl ToolNames {
     /// A model's name for a tool in a form that can be sent to a provider, even if there is no such tool.
     pub fn sendable<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         let name = self.out(name);
-        if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name)) }
+        if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name, fits)) }
     }
 
     /// The tools with a replaced name: the tool's name, and the provider's.
@@ -65,6 +71,11 @@ impl ToolNames {
 
 /// Whether all providers accept the name unchanged.
 pub fn is_taken(name: &str) -> bool {
+    is_taken_by(name, fits)
+}
+
+/// Whether a name has these characters only, and is not too long.
+pub(super) fn is_taken_by(name: &str, fits: fn(char) -> bool) -> bool {
     !name.is_empty() && name.len() <= LONGEST && name.chars().all(fits)
 }
 
@@ -73,7 +84,7 @@ fn fits(c: char) -> bool {
 }
 
 /// A similar name that providers accept.
-fn fitted(name: &str) -> String {
+fn fitted(name: &str, fits: fn(char) -> bool) -> String {
     let plain: String = name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '_' }).collect();
     if plain.is_empty() { "_".to_owned() } else { plain }
 }

@@ -109,7 +109,7 @@ fn turn(thought: &Value, action: &Value, input: &Value) -> Value {
 
 /// Any input: that of a tool whose schema is too large.
 fn open_input() -> Value {
-    json!({ "type": "object" })
+    json!({ "type": "object", "properties": {}, "additionalProperties": true })
 }
 
 /// The shape of a tool's input; the answer of `__complete__` has that of `answer_schema`. None when it is too large.

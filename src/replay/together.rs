@@ -287,7 +287,7 @@ fn same_messages(old: &Conversation, new: &Conversation, from: usize) -> bool {
 fn same_tools(old: &Program, new: &Program) -> bool {
     let settings = |program: &Program| {
         let properties = &program.properties;
-        (properties.temperature.to_bits(), properties.max_tokens, properties.dialect, properties.model.clone())
+        (properties.temperature.map(f64::to_bits), properties.max_tokens, properties.dialect, properties.model.clone())
     };
     let same = |one: &Tool, other: &Tool| {
         one.name == other.name

@@ -198,7 +198,7 @@ fn what_servers_write_otherwise_is_survived() {
             assert!(serde_json::from_str::<serde_json::Map<String, Value>>(arguments).is_ok(), "{arguments}");
         }
     }
-    assert_eq!(ids, ["call_1_0", "call_1_1", "x", "call_2_1", "call_3_0"]);
+    assert_eq!(ids, ["c00001000", "c00001001", "x", "c00002001", "c00003000"]);
 }
 
 #[test]

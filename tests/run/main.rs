@@ -74,6 +74,7 @@ mod postgres_tool;
 mod previous;
 mod private;
 mod provider_replies;
+mod provider_requests;
 mod providers;
 mod recorded_document;
 mod redaction;

@@ -15,6 +15,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if model.takes_no_temperature() {
             let message = format!("the model `{}` takes no temperature: none is sent", model.id());
             found.push(cursor.key().report(&RULE, message).help("take it out"));
+        } else if model.chooses_by_top_p() {
+            let message = format!("the model `{}` takes no temperature beside `top_p`: none is sent", model.id());
+            let help = "take it out, or `top_p` of the model in loopctl.json";
+            found.push(cursor.key().report(&RULE, message).help(help));
         }
     };
     if let Some(react) = subject.react(&["temperature", "model"]) {

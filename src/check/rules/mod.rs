@@ -60,6 +60,7 @@ mod quoted_placeholder;
 mod refused_write;
 mod repeated_model;
 mod reply_fills_window;
+mod request_limit;
 mod retried_doubt;
 mod retry_bounds;
 mod retry_without_idempotence;
@@ -162,6 +163,7 @@ pub const RULES: &[Rule] = &[
     unheld_step::RULE,
     older_decision::RULE,
     cut_list::RULE,
+    request_limit::RULE,
     needs_responses::RULE,
     bad_model_setting::RULE,
     unsent_schema::RULE,

@@ -26,6 +26,9 @@ use crate::policy::provider::takes_schemas;
 /// The version of the protocol.
 const VERSION: &str = "2023-06-01";
 
+/// The least tokens that a model is given to think.
+const LEAST_THINKING: u32 = 1_024;
+
 /// What closes a request: the last text, its message, and the list of messages.
 const TAIL: &[u8] = b"}]}]";
 /// The same, and the server keeps what it read: the next request begins with it.
@@ -56,7 +59,7 @@ impl Protocol for Anthropic {
         buffer.extend_from_slice(tail(last, ask));
         // A model that is made to call the tool of its turn can't think.
         let is_made_to_call = || form.constraint.turn(ask).is_some_and(|turn| turn.is_tool);
-        if let Some(thinking) = &form.settings.thinking
+        if let Some(thinking) = thinking_of(form, ask)
             && may_think(form, ask)
             && !(thinks(form) && is_made_to_call())
         {
@@ -97,18 +100,19 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     json(buffer, &form.id);
     buffer.extend_from_slice(b",\"max_tokens\":");
     json(buffer, &ask.max_tokens);
-    // A model that thinks takes no temperature.
-    if !thinks(form) && !form.refused.contains(RequestField::Temperature) {
+    // A model that thinks takes no temperature, and no model takes one beside `top_p`.
+    let is_alone = !form.sends(RequestField::TopP, ask, form.refused.snapshot());
+    if let Some(temperature) = form.temperature(ask).filter(|_| is_alone && !thinks(form)) {
         buffer.extend_from_slice(b",\"temperature\":");
         // Temperatures end at 1 here.
-        json(buffer, &ask.temperature.min(1.0));
+        json(buffer, &temperature.min(1.0));
     }
     let stop = stops(form, ask);
     if !stop.is_empty() {
         buffer.extend_from_slice(b",\"stop_sequences\":");
         json(buffer, &stop);
     }
-    buffer.extend_from_slice(form.settings.fields.as_bytes());
+    form.settings.write(buffer, &form.refused);
     buffer.extend_from_slice(form.settings.extra.as_bytes());
     if form.streams(ask) {
         buffer.extend_from_slice(b",\"stream\":true");
@@ -133,7 +137,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         json(buffer, TURN);
         buffer.extend_from_slice(b"}");
     }
-    let has_tools = tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]);
+    let has_tools = tools(buffer, form, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]);
     // Beside thinking, the server refuses a request that forces a call.
     if has_tools && form.must_call(ask) && !thinks(form) {
         buffer.extend_from_slice(b",\"tool_choice\":{\"type\":\"any\"}");
@@ -274,6 +278,17 @@ fn plain_id(id: &str) -> Cow<'_, str> {
 /// Whether the model is set to think.
 fn thinks(form: &RequestForm) -> bool {
     form.settings.thinking.as_deref().is_some_and(|thinking| !thinking.contains("disabled"))
+}
+
+/// How the model thinks in this request, as JSON. What it may think is less than its whole reply, and at least
+/// [`LEAST_THINKING`]: the server refuses other sizes.
+fn thinking_of<'a>(form: &'a RequestForm, ask: &Ask<'_>) -> Option<Cow<'a, str>> {
+    let written = form.settings.thinking.as_deref()?;
+    if form.settings.thinking_budget.is_none_or(|budget| budget < ask.max_tokens) {
+        return Some(Cow::Borrowed(written));
+    }
+    let budget = (ask.max_tokens / 2).max(LEAST_THINKING);
+    (budget < ask.max_tokens).then(|| format!("{{\"type\":\"enabled\",\"budget_tokens\":{budget}}}").into())
 }
 
 /// Whether the model may think in this request. Within a turn of calls, the server refuses it when the model's last

@@ -56,8 +56,8 @@ impl ModelRequest<'_> {
         self.ask.max_tokens
     }
 
-    /// The temperature.
-    pub fn temperature(&self) -> f64 {
+    /// The temperature, when the document has one.
+    pub fn temperature(&self) -> Option<f64> {
         self.ask.temperature
     }
 

@@ -135,6 +135,11 @@ impl AttemptFailure {
         self.code == ModelFaultCode::ModelRefused && matches!(self.status, Some(401..=403))
     }
 
+    /// Whether a refusal says nothing of what it is about: Gemini's words for a setting that a model does not take.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.refuses_request() && self.message.to_lowercase().contains("request contains an invalid argument")
+    }
+
     /// Whether the server says that the request is not as it takes it: another one may be.
     pub(super) fn refuses_request(&self) -> bool {
         matches!(self.status, Some(400 | 422))

@@ -12,7 +12,6 @@ use super::constraint::TurnMeans;
 use super::failure::Peer;
 use super::protocol::{NewMessages, Protocol};
 use super::reasoning::{BEHIND_TEXT, SealedPart, behind_call, returned};
-use super::refused::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tool_list};
@@ -113,17 +112,17 @@ fn thinking(model: &Model) -> Option<Value> {
 fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     buffer.extend_from_slice(b"{\"generationConfig\":{\"maxOutputTokens\":");
     json(buffer, &ask.max_tokens);
-    if !form.refused.contains(RequestField::Temperature) {
+    if let Some(temperature) = form.temperature(ask) {
         buffer.extend_from_slice(b",\"temperature\":");
         // Temperatures end at 2 here.
-        json(buffer, &ask.temperature.min(2.0));
+        json(buffer, &temperature.min(2.0));
     }
     let stop = stops(form, ask);
     if !stop.is_empty() {
         buffer.extend_from_slice(b",\"stopSequences\":");
         json(buffer, &stop);
     }
-    buffer.extend_from_slice(form.settings.fields.as_bytes());
+    form.settings.write(buffer, &form.refused);
     if let Some(turn) = form.constraint.turn(ask) {
         buffer.extend_from_slice(b",\"responseMimeType\":\"application/json\",\"responseJsonSchema\":");
         buffer.extend_from_slice(turn.schema.as_bytes());
@@ -139,7 +138,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         buffer.extend_from_slice(b"}]}");
     }
     let list: [&[u8]; 2] = [b",\"tools\":[{\"functionDeclarations\":[", b"]}]"];
-    let has_tools = tool_list(buffer, ask, list, [b"{\"name\":", b",\"parametersJsonSchema\":", b"}"]);
+    let has_tools = tool_list(buffer, form, ask, list, [b"{\"name\":", b",\"parametersJsonSchema\":", b"}"]);
     if has_tools && form.must_call(ask) {
         buffer.extend_from_slice(b",\"toolConfig\":{\"functionCallingConfig\":{\"mode\":\"ANY\"}}");
     }

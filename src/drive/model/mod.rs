@@ -53,6 +53,7 @@ use crate::program::Program;
 use failure::{AttemptFailure, Peer};
 use http::Endpoint;
 use protocol::Protocol;
+use refused::RequestField;
 pub use reply::PartialReply;
 use reply::{AttemptReply, StreamedReply, garbage};
 use sse::StreamState;
@@ -117,8 +118,8 @@ pub struct Ask<'a> {
     pub program: Option<&'a Program>,
     /// The most tokens of the reply.
     pub max_tokens: u32,
-    /// The temperature.
-    pub temperature: f64,
+    /// The temperature; none is sent where no document has one.
+    pub temperature: Option<f64>,
     /// Texts at which the model stops.
     pub stop: &'a [&'a str],
     /// Is given the reply as far as it has come, at each piece; then the model is asked to stream. A reply that does
@@ -230,16 +231,41 @@ impl ModelClient {
 
     /// A reply. A field that the server refuses is left out from then on: such a refusal is no failed attempt.
     async fn learned_reply(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        let refused = &self.form.refused;
+        let mut left_out = Vec::new();
         loop {
-            let before = self.form.refused.snapshot();
+            let before = refused.snapshot();
             let failure = match self.reply(ask, wire).await {
                 Err(failure) => failure,
                 reply => return reply,
             };
             // Each time one more field is left out: this ends.
-            if !failure.refused.is_some_and(|field| self.form.refused.learn(field, before)) {
+            let mut is_other = false;
+            for field in self.left_out(ask, &failure, before) {
+                is_other |= refused.learn(field, before);
+                left_out.push(field);
+            }
+            if !is_other {
+                // Refused either way: it was not for a setting, which the words of a refusal may name all the same.
+                if failure.refuses_request() {
+                    left_out
+                        .into_iter()
+                        .filter(|field| field.is_sampling())
+                        .for_each(|field| refused.set(field, false));
+                }
                 return Err(failure);
             }
+        }
+    }
+
+    /// What a request is sent without after this failure: the field that the refusal names, or all settings of sampling
+    /// when it names nothing.
+    fn left_out(&self, ask: &Ask<'_>, failure: &AttemptFailure, before: u32) -> Vec<RequestField> {
+        let is_sent = |field: &RequestField| !field.is_sampling() || self.form.sends(*field, ask, before);
+        match failure.refused {
+            Some(field) => Some(field).filter(is_sent).into_iter().collect(),
+            None if failure.is_nameless() => RequestField::SAMPLING.into_iter().filter(is_sent).collect(),
+            None => Vec::new(),
         }
     }
 

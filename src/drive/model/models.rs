@@ -246,7 +246,8 @@ impl Models {
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
-        let form = RequestForm { protocol, id, refused, window, settings, origin, identity, constraint };
+        let limits = provider.facts().limits;
+        let form = RequestForm { protocol, limits, id, refused, window, settings, origin, identity, constraint };
         let stream_url = protocol.stream_url(&url);
         Ok((form, Endpoint { url, stream_url, credentials, peer, http: Arc::clone(&self.http) }))
     }
@@ -259,7 +260,7 @@ impl Models {
         }
         let refused =
             || if fixed_temperature { RefusedFields::of_fixed_temperature() } else { RefusedFields::default() };
-        let new = || LearnedModel { refused: Arc::new(refused()), window: Arc::default() };
+        let new = || LearnedModel { refused: Arc::new(refused().with_those_of(id)), window: Arc::default() };
         learned.entry(format!("{url}\n{id}")).or_insert_with(new).clone()
     }
 
@@ -308,6 +309,7 @@ fn scripted(facts: ModelFacts, track: &str, script: Arc<ScriptPlayer>) -> ModelC
 fn without_server(name: &str, kind: &str) -> RequestForm {
     RequestForm {
         protocol: protocol_of(Provider::Script),
+        limits: Provider::Script.facts().limits,
         id: name.to_owned(),
         refused: Arc::default(),
         window: Arc::default(),

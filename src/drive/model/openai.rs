@@ -15,7 +15,7 @@ use super::reasoning::{SealedPart, returned};
 use super::refused::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
-use super::wire::{RequestForm, file_address, json, stops, tools};
+use super::wire::{RequestForm, call_id, file_address, json, more_text, open_text, stays_open, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::InputFile;
 use crate::language::project::Model;
@@ -39,8 +39,8 @@ impl Protocol for Openai {
         messages.iter().fold(last, |last, message| Some(write_message(buffer, form, last, message)))
     }
 
-    fn tail(&self, buffer: &mut BytesMut, _form: &RequestForm, _last: Option<Role>, _ask: &Ask<'_>) {
-        buffer.extend_from_slice(b"]}");
+    fn tail(&self, buffer: &mut BytesMut, _form: &RequestForm, last: Option<Role>, _ask: &Ask<'_>) {
+        buffer.extend_from_slice(if last.is_some_and(stays_open) { b"\"}]}" } else { b"]}" });
     }
 
     fn settings(&self, model: &Model) -> Map<String, Value> {
@@ -78,9 +78,9 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     buffer.extend_from_slice(b"{\"model\":");
     json(buffer, &form.id);
     let takes = |field| !form.refused.contains(field);
-    if takes(RequestField::Temperature) {
+    if let Some(temperature) = form.temperature(ask) {
         buffer.extend_from_slice(b",\"temperature\":");
-        json(buffer, &ask.temperature);
+        json(buffer, &temperature);
     }
     let most = if takes(RequestField::MaxTokens) { "max_tokens" } else { "max_completion_tokens" };
     buffer.extend_from_slice(b",\"");
@@ -92,7 +92,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         buffer.extend_from_slice(b",\"stop\":");
         json(buffer, &stop);
     }
-    buffer.extend_from_slice(form.settings.fields.as_bytes());
+    form.settings.write(buffer, &form.refused);
     buffer.extend_from_slice(form.settings.extra.as_bytes());
     if form.streams(ask) {
         buffer.extend_from_slice(b",\"stream\":true");
@@ -102,7 +102,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     }
     let begin = b",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{";
     form.constraint.write_openai(buffer, ask, begin, b"}}");
-    if tools(buffer, ask, [b"{\"type\":\"function\",\"function\":{\"name\":", b",\"parameters\":", b"}}"]) {
+    if tools(buffer, form, ask, [b"{\"type\":\"function\",\"function\":{\"name\":", b",\"parameters\":", b"}}"]) {
         let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
         // Some models that reason refuse this field, too. More calls than one are not made either way.
         if one && takes(RequestField::ParallelToolCalls) {
@@ -119,10 +119,23 @@ fn sealed(form: &RequestForm, message: &Message) -> Vec<SealedPart> {
     if form.refused.contains(RequestField::Reasoning) { Vec::new() } else { returned(&form.origin, message) }
 }
 
+/// What the model has said between the results of its calls and a message of ours, where a server wants the roles to
+/// take turns there too.
+const BETWEEN: &[u8] = br#",{"role":"assistant","content":"I have read the results."},"#;
+
 /// Writes a message behind the one that `last` said.
 fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, message: &Message) -> Role {
-    if last.is_some() {
-        buffer.extend_from_slice(b",");
+    match last {
+        Some(last) if last == message.role && stays_open(last) && message.native.is_none() => {
+            more_text(buffer, &message.text);
+            return last;
+        }
+        Some(last) if stays_open(last) => buffer.extend_from_slice(b"\"},"),
+        Some(Role::Tool) if message.role == Role::User && form.refused.contains(RequestField::UserBehindTool) => {
+            buffer.extend_from_slice(BETWEEN);
+        }
+        Some(_) => buffer.extend_from_slice(b","),
+        None => {}
     }
     buffer.extend_from_slice(match message.role {
         Role::System => b"{\"role\":\"system\",\"content\":".as_slice(),
@@ -130,23 +143,29 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
         Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
         Role::Tool => b"{\"role\":\"tool\",\"content\":",
     });
+    if stays_open(message.role) && message.native.is_none() {
+        open_text(buffer, &message.text);
+        return message.role;
+    }
     match message.native.as_deref() {
         None => json(buffer, &*message.text),
-        Some(native) => with_native(buffer, &message.text, native, &sealed(form, message)),
+        Some(native) => with_native(buffer, form, message, native),
     }
     buffer.extend_from_slice(b"}");
-    message.role
+    // A message with files is no text that another one could be added to.
+    if stays_open(message.role) { Role::Tool } else { message.role }
 }
 
 /// Writes the value of `"content":` and what follows it, for a message with native calls or reasoning, or for an
 /// observation.
-fn with_native(buffer: &mut BytesMut, text: &str, native: &Native, sealed: &[SealedPart]) {
+fn with_native(buffer: &mut BytesMut, form: &RequestForm, message: &Message, native: &Native) {
+    let text = &*message.text;
     match native {
         Native::Files(files) => with_files(buffer, text, files),
         Native::Answers { id, .. } => {
             json(buffer, text);
             buffer.extend_from_slice(b",\"tool_call_id\":");
-            json(buffer, id);
+            json(buffer, call_id(form, id).as_ref());
         }
         Native::Reply { calls, .. } => {
             if text.is_empty() {
@@ -154,6 +173,7 @@ fn with_native(buffer: &mut BytesMut, text: &str, native: &Native, sealed: &[Sea
             } else {
                 json(buffer, text);
             }
+            let sealed = &sealed(form, message);
             write_fields(buffer, sealed);
             if calls.is_empty() {
                 return;
@@ -161,7 +181,7 @@ fn with_native(buffer: &mut BytesMut, text: &str, native: &Native, sealed: &[Sea
             for (place, call) in calls.iter().enumerate() {
                 buffer.extend_from_slice(if place == 0 { b",\"tool_calls\":[".as_slice() } else { b"," });
                 buffer.extend_from_slice(b"{\"id\":");
-                json(buffer, &call.id);
+                json(buffer, call_id(form, &call.id).as_ref());
                 buffer.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
                 json(buffer, &call.name);
                 buffer.extend_from_slice(b",\"arguments\":");

@@ -239,7 +239,8 @@ fn digest_of(message: &Message) -> String {
 fn digest_of_settings(ask: &Ask<'_>) -> String {
     let mut digest = Digest::new();
     digest.add(&ask.max_tokens.to_string());
-    digest.add(&ask.temperature.to_string());
+    // Recordings of earlier versions have this one where no temperature is written.
+    digest.add(&ask.temperature.unwrap_or(0.7).to_string());
     ask.stop.iter().for_each(|stop| digest.add(stop));
     short(digest)
 }

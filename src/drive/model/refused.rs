@@ -1,12 +1,18 @@
 //! Fields that a model refuses: known by its name, or learned from the server's refusal, once for each model of a
 //! server in a process.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A field that a request can do without, or that has another name elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestField {
     Temperature,
+    TopP,
+    TopK,
+    MinP,
+    Seed,
+    FrequencyPenalty,
+    PresencePenalty,
     /// `max_tokens`: `max_completion_tokens` is sent in its place.
     MaxTokens,
     Stop,
@@ -20,11 +26,25 @@ pub(super) enum RequestField {
     ToolChoice,
     /// The schema of a turn. A refusal seldom names it: a request without it shows whether it was the reason.
     Schema,
+    /// The ids of calls as they came: ids of nine letters and digits are sent in their place.
+    CallIds,
+    /// A message of ours right behind the results of calls: one of the model is put between.
+    UserBehindTool,
 }
 
 impl RequestField {
-    const ALL: [Self; 9] = [
+    /// The settings of how tokens are chosen.
+    pub(super) const SAMPLING: [Self; 7] = [
         Self::Temperature,
+        Self::TopP,
+        Self::TopK,
+        Self::MinP,
+        Self::Seed,
+        Self::FrequencyPenalty,
+        Self::PresencePenalty,
+    ];
+
+    const OTHERS: [Self; 10] = [
         Self::MaxTokens,
         Self::Stop,
         Self::ParallelToolCalls,
@@ -33,25 +53,46 @@ impl RequestField {
         Self::Include,
         Self::ToolChoice,
         Self::Schema,
+        Self::CallIds,
+        Self::UserBehindTool,
     ];
 
     /// The names by which servers refuse it.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Temperature => &["temperature"],
+            Self::TopP => &["top_p", "topp"],
+            Self::TopK => &["top_k", "topk"],
+            Self::MinP => &["min_p", "minp"],
+            Self::Seed => &["seed"],
+            Self::FrequencyPenalty => &["frequency_penalty", "frequencypenalty"],
+            Self::PresencePenalty => &["presence_penalty", "presencepenalty"],
             Self::MaxTokens => &["max_tokens"],
             // Bare, it is a word of any sentence.
-            Self::Stop => &["'stop'", "`stop`", "\"stop\"", "stop_sequences"],
+            Self::Stop => {
+                &["'stop'", "`stop`", "\"stop\"", "stop_sequences", "parameter stop", "parameter: stop", "model: stop"]
+            }
             Self::ParallelToolCalls => &["parallel_tool_calls"],
             Self::StreamOptions => &["stream_options"],
             Self::Reasoning => &["reasoning_content", "reasoning_details", "extra_content"],
             Self::Include => &["include", "encrypted content"],
             Self::ToolChoice => &["tool_choice", "function_calling_config"],
-            Self::Schema => &[],
+            Self::Schema | Self::CallIds | Self::UserBehindTool => &[],
         }
     }
 
-    fn bit(self) -> u16 {
+    /// The setting of this name in a request.
+    pub(super) fn of_setting(name: &str) -> Option<Self> {
+        let name = name.to_lowercase();
+        Self::SAMPLING.into_iter().find(|field| field.names().contains(&name.as_str()))
+    }
+
+    /// Whether it says how tokens are chosen.
+    pub(super) fn is_sampling(self) -> bool {
+        Self::SAMPLING.contains(&self)
+    }
+
+    pub(super) fn bit(self) -> u32 {
         match self {
             Self::Temperature => 1,
             Self::MaxTokens => 1 << 1,
@@ -62,22 +103,64 @@ impl RequestField {
             Self::Include => 1 << 6,
             Self::Schema => 1 << 7,
             Self::ToolChoice => 1 << 8,
+            Self::CallIds => 1 << 9,
+            Self::UserBehindTool => 1 << 10,
+            Self::TopP => 1 << 11,
+            Self::TopK => 1 << 12,
+            Self::MinP => 1 << 13,
+            Self::Seed => 1 << 14,
+            Self::FrequencyPenalty => 1 << 15,
+            Self::PresencePenalty => 1 << 16,
         }
     }
 
     /// The field that a server's refusal is about, if it says that the model does not take it at all.
     pub(super) fn refused(param: Option<&str>, message: &str) -> Option<Self> {
         let message = message.to_lowercase();
-        if !REFUSALS.iter().any(|words| message.contains(words)) {
-            return None;
+        // Mistral's words, which name no field.
+        if message.contains("tool call id") && (message.contains("a-z") || message.contains("length of 9")) {
+            return Some(Self::CallIds);
         }
-        let is_named =
+        if message.contains("role 'user' after role 'tool'") {
+            return Some(Self::UserBehindTool);
+        }
+        let is_param =
             |field: &Self| field.names().iter().any(|name| param == Some(name.trim_matches(['\'', '`', '"'])));
-        let is_quoted = |field: &Self| field.names().iter().any(|name| names(&message, name));
-        let mut all = Self::ALL.into_iter();
-        all.clone().find(is_named).or_else(|| all.find(is_quoted))
+        let is_named = |field: &Self| is_param(field) || field.names().iter().any(|name| names(&message, name));
+        let says_so = REFUSALS.iter().any(|words| message.contains(words));
+        let mut others = Self::OTHERS.into_iter().filter(|_| says_so);
+        let mut sampling =
+            Self::SAMPLING.into_iter().filter(|field| says_so || *field == Self::Temperature || is_fixed(&message));
+        if let Some(field) = sampling.clone().find(is_param).or_else(|| others.clone().find(is_param)) {
+            return Some(field);
+        }
+        sampling.find(is_named).or_else(|| others.find(is_named))
     }
 }
+
+/// Whether a refusal says that a setting has one value only.
+fn is_fixed(message: &str) -> bool {
+    FIXED.iter().any(|words| message.contains(words))
+}
+
+/// Words by which servers say that a setting has one value only, or that two settings exclude each other.
+const FIXED: [&str; 12] = [
+    "cannot both",
+    "can't both",
+    "only one of",
+    "is allowed",
+    "must be 1",
+    "must be set to",
+    "may only be",
+    "can only be",
+    "cannot be",
+    "can't be",
+    "default value",
+    "no longer",
+];
+
+/// Models of Mistral, whose templates take ids of nine letters and digits only.
+const NINE_SIGNS: [&str; 6] = ["mistral", "mixtral", "magistral", "devstral", "codestral", "pixtral"];
 
 /// Words by which servers say that a field has no place in a request to this model.
 const REFUSALS: [&str; 13] = [
@@ -109,14 +192,22 @@ fn names(message: &str, name: &str) -> bool {
 
 /// The fields that a model of a server refuses.
 #[derive(Debug, Default)]
-pub(super) struct RefusedFields(AtomicU16);
+pub(super) struct RefusedFields(AtomicU32);
 
 impl RefusedFields {
     /// Those of a model that is known to take no temperature: it refuses these, too.
     pub(super) fn of_fixed_temperature() -> Self {
         let known =
             [RequestField::Temperature, RequestField::MaxTokens, RequestField::Stop, RequestField::ParallelToolCalls];
-        Self(AtomicU16::new(known.into_iter().map(RequestField::bit).sum()))
+        Self(AtomicU32::new(known.into_iter().map(RequestField::bit).sum()))
+    }
+
+    /// The same, and those that the servers of Mistral's models refuse.
+    pub(super) fn with_those_of(self, id: &str) -> Self {
+        if NINE_SIGNS.iter().any(|family| id.contains(family)) {
+            self.set(RequestField::CallIds, true);
+        }
+        self
     }
 
     /// Whether this one is refused.
@@ -125,7 +216,7 @@ impl RefusedFields {
     }
 
     /// All of them, to compare.
-    pub(super) fn snapshot(&self) -> u16 {
+    pub(super) fn snapshot(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -139,7 +230,7 @@ impl RefusedFields {
 
     /// Learns that one is refused by a request that was made when `before` was known. Returns whether another request
     /// would be another one.
-    pub(super) fn learn(&self, field: RequestField, before: u16) -> bool {
+    pub(super) fn learn(&self, field: RequestField, before: u32) -> bool {
         self.0.fetch_or(field.bit(), Ordering::Relaxed);
         before & field.bit() == 0
     }

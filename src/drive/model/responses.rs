@@ -18,7 +18,7 @@ use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, return
 use super::refused::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
-use super::wire::{RequestForm, file_address, json, tools};
+use super::wire::{RequestForm, file_address, json, more_text, open_text, stays_open, tools};
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::InputFile;
 use crate::language::project::Model;
@@ -41,8 +41,8 @@ impl Protocol for Responses {
         messages.iter().fold(last, |last, message| write_message(buffer, form, last, message))
     }
 
-    fn tail(&self, buffer: &mut BytesMut, _form: &RequestForm, _last: Option<Role>, _ask: &Ask<'_>) {
-        buffer.extend_from_slice(b"]}");
+    fn tail(&self, buffer: &mut BytesMut, _form: &RequestForm, last: Option<Role>, _ask: &Ask<'_>) {
+        buffer.extend_from_slice(if last.is_some_and(stays_open) { b"\"}]}" } else { b"]}" });
     }
 
     fn settings(&self, model: &Model) -> Map<String, Value> {
@@ -75,20 +75,20 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     if takes(RequestField::Include) {
         buffer.extend_from_slice(b",\"include\":[\"reasoning.encrypted_content\"]");
     }
-    if takes(RequestField::Temperature) {
+    if let Some(temperature) = form.temperature(ask) {
         buffer.extend_from_slice(b",\"temperature\":");
-        json(buffer, &ask.temperature);
+        json(buffer, &temperature);
     }
     buffer.extend_from_slice(b",\"max_output_tokens\":");
     json(buffer, &ask.max_tokens);
-    buffer.extend_from_slice(form.settings.fields.as_bytes());
+    form.settings.write(buffer, &form.refused);
     buffer.extend_from_slice(form.settings.extra.as_bytes());
     if form.streams(ask) {
         buffer.extend_from_slice(b",\"stream\":true");
     }
     form.constraint.write_openai(buffer, ask, b",\"text\":{\"format\":{\"type\":\"json_schema\",", b"}}");
     // Strict schemas are another language than the ones of tools: the engine validates the input.
-    if tools(buffer, ask, [b"{\"type\":\"function\",\"name\":", b",\"parameters\":", b",\"strict\":false}"]) {
+    if tools(buffer, form, ask, [b"{\"type\":\"function\",\"name\":", b",\"parameters\":", b",\"strict\":false}"]) {
         let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
         if one && takes(RequestField::ParallelToolCalls) {
             buffer.extend_from_slice(b",\"parallel_tool_calls\":false");
@@ -101,7 +101,13 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
 
 /// Writes the items of a message behind what `last` said.
 fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, message: &Message) -> Option<Role> {
-    let mut items = Items { buffer, is_first: last.is_none() };
+    if let Some(last) = last.filter(|last| *last == message.role && stays_open(*last) && message.native.is_none()) {
+        if !message.text.is_empty() {
+            more_text(buffer, &message.text);
+        }
+        return Some(last);
+    }
+    let mut items = Items { buffer, is_first: last.is_none(), is_open: last.is_some_and(stays_open), is_new: false };
     if let Some(Native::Answers { id, .. }) = message.native.as_deref() {
         let buffer = items.next();
         buffer.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
@@ -121,6 +127,10 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
             Role::User | Role::Tool => b"{\"role\":\"user\",\"content\":",
         });
         match message.files() {
+            [] if stays_open(message.role) => {
+                open_text(buffer, &message.text);
+                return Some(message.role);
+            }
             [] => json(buffer, &*message.text),
             files => with_files(buffer, &message.text, files),
         }
@@ -142,7 +152,9 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
         buffer.extend_from_slice(b"}");
         items.reasoning(&sealed, behind_call(place));
     }
-    if items.is_first { last } else { Some(message.role) }
+    // A message with files is no text that another one could be added to.
+    let role = if stays_open(message.role) { Role::Tool } else { message.role };
+    if items.is_new { Some(role) } else { last }
 }
 
 /// Whether a part is the phase of the reply's text, and no item.
@@ -154,10 +166,18 @@ fn is_phase(part: &SealedPart) -> bool {
 struct Items<'a> {
     buffer: &'a mut BytesMut,
     is_first: bool,
+    /// Whether the last message is open.
+    is_open: bool,
+    /// Whether an item was written.
+    is_new: bool,
 }
 
 impl Items<'_> {
     fn next(&mut self) -> &mut BytesMut {
+        self.is_new = true;
+        if std::mem::replace(&mut self.is_open, false) {
+            self.buffer.extend_from_slice(b"\"}");
+        }
         if !std::mem::replace(&mut self.is_first, false) {
             self.buffer.extend_from_slice(b",");
         }

@@ -16,8 +16,10 @@ use super::settings::ModelSettings;
 use super::window::LearnedWindow;
 use crate::engine::conversation::Role;
 use crate::engine::dialect;
-use crate::engine::digest::Digest;
+use crate::engine::digest::{Digest, Sha256};
 use crate::engine::event::{InputFile, InputFileContent};
+use crate::policy::provider::RequestLimits;
+use crate::program::offer::OfferedTool;
 
 /// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
 /// adds. Kept by the driver of one run; keyed by the conversation's generation and the model. It also
@@ -51,11 +53,11 @@ struct WireKey {
     generation: u32,
     identity: Arc<str>,
     max_tokens: u32,
-    temperature: u64,
+    temperature: Option<u64>,
     stop: Vec<String>,
     stream: bool,
     is_constrained: bool,
-    refused: u16,
+    refused: u32,
     must_call: bool,
 }
 
@@ -65,7 +67,7 @@ impl WireKey {
             generation: ask.conversation.generation,
             identity: Arc::clone(&form.identity),
             max_tokens: ask.max_tokens,
-            temperature: ask.temperature.to_bits(),
+            temperature: ask.temperature.map(f64::to_bits),
             stop: ask.stop.iter().map(|text| (*text).to_owned()).collect(),
             stream: form.streams(ask),
             is_constrained: form.constraint.turn(ask).is_some(),
@@ -78,7 +80,7 @@ impl WireKey {
         self.generation == ask.conversation.generation
             && self.identity == form.identity
             && self.max_tokens == ask.max_tokens
-            && self.temperature == ask.temperature.to_bits()
+            && self.temperature == ask.temperature.map(f64::to_bits)
             && self.stream == form.streams(ask)
             && self.stop == ask.stop
             && self.must_call == ask.must_call
@@ -91,6 +93,8 @@ impl WireKey {
 pub(super) struct RequestForm {
     /// The protocol.
     pub(super) protocol: &'static dyn Protocol,
+    /// The most of what its requests can have.
+    pub(super) limits: RequestLimits,
     /// The provider's own id of the model.
     pub(super) id: String,
     /// The fields that the model refuses.
@@ -111,6 +115,20 @@ impl RequestForm {
     /// Whether the model is asked to stream its reply: only when somebody watches it arrive.
     pub(super) fn streams(&self, ask: &Ask<'_>) -> bool {
         self.settings.stream && ask.partial.is_some()
+    }
+
+    /// Whether a request has this setting of how tokens are chosen, as far as `refused` is known.
+    pub(super) fn sends(&self, field: RequestField, ask: &Ask<'_>, refused: u32) -> bool {
+        let is_set = match field {
+            RequestField::Temperature => ask.temperature.is_some(),
+            field => self.settings.has(field),
+        };
+        is_set && refused & field.bit() == 0
+    }
+
+    /// The temperature that a request has.
+    pub(super) fn temperature(&self, ask: &Ask<'_>) -> Option<f64> {
+        ask.temperature.filter(|_| !self.refused.contains(RequestField::Temperature))
     }
 
     /// Whether a request with tools says that one must be called. The engine refuses an answer that comes too early
@@ -192,71 +210,92 @@ impl Wire {
     }
 }
 
-/// Texts at which the model stops: those of the dialect, and those of the model.
+/// Texts at which the model stops: those of the dialect, and those of the model. Where a provider takes fewer, those of
+/// the dialect give way: what a model writes behind its action is not read either way.
 pub(super) fn stops<'a>(form: &'a RequestForm, ask: &Ask<'a>) -> Vec<&'a str> {
-    ask.stop.iter().copied().chain(form.settings.stop.iter().map(String::as_str)).collect()
+    let own = form.settings.stop.iter().map(String::as_str);
+    let room = form.limits.stops.map_or(usize::MAX, |most| most.saturating_sub(form.settings.stop.len()));
+    ask.stop.iter().copied().take(room).chain(own).collect()
 }
 
-/// A tool as a request describes it.
-struct Offer<'a> {
-    /// Its name there.
-    name: &'a str,
-    /// What it is for.
-    description: Cow<'a, str>,
-    /// What it takes: the JSON Schema of an object.
-    parameters: Cow<'a, Value>,
+/// The id of a call as the model's server takes it.
+pub(super) fn call_id<'a>(form: &RequestForm, id: &'a str) -> Cow<'a, str> {
+    let is_short = || id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !form.refused.contains(RequestField::CallIds) || is_short() {
+        return Cow::Borrowed(id);
+    }
+    // Nine letters and digits, the same for the call and its result, and others for other ids.
+    Cow::Owned(Sha256::of(id).to_string().chars().take(9).collect())
+}
+
+/// Writes a text as JSON without its last quote: another one may follow in the same message.
+pub(super) fn open_text(buffer: &mut BytesMut, text: &str) {
+    json(buffer, text);
+    buffer.truncate(buffer.len().saturating_sub(1));
+}
+
+/// Writes a text behind another one whose string is open, as a paragraph of its own.
+pub(super) fn more_text(buffer: &mut BytesMut, text: &str) {
+    buffer.extend_from_slice(b"\\n\\n");
+    let written = serde_json::to_string(text).unwrap_or_default();
+    let inner = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    buffer.extend_from_slice(inner.unwrap_or_default().as_bytes());
+}
+
+/// Whether a message of this role is left open, so that one of the same role is added to it: the templates of many
+/// models refuse two of them in a row.
+pub(super) fn stays_open(role: Role) -> bool {
+    matches!(role, Role::System | Role::User)
 }
 
 /// The tools that a request describes: in the dialects of native calls those that the model may call,
 /// in the others none.
-fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
+fn offers<'a>(form: &RequestForm, ask: &Ask<'a>) -> impl Iterator<Item = &'a OfferedTool> {
     let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
-    program.into_iter().flat_map(|program| {
-        program.offered().map(|tool| {
-            let name = program.called.out(&tool.name);
-            let description = if name == tool.name {
-                Cow::Borrowed(tool.description.as_str())
-            } else {
-                Cow::Owned(format!("{}: {}", tool.name, tool.description))
-            };
-            Offer { name, description, parameters: of_object(tool.parameters.source()) }
-        })
-    })
+    let most = form.limits.tools;
+    program.into_iter().flat_map(move |program| program.offered_tools().at_most(most))
 }
 
-/// The digest of the tools that a model may call, as it reads them.
+/// The digest of the tools that a model may call, as the documents have them.
 pub(super) fn digest_of_tools(ask: &Ask<'_>) -> String {
     let mut digest = Digest::new();
-    for offer in offers(ask) {
-        digest.add(offer.name);
-        digest.add(&offer.description);
-        digest.add(&offer.parameters.to_string());
+    let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
+    for (program, tool) in program.into_iter().flat_map(|program| program.offered().map(move |tool| (program, tool))) {
+        let name = program.called.out(&tool.name);
+        digest.add(name);
+        if name == tool.name {
+            digest.add(&tool.description);
+        } else {
+            digest.add(&format!("{}: {}", tool.name, tool.description));
+        }
+        digest.add(&of_object(tool.parameters.source()).to_string());
     }
     super::recorded::short(digest)
 }
 
 /// Writes the tools that a request describes, each as `begin` NAME, DESCRIPTION, `schema` PARAMETERS `end`.
 /// Gives whether there are any; without one nothing is written.
-pub(super) fn tools(buffer: &mut BytesMut, ask: &Ask<'_>, parts: [&[u8]; 3]) -> bool {
-    tool_list(buffer, ask, [b",\"tools\":[", b"]"], parts)
+pub(super) fn tools(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>, parts: [&[u8]; 3]) -> bool {
+    tool_list(buffer, form, ask, [b",\"tools\":[", b"]"], parts)
 }
 
 /// The same in a list that begins and ends otherwise.
 pub(super) fn tool_list(
     buffer: &mut BytesMut,
+    form: &RequestForm,
     ask: &Ask<'_>,
     [list, close]: [&[u8]; 2],
     [begin, schema, end]: [&[u8]; 3],
 ) -> bool {
     let mut open = list;
-    for offer in offers(ask) {
+    for offer in offers(form, ask) {
         buffer.extend_from_slice(open);
         buffer.extend_from_slice(begin);
-        json(buffer, offer.name);
+        json(buffer, &offer.name);
         buffer.extend_from_slice(b",\"description\":");
-        json(buffer, offer.description.as_ref());
+        json(buffer, offer.short_description(form.limits.description).as_ref());
         buffer.extend_from_slice(schema);
-        json(buffer, offer.parameters.as_ref());
+        buffer.extend_from_slice(offer.parameters.as_bytes());
         buffer.extend_from_slice(end);
         open = b",";
     }
@@ -267,7 +306,7 @@ pub(super) fn tool_list(
     any
 }
 
-/// The schema with the type `object`, as providers want it: a call's input is always one.
+/// The schema with the type `object`: a call's input is always one.
 fn of_object(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(members) if members.get("type").and_then(Value::as_str) == Some("object") => {

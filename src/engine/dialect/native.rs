@@ -10,8 +10,8 @@ use crate::language::react::Dialect;
 use crate::program::tool_names::ToolNames;
 use crate::program::{Program, Schema};
 
-/// The longest id of a call that is kept, in bytes.
-const LONGEST_ID: usize = 128;
+/// The longest id of a call that is kept, in bytes: OpenAI's server takes no longer one.
+const LONGEST_ID: usize = 40;
 
 /// Reads the calls of a reply. Each is read on its own: one whose input can't be read does not keep
 /// the others from being made, unless none can be read, or the reply was cut off.
@@ -75,17 +75,16 @@ fn object(text: &str, cut_off: bool) -> Result<Map<String, Value>, String> {
 
 /// The calls as they stay in the conversation, so that every provider takes them back: names that
 /// providers take, arguments that are the JSON of an object, and ids that differ from each other and
-/// from those that are `known`. A call without such an id is named by its iteration and place.
+/// from those that are `known`. A call without such an id gets one of its iteration and place.
 pub fn kept(calls: Vec<SaidCall>, called: &ToolNames, iteration: u32, known: impl Fn(&str) -> bool) -> Vec<SaidCall> {
     let mut kept: Vec<SaidCall> = Vec::with_capacity(calls.len());
     for (place, call) in calls.into_iter().enumerate() {
         let taken = |id: &str| known(id) || kept.iter().any(|call| call.id == id);
         let mut id = call.id;
         if !is_id(&id) || taken(&id) {
-            id = format!("call_{iteration}_{place}");
-            while taken(&id) {
-                id.push('_');
-            }
+            let first =
+                u64::from(iteration).saturating_mul(1_000).saturating_add(u64::try_from(place).unwrap_or_default());
+            id = (first..u64::MAX).map(made_up_id).find(|id| !taken(id)).unwrap_or_default();
         }
         let arguments = if is_object(&call.arguments) {
             call.arguments
@@ -95,6 +94,11 @@ pub fn kept(calls: Vec<SaidCall>, called: &ToolNames, iteration: u32, known: imp
         kept.push(SaidCall { id, name: called.sendable(&call.name).into_owned(), arguments });
     }
     kept
+}
+
+/// An id of nine letters and digits of ASCII: Mistral's servers take no other ones, and all others take these.
+fn made_up_id(number: u64) -> String {
+    format!("c{:08}", number % 100_000_000)
 }
 
 fn is_id(id: &str) -> bool {

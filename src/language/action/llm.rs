@@ -15,10 +15,10 @@ super::action! {
         #[serde(default = "max_tokens")]
         #[schemars(range(min = 1))]
         max_tokens: u32,
-        /// The model's temperature.
-        #[serde(default = "crate::language::react::defaults::temperature")]
-        #[schemars(range(min = 0.0, max = 2.0))]
-        temperature: f64,
+        /// The model's temperature. Default: none is sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "f64", range(min = 0.0, max = 2.0))]
+        temperature: Option<f64>,
         /// How often the model is asked again. Nothing else says so: not the loop, and no declaration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry: Option<crate::language::react::Retry>,

@@ -127,6 +127,20 @@ impl<'a> ShapeWalk<'a> {
         } else if members.get("additionalProperties").is_some_and(Value::is_object) {
             self.lose("additionalProperties", at);
         }
+        // OpenAI's servers refuse a list without items, and an object without members.
+        let is = |kind: &str| match shape.get("type") {
+            Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
+            Some(one) => one == kind,
+            None => false,
+        };
+        let (lacks_items, lacks_members) =
+            (is("array") && !shape.contains_key("items"), is("object") && !shape.contains_key("properties"));
+        if lacks_items {
+            shape.insert("items".to_owned(), json!({}));
+        }
+        if lacks_members {
+            shape.extend(any_members());
+        }
         Value::Object(shape)
     }
 
@@ -177,6 +191,11 @@ impl<'a> ShapeWalk<'a> {
     fn lose(&mut self, keyword: &str, at: &str) {
         self.lost.push(LostKeyword { keyword: keyword.to_owned(), pointer: format!("{at}/{keyword}") });
     }
+}
+
+/// What an object has that may have any members.
+pub(super) fn any_members() -> Map<String, Value> {
+    [("properties".to_owned(), json!({})), ("additionalProperties".to_owned(), Value::Bool(true))].into_iter().collect()
 }
 
 /// The types of the values of `enum` and `const`: strict schemas want a type beside them.

@@ -79,7 +79,7 @@ fn plain(conversation: &Conversation) -> Ask<'_> {
         conversation,
         program: None,
         max_tokens: 100,
-        temperature: 0.7,
+        temperature: Some(0.7),
         stop: &[],
         partial: None,
         enough: None,

@@ -106,17 +106,17 @@ fn calls_are_kept_as_every_provider_takes_them_back() {
         said("known", "a", "\"{}\""),
         said("b\n", "a", ""),
     ];
-    let kept = native::kept(calls, &called, 3, |id| id == "known" || id == "call_3_1");
+    let kept = native::kept(calls, &called, 3, |id| id == "known" || id == "c00003001");
     let shown: Vec<_> =
         kept.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
     assert_eq!(
         shown,
         [
             ("a", "crm_find", "{\"n\": 1E400}"),
-            ("call_3_1_", "crm_find", "{\"n\":1}"),
-            ("call_3_2", "no_such", "{}"),
-            ("call_3_3", "a", "{}"),
-            ("call_3_4", "a", "{}"),
+            ("c00003002", "crm_find", "{\"n\":1}"),
+            ("c00003003", "no_such", "{}"),
+            ("c00003004", "a", "{}"),
+            ("c00003005", "a", "{}"),
         ]
     );
 }
