@@ -275,8 +275,8 @@ fn parameters_have_names_that_each_provider_takes_and_their_own_in_calls() {
     for provider in PROVIDERS {
         let input = json!({ "gr__e_2": "7", "gr__e": "own", "liste": [{ "gr__e_2": "in", "gr__e": "free", "a_b": "x" }],
             "n".repeat(64): 3 });
-        let provided =
-            Provided::new(provider, &json!({}), &[Turn::Call(input)], bad_tools).looped(&json!({}), &[action.clone()]);
+        let provided = Provided::new(provider, &json!({}), &[Turn::Call(input)], bad_tools)
+            .looped(&json!({}), std::slice::from_ref(&action));
         let result = provided.completes();
         let tool = tools(&provided.asked()[0]).remove(0);
         let sent = &tool["parameters"];

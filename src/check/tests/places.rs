@@ -81,6 +81,7 @@ pub const PLACES: &[&str] = &[
     "L163 loop.json:16:52 /definition/actions/2/filter/condition: {\"not\": {\"equal\": [\"@__approved\", false]}}",
     "L163 loop.json:19:52 /definition/actions/4/filter/condition: {\"in\": [\"@__approved\", [true]]}",
     "L164 loop.json:14:25 /definition/actions/1/properties/items_path: \"@found.rows\"",
+    "L167 loopctl.json:6:56 /models/main/thinking/budget_tokens: 8000",
     "L170 loop.json:17:14 /properties/model: \"main\"",
     "L171 loopctl.json:6:22 /models/main/extra_body/max_tokens: \"max_tokens\"",
     "L172 loop.json:13:22 /actions/0/parameters/properties/ticket/allOf: \"allOf\"",

@@ -129,8 +129,11 @@ impl RequestField {
         let is_named = |field: &Self| is_param(field) || field.names().iter().any(|name| names(&message, name));
         let says_so = REFUSALS.iter().any(|words| message.contains(words));
         let mut others = Self::OTHERS.into_iter().filter(|_| says_so);
-        let mut sampling =
-            Self::SAMPLING.into_iter().filter(|field| says_so || *field == Self::Temperature || is_fixed(&message));
+        // Without its own value the document would get another one than it says.
+        let is_of_value = OUT_OF_RANGE.iter().any(|words| message.contains(words));
+        let mut sampling = Self::SAMPLING
+            .into_iter()
+            .filter(|field| says_so || is_fixed(&message) || *field == Self::Temperature && !is_of_value);
         if let Some(field) = sampling.clone().find(is_param).or_else(|| others.clone().find(is_param)) {
             return Some(field);
         }
@@ -157,6 +160,16 @@ const FIXED: [&str; 12] = [
     "can't be",
     "default value",
     "no longer",
+];
+
+/// Words by which servers say that a setting has a range, and that the value is outside of it.
+const OUT_OF_RANGE: [&str; 6] = [
+    "maximum value",
+    "minimum value",
+    "expected a value",
+    "less than or equal",
+    "greater than or equal",
+    "out of range",
 ];
 
 /// Models of Mistral, whose templates take ids of nine letters and digits only.

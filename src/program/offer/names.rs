@@ -134,7 +134,7 @@ impl<'s> Restoring<'s> {
     fn value(&self, value: Value, schemas: &[&'s Value]) -> Value {
         let parts = self.parts(schemas);
         match value {
-            Value::Object(members) => self.object(members, &parts),
+            Value::Object(members) => self.object(&members, &parts),
             Value::Array(items) => {
                 if !parts.iter().any(|part| LIST_KEYWORDS.iter().any(|name| part.contains_key(*name))) {
                     return Value::Array(items);
@@ -150,13 +150,13 @@ impl<'s> Restoring<'s> {
         }
     }
 
-    fn object(&self, members: Map<String, Value>, parts: &[&'s Map<String, Value>]) -> Value {
+    fn object(&self, members: &Map<String, Value>, parts: &[&'s Map<String, Value>]) -> Value {
         let member = |name: &str| {
             let named = |part: &&'s Map<String, Value>| part.get("properties").and_then(|known| known.get(name));
             parts.iter().filter_map(named).collect::<Vec<&'s Value>>()
         };
         let mut restored = Map::new();
-        for (name, value) in &members {
+        for (name, value) in members {
             let own = self.names.0.back(name);
             let is_own =
                 own != name && !members.contains_key(own) && member(name).is_empty() && !member(own).is_empty();

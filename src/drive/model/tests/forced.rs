@@ -15,7 +15,7 @@ fn model_of(mut file: Value, url: &str) -> Result<Arc<ModelClient>, String> {
 /// A request of a loop with native calls that must call a tool.
 fn forced(file: &Value) -> Value {
     let (program, conversation) = (compiled(&json!({"dialect": "tool_calls"}), &["look"]), hello());
-    let asked = Ask { program: Some(&program), must_call: true, ..plain(&conversation) };
+    let asked = Ask { program: Some(&program), must_call: true, max_tokens: 4_096, ..plain(&conversation) };
     let model = model_of(file.clone(), "http://127.0.0.1:9").unwrap();
     serde_json::from_slice(&model.request(&asked, &mut Wire::default())).unwrap()
 }

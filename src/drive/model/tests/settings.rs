@@ -11,7 +11,7 @@ fn model_of(mut file: Value, server: &str) -> Result<Arc<ModelClient>, String> {
 
 fn body(file: &Value, conversation: &Conversation) -> Value {
     let model = model_of(file.clone(), "http://127.0.0.1:9/v1").unwrap();
-    let asked = Ask { stop: &["</x>"], ..plain(conversation) };
+    let asked = Ask { stop: &["</x>"], max_tokens: 4_096, ..plain(conversation) };
     serde_json::from_slice(&model.request(&asked, &mut Wire::default())).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn settings_and_more_fields_are_in_every_request() {
         "top_k": 3, "min_p": 0.1, "frequency_penalty": 0.25, "presence_penalty": -1,
         "extra_body": {"service_tier": "flex", "chat_template_kwargs": {"enable_thinking": true}}});
     let sent = body(&file, &hello());
-    let expected = json!({"model": "m", "temperature": 0.7, "max_tokens": 100, "stop": ["</x>", "END"],
+    let expected = json!({"model": "m", "temperature": 0.7, "max_tokens": 4096, "stop": ["</x>", "END"],
         "reasoning_effort": "low", "seed": 7, "top_p": 0.5, "top_k": 3, "min_p": 0.1, "frequency_penalty": 0.25,
         "presence_penalty": -1.0, "service_tier": "flex", "chat_template_kwargs": {"enable_thinking": true},
         "messages": sent["messages"]});
