@@ -137,7 +137,7 @@ fn call_text(call: &ComparedCall) -> String {
         (None, Some(iteration)) => format!("{iteration} "),
         (None, None) => String::new(),
     };
-    text.push_str(call.action.as_deref().unwrap_or("a reply that could not be read"));
+    text.push_str(call.action.as_deref().unwrap_or("a reply that could not be taken"));
     if let Some(input) = &call.action_input {
         text.push_str(&format!(" {}", gist(input, 240)));
     }

@@ -99,8 +99,12 @@ impl NextCommands {
             (_, why) => {
                 ways.push(("trace".to_owned(), self.command("trace", "")));
                 ways.extend(self.again(result));
-                let remedy =
-                    why.and_then(remedy).or(self.for_replies.filter(|_| why == Some(Termination::InvalidReplies)));
+                let is_for_replies = |words: &&str| match why {
+                    Some(Termination::InvalidReplies) => true,
+                    Some(Termination::ModelError) => *words == OTHER_MODELS,
+                    _ => false,
+                };
+                let remedy = why.and_then(remedy).or(self.for_replies.filter(is_for_replies));
                 ways.extend(remedy.map(|remedy| ("may help".to_owned(), remedy.to_owned())));
             }
         }
@@ -245,6 +249,9 @@ fn remedy(why: Termination) -> Option<&'static str> {
     })
 }
 
+/// What helps against refusals.
+const OTHER_MODELS: &str = "`fallback_models` of other providers, or another objective";
+
 /// What an author can do about the replies of a run that could not be taken.
 pub fn remedy_for_replies(state: &State) -> &'static str {
     if state.watch.answers_refused >= ANSWERS {
@@ -253,7 +260,8 @@ pub fn remedy_for_replies(state: &State) -> &'static str {
     match RefusalCause::of_last(state) {
         RefusalCause::CutOffThinking => "more `max_tokens`, or less reasoning (`reasoning_effort` of the model)",
         RefusalCause::CutOff => "more `max_tokens`",
-        RefusalCause::Unreadable => "another `dialect`, or a larger model",
+        RefusalCause::Refused => OTHER_MODELS,
+        RefusalCause::Unreadable | RefusalCause::Empty => "another `dialect`, or a larger model",
     }
 }
 

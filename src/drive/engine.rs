@@ -371,6 +371,7 @@ impl Engine {
             wait: None,
             timeouts: ReplyTimeouts::of(&program.properties),
             must_call: state.must_call_a_tool(program),
+            empty_is_answered: false,
         };
         Ok(model.request(&ask, &mut Wire::default()))
     }

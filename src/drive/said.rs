@@ -10,8 +10,8 @@ const LONGEST: usize = 4 * 1024 * 1024 + 1024;
 /// The size of a native call besides its texts, in bytes.
 const CALL: usize = 64;
 
-/// The longest name of a model that is kept, in bytes.
-const LONGEST_NAME: usize = 200;
+/// The longest name of a model, or category of a refusal, that is kept, in bytes.
+const LONGEST_LINE: usize = 200;
 
 /// The gate that every text of a provider passes before it is kept: removes the project's secrets, and bounds the length.
 /// A reply that is cut counts as cut off. The patterns name each field, so that a new one can't be left out.
@@ -22,6 +22,7 @@ pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
         reasoning,
         finish,
         response_model,
+        refusal,
         attempts,
         // Names and prices of the project, and numbers.
         model: _,
@@ -40,8 +41,8 @@ pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
         scrub(text);
         bound_sealed(vault, reasoning);
     }
-    if let Some(name) = response_model {
-        *name = bound_name(vault, name).into_boxed_str();
+    for line in [response_model, refusal].into_iter().flatten() {
+        *line = bound_line(vault, line).into_boxed_str();
     }
     bound_attempts(vault, attempts);
     let mut size = 0_usize;
@@ -77,14 +78,14 @@ pub(super) fn bound_attempts(vault: &Vault, attempts: &mut [FailedAttempt]) {
     }
 }
 
-/// The name that a provider gives its model, in one line.
-fn bound_name(vault: &Vault, name: &str) -> String {
-    let mut name = vault.scrub(name.to_owned());
-    if name.len() > LONGEST_NAME {
-        name.truncate(name.floor_char_boundary(LONGEST_NAME));
-        name.push('…');
+/// The name that a provider gives its model, or what it says of a refusal, in one line.
+fn bound_line(vault: &Vault, line: &str) -> String {
+    let mut line = vault.scrub(line.to_owned());
+    if line.len() > LONGEST_LINE {
+        line.truncate(line.floor_char_boundary(LONGEST_LINE));
+        line.push('…');
     }
-    name
+    line
 }
 
 /// Drops what can't be kept whole: what is sent back is sent byte for byte, or not at all.
@@ -121,6 +122,7 @@ mod tests {
             calls: vec![SaidCall { id: said(), name: said(), arguments: said() }],
             reasoning: Some(Box::new(Reasoning { origin: String::new(), sealed: said(), text: said() })),
             response_model: Some(said().into()),
+            refusal: Some(said().into()),
             attempts: vec![FailedAttempt { reason: said(), ..FailedAttempt::default() }],
             ..Reply::default()
         }
@@ -130,7 +132,7 @@ mod tests {
     fn no_text_of_a_reply_and_of_a_fault_keeps_a_secret() {
         let (vault, mut said) = (vault(), reply());
         let before = serde_json::to_string(&said).expect("JSON");
-        assert_eq!(before.matches(SECRET).count(), 8, "{before}");
+        assert_eq!(before.matches(SECRET).count(), 9, "{before}");
         bound(&vault, &mut said);
         let after = serde_json::to_string(&said).expect("JSON");
         assert!(!after.contains("secret-17"), "{after}");
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_name_stays_and_a_long_one_is_cut() {
-        for (name, kept) in [("gpt-5.2-2026-01-01".to_owned(), 18), ("é".repeat(5_000), LONGEST_NAME + "…".len())] {
+        for (name, kept) in [("gpt-5.2-2026-01-01".to_owned(), 18), ("é".repeat(5_000), LONGEST_LINE + "…".len())] {
             let mut said = Reply { response_model: Some(name.clone().into()), ..Reply::default() };
             bound(&vault(), &mut said);
             let bounded = said.response_model.expect("a name");

@@ -71,6 +71,11 @@ impl RunHeader {
         self.edition >= 3
     }
 
+    /// Whether a reply that is empty is answered with a request for one.
+    pub(super) fn knows_empty_replies(&self) -> bool {
+        self.edition >= 3
+    }
+
     /// Whether the same thought over calls that differ is no repetition.
     pub(super) fn compares_actions(&self) -> bool {
         self.edition >= 3

@@ -122,6 +122,13 @@ pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Nex
     Next::Ask { forced: Some(limit) }
 }
 
+/// The last call gave an empty reply: the model is asked once more.
+pub(super) fn ask_again(program: &Program, state: &mut State, limit: Limit, why: &str) -> Next {
+    let words = dialect::forced_question(program.properties.dialect, words(limit));
+    state.conversation.push(Role::User, format!("{why}\n\n{words}"));
+    Next::Ask { forced: Some(limit) }
+}
+
 /// The run fails because of a limit.
 pub(super) fn failed(program: &Program, state: &State, limit: Limit) -> Next {
     let (code, message) = match limit {

@@ -56,7 +56,10 @@ pub(super) fn take(
     let dialect = program.properties.dialect;
     let judged = Some(program).filter(|_| state.header.knows_written_calls());
     let (mut reading, counts) = dialect::read_counted(dialect, &reply, judged);
-    let cause = RefusalCause::of(&reply);
+    let cause = RefusalCause::of(&reply, state.header.knows_empty_replies());
+    if let Some(words) = reply.refusal.take() {
+        state.watch.refusal = words;
+    }
     let reasoning = kept_reply::reasoning(reply.reasoning, reading.thought());
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
     too_many(&mut reading, most);
@@ -70,7 +73,8 @@ pub(super) fn take(
     } else {
         String::new()
     };
-    keep(program, state, &reading, MadeReply { text: reply.text, calls, reasoning, counts });
+    let made = MadeReply { text: reply.text, calls, reasoning, counts }.kept_for(cause);
+    keep(program, state, &reading, made);
     let mut new = Turn {
         iteration: state.counters.iterations,
         thought: String::new(),
@@ -115,6 +119,19 @@ struct MadeReply {
     reasoning: Option<Box<Reasoning>>,
     /// How many bytes of the text count.
     counts: usize,
+}
+
+impl MadeReply {
+    /// What of it stays: nothing of a refused one, as a model that reads what was refused is refused again; and what an empty
+    /// one thought may need its text.
+    fn kept_for(self, cause: RefusalCause) -> Self {
+        match cause {
+            RefusalCause::Refused | RefusalCause::Empty => {
+                Self { text: String::new(), calls: Vec::new(), reasoning: None, counts: 0 }
+            }
+            RefusalCause::Unreadable | RefusalCause::CutOff | RefusalCause::CutOffThinking => self,
+        }
+    }
 }
 
 /// Adds a reply to the conversation, in the form in which it stays there.
@@ -338,32 +355,52 @@ fn last_word(program: &Program, state: &mut State, new: Turn, reply: LastReply) 
 /// A reply that can't be read: the model receives the reason; three in a row end the run.
 fn unreadable(program: &Program, state: &mut State, new: Turn, refused: RefusedReply, forced: Option<Limit>) -> Next {
     let mut why = refused.why.clone();
+    let asks_again = refused.cause == RefusalCause::Empty && !state.has_answered_an_empty_reply();
     kept_reply::shorten_unreadable(state);
     state.counters.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;
     note(state, new, refused);
     if let Some(limit) = forced {
-        return limit::failed(program, state, limit);
+        return if asks_again {
+            limit::ask_again(program, state, limit, &why)
+        } else {
+            limit::failed(program, state, limit)
+        };
     }
     if state.watch.invalid_in_a_row >= INVALID_IN_A_ROW {
-        let because = match RefusalCause::of_last(state) {
-            RefusalCause::Unreadable => "",
-            RefusalCause::CutOff => ": max_tokens cut them off",
-            RefusalCause::CutOffThinking => ": max_tokens cut them off while the model was still thinking",
-        };
-        let error = RunError {
-            code: "invalid_replies".to_owned(),
-            message: format!("{INVALID_IN_A_ROW} replies in a row could not be read{because}"),
-            retryable: false,
-            step: None,
-        };
-        return Next::fail(state, Termination::InvalidReplies, error);
+        return none_taken(state);
     }
     if state.watch.invalid_in_a_row >= EXAMPLE_FROM {
         why = format!("{why}\n\n{}", dialect::example(program));
     }
     dialect::report_refusal(program.properties.dialect, &mut state.conversation, &why);
     Next::Think
+}
+
+/// The run ends: too many replies in a row could not be taken.
+fn none_taken(state: &State) -> Next {
+    let because = match RefusalCause::of_last(state) {
+        RefusalCause::Refused => return Next::fail(state, Termination::ModelError, refused_error(state)),
+        RefusalCause::Unreadable => "",
+        RefusalCause::CutOff => ": max_tokens cut them off",
+        RefusalCause::CutOffThinking => ": max_tokens cut them off while the model was still thinking",
+        RefusalCause::Empty => ": they were empty",
+    };
+    let error = RunError {
+        code: "invalid_replies".to_owned(),
+        message: format!("{INVALID_IN_A_ROW} replies in a row could not be read{because}"),
+        retryable: false,
+        step: None,
+    };
+    Next::fail(state, Termination::InvalidReplies, error)
+}
+
+fn refused_error(state: &State) -> RunError {
+    let words = &state.watch.refusal;
+    let why = if words.is_empty() { String::new() } else { format!(": {words}") };
+    let message =
+        format!("the model or its provider refused to reply{why} ({INVALID_IN_A_ROW} replies in a row were not taken)");
+    RunError { code: "model_refused".to_owned(), message, retryable: false, step: None }
 }
 
 fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {

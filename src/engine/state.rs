@@ -16,6 +16,7 @@ use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFaul
 use super::flow::state::FlowState;
 use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status, Termination};
+use super::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
 use crate::program::Program;
 
@@ -234,6 +235,8 @@ pub struct Watchdog {
     pub hints: u32,
     /// Unreadable replies in a row.
     pub invalid_in_a_row: u32,
+    /// What a provider said last of a refusal.
+    pub refusal: Box<str>,
     /// How many pauses there were.
     pub pauses: u32,
     /// How many answers did not match `answer_schema`.
@@ -304,6 +307,11 @@ impl State {
     pub fn must_call_a_tool(&self, program: &Program) -> bool {
         matches!(self.phase, Phase::Thinking { forced: None })
             && super::validate::missing_before_answer(program, self).is_some()
+    }
+
+    /// Whether the last reply was empty, and the model has read that it was.
+    pub fn has_answered_an_empty_reply(&self) -> bool {
+        self.entries.last().and_then(RefusalCause::of_entry) == Some(RefusalCause::Empty)
     }
 
     /// The run's status.

@@ -115,6 +115,9 @@ pub struct RecordedReply {
     /// Why the model stopped, when it was not at the end: `length` or `filtered`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
+    /// What the provider said of its refusal, when it is `filtered`: mostly a category.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// The tokens that the provider counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<RecordedTokens>,

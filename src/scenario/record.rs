@@ -166,6 +166,7 @@ impl EntryCollector<'_> {
             reasoning: reasoning.map(|reasoning| reasoning.text.clone()).unwrap_or_default(),
             raw: raw.map(|raw| RawReasoning { origin: raw.origin.clone(), sealed: raw.sealed.clone() }),
             finish,
+            refusal: reply.refusal.as_deref().filter(|words| !words.is_empty()).map(str::to_owned),
             usage: used(reply.usage, None),
         };
         let took_ms = reply.duration_ms.saturating_sub(waited);

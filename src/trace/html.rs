@@ -25,6 +25,7 @@ use super::{About, approval};
 use crate::engine::decision_record::DecisionRecord;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
+use crate::engine::refusal::RefusalCause;
 
 #[cfg(test)]
 mod tests;
@@ -290,7 +291,10 @@ fn call<'a>(page: &mut String, entry: &TraceEntry, seen: &Value, decisions: impl
         Some(action) => {
             let _ = write!(page, "<code>{}</code>", escaped(action));
         }
-        None => page.push_str("<span>a reply that could not be read</span>"),
+        None => {
+            let class = entry.error.as_ref().map_or("", |error| &error.class);
+            let _ = write!(page, "<span>{}</span>", RefusalCause::title(class));
+        }
     }
     match entry.call_status {
         Some(status) => {

@@ -12,7 +12,7 @@ pub fn reason(termination: Termination) -> &'static str {
         Termination::Context => "the model's window is full",
         Termination::Budget => "the budget is spent",
         Termination::Stuck => "the agent is stuck",
-        Termination::ModelError => "the model could not be asked",
+        Termination::ModelError => "the model could not be asked, or refused",
         Termination::InvalidReplies => "the model's replies could not be read",
         Termination::Human => "a question for a human",
         Termination::Approval => "a call needs approval",

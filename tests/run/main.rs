@@ -109,6 +109,7 @@ mod tool_retry;
 mod trace_at;
 mod trace_iteration;
 mod trace_page;
+mod unanswered;
 mod whole_answers;
 mod whole_data;
 mod window;

@@ -65,7 +65,7 @@ impl Played {
 }
 
 /// A whole answer of a provider, with this reason or status.
-fn whole(provider: &str, text: &str, reason: &str) -> Answer {
+pub fn whole(provider: &str, text: &str, reason: &str) -> Answer {
     Answer::json(&match provider {
         "openai" => json!({ "choices": [{ "index": 0, "message": { "content": text }, "finish_reason": reason }] }),
         "anthropic" => {

@@ -14,6 +14,7 @@ use crate::cli::store::StorePlace;
 use crate::cli::surface::Surface;
 use crate::engine::event::Event;
 use crate::engine::outcome::{Limit, Status, Termination};
+use crate::engine::refusal::RefusalCause;
 use crate::engine::state::State;
 use crate::journal::Journal;
 use crate::language::react::{ReactProperties, StuckAction};
@@ -164,6 +165,17 @@ fn evidence(result: &RunResult, properties: &ReactProperties, active_ms: u64) ->
             }));
         }
         Some(Termination::ModelError) => {
+            let refused = trace.iter().rev().map_while(|entry| {
+                entry
+                    .error
+                    .as_ref()
+                    .filter(|fault| fault.class == RefusalCause::Refused.class())
+                    .map(|fault| (entry, fault))
+            });
+            let refused = refused.take(SHOWN);
+            evidence.extend(refused.map(|(entry, fault)| {
+                format!("iteration {}: {}: {}", entry.iteration, fault.class, gist(&entry.observation, 240))
+            }));
             let attempts = result.attempts.iter().rev().take(SHOWN);
             evidence.extend(attempts.map(|attempt| format!("iteration {}: {}", attempt.iteration, attempt.reason)));
         }
@@ -195,7 +207,8 @@ fn calls(trace: &[TraceEntry], is: impl Fn(&TraceEntry) -> bool) -> Vec<String> 
 fn call(entry: &TraceEntry) -> String {
     let input = entry.action_input.as_ref().map_or_else(String::new, |input| format!(" {}", gist(input, 120)));
     let gave = gist(&entry.observation, 120);
-    let action = entry.action.as_deref().unwrap_or("a reply that could not be read");
+    let title = || RefusalCause::title(entry.error.as_ref().map_or("", |error| &error.class));
+    let action = entry.action.as_deref().unwrap_or_else(title);
     format!("iteration {}: {action}{input} gave {gave}", entry.iteration)
 }
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::content_refusal::RefusalWords;
 use super::refused::RequestField;
+use super::reply::AttemptReply;
 use super::window::RefusedLength;
 use crate::drive::secret::Vault;
-use crate::engine::event::{ModelFaultCode, Tokens};
+use crate::engine::event::{Finish, ModelFaultCode, Tokens};
 use crate::engine::json::from_bytes;
 use crate::policy::characters::is_hidden;
 
@@ -77,6 +79,8 @@ pub(super) struct AttemptFailure {
     pub(super) refused: Option<RequestField>,
     /// What the server said of the length of a request that is too long.
     pub(super) length: Option<Box<RefusedLength>>,
+    /// The reply that is empty, or that was refused.
+    pub(super) reply: Option<Box<AttemptReply>>,
 }
 
 impl AttemptFailure {
@@ -91,6 +95,7 @@ impl AttemptFailure {
             usage: None,
             refused: None,
             length: None,
+            reply: None,
         }
     }
 
@@ -105,12 +110,23 @@ impl AttemptFailure {
             usage: None,
             refused: None,
             length: None,
+            reply: None,
         }
     }
 
     /// A failure that stays when the same is tried again.
     pub(super) fn lasting(code: ModelFaultCode, message: String) -> Self {
-        Self { code, message, transient: false, after: None, status: None, usage: None, refused: None, length: None }
+        Self {
+            code,
+            message,
+            transient: false,
+            after: None,
+            status: None,
+            usage: None,
+            refused: None,
+            length: None,
+            reply: None,
+        }
     }
 
     /// A key that is refused, whatever the status of the answer was.
@@ -133,6 +149,11 @@ impl AttemptFailure {
     /// model, or its account is empty. The same request succeeds then; until then it is not sent again.
     pub(super) fn wants_a_key(&self) -> bool {
         self.code == ModelFaultCode::ModelRefused && matches!(self.status, Some(401..=403))
+    }
+
+    /// Whether the model replied, and said nothing.
+    pub(super) fn is_empty_reply(&self) -> bool {
+        self.reply.as_ref().is_some_and(|reply| reply.finish == Finish::Stop)
     }
 
     /// Whether a refusal says nothing of what it is about: Gemini's words for a setting that a model does not take.
@@ -182,6 +203,9 @@ impl Peer {
             message.push_str(": ");
             message.push_str(words);
         }
+        if let (400..=407 | 410..=412 | 414..=428 | 430..=499, Some(words)) = (status, &reported.content) {
+            return self.content(&message, words);
+        }
         match status {
             // Older servers of llama.cpp have status 500 for it.
             500 if reported.has_code_of_length() => reported.refused_length(message),
@@ -215,13 +239,23 @@ impl Peer {
         let reported = ServerError::read_error(error);
         let words = self.clean(reported.message.as_deref().unwrap_or("no reason given"));
         let message = format!("{} answered with an error: {words}", self.name);
-        if reported.too_long() {
+        if let Some(words) = &reported.content {
+            self.content(&message, words)
+        } else if reported.too_long() {
             reported.refused_length(message)
         } else if reported.refuses_key() {
             AttemptFailure::key(message)
         } else {
             AttemptFailure::protocol(message)
         }
+    }
+
+    /// A request that is refused for its content: sent again, it would be refused again, and another key does not help.
+    fn content(&self, message: &str, words: &RefusalWords) -> AttemptFailure {
+        let words = self.clean(words.as_str());
+        let why = if words.is_empty() { words } else { format!("{words}; ") };
+        let message = format!("the provider refused the request for its content: {why}{message}");
+        AttemptFailure::lasting(ModelFaultCode::ModelRefused, message)
     }
 
     /// What a fault of the connection means, by its causes.
@@ -258,6 +292,8 @@ struct ServerError {
     number: Option<u64>,
     param: Option<String>,
     length: RefusedLength,
+    /// What is said of a refusal for the content of the request.
+    content: Option<RefusalWords>,
 }
 
 /// What to write when a server refuses what a project can change: words of the refusal, and what helps.
@@ -294,7 +330,8 @@ impl ServerError {
                 let text = text.trim();
                 let message = (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned());
                 let length = RefusedLength::read(&Value::Null, message.as_deref().unwrap_or_default());
-                Self { message, length, ..Self::default() }
+                let content = RefusalWords::of_error(&Value::Null, message.as_deref().unwrap_or_default());
+                Self { message, length, content, ..Self::default() }
             }
         }
     }
@@ -318,7 +355,9 @@ impl ServerError {
         let codes = ["code", "type", "status"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
         let number = error.get("code").and_then(Value::as_u64);
         let length = RefusedLength::read(error, message.as_deref().unwrap_or_default());
-        Self { message, codes, number, param: text("param"), length }
+        let said = format!("{codes} {}", message.as_deref().unwrap_or_default());
+        let content = RefusalWords::of_error(error, &said);
+        Self { message, codes, number, param: text("param"), length, content }
     }
 
     /// Whether the reason is the key or its account.

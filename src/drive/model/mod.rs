@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod constraint;
+mod content_refusal;
 mod counted;
 mod credentials;
 mod embedded;
@@ -38,14 +39,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
-use serde_json::Value;
 
 use crate::drive::clock;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
 use crate::engine::conversation::Conversation;
-use crate::engine::dialect::{self, Saying};
-use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply, SaidCall};
+use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use crate::language::SecretSource;
 use crate::language::project::Provider;
 use crate::language::react::{self, ReactProperties, Retry};
@@ -133,6 +132,19 @@ pub struct Ask<'a> {
     pub timeouts: ReplyTimeouts,
     /// Whether the reply must call a tool, where tools are declared to the provider.
     pub must_call: bool,
+    /// Whether the conversation says already that the last reply was empty.
+    pub empty_is_answered: bool,
+}
+
+/// How many empty replies to one request are asked for in the same words.
+const EMPTY: u32 = 2;
+
+impl Ask<'_> {
+    /// How many empty replies of a model there may be: those before the request that says so count too.
+    fn most_empty(&self, retry: &Retry) -> u32 {
+        let left = |attempts: u32| attempts.saturating_sub(EMPTY).clamp(1, EMPTY);
+        if self.empty_is_answered { retry.attempts.map_or(EMPTY, left) } else { EMPTY }
+    }
 }
 
 /// The track of the script that takes the place of every model.
@@ -213,12 +225,20 @@ impl ModelClient {
         wire.request(&self.form, ask)
     }
 
+    fn is_recorded(&self) -> bool {
+        matches!(&self.backend, ModelBackend::Script(player, _) if player.is_recorded())
+    }
+
     /// Asks once, for as long as a reply may take.
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
         match tokio::time::timeout(ask.timeouts.reply, self.learned_reply(ask, wire)).await {
             Ok(Ok(reply)) => {
-                let reply = self.form.constraint.read(reply.unless_torn(self)?, ask);
-                in_dialect(reply, ask).unless_empty(self)
+                // What was recorded was taken as it is.
+                if self.is_recorded() {
+                    return Ok(reply);
+                }
+                let reply = reply.unless_refused(self)?.unless_torn(self)?;
+                self.form.constraint.read(reply, ask).unless_empty(self)
             }
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(AttemptFailure::unreachable(format!(
@@ -368,28 +388,6 @@ impl ModelClient {
     }
 }
 
-/// A reply as its loop reads it: a native call where nobody offered one is what the dialect writes for it.
-fn in_dialect(mut reply: AttemptReply, ask: &Ask<'_>) -> AttemptReply {
-    let Some(program) = ask.program else { return reply };
-    let dialect = program.properties.dialect;
-    // Prose beside the call is a thought; what may be a turn of the dialect is read as one.
-    let is_turn = reply.text.contains(['{', '<']);
-    if dialect::is_native(dialect) || is_turn || reply.calls.is_empty() || reply.finish != Finish::Stop {
-        return reply;
-    }
-    let said = |call: &SaidCall| {
-        let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-        let input: Value = serde_json::from_str(arguments).ok().filter(Value::is_object)?;
-        let saying = Saying { thought: reply.text.clone(), calls: vec![(call.name.clone(), input)], answer: None };
-        dialect::say(dialect, &saying).map(|(text, _)| text)
-    };
-    if let Some(turns) = reply.calls.iter().map(said).collect::<Option<Vec<_>>>() {
-        reply.text = turns.join("\n");
-        reply.calls.clear();
-    }
-    reply
-}
-
 /// Takes in the data of an event of a stream. `true`: it was the last one.
 fn take_event(
     protocol: &dyn Protocol,
@@ -422,6 +420,9 @@ fn take_event(
 /// asked when the one before has failed for good, but a script that is spent ends it, and so does
 /// [`Ask::enough`]. `failed` receives each attempt that is followed by another one.
 ///
+/// A reply that was refused, and one that is empty for the second time, count as failures while there is a next model. Of
+/// the last model they are taken as they are, unless [`Ask::empty_is_answered`]: who asks says something new then.
+///
 /// # Errors
 /// The last fault, when all attempts of all models are spent.
 pub async fn ask(
@@ -440,40 +441,31 @@ pub async fn ask(
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
         let retry = if has_next { &brief } else { retry };
-        let mut failures = Failures::default();
+        let (mut failures, mut empty) = (Failures::default(), 0);
         loop {
             // Pinned here and passed by reference, so that it takes its space once.
             let attempted = {
                 let attempt = std::pin::pin!(model.attempt(ask, wire));
                 PendingModelCall::attempt(ask.wait, attempt).await
             };
-            let failure = match attempted {
-                Ok(mut reply) => {
-                    if let Some(reasoning) = &mut reply.reasoning {
-                        reasoning.origin = model.form.origin.to_string();
-                    }
-                    return Ok(Reply {
-                        window: model.form.window.of_reply(reply.finish, reply.usage, ask.max_tokens),
-                        text: reply.text,
-                        calls: reply.calls,
-                        reasoning: reply.reasoning,
-                        finish: reply.finish,
-                        usage: reply.usage,
-                        response_model: response_model(reply.response_model, model),
-                        duration_ms: clock::elapsed_ms(started_at),
-                        time_to_first_token_ms: reply.time_to_first_token_ms.and_then(|ms| u32::try_from(ms).ok()),
-                        retries: u32::try_from(tried.len()).unwrap_or(u32::MAX),
-                        model: facts.map(|facts| facts.name.as_str().into()),
-                        price: facts.and_then(|facts| facts.price).map(Box::new),
-                        attempts: tried,
-                    });
-                }
+            let mut failure = match attempted {
+                Ok(reply) => return Ok(taken(model, ask, reply, tried, AskedFrom { started_at, place })),
                 Err(failure) => failure,
             };
             if let Some(window) = failure.length.as_ref().and_then(|length| length.window) {
                 model.form.window.learn(window);
             }
-            let delay = if failure.transient { failures.next_delay(retry, failure.after) } else { None };
+            let mut delay = if failure.transient { failures.next_delay(retry, failure.after) } else { None };
+            let mut is_taken = !has_next && failure.reply.is_some();
+            if failure.is_empty_reply() {
+                empty += 1;
+                let is_again = empty >= ask.most_empty(retry);
+                is_taken &= is_again && delay.is_some() && !ask.empty_is_answered;
+                delay = delay.filter(|_| !is_again);
+            }
+            if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
+                return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, place }));
+            }
             let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
             tried.push(event::FailedAttempt {
                 model: facts.map(|facts| facts.name.clone()),
@@ -498,6 +490,42 @@ pub async fn ask(
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
     Err(fault(none, tried, started_at, may_pass))
+}
+
+/// Since when, and as which of several models, one is asked.
+struct AskedFrom {
+    started_at: Instant,
+    place: usize,
+}
+
+/// A reply that is taken, behind the attempts that failed.
+fn taken(
+    model: &ModelClient,
+    ask: &Ask<'_>,
+    mut reply: AttemptReply,
+    attempts: Vec<event::FailedAttempt>,
+    asked: AskedFrom,
+) -> Reply {
+    if let Some(reasoning) = &mut reply.reasoning {
+        reasoning.origin = model.form.origin.to_string();
+    }
+    let facts = (asked.place > 0).then_some(&model.facts);
+    Reply {
+        window: model.form.window.of_reply(reply.finish, reply.usage, ask.max_tokens),
+        text: reply.text,
+        calls: reply.calls,
+        reasoning: reply.reasoning,
+        finish: reply.finish,
+        refusal: (reply.finish == Finish::Filtered).then(|| reply.refusal.into_boxed_str()),
+        usage: reply.usage,
+        response_model: response_model(reply.response_model, model),
+        duration_ms: clock::elapsed_ms(asked.started_at),
+        time_to_first_token_ms: reply.time_to_first_token_ms.and_then(|ms| u32::try_from(ms).ok()),
+        retries: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
+        model: facts.map(|facts| facts.name.as_str().into()),
+        price: facts.and_then(|facts| facts.price).map(Box::new),
+        attempts,
+    }
 }
 
 /// The model that the provider names, when it is not the one that was asked for.

@@ -256,6 +256,7 @@ fn said(reply: &RecordedReply) -> AttemptReply {
             .map(|call| SaidCall { id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() })
             .collect(),
         reasoning,
+        refusal: reply.refusal.clone().unwrap_or_default(),
         finish: match reply.finish.as_deref() {
             Some("length") => Finish::Length,
             Some("filtered") => Finish::Filtered,

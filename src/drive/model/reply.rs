@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use super::ModelClient;
 use super::constraint::TURN;
+use super::content_refusal::RefusalWords;
 use super::counted::CountedTokens;
 use super::failure::{AttemptFailure, Peer};
 use super::halves::{self, HalfJoiner};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
 use super::responses::items::OutputItems;
-use super::stop_reason::StopReason;
-use crate::engine::event::{Finish, Reasoning, SaidCall, Tokens};
+use super::stop_reason::{StopReason, StopReasons};
+use crate::engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
 
 /// The reply of a model to one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(super) struct AttemptReply {
     pub(super) reasoning: Option<Box<Reasoning>>,
     /// Why it stopped.
     pub(super) finish: Finish,
+    /// What the provider says of a refusal; nothing for other replies.
+    pub(super) refusal: String,
     /// What the provider counted.
     pub(super) usage: Option<Tokens>,
     /// The model that the provider names.
@@ -46,18 +49,35 @@ impl AttemptReply {
         Err(AttemptFailure { usage: self.usage, ..failure })
     }
 
+    /// The reply, unless the model or its provider refused: then another model may answer.
+    ///
+    /// # Errors
+    /// When it was refused. The failure has the reply.
+    pub(super) fn unless_refused(self, model: &ModelClient) -> Result<Self, AttemptFailure> {
+        if self.finish != Finish::Filtered {
+            return Ok(self);
+        }
+        let mut message = format!("the model {:?} or its provider refused to reply", model.facts.name);
+        if !self.refusal.is_empty() {
+            message.push_str(": ");
+            message.push_str(&self.refusal);
+        }
+        let failure = AttemptFailure::lasting(ModelFaultCode::ModelRefused, message);
+        Err(AttemptFailure { usage: self.usage, reply: Some(Box::new(self)), ..failure })
+    }
+
     /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
     /// answered when it is asked again.
     ///
     /// # Errors
-    /// When the reply is empty, and the provider gives no reason for it.
+    /// When the reply is empty, and the provider gives no reason for it. The failure has the reply.
     pub(super) fn unless_empty(self, model: &ModelClient) -> Result<Self, AttemptFailure> {
         if self.finish != Finish::Stop || !self.text.trim().is_empty() || !self.calls.is_empty() {
             return Ok(self);
         }
         let but = if self.reasoning.is_some() { " but for its reasoning" } else { "" };
         let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
-        Err(AttemptFailure { usage: self.usage, ..failure })
+        Err(AttemptFailure { usage: self.usage, reply: Some(Box::new(self)), ..failure })
     }
 }
 
@@ -134,6 +154,8 @@ pub(super) struct StreamedReply {
     pub(super) response_model: Option<String>,
     /// Whether it gave its reason to refuse in place of a reply.
     pub(super) refused: bool,
+    /// What the provider says of a refusal.
+    pub(super) refusal: RefusalWords,
     /// Whether the stream's last event came.
     pub(super) ended: bool,
 }
@@ -178,6 +200,7 @@ impl StreamedReply {
         self.places.clear();
         self.reasoning = ReasoningParts::default();
         self.refused = false;
+        self.refusal = RefusalWords::default();
     }
 
     /// Counts a piece of what comes again as a whole.
@@ -254,6 +277,16 @@ impl StreamedReply {
         }
     }
 
+    /// Takes in the provider's word for why the model stopped: it is the category of a refusal for which there is no
+    /// better one.
+    pub(super) fn stop_with(&mut self, word: &str, reasons: &StopReasons) {
+        let Some(reason) = StopReason::of(word, reasons) else { return };
+        if reason == StopReason::Filtered && !word.trim().eq_ignore_ascii_case("refusal") {
+            self.refusal.add(word);
+        }
+        self.stop(reason);
+    }
+
     /// Takes in why the model stopped.
     pub(super) fn stop(&mut self, reason: StopReason) {
         if self.stopped.as_ref().is_none_or(|known| *known < reason) {
@@ -321,6 +354,12 @@ impl StreamedReply {
         };
         let Self { mut text, mut calls, mut joiner, has_halves, .. } = self;
         joiner.end(&mut text);
+        let refusal = match self.refusal.as_str() {
+            _ if finish != Finish::Filtered => String::new(),
+            // The model's own words.
+            "" if self.refused => peer.clean(&text),
+            words => peer.clean(words),
+        };
         calls.sort_by_key(|(index, _)| *index);
         let mut calls: Vec<SaidCall> = calls.into_iter().map(|(_, call)| call).collect();
         for SaidCall { id, name, arguments } in &mut calls {
@@ -334,6 +373,7 @@ impl StreamedReply {
             calls,
             reasoning: self.reasoning.sealed(has_halves),
             finish,
+            refusal,
             usage,
             response_model: self.response_model,
             time_to_first_token_ms: None,

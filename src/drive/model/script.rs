@@ -114,6 +114,11 @@ impl ScriptPlayer {
         self.tools.contains_key(name)
     }
 
+    /// Whether it plays what was recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.recorded.is_some()
+    }
+
     /// How many replies it has.
     pub fn replies(&self) -> usize {
         self.replies.len()
@@ -197,7 +202,8 @@ pub fn reply_of(program: &Program, entry: Value) -> Result<Reply, String> {
         ScriptedReply::Fails { failure, .. } => Err(failure),
     };
     let AttemptReply { text, calls, finish, usage, .. } = said.map_err(|failure| failure.message)?;
-    Ok(Reply { text, calls, finish, usage, ..Reply::default() })
+    let refusal = (finish == Finish::Filtered).then(Box::default);
+    Ok(Reply { text, calls, finish, refusal, usage, ..Reply::default() })
 }
 
 impl ScriptedReply {

@@ -84,6 +84,7 @@ impl Driver<'_> {
             wait: Some(&question),
             timeouts: ReplyTimeouts::of(properties),
             must_call: !sums_up && state.must_call_a_tool(program),
+            empty_is_answered: !sums_up && state.has_answered_an_empty_reply(),
         };
         let left = self.time_left();
         if left.is_zero() {

@@ -132,6 +132,7 @@ struct AskedModel<'a> {
 async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation, asked: AskedModel<'_>) -> RawOutcome {
     let AskedModel { model, wire } = asked;
     let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
+    let after_empty;
     let mut ask = Ask {
         conversation,
         program: None,
@@ -143,6 +144,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         wait: call.wait,
         timeouts: ReplyTimeouts::default(),
         must_call: false,
+        empty_is_answered: false,
     };
     let price = model.facts.price;
     // The run's model can do something else; the deadline of the call is short.
@@ -163,13 +165,29 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         ask.max_tokens = max_tokens(tool, &model);
         answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     }
+    if let Ok(reply) = &mut answer
+        && reply.is_empty()
+    {
+        failed.append(&mut reply.attempts);
+        failed.push(FailedAttempt { usage: reply.usage, ..FailedAttempt::default() });
+        if !enough(&failed) {
+            after_empty = asking_for_an_answer(conversation);
+            ask.conversation = &after_empty;
+            ask.empty_is_answered = true;
+            answer = model::ask(&models, &ask, wire, &retry, &retried).await;
+        }
+    }
     match answer {
+        Ok(reply) if reply.is_empty() => {
+            let result = Err(fault("the model's answer was empty", "").into());
+            RawOutcome { result, spent: spent(&failed, None, price) }
+        }
         Ok(reply) => {
             let usage = ReplyUsage { counted: reply.usage, asked: conversation.bytes, text: reply.text.len() };
             failed.extend(reply.attempts);
             let spent = spent(&failed, Some(usage), price);
             let result = match reply.finish {
-                Finish::Filtered => Err(fault("the model's answer was kept back", reply.text)),
+                Finish::Filtered => Err(fault(refused(reply.refusal.as_deref()), reply.text)),
                 Finish::Length => {
                     let most = ask.max_tokens;
                     let class = format!(
@@ -188,6 +206,23 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
             let fault = RawFault { transient, ..RawFault::from(fault(class(error.code), error.message)) };
             RawOutcome { result: Err(fault), spent: spent(&failed, None, price) }
         }
+    }
+}
+
+/// The question, behind it a reply that was empty, and a request for another one.
+fn asking_for_an_answer(question: &Conversation) -> Conversation {
+    let mut asked = question.clone();
+    asked.push(Role::Assistant, "(nothing)");
+    asked.push(Role::User, "Your reply was empty: it has no text. Reply now.");
+    asked
+}
+
+/// What a reply is that was refused. `words`: what the provider says of it.
+fn refused(words: Option<&str>) -> String {
+    let class = "the model or its provider refused to answer";
+    match words.unwrap_or_default() {
+        "" => class.to_owned(),
+        words => format!("{class}: {words}"),
     }
 }
 

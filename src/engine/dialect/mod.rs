@@ -18,6 +18,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::event::{Finish, Reply, SaidCall};
+use super::refusal;
 use crate::language::react::Dialect;
 use crate::program::{Program, builtin};
 pub use answer::as_json;
@@ -127,6 +128,14 @@ pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
 /// as if the tool had answered already, does not. `program`: whose tools a text may call; without one, a text that has the
 /// form of a call is no answer, as in runs of older editions.
 pub fn read_counted(dialect: Dialect, reply: &Reply, program: Option<&Program>) -> (Reading, usize) {
+    let not_taken = |why| (Reading::Unreadable { thought: String::new(), why }, reply.text.len());
+    if let Some(words) = &reply.refusal {
+        // What came before a refusal is no turn, whatever it says.
+        return not_taken(refusal::refused_words(&quoted(dialect, words)));
+    }
+    if program.is_some() && reply.is_empty() {
+        return not_taken(refusal::EMPTY.to_owned());
+    }
     let cut_off = reply.finish == Finish::Length;
     if cut_off && let Some(reading) = thinking::cut_off(reply) {
         return (reading, reply.text.len());

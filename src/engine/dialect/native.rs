@@ -185,8 +185,8 @@ pub fn beside_text(dialect: Dialect, reply: &Reply, of_text: Reading, program: &
     }
 }
 
-const SEVERAL: &str = "Your reply makes several native tool calls, and nothing was called. Make one call a turn, and write it \
-                       as text: one JSON object with \"thought\", \"action\" and \"action_input\".";
+const SEVERAL: &str = "Your reply makes several native tool calls, and nothing was called. There is one action a turn: write it \
+                       as text, as one JSON object with \"thought\", \"action\" and \"action_input\".";
 const BOTH: &str = "Your reply makes a native tool call and has another call or an answer in its text, and nothing was \
                     called. Only one of them can be meant: write it as text, as you were instructed.";
 

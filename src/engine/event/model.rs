@@ -22,6 +22,9 @@ pub struct Reply {
     /// Why it stopped.
     #[serde(default, skip_serializing_if = "Finish::is_stop")]
     pub finish: Finish,
+    /// What the provider says of its refusal, when it or the model refused: a category, or nothing. None in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Box<str>>,
     /// The tokens that the provider counted; without them the engine estimates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
@@ -51,6 +54,12 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Whether it has neither a text nor a call, and nothing says why.
+    pub fn is_empty(&self) -> bool {
+        let said = !self.text.trim().is_empty() || !self.calls.is_empty() || self.refusal.is_some();
+        self.finish == Finish::Stop && !said
+    }
+
     /// The window that it showed, of the run's own model; not that of a fallback.
     pub fn own_window(&self) -> Option<u64> {
         self.window.filter(|_| self.model.is_none()).map(|window| u64::from(window.get()))

@@ -61,7 +61,7 @@ fn side(call: Option<&ComparedCall>) -> String {
     };
     let name = match &call.action {
         Some(action) => format!("<code>{}</code>", escaped(action)),
-        None => "<span>a reply that could not be read</span>".to_owned(),
+        None => "<span>a reply that could not be taken</span>".to_owned(),
     };
     let (kind, mark) = if call.success { ("ok", "") } else { ("bad", " <span class=\"mark\">failed</span>") };
     let mut side = format!(

@@ -18,7 +18,7 @@ const REASONS: &StopReasons = &[
     (&["end_turn", "stop_sequence", "stop"], StopReason::Stop),
     (&["tool_use", "tool_calls"], StopReason::Calls),
     (&["max_tokens", "model_context_window_exceeded", "length"], StopReason::Length),
-    (&["refusal", "content_filter", "sensitive"], StopReason::Filtered),
+    (&["refusal", "content_filter", "content_filtered", "guardrail_intervened", "sensitive"], StopReason::Filtered),
 ];
 
 /// An answer, or one event of a stream: only what is needed of it.
@@ -34,6 +34,8 @@ struct AnthropicAnswer<'a> {
     content: Option<Vec<&'a RawValue>>,
     #[serde(default)]
     stop_reason: Option<String>,
+    #[serde(borrow, default)]
+    stop_details: Option<&'a RawValue>,
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
@@ -66,6 +68,8 @@ struct AnthropicBlock<'a> {
     signature: Option<String>,
     #[serde(default)]
     stop_reason: Option<String>,
+    #[serde(borrow, default)]
+    stop_details: Option<&'a RawValue>,
 }
 
 impl AnthropicBlock<'_> {
@@ -137,7 +141,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     let mut whole = StreamedReply::default();
     whole.count(AnthropicUsage::read(answer.usage).counted());
     whole.response_model = answer.model;
-    stop(&mut whole, answer.stop_reason.as_deref());
+    stop(&mut whole, answer.stop_reason.as_deref(), answer.stop_details);
     let mut blocks = answer.content.ok_or(UnreadableReply::Missing("content"))?.into_iter().peekable();
     while let Some(raw) = blocks.next() {
         let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
@@ -179,7 +183,8 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             }
         }
         "message_delta" => {
-            stop(pieces, answer.delta.and_then(|delta| delta.stop_reason).as_deref());
+            let (word, details) = answer.delta.map_or((None, None), |delta| (delta.stop_reason, delta.stop_details));
+            stop(pieces, word.or(answer.stop_reason).as_deref(), details.or(answer.stop_details));
             if pieces.is_cut_off() {
                 pieces.reasoning.drop_unless_it_has("signature");
             }
@@ -235,8 +240,12 @@ fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: Anthro
     }
 }
 
-fn stop(reply: &mut StreamedReply, word: Option<&str>) {
-    if let Some(reason) = word.and_then(|word| StopReason::of(word, REASONS)) {
-        reply.stop(reason);
+/// Takes in why the model stopped. `details`: of a refusal, `{"type": "refusal", "category": "cyber", "explanation": ...}`.
+fn stop(reply: &mut StreamedReply, word: Option<&str>, details: Option<&RawValue>) {
+    let details = details.and_then(|details| serde_json::from_str::<Value>(details.get()).ok()).unwrap_or_default();
+    reply.refusal.add_value(details.get("category"));
+    reply.refusal.add_value(details.get("explanation"));
+    if let Some(word) = word {
+        reply.stop_with(word, REASONS);
     }
 }

@@ -43,8 +43,8 @@ struct GeminiAnswer<'a> {
     error: Option<&'a RawValue>,
     #[serde(borrow, default)]
     candidates: Option<Vec<GeminiCandidate<'a>>>,
-    #[serde(default)]
-    prompt_feedback: Option<PromptFeedback>,
+    #[serde(borrow, default)]
+    prompt_feedback: Option<PromptFeedback<'a>>,
     #[serde(borrow, default)]
     usage_metadata: Option<&'a RawValue>,
     #[serde(default)]
@@ -60,6 +60,8 @@ struct GeminiCandidate<'a> {
     finish_reason: Option<String>,
     #[serde(default)]
     finish_message: Option<String>,
+    #[serde(borrow, default)]
+    safety_ratings: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -93,9 +95,13 @@ struct GeminiCall<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PromptFeedback {
+struct PromptFeedback<'a> {
     #[serde(default)]
     block_reason: Option<String>,
+    #[serde(default)]
+    block_reason_message: Option<String>,
+    #[serde(borrow, default)]
+    safety_ratings: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -136,8 +142,12 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], is_whole: bool) -> 
     }
     reply.response_model = answer.model_version.or_else(|| reply.response_model.take());
     reply.count(counted(answer.usage_metadata));
-    if let Some(reason) = answer.prompt_feedback.and_then(|feedback| feedback.block_reason) {
+    let feedback = answer.prompt_feedback.as_ref();
+    if let Some((feedback, reason)) = feedback.and_then(|feedback| Some((feedback, feedback.block_reason.as_ref()?))) {
         reply.add(&format!("The prompt was blocked: {reason}"));
+        reply.refusal.add(reason);
+        add_ratings(reply, feedback.safety_ratings);
+        reply.refusal.add(feedback.block_reason_message.as_deref().unwrap_or_default());
         reply.refused = true;
         reply.stop(StopReason::Filtered);
         return Ok(true);
@@ -146,14 +156,27 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], is_whole: bool) -> 
     for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
         take_part(reply, part, is_whole);
     }
-    let word = candidate.finish_reason.filter(|word| is_whole || word != NO_REASON);
-    if let Some(reason) = word.and_then(|word| StopReason::of(&word, REASONS)) {
-        reply.stop(match (reason, candidate.finish_message) {
-            (StopReason::Broken(word), Some(message)) => StopReason::Broken(format!("{word}: {message}")),
-            (reason, _) => reason,
-        });
+    let word = candidate.finish_reason.filter(|word| is_whole || word != NO_REASON).unwrap_or_default();
+    match (StopReason::of(&word, REASONS), candidate.finish_message) {
+        (Some(StopReason::Broken(word)), Some(message)) => {
+            reply.stop(StopReason::Broken(format!("{word}: {message}")));
+        }
+        (Some(StopReason::Filtered), message) => {
+            reply.stop_with(&word, REASONS);
+            add_ratings(reply, candidate.safety_ratings);
+            reply.refusal.add(message.as_deref().unwrap_or_default());
+        }
+        (Some(reason), _) => reply.stop(reason),
+        (None, _) => {}
     }
     Ok(true)
+}
+
+/// Adds the categories for which something was blocked.
+fn add_ratings(reply: &mut StreamedReply, ratings: Option<&RawValue>) {
+    if let Some(ratings) = ratings.and_then(|ratings| serde_json::from_str(ratings.get()).ok()) {
+        reply.refusal.add_fired(&ratings);
+    }
 }
 
 fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, is_whole: bool) {

@@ -66,6 +66,9 @@ struct OpenaiChoice<'a> {
     delta: Option<Box<OpenaiContent<'a>>>,
     #[serde(borrow, default)]
     finish_reason: Option<Cow<'a, str>>,
+    /// Azure's filters, and whether each of them fired.
+    #[serde(borrow, default)]
+    content_filter_results: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
@@ -316,8 +319,12 @@ fn stop(peer: &Peer, reply: &mut StreamedReply, choice: &OpenaiChoice<'_>) -> Re
         let failure = peer.error_object(error.get().as_bytes());
         return Err(UnreadableReply::Failed(AttemptFailure { usage: reply.usage(), ..failure }));
     }
-    if let Some(reason) = choice.finish_reason.as_deref().and_then(|word| StopReason::of(word, REASONS)) {
-        reply.stop(reason);
+    let filters = choice.content_filter_results.and_then(|filters| serde_json::from_str(filters.get()).ok());
+    if let Some(filters) = filters {
+        reply.refusal.add_fired(&filters);
+    }
+    if let Some(word) = choice.finish_reason.as_deref() {
+        reply.stop_with(word, REASONS);
     }
     Ok(())
 }

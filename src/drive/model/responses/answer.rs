@@ -1,6 +1,7 @@
 //! The answers of the Responses API, whole and in pieces.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::items::{ItemPlace, OutputItem, OutputItems};
@@ -15,8 +16,10 @@ use crate::engine::json::from_bytes;
 /// The statuses of a response, and the reasons of one that is incomplete. All other statuses are those of a response
 /// that failed, or has not ended.
 const STATUSES: &StopReasons = &[(&["completed"], StopReason::Stop), (&["incomplete"], StopReason::Length)];
-const INCOMPLETE_REASONS: &StopReasons =
-    &[(&["content_filter"], StopReason::Filtered), (&["max_output_tokens"], StopReason::Length)];
+const INCOMPLETE_REASONS: &StopReasons = &[
+    (&["content_filter", "content_filtered", "guardrail_intervened", "safety", "refusal"], StopReason::Filtered),
+    (&["max_output_tokens"], StopReason::Length),
+];
 
 /// The phase of the messages that are the answer.
 const FINAL: &str = "final_answer";
@@ -34,6 +37,9 @@ struct WholeResponse<'a> {
     output: Option<Vec<&'a RawValue>>,
     #[serde(default)]
     incomplete_details: Option<IncompleteDetails>,
+    /// Azure's filters, and whether each of them fired.
+    #[serde(borrow, default)]
+    content_filters: Option<&'a RawValue>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
 }
@@ -245,11 +251,15 @@ fn ended(
         return Err(UnreadableReply::Failed(AttemptFailure { usage: whole.usage(), ..failure }));
     }
     whole.response_model = response.model;
+    let filters = response.content_filters.and_then(|filters| serde_json::from_str::<Value>(filters.get()).ok());
+    for filter in filters.as_ref().and_then(Value::as_array).into_iter().flatten() {
+        whole.refusal.add_fired(&filter["content_filter_results"]);
+    }
     let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
     for status in [event, response.status.as_deref()].into_iter().flatten() {
         match StopReason::of(status, STATUSES) {
             Some(StopReason::Length) if StopReason::of(&reason, INCOMPLETE_REASONS) == Some(StopReason::Filtered) => {
-                whole.stop(StopReason::Filtered);
+                whole.stop_with(&reason, INCOMPLETE_REASONS);
             }
             Some(StopReason::Broken(status)) => whole.stop(StopReason::Broken(format!("the status {status}"))),
             Some(stopped) => whole.stop(stopped),

@@ -86,6 +86,7 @@ fn plain(conversation: &Conversation) -> Ask<'_> {
         wait: None,
         timeouts: ReplyTimeouts::default(),
         must_call: false,
+        empty_is_answered: false,
     }
 }
 
