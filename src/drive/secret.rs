@@ -527,5 +527,9 @@ fn from_file(path: &Path) -> Result<String, String> {
             text.pop();
         }
     }
-    Ok(text)
+    // Some editors begin a file with the mark of its encoding, which is no part of the text.
+    match text.strip_prefix('\u{feff}') {
+        Some(text) => Ok(text.to_owned()),
+        None => Ok(text),
+    }
 }

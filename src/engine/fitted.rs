@@ -48,8 +48,8 @@ fn read_at(schema: &Schema, whole: &mut Value, path: &str) -> bool {
     let Some(part) = whole.pointer_mut(path) else { return false };
     let other = match part {
         Value::Null => return left_out(whole, path),
+        // Where a null does not fit either, it is read once more.
         Value::String(text) => match of_text(text) {
-            Some(Value::Null) => return left_out(whole, path),
             Some(other) => other,
             None => return false,
         },
@@ -127,7 +127,7 @@ mod tests {
             "note": { "type": ["string", "null"] }, "ids": { "type": "array", "items": { "type": "integer" } },
             "where": { "type": "object", "properties": { "x": { "type": "number" } } },
             "day": { "type": "string", "format": "date" },
-            "size": { "enum": [1, 2] }, "either": { "anyOf": [{ "type": "string" }, { "type": "integer" }] } } })
+            "until": { "anyOf": [{ "type": "integer" }, { "type": "null" }] }, "size": { "enum": [1, 2] }, "either": { "anyOf": [{ "type": "string" }, { "type": "integer" }] } } })
     }
 
     #[test]
@@ -138,6 +138,8 @@ mod tests {
             (json!({ "id": "A", "other": null }), json!({ "id": "A" })),
             (json!({ "id": "A", "other": null, "note": null }), json!({ "id": "A", "note": null })),
             (json!({ "id": "A", "limit": "null" }), json!({ "id": "A" })),
+            (json!({ "id": "A", "until": "null" }), json!({ "id": "A", "until": null })),
+            (json!({ "id": "A", "until": "7" }), json!({ "id": "A", "until": 7 })),
             (json!({ "id": "A", "limit": "5" }), json!({ "id": "A", "limit": 5 })),
             (json!({ "id": "A", "all": "True" }), json!({ "id": "A", "all": true })),
             (json!({ "id": 12, "size": "2" }), json!({ "id": "12", "size": 2 })),

@@ -23,6 +23,14 @@ pub const TAG_ENDS: &[&str] = &[
     "usemcptool",
     "toolcode",
     "executetool",
+    // What a model writes in place of a result is made up, and so is what it says of it.
+    "toolresponse",
+    "toolresponses",
+    "toolresult",
+    "toolresults",
+    "functionresponse",
+    "functionresult",
+    "functionresults",
 ];
 
 /// Tags that are a call with `=` and a name: `<function=look>`.

@@ -43,6 +43,8 @@ pub struct ProviderFacts {
     pub own_fields: &'static [&'static str],
     /// The most of what a request can have.
     pub limits: RequestLimits,
+    /// Whether a text of blanks and line breaks alone can be one to stop at.
+    pub takes_blank_stops: bool,
     /// Whether its requests have the setting `thinking` as it is written. The type `enabled` needs its size then.
     pub sends_thinking: bool,
     /// Whether the model of this id is made to call a tool for a constrained reply, beside which it can't think.
@@ -146,6 +148,7 @@ static OPENAI: ProviderFacts = ProviderFacts {
         "presence_penalty",
     ],
     limits: OPENAI_LIMITS,
+    takes_blank_stops: true,
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |id| {
@@ -193,6 +196,7 @@ static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
         "top_p",
     ],
     limits: OPENAI_LIMITS,
+    takes_blank_stops: true,
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |_| None,
@@ -232,6 +236,7 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
         "top_k",
     ],
     limits: RequestLimits { tools: None, description: None, stops: None },
+    takes_blank_stops: false,
     sends_thinking: true,
     is_made_to_call: |id| !takes_schemas(id),
     needs_responses: |_| None,
@@ -275,6 +280,7 @@ static GEMINI: ProviderFacts = ProviderFacts {
         "generation_config",
     ],
     limits: RequestLimits { tools: Some(128), description: None, stops: Some(5) },
+    takes_blank_stops: true,
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |_| None,
@@ -291,6 +297,7 @@ static SCRIPT: ProviderFacts = ProviderFacts {
     settings: &[],
     own_fields: &[],
     limits: OPENAI_LIMITS,
+    takes_blank_stops: true,
     sends_thinking: false,
     is_made_to_call: |_| false,
     needs_responses: |_| None,

@@ -56,6 +56,8 @@ pub struct InputFileFault {
     pub message: String,
 }
 
+/// The ends of names that are reserved for networks of one's own (RFC 6762, RFC 8375, ICANN).
+const NOT_PUBLIC: [&str; 3] = [".local", ".internal", ".home.arpa"];
 /// Addresses have at most this many characters.
 const MAX_URL_CHARS: usize = 2_048;
 /// Names of files have at most this many characters.
@@ -233,7 +235,13 @@ fn decoded(text: &str) -> Result<Vec<u8>, String> {
     if text.len() / 5 * 3 > MAX_FILE_BYTES {
         return Err(too_long());
     }
-    let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    // The alphabet for addresses means the same bytes.
+    let standard = |c: char| match c {
+        '-' => '+',
+        '_' => '/',
+        c => c,
+    };
+    let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).map(standard).collect();
     let bytes = LENIENT.decode(text).map_err(|_| "is no base64".to_owned())?;
     if bytes.len() > MAX_FILE_BYTES {
         return Err(too_long());
@@ -253,6 +261,9 @@ fn address(url: &str) -> Result<(), String> {
         return Err(format!("has more than {MAX_URL_CHARS} characters"));
     }
     let begins = |with: &str| url.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
+    if begins("data:") {
+        return Err("is a `data:` address: give it as `base64`".to_owned());
+    }
     if !begins("https://") {
         return Err("does not begin with `https://`".to_owned());
     }
@@ -264,7 +275,9 @@ fn address(url: &str) -> Result<(), String> {
         return Err("holds a user name or a password".to_owned());
     }
     let host = host::spelling(public_url::host(url)).unwrap_or_default();
-    if !host.contains(['.', ':']) || host::is_private(&host) {
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    let is_reserved = NOT_PUBLIC.iter().any(|end| name.ends_with(end));
+    if !host.contains(['.', ':']) || is_reserved || host::is_private(&host) {
         return Err("is not that of a public host: the provider could not read it".to_owned());
     }
     Ok(())
@@ -351,6 +364,11 @@ mod tests {
         assert_eq!(places, ["bill", "pages[0]", "photo"]);
         let bytes = files.iter().filter(|file| file.content == FileContent::Bytes(PNG.to_vec()));
         assert_eq!(bytes.count(), 2);
+        let bytes = [PNG, b"\xfb\xff\xfe"].concat();
+        let for_addresses = encoded(&bytes).replace('+', "-").replace('/', "_");
+        assert!(for_addresses.contains(['-', '_']), "{for_addresses}");
+        let (_, files) = taken(json!({ "photo": { "type": "file", "base64": for_addresses } })).unwrap();
+        assert_eq!(files[0].content, FileContent::Bytes(bytes));
         let known = json!({ "photo": { "type": "file", "media_type": "image/png", "bytes": 12, "sha256": "ab" } });
         let (account, files) = taken(known.clone()).unwrap();
         assert_eq!((account, &files[0].content), (known, &FileContent::Known("ab".to_owned())));
@@ -370,6 +388,8 @@ mod tests {
             (of(json!({ "type": "file", "base64": encoded(PNG), "media_type": "image/gif" })), "is image/png, and not"),
             (of(json!({ "type": "file", "base64": encoded(b"%PDF-1.4") })), "and the loop takes image/png, image/jpeg"),
             (file("base64", "%%%"), "is no base64"),
+            (file("url", "data:image/png;base64,AAAA"), "give it as `base64`"),
+            (file("url", "https://files.local/a.png"), "a public host"),
             (file("base64", ""), "is empty"),
             (file("base64", &encoded(b"<svg/>")), "none that models read"),
             (file("path", "/etc/passwd"), "read by the command line only"),

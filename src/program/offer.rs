@@ -8,6 +8,7 @@
 
 mod fold;
 mod names;
+mod references;
 mod whole;
 
 use std::borrow::Cow;
@@ -141,9 +142,11 @@ fn taken(schema: &Value) -> TakenSchema {
     };
     // A call's input is always an object. Where it may be other things too, it is not.
     members.insert("type".to_owned(), json!("object"));
-    members.shift_remove("$schema");
+    // A server reads all parts in the one draft that it knows.
+    references::each_part(&mut members, &mut |part| drop(part.shift_remove("$schema")));
     let (mut folded, left_out) = fold::folded(members);
     folded.entry("properties").or_insert_with(|| json!({}));
+    references::alone(&mut folded);
     TakenSchema { parameters: whole::members(folded), left_out, names }
 }
 

@@ -1,6 +1,6 @@
 //! The names of a loop's tools in a provider's native tool calls. Providers accept ASCII letters, digits, `_`
-//! and `-`, at most 64; a tool with another name gets an accepted one. Only this module converts in either
-//! direction.
+//! and `-`, at most 64, and Gemini only names that begin with a letter or `_`; a tool with another name gets an accepted
+//! one. Only this module converts in either direction.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,6 +11,21 @@ mod tests;
 /// The longest name that all providers take, in characters.
 const LONGEST: usize = 64;
 
+/// The characters of names of one kind. `_` is among both.
+#[derive(Clone, Copy)]
+pub(super) struct NameForm {
+    /// What a name begins with.
+    pub(super) begins: fn(char) -> bool,
+    /// What it has.
+    pub(super) has: fn(char) -> bool,
+}
+
+/// Those of tools.
+const TOOL: NameForm = NameForm {
+    begins: |c| c.is_ascii_alphabetic() || c == '_',
+    has: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'),
+};
+
 /// The tools whose names a provider would refuse, and the names that replace them. No replacement is another
 /// tool's name, so that each identifies one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,12 +34,12 @@ pub struct ToolNames(Vec<(String, String)>);
 impl ToolNames {
     /// The names of these tools, in their order: the same tools give the same names.
     pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
-        Self::fitting(tools, fits)
+        Self::fitting(tools, TOOL)
     }
 
-    /// The same for names of another kind, which have these characters.
-    pub(super) fn fitting<'a>(names: impl Iterator<Item = &'a str> + Clone, fits: fn(char) -> bool) -> Self {
-        let is_taken = |name: &str| is_taken_by(name, fits);
+    /// The same for names of another kind.
+    pub(super) fn fitting<'a>(names: impl Iterator<Item = &'a str> + Clone, form: NameForm) -> Self {
+        let is_taken = |name: &str| is_taken_by(name, form);
         if names.clone().all(is_taken) {
             return Self::default();
         }
@@ -33,7 +48,7 @@ impl ToolNames {
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut given = Vec::new();
         for name in names.filter(|name| !is_taken(name)) {
-            let base = fitted(name, fits);
+            let base = fitted(name, form);
             let mut called = base.clone();
             let number = numbers.entry(base.clone()).or_insert(2);
             while taken.contains(&called) {
@@ -60,7 +75,7 @@ impl ToolNames {
     /// A model's name for a tool in a form that can be sent to a provider, even if there is no such tool.
     pub fn sendable<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         let name = self.out(name);
-        if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name, fits)) }
+        if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name, TOOL)) }
     }
 
     /// The tools with a replaced name: the tool's name, and the provider's.
@@ -71,22 +86,18 @@ impl ToolNames {
 
 /// Whether all providers accept the name unchanged.
 pub fn is_taken(name: &str) -> bool {
-    is_taken_by(name, fits)
+    is_taken_by(name, TOOL)
 }
 
-/// Whether a name has these characters only, and is not too long.
-pub(super) fn is_taken_by(name: &str, fits: fn(char) -> bool) -> bool {
-    !name.is_empty() && name.len() <= LONGEST && name.chars().all(fits)
-}
-
-fn fits(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+/// Whether a name has this form, and is not too long.
+pub(super) fn is_taken_by(name: &str, form: NameForm) -> bool {
+    name.starts_with(form.begins) && name.len() <= LONGEST && name.chars().all(form.has)
 }
 
 /// A similar name that providers accept.
-fn fitted(name: &str, fits: fn(char) -> bool) -> String {
-    let plain: String = name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '_' }).collect();
-    if plain.is_empty() { "_".to_owned() } else { plain }
+fn fitted(name: &str, form: NameForm) -> String {
+    let plain: String = name.chars().map(|c| if (form.has)(c) { c } else { '_' }).take(LONGEST).collect();
+    if plain.starts_with(form.begins) { plain } else { format!("_{plain}").chars().take(LONGEST).collect() }
 }
 
 /// The first characters of an ASCII text.

@@ -392,6 +392,39 @@ fn the_key_is_sent_as_auth_says_and_a_header_of_the_project_takes_its_place() {
 }
 
 #[test]
+fn a_key_that_was_pasted_with_more_than_the_key_is_sent_as_the_key() {
+    for text in ["Bearer the-secret-key", "bearer the-secret-key\r\n", "\u{feff}the-secret-key\n", " the-secret-key "] {
+        let server = Server::with(|_, _| says(complete(json!("done"))));
+        let place = with_model(&server, json!({ "api_key": "file:model.key" }));
+        place.file("model.key", text);
+        assert_eq!(run(&place, &[]).code, 0, "{text:?}");
+        assert_eq!(sent(&server, "authorization"), [bearer("the-secret-key")], "{text:?}");
+    }
+    let server = Server::with(|_, _| says(complete(json!("done"))));
+    let place = with_model(&server, json!({ "api_key": "env:MODEL_KEY" }));
+    let ran = run(&place, &[("MODEL_KEY", " \t")]);
+    assert_eq!((ran.code, server.requests().len()), (2, 0), "{ran:#?}");
+    assert!(ran.stderr.contains("the key of the model \"m\" is empty"), "{ran:#?}");
+}
+
+#[test]
+fn the_id_of_a_model_stays_within_the_address_of_its_server() {
+    for (id, path) in [
+        ("models/gemini-x", Some("/v1/models/gemini-x:generateContent")),
+        ("../../x", None),
+        ("a/%2e%2e/b", Some("/v1/models/a/%252e%252e/b:generateContent")),
+    ] {
+        let server = Server::with(|_, _| Answer::json(&json!({ "candidates": [] })));
+        let base = format!("{}/v1", server.url());
+        let place = with_model(&server, json!({ "provider": "gemini", "base_url": base, "model": id }));
+        let ran = run(&place, &[]);
+        assert_ne!(ran.code, 0, "{ran:#?}");
+        let asked = server.requests().into_iter().next().map(|request| request.path);
+        assert_eq!(asked.as_deref(), path, "{id}: {ran:#?}");
+    }
+}
+
+#[test]
 fn the_address_of_a_model_comes_from_the_environment() {
     let server = Server::new(vec![says(complete(json!("done")))]);
     let place = with_model(&server, json!({ "base_url": "env:GATEWAY_URL" }));

@@ -159,6 +159,66 @@ impl Provided {
     }
 }
 
+/// A reference that leads nowhere, or that has something beside it, which Gemini's servers refuse.
+fn bad_reference(part: &Value, root: &Value) -> Option<String> {
+    match part {
+        Value::Array(parts) => parts.iter().find_map(|part| bad_reference(part, root)),
+        Value::Object(members) => {
+            let pointer = members.get("$ref").and_then(Value::as_str);
+            if pointer.is_some_and(|pointer| root.pointer(pointer.trim_start_matches('#')).is_none()) {
+                return Some(format!("reference {pointer:?} can't be resolved"));
+            }
+            if pointer.is_some() && members.len() > 1 {
+                return Some("no other field can stand beside `$ref`".to_owned());
+            }
+            members.values().find_map(|part| bad_reference(part, root))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn references_in_a_schema_lead_somewhere_and_stand_alone() {
+    let order = json!({ "type": "object", "properties": { "kind": { "const": "order" },
+        "size": { "$ref": "#/$defs/size", "description": "How large." }, "name": { "type": "string" } } });
+    let refund = json!({ "type": "object", "properties": { "kind": { "const": "refund" },
+        "größe": { "$ref": "#/$defs/size" }, "who": { "$ref": "#/anyOf/0/properties/name" } } });
+    let parameters = json!({ "type": "object", "$defs": { "size": { "type": "integer" } }, "anyOf": [order, refund] });
+    for provider in PROVIDERS {
+        let rule: Rule =
+            |request| tools(request).iter().find_map(|tool| bad_reference(&tool["parameters"], &tool["parameters"]));
+        let turns = [Turn::Call(json!({ "kind": "refund", "gr__e": 7, "who": "Ann" })), DONE];
+        let actions = [json!({ "http_method": "POST", "parameters": parameters })];
+        let played = Provided::new(provider, &json!({}), &turns, rule).looped(&json!({}), &actions);
+        played.completes();
+        let sent = tools(&played.asked()[0]);
+        assert!(sent[0]["parameters"]["$defs"].get("anyOf_0").is_some(), "{provider}: {sent:#?}");
+        let called = played.server.requests().into_iter().find(|request| !request.path.starts_with("/v1"));
+        let called = called.expect("the tool was called").json();
+        assert_eq!(called, json!({ "kind": "refund", "größe": 7, "who": "Ann" }), "{provider}");
+    }
+}
+
+#[test]
+fn a_tool_whose_name_begins_with_a_digit_is_taken_and_called_by_every_provider() {
+    for provider in PROVIDERS {
+        let rule: Rule = |request| {
+            let named = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
+            let begins = |name: &String| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            let bad = tools(request).iter().map(named).find(|name| !begins(name))?;
+            Some(format!("Invalid function name. Must start with a letter or an underscore: {bad}"))
+        };
+        let turns = [Turn::Call(json!({})), DONE];
+        let actions = [json!({ "action_name": "21st_magic" }), json!({ "action_name": "_21st_magic" })];
+        let played = Provided::new(provider, &json!({}), &turns, rule).looped(&json!({}), &actions);
+        let result = played.completes();
+        let names: Vec<Value> = tools(&played.asked()[0]).iter().map(|tool| tool["name"].clone()).take(2).collect();
+        assert_eq!(names, ["_21st_magic_2", "_21st_magic"], "{provider}");
+        assert_eq!(played.called().len(), 1, "{provider}: {result:#}");
+        assert!(played.checked().contains("the model sees the tool `21st_magic` as `_21st_magic_2`"));
+    }
+}
+
 /// What OpenAI's servers, and those of others, refuse of a schema: the words of the first fault.
 fn bad_schema(schema: &Value, at: &str) -> Option<String> {
     let members = schema.as_object()?;

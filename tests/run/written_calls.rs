@@ -56,6 +56,7 @@ fn a_call_as_text_is_asked_for_as_a_real_call_in_every_protocol() {
             ),
             ("[TOOL_CALLS]lookup[ARGS]{\"order_id\": \"A-1\"}", "[TOOL_CALLS]"),
             ("Action: lookup\nAction Input: {\"order_id\": \"A-1\"}", "Action: lookup"),
+            ("<tool_response>\n{\"state\": \"sent\"}\n</tool_response>\nIt is sent.", "<tool_response"),
             ("{\"tool_calls\": [{\"function\": {\"name\": \"lookup\", \"arguments\": \"{}\"}}]}", "calls lookup"),
         ] {
             let answers = vec![says(provider, text), says(provider, "The order is on its way.")];
@@ -114,6 +115,7 @@ fn an_answer_that_fits_its_schema_or_names_no_tool_is_never_refused_as_a_call() 
         (wrapped, None),
         (of_tool, Some(schema)),
         (json!("Models write `<tool_call>` first, and lookup(order_id) is a tool."), None),
+        (json!("name: lookup\ninput: none"), None),
         (json!("<tool_call>{\"name\": \"lookup\"}</tool_call>"), Some(texts)),
     ] {
         for dialect in ["tool_calls", "final_answer"] {

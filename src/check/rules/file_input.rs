@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::policy::media::MediaType;
 use crate::program::input_file;
+use crate::program::schema::vocabulary::{Holds, keyword_named};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::token;
 
@@ -46,6 +47,52 @@ fn of_schema(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             };
             let cursor = subject.at(&format!("{pointer}/contentMediaType"));
             found.push(cursor.report(&RULE, message).help(help));
+        }
+        if is_loop {
+            deeper(subject, part, &pointer, Depth::Property, found);
+        }
+    }
+}
+
+/// Where a part of the schema of an input is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// It is a property.
+    Property,
+    /// It is of the items of one.
+    Items,
+    /// It is within one of these, where files are not looked for.
+    Deeper,
+}
+
+/// Media types of files within a property, which stay texts of the input.
+fn deeper(subject: &Subject<'_>, part: &Value, pointer: &str, depth: Depth, found: &mut Vec<Diagnostic>) {
+    let Some(members) = part.as_object() else { return };
+    let range = members.get("contentMediaType").and_then(Value::as_str).filter(|_| depth == Depth::Deeper);
+    if range.is_some_and(|range| !MediaType::of_range(range).is_empty()) && !input_file::takes_text(part) {
+        let cursor = subject.at(&format!("{pointer}/contentMediaType"));
+        let message = "no file comes to the model from within a property: what is given here stays in the input";
+        found.push(
+            cursor.report(&RULE, message.to_owned()).help("make it a property of the input, or the items of one"),
+        );
+    }
+    for (keyword, value) in members {
+        let Some(holds) = keyword_named(keyword).map(|keyword| keyword.holds) else { continue };
+        let below = if depth == Depth::Property && keyword == "items" { Depth::Items } else { Depth::Deeper };
+        let at = format!("{pointer}/{}", token(keyword));
+        match (holds, value) {
+            (Holds::NamedSchemas, Value::Object(parts)) => {
+                for (name, part) in parts {
+                    deeper(subject, part, &format!("{at}/{}", token(name)), below, found);
+                }
+            }
+            (Holds::Schemas | Holds::SchemaOrSchemas, Value::Array(parts)) => {
+                for (place, part) in parts.iter().enumerate() {
+                    deeper(subject, part, &format!("{at}/{place}"), below, found);
+                }
+            }
+            (Holds::Schema | Holds::SchemaOrSchemas, part) => deeper(subject, part, &at, below, found),
+            _ => {}
         }
     }
 }

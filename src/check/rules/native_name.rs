@@ -26,8 +26,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         };
         let message = format!("the model sees the tool `{tool}` as `{called}`");
         found.push(cursor.report(&RULE, message).help(
-            "native tool calls take 1 to 64 letters, digits, `_` and `-` of ASCII; the document, the trace and the \
-             store keep the name as it is",
+            "native tool calls take 1 to 64 letters, digits, `_` and `-` of ASCII, the first a letter or `_`; the document, the \
+             trace and the store keep the name as it is",
         ));
     }
 }

@@ -10,7 +10,7 @@ pub fn hide(diagnostics: &[Diagnostic], sources: &[Source]) -> Vec<Source> {
     let of = |source: &Source| {
         let mut spans: Vec<Range<usize>> = hidden
             .iter()
-            .filter(|fault| fault.place.file == source.name)
+            .filter(|fault| fault.place.file == source.name && !is_harmless(fault, &source.text))
             .map(|fault| fault.place.start..fault.place.end)
             .collect();
         spans.sort_by_key(|span| (span.start, span.end));
@@ -26,8 +26,16 @@ fn shows_a_secret(fault: &Diagnostic) -> bool {
         codes::WRITTEN_SECRET | codes::WRITTEN_KEY => fault.suggestion.is_none(),
         // The address of a database may hold a password.
         codes::BAD_STORE | codes::BAD_DATASOURCE => fault.suggestion.is_none(),
+        // That of a model may, too.
+        codes::BAD_BASE_URL => true,
         _ => false,
     }
+}
+
+/// Whether the address of a model, which is often wrong in another way, has no place for a password.
+fn is_harmless(fault: &Diagnostic, text: &str) -> bool {
+    let written = text.get(fault.place.start..fault.place.end).unwrap_or_default();
+    fault.code == codes::BAD_BASE_URL && !written.contains('@')
 }
 
 /// The text with stars in the spans, except for the characters of JSON's syntax.

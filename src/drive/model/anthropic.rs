@@ -19,6 +19,7 @@ use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
+use crate::engine::digest::Sha256;
 use crate::engine::event::{InputFile, InputFileContent};
 use crate::language::project::{Model, ReasoningEffort};
 use crate::policy::provider::takes_schemas;
@@ -265,14 +266,15 @@ fn block(buffer: &mut BytesMut, last: Option<Role>, role: Role) {
     });
 }
 
-/// An id as the server takes it: letters, digits, `_` and `-`. One of another provider may have more.
+/// An id as the server takes it: letters, digits, `_` and `-`. One of another provider may have more: then its digest is
+/// sent, so that ids that differ still do.
 fn plain_id(id: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if id.chars().all(fits) {
         return Cow::Borrowed(id);
     }
-    // Each other character by its number: ids that differ still do.
-    id.chars().map(|c| if fits(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
+    let digest: String = Sha256::of(id).to_string().chars().take(24).collect();
+    Cow::Owned(format!("call_{digest}"))
 }
 
 /// Whether the model is set to think.

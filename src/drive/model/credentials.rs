@@ -161,7 +161,14 @@ impl SecretHeader {
     }
 
     fn value(&self, text: &str) -> Result<HeaderValue, String> {
-        header_value(&format!("{}{}", self.scheme, text.trim()), &self.called)
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(format!("{} is empty", self.called));
+        }
+        // Some programs and files hold the word before the key, too. No key has a blank.
+        let word = text.get(..self.scheme.len()).filter(|word| word.eq_ignore_ascii_case(self.scheme));
+        let key = word.and_then(|word| text.strip_prefix(word)).unwrap_or(text);
+        header_value(&format!("{}{}", self.scheme, key.trim_start()), &self.called)
     }
 }
 

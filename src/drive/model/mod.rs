@@ -283,7 +283,7 @@ impl ModelClient {
     fn left_out(&self, ask: &Ask<'_>, failure: &AttemptFailure, before: u32) -> Vec<RequestField> {
         let is_sent = |field: &RequestField| !field.is_sampling() || self.form.sends(*field, ask, before);
         match failure.refused {
-            Some(field) => Some(field).filter(is_sent).into_iter().collect(),
+            Some(field) => field.together(&failure.message).into_iter().filter(is_sent).collect(),
             None if failure.is_nameless() => RequestField::SAMPLING.into_iter().filter(is_sent).collect(),
             None => Vec::new(),
         }

@@ -65,7 +65,8 @@ impl RequestField {
             Self::TopK => &["top_k", "topk"],
             Self::MinP => &["min_p", "minp"],
             Self::Seed => &["seed"],
-            Self::FrequencyPenalty => &["frequency_penalty", "frequencypenalty"],
+            // Gemini's words for this one and the next one.
+            Self::FrequencyPenalty => &["frequency_penalty", "frequencypenalty", "penalty is"],
             Self::PresencePenalty => &["presence_penalty", "presencepenalty"],
             Self::MaxTokens => &["max_tokens"],
             // Bare, it is a word of any sentence.
@@ -79,6 +80,14 @@ impl RequestField {
             Self::ToolChoice => &["tool_choice", "function_calling_config"],
             Self::Schema | Self::CallIds | Self::UserBehindTool => &[],
         }
+    }
+
+    /// The fields that a refusal of this one is about: one that names neither penalty is about both.
+    pub(super) fn together(self, message: &str) -> Vec<Self> {
+        if self == Self::FrequencyPenalty && !message.to_lowercase().contains("frequency") {
+            return vec![Self::FrequencyPenalty, Self::PresencePenalty];
+        }
+        vec![self]
     }
 
     /// The setting of this name in a request.
@@ -128,7 +137,9 @@ impl RequestField {
             |field: &Self| field.names().iter().any(|name| param == Some(name.trim_matches(['\'', '`', '"'])));
         let is_named = |field: &Self| is_param(field) || field.names().iter().any(|name| names(&message, name));
         let says_so = REFUSALS.iter().any(|words| message.contains(words));
-        let mut others = Self::OTHERS.into_iter().filter(|_| says_so);
+        // Some servers name the values that a model takes in place of the one that it does not.
+        let is_of_values = |field: &Self| *field == Self::ToolChoice && message.contains("only");
+        let mut others = Self::OTHERS.into_iter().filter(|field| says_so || is_of_values(field));
         // Without its own value the document would get another one than it says.
         let is_of_value = OUT_OF_RANGE.iter().any(|words| message.contains(words));
         let mut sampling = Self::SAMPLING
@@ -176,7 +187,8 @@ const OUT_OF_RANGE: [&str; 6] = [
 const NINE_SIGNS: [&str; 6] = ["mistral", "mixtral", "magistral", "devstral", "codestral", "pixtral"];
 
 /// Words by which servers say that a field has no place in a request to this model.
-const REFUSALS: [&str; 13] = [
+const REFUSALS: [&str; 14] = [
+    "not enabled",
     "unsupported",
     "not supported",
     "not support",

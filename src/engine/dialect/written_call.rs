@@ -138,15 +138,17 @@ fn unmarked(text: &str) -> Unmarked<'_> {
             continue;
         }
         // Code within a line ends on that line; without its end, the tick is a letter.
-        let line = inner.split('\n').next().unwrap_or_default();
         let tick = behind.get(..ticks).unwrap_or_default();
-        match line.find(tick) {
-            Some(end) => {
+        // The next tick is near, where there is one: lines may have no end, and each is looked through once.
+        let code = inner.find(tick).and_then(|end| inner.get(..end));
+        match code.filter(|code| !code.contains('\n')) {
+            Some(code) => {
                 found.plain.push(SPAN);
-                rest = inner.get(end.saturating_add(ticks)..).unwrap_or_default();
+                rest = inner.get(code.len().saturating_add(ticks)..).unwrap_or_default();
             }
             None => {
                 // No later tick of this line has an end either.
+                let line = inner.split('\n').next().unwrap_or_default();
                 found.plain.push_str(tick);
                 found.plain.push_str(line);
                 rest = inner.get(line.len()..).unwrap_or_default();
@@ -238,7 +240,8 @@ fn tag(text: &str, at: usize, head: &str, tools: &CallableTools<'_>) -> Option<u
         value.split(['"', '\'']).next()
     };
     let is_call = if is_of_calls {
-        let begins_line = text.get(..at)?.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+        let before = text.get(..at)?.trim_end_matches(|c: char| c.is_whitespace() && c != '\n');
+        let begins_line = before.is_empty() || before.ends_with('\n');
         behind.is_some_and(|body| is_body(body, begins_line, tools))
     } else if has(call_form::TAGS_ALONE, &word) {
         behind.is_some()
@@ -391,7 +394,13 @@ fn is_labelled_call(line: &str, near: &NearLines<'_>, tools: &CallableTools<'_>)
     let value = if line.starts_with('[') { value.trim_end().trim_end_matches(']') } else { value };
     let value = value.trim().trim_matches(['*', '_', '"', '\'']).trim();
     let next = near.next.and_then(|next| labelled(head(next, MARK))).map(|(label, _)| plain(label));
-    let has_input = next.as_deref().is_some_and(|label| has(call_form::INPUT_LABELS, label));
+    // Many texts have a name and an input, and no call.
+    let is_plain = plain(label) == "name";
+    let is_object = || {
+        near.next.and_then(|next| next.split_once(':')).is_some_and(|(_, value)| value.trim().starts_with(['{', BLOCK]))
+    };
+    let has_input =
+        next.as_deref().is_some_and(|label| has(call_form::INPUT_LABELS, label)) && (!is_plain || is_object());
     let is_action = plain(label) == "action";
     let is_call = has(call_form::CALL_LABELS, label);
     if tools.has(value) {

@@ -74,7 +74,7 @@ impl Model {
             pointer: format!("/extra_body/{name}"),
             message: format!("`extra_body` can't have the field `{name}`, which loopctl writes itself"),
         });
-        lacking.chain(owned).chain(self.unthinkable()).chain(self.unbounded()).collect()
+        lacking.chain(owned).chain(self.unthinkable()).chain(self.unbounded()).chain(self.blank_stops()).collect()
     }
 
     /// Thinking beside constrained replies, of a model that is made to call a tool for them: its server refuses both together.
@@ -97,6 +97,16 @@ impl Model {
         (is_unbounded && self.provider.facts().sends_thinking).then(|| SettingFault {
             pointer: "/thinking/type".to_owned(),
             message: "`thinking` of the type `enabled` needs `budget_tokens`".to_owned(),
+        })
+    }
+
+    /// Texts to stop at that are blank, where the server refuses them.
+    fn blank_stops(&self) -> impl Iterator<Item = SettingFault> {
+        let facts = self.provider.facts();
+        let blank = |(_, text): &(usize, &String)| !facts.takes_blank_stops && text.trim().is_empty();
+        self.stop.iter().enumerate().filter(blank).map(|(at, _)| SettingFault {
+            pointer: format!("/stop/{at}"),
+            message: format!("the provider `{}` stops at no text of blanks and line breaks alone", facts.name),
         })
     }
 

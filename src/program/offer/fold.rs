@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::references;
+
 /// Keywords that providers refuse, or do not follow, at the top of a tool's schema.
 const REFUSED_AT_TOP: [&str; 10] = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const"];
 /// Keywords of an `allOf` of which nothing is lost when their members are taken.
@@ -28,7 +30,7 @@ pub(super) fn folded(schema: Map<String, Value>) -> (Map<String, Value>, Option<
     if !REFUSED_AT_TOP.iter().any(|name| schema.contains_key(*name)) {
         return (schema, None);
     }
-    let root = Value::Object(schema);
+    let root = Value::Object(references::outside(schema, &REFUSED_AT_TOP));
     let mut fold = Fold { root: &root, members: Map::new(), parts: MAX_PARTS };
     let required = fold.take(&root, 0);
     let members = fold.members;

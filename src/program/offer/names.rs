@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::program::reference::escape_pointer;
 use crate::program::schema::vocabulary::{Holds, keyword_named};
-use crate::program::tool_names::{ToolNames, is_taken_by};
+use crate::program::tool_names::{NameForm, ToolNames, is_taken_by};
 
 /// Keywords that hold the schemas of a list's items.
 const LIST_KEYWORDS: [&str; 4] = ["items", "prefixItems", "contains", "additionalItems"];
@@ -19,6 +19,8 @@ const MAX_PARTS: usize = 500;
 #[derive(Debug, Default)]
 pub(super) struct ParameterNames(ToolNames);
 
+const MEMBER: NameForm = NameForm { begins: fits, has: fits };
+
 fn fits(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
@@ -28,10 +30,10 @@ impl ParameterNames {
     pub(super) fn of(schema: &Value) -> Self {
         let mut all = BTreeSet::new();
         collect(schema, &mut all);
-        if all.iter().all(|name| is_taken_by(name, fits)) {
+        if all.iter().all(|name| is_taken_by(name, MEMBER)) {
             return Self::default();
         }
-        Self(ToolNames::fitting(all.iter().map(String::as_str), fits))
+        Self(ToolNames::fitting(all.iter().map(String::as_str), MEMBER))
     }
 
     /// Whether no name is replaced.

@@ -56,6 +56,40 @@ fn references_in_circles_at_the_top_end() {
     assert_eq!(sent(&circle)["properties"], json!({}));
 }
 
+#[test]
+fn references_into_what_is_not_sent_lead_to_a_copy_of_it() {
+    let schema = json!({ "anyOf": [
+        { "properties": { "x": { "type": "string" }, "y": { "$ref": "#/anyOf/0/properties/x" } } },
+        { "properties": { "z": { "$ref": "#/anyOf/0/properties/x" }, "all": { "$ref": "#/anyOf/1" } } } ],
+        "then": { "properties": { "t": { "$ref": "#/then/properties/t" } } },
+        "$defs": { "anyOf_1": { "type": "null" } } });
+    let sent = sent(&schema);
+    let mut references = 0;
+    references::each_part(&mut sent.as_object().unwrap().clone(), &mut |part| {
+        let Some(pointer) = part.get("$ref").and_then(Value::as_str) else { return };
+        references += 1;
+        assert!(sent.pointer(pointer.trim_start_matches('#')).is_some_and(Value::is_object), "{pointer} in {sent}");
+    });
+    assert!(references >= 4, "{sent}");
+    assert_eq!(sent["properties"]["z"], json!({ "$ref": "#/$defs/anyOf_0/properties/x" }));
+    assert_eq!(sent["$defs"]["anyOf_1"], json!({ "type": "null" }));
+}
+
+#[test]
+fn a_reference_stands_alone_and_no_part_names_a_draft() {
+    let schema = json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {
+        "größe": { "$ref": "#/$defs/p" }, "b": { "$ref": "#/$defs/p", "description": "d", "default": 1 },
+        "c": { "$ref": "#/$defs/p" }, "d": { "$ref": "#", "anyOf": [{}] },
+        "e": { "$schema": "http://json-schema.org/draft-07/schema#", "type": "string" } },
+        "$defs": { "p": { "type": "integer" } } });
+    assert_eq!(
+        sent(&schema)["properties"],
+        json!({ "gr__e": { "description": "größe", "anyOf": [{ "$ref": "#/$defs/p" }] },
+            "b": { "description": "d", "default": 1, "anyOf": [{ "$ref": "#/$defs/p" }] }, "c": { "$ref": "#/$defs/p" },
+            "d": { "anyOf": [{}], "allOf": [{ "$ref": "#" }] }, "e": { "type": "string" } })
+    );
+}
+
 proptest! {
     #[test]
     fn each_name_is_sent_as_it_is_taken_and_comes_back(names in prop::collection::hash_set("\\PC{1,80}", 1..8)) {

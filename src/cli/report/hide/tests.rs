@@ -15,6 +15,9 @@ fn shown(code: &'static str, text: &str, secret: &str) -> String {
 fn a_secret_that_is_reported_is_not_shown_and_places_stay() {
     assert_eq!(shown(codes::SECRET, "{\"k\": \"sk-\u{e9}1\"}", "\"sk-\u{e9}1\""), "{\"k\": \"******\"}");
     assert_eq!(shown(codes::CREDENTIALS, "\"https://a:b@h/\"", "a:b@"), "\"https://****h/\"");
+    let url = "{\"u\": \"http://a:b@h/v1\"}";
+    assert_eq!(shown(codes::BAD_BASE_URL, url, "\"http://a:b@h/v1\""), "{\"u\": \"***************\"}");
+    assert_eq!(shown(codes::BAD_BASE_URL, "{\"u\": \"h/v1\"}", "\"h/v1\""), "{\"u\": \"h/v1\"}");
     assert_eq!(shown(codes::UNKNOWN_FIELD, "{\"k\": 1}", "\"k\""), "{\"k\": 1}");
 }
 

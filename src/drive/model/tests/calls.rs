@@ -6,6 +6,7 @@ use super::*;
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reply::StreamedReply;
 use crate::drive::model::stop_reason::StopReason;
+use crate::engine::digest::Sha256;
 use crate::engine::event::{Finish, SaidCall};
 
 fn call(id: &str, name: &str, arguments: &str) -> SaidCall {
@@ -277,16 +278,18 @@ fn calls_and_observations_go_back_as_anthropic_wants_them() {
     let request = model.request(&plain(&conversation()), &mut Wire::default());
     let text = String::from_utf8(request.to_vec()).unwrap();
     assert!(text.contains("\"input\":{\"n\":1E400}"), "{text}");
+    let made: String = Sha256::of("a.1").to_string().chars().take(24).collect();
+    let made = format!("call_{made}");
     let body: Value = serde_json::from_str(&text.replace("1E400", "1")).unwrap();
     assert_eq!(
         body["messages"].as_array().unwrap()[1..],
         [
             json!({"role": "assistant", "content": [
                 {"type": "text", "text": "I look."},
-                {"type": "tool_use", "id": "a-2e-1", "name": "look", "input": {"n": 1}},
+                {"type": "tool_use", "id": made, "name": "look", "input": {"n": 1}},
                 {"type": "tool_use", "id": "b", "name": "act", "input": {}}]}),
             json!({"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "a-2e-1", "content": "seen"},
+                {"type": "tool_result", "tool_use_id": made, "content": "seen"},
                 {"type": "tool_result", "tool_use_id": "b", "is_error": true, "content": "Error: no"},
                 {"type": "text", "text": "Hint: stop."}]}),
             json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "act", "input": {}}]}),

@@ -104,6 +104,21 @@ async fn a_field_that_a_model_refuses_is_learned_once_and_is_no_failed_attempt()
 }
 
 #[tokio::test]
+async fn a_refusal_that_names_neither_penalty_or_only_what_is_taken_is_learned() {
+    for (field, words) in [
+        ("presence_penalty", "Penalty is not enabled for models/fake-1"),
+        ("frequency_penalty", "Penalty is not enabled for models/fake-1"),
+        ("presence_penalty", "Argument not supported on this model: presencePenalty"),
+    ] {
+        let server = refusing(field, words, None);
+        let model = model_of(json!({"provider": "openai", field: 0.5, "seed": 7}), &server.url()).unwrap();
+        assert_eq!(greet(&model, 1).await.0.unwrap().text, "Hi", "{words}");
+        let sent: Vec<Value> = server.requests().iter().map(|request| request.json()).collect();
+        assert_eq!((&sent[0][field], &sent[1][field], &sent[1]["seed"]), (&json!(0.5), &Value::Null, &json!(7)));
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_of_a_value_is_no_refusal_of_the_field() {
     let words = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2.";
     let server = refusing("temperature", words, Some("temperature"));

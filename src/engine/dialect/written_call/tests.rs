@@ -159,6 +159,9 @@ fn a_hostile_text_takes_time_in_proportion_to_its_length() {
     ] {
         assert_eq!(found(&format!("- {} -", piece.repeat(1 << 17))), None, "{piece}");
     }
+    for (piece, count) in [("` ", 1 << 20), ("<tool_call is ", 1 << 18)] {
+        assert_eq!(found(&format!("- {} -", piece.repeat(count))), None, "{piece}");
+    }
     // Quadratic work on a megabyte would take minutes.
 }
 
