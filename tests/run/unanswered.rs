@@ -373,6 +373,24 @@ fn a_refusal_goes_to_the_fallback() {
 }
 
 #[test]
+fn a_refusal_before_a_fallback_that_is_away_is_named_too() {
+    let details = json!({ "type": "refusal", "category": "cyber" });
+    let refused = json!({ "type": "message", "content": [], "stop_reason": "refusal", "stop_details": details });
+    for (status, retryable) in [(503, true), (404, false)] {
+        let properties = json!({ "fallback_models": ["spare"], "retry": { "attempts": 2, "base_ms": 0 } });
+        let away = Answer::json("{}").status(status);
+        let asked = Asked::new("anthropic", &properties, vec![Answer::json(&refused)], vec![away]);
+        let (code, result) = asked.run(false);
+        let message = result["error"]["message"].as_str().expect("a message");
+        assert!(
+            message.contains(&format!("http {status}")) && message.contains("refused to reply: cyber"),
+            "{message}"
+        );
+        assert_eq!((code, &result["error"]["retryable"]), (1, &json!(retryable)), "{result:#}");
+    }
+}
+
+#[test]
 fn a_request_that_is_refused_for_its_content_is_no_matter_of_the_key_and_is_not_sent_again() {
     let filters = json!({ "jailbreak": { "detected": true, "filtered": true }, "hate": { "filtered": false } });
     let azure = json!({ "error": { "code": "content_filter", "message": "The response was filtered.", "status": 400,

@@ -437,6 +437,8 @@ pub async fn ask(
     let mut tried = Vec::new();
     // Whether a model before the last one may answer later: then the same run may succeed, whatever the last one said.
     let mut may_pass = false;
+    // What a model refused before another one failed: the run is not to end without a word of it.
+    let mut refused = None;
     for (place, model) in models.iter().enumerate() {
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
@@ -463,6 +465,7 @@ pub async fn ask(
                 is_taken &= is_again && delay.is_some() && !ask.empty_is_answered;
                 delay = delay.filter(|_| !is_again);
             }
+            let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
             if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
                 return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, place }));
             }
@@ -477,8 +480,9 @@ pub async fn ask(
             may_pass |= failure.transient || failure.wants_a_key();
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
             if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
-                return Err(fault(failure, tried, started_at, may_pass));
+                return Err(fault(with_refusal(failure, refused), tried, started_at, may_pass));
             }
+            refused = is_refused.then(|| failure.message.clone()).or(refused);
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
                 let class = failure.class();
@@ -531,6 +535,14 @@ fn taken(
 /// The model that the provider names, when it is not the one that was asked for.
 fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>> {
     named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
+}
+
+/// The failure of the last model, with the refusal of one before it.
+fn with_refusal(mut failure: AttemptFailure, refused: Option<String>) -> AttemptFailure {
+    if let Some(refused) = refused {
+        failure.message = format!("{}; before that, {refused}", failure.message);
+    }
+    failure
 }
 
 /// The failure of all models. `may_pass`: one of them may answer later.
