@@ -8,7 +8,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 pub use crate::drive::clock;
-pub use crate::drive::copy::{CopyFault, StorePair, may_be_copied};
+use crate::drive::copy;
+pub use crate::drive::copy::{CopyFault, StorePair};
 pub use crate::drive::engine::{Engine, Finished, Resume, Watch};
 pub use crate::drive::fault::Fault;
 pub use crate::drive::list::list;
@@ -110,6 +111,15 @@ pub fn store_statements(url: &str, base: &Path) -> Result<String, StoreFault> {
 /// When it can't be reached.
 pub fn examine_store(url: &str, base: &Path) -> Result<StoreReport, StoreFault> {
     crate::journal::admin::examine(named(url, base)?.expose_secret(), holder(url), base)
+}
+
+/// Refuses to copy a store that a process has open, before it is opened: that may make or migrate its tables.
+///
+/// # Errors
+/// A sentence that says so, or the fault of the store.
+pub fn may_be_copied(url: &str, base: &Path) -> Result<(), CopyFault> {
+    let living = crate::journal::admin::living(named(url, base)?.expose_secret(), holder(url), base)?;
+    living.first().map_or(Ok(()), |name| Err(copy::in_use(name)))
 }
 
 /// Copies a store, which may be in use, to a new file.

@@ -112,6 +112,14 @@ impl StorePlace {
         file.unwrap_or_else(|| journal::shown(&self.url, &self.base))
     }
 
+    /// Whether it is the same store as another one: the same file, or else the same name.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self.file(), other.file()) {
+            (Some(one), Some(two)) => absolute(&one) == absolute(&two),
+            _ => self.url == other.url,
+        }
+    }
+
     /// Whether it exists. An invalid name is left to the function that opens it.
     pub fn exists(&self) -> bool {
         self.file().is_none_or(|file| file.exists())

@@ -144,17 +144,18 @@ impl CopyTask {
         if !there.exists() {
             return Err(CommandError::usage(format!("there is no store {}", escape::line(&there.shown()))));
         }
-        let (from, place) = from.open()?;
-        if place.shown() == to.shown() && place.url == to.url {
+        if there.is(&to) {
             return Err(CommandError::usage(format!("{} is the same store", escape::line(&to.shown()))));
         }
         let refused = |fault| match fault {
             CopyFault::Store(fault) => CommandError::Store(fault),
             CopyFault::Refused(why) => CommandError::usage(why),
         };
-        // Before the other store is made: a copy that is refused leaves nothing behind.
-        host::may_be_copied(&*from).await.map_err(refused)?;
-        let pair = StorePair { from, to: to.open()?, project: place.project };
+        // Before either is opened, which may make or migrate it: a copy that is refused changes nothing.
+        for store in [&there, &to] {
+            host::may_be_copied(&store.url, &store.base).map_err(refused)?;
+        }
+        let pair = StorePair { from: there.open()?, to: to.open()?, project: there.project };
         let copied = pair.copy().await.map_err(refused)?;
         let runs = plural(copied.copied, "run");
         let were = if copied.there == 1 { "was" } else { "were" };

@@ -59,20 +59,18 @@ struct ReadRun {
     extras: RunExtras,
 }
 
-/// Refuses a store of which a process executes runs.
-///
-/// # Errors
-/// A sentence that says so, or the fault of the store.
-pub async fn may_be_copied(store: &dyn Journal) -> Result<(), CopyFault> {
+/// Why a store is not copied: this worker has it open.
+pub fn in_use(worker: &str) -> CopyFault {
+    CopyFault::Refused(format!(
+        "worker {worker} executes runs of one of the stores: stop it first (`loopctl workers` lists them; one that was killed \
+         is listed until its lease is over). `loopctl store backup` copies a SQLite file that is in use"
+    ))
+}
+
+async fn may_be_copied(store: &dyn Journal) -> Result<(), CopyFault> {
     let workers = store.workers().await?;
-    match workers.iter().find(|worker| worker.is_alive && !worker.is_self) {
-        None => Ok(()),
-        Some(worker) => Err(CopyFault::Refused(format!(
-            "worker {} executes runs of one of the stores: stop it first (`loopctl workers` lists them; one that was killed \
-             is listed until its lease is over). `loopctl store backup` copies a SQLite file that is in use",
-            worker.name
-        ))),
-    }
+    let other = workers.iter().find(|worker| worker.is_alive && !worker.is_self);
+    other.map_or(Ok(()), |worker| Err(in_use(&worker.name)))
 }
 
 impl StorePair {

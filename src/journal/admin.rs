@@ -37,6 +37,8 @@ pub(super) struct StoreAdmin {
     pub statements: fn(&StoreName<'_>) -> Result<String, StoreFault>,
     /// Looks at the store; writes nothing.
     pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreFault>,
+    /// The names of the living processes that have the store open; writes nothing.
+    pub living: fn(&StoreName<'_>) -> Result<Vec<String>, StoreFault>,
     /// Copies the store, which may be in use, to a new file; none where a store has programs of its own for that.
     pub back_up: Option<BackUp>,
     /// How the space that deleted runs leave is given back to the system; none where the database does that by itself.
@@ -74,6 +76,15 @@ pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreRepo
     let Some(source) = name.source else { return Ok(StoreReport { wrong, ..report }) };
     let facts = report.facts.into_iter().map(|(what, how)| (what, held_address::hidden(&how, name.written)));
     Ok(StoreReport { store: source.to_owned(), facts: facts.collect(), wrong })
+}
+
+/// The names of the living processes that have a store open. Writes nothing: opening a store may make or migrate its tables.
+///
+/// # Errors
+/// When it can't be read, or a newer loopctl made it.
+pub fn living(url: &str, source: Option<&str>, base: &Path) -> Result<Vec<String>, StoreFault> {
+    let (name, admin) = of(url, source, base)?;
+    (admin.living)(&name).map_err(|fault| name.without_held(fault))
 }
 
 /// Copies a store, which may be in use, as it is at one moment to a new file.

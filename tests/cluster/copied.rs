@@ -115,6 +115,37 @@ fn a_store_whose_runs_a_server_executes_is_not_copied() {
     assert_eq!(copy(&place, "sqlite:from.db", "sqlite:to.db").code, 0);
 }
 
+#[test]
+fn a_copy_that_is_refused_changes_neither_store() {
+    let place = place();
+    let same = copy(&place, "sqlite:from.db", "sqlite:./from.db");
+    assert!(same.code == 2 && same.stderr.contains("the same store"), "{same:?}");
+    let bytes = |name: &str| std::fs::read(place.path().join(name)).unwrap();
+    let before = bytes("from.db");
+    for (from, to) in [("sqlite:from.db", "sqlite:old.db"), ("sqlite:old.db", "sqlite:new.db")] {
+        std::fs::write(place.path().join("old.db"), bytes("from.db")).unwrap();
+        let server = client::Serving::start(&place, &["--store", "sqlite:old.db"]);
+        while place.call(&["workers", "--store", "sqlite:old.db", "--output", "json"]).stdout.trim() == "[]" {
+            std::thread::yield_now();
+        }
+        // An older version has it open: opening it would migrate it.
+        let older = "DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; PRAGMA user_version = 11;";
+        let store = rusqlite::Connection::open(place.path().join("old.db")).unwrap();
+        store.execute_batch(older).unwrap();
+        let refused = copy(&place, from, to);
+        assert!(refused.code == 2 && refused.stderr.contains("stop it first"), "{refused:?}");
+        let version: i64 = store.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap();
+        assert_eq!(version, 11, "{from} {to}");
+        drop(store);
+        assert!(!place.path().join("new.db").exists());
+        drop(server);
+        let copied = copy(&place, from, to);
+        assert_eq!(copied.code, 0, "{copied:?}");
+        std::fs::remove_file(place.path().join("old.db")).unwrap();
+    }
+    assert_eq!(bytes("from.db"), before);
+}
+
 /// Copies a store to a new one in the database, once for each number: the statement of this number fails with each of
 /// these codes.
 fn copied_though_a_statement_fails(test: &str, codes: &[&str], numbers: impl Iterator<Item = u32> + Clone) {

@@ -31,6 +31,7 @@ SELECT n.oid IS NOT NULL,
     AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
       AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')) ORDER BY 1)
 FROM n";
+const LIVING: &str = "SELECT driver::text FROM @.drivers WHERE until > clock_timestamp() ORDER BY driver";
 const FOUND: &str = "SELECT version, oldest_reader, lease_ms FROM @.loopctl";
 
 /// What there is of a store.
@@ -153,19 +154,38 @@ async fn tables(link: &Link, target: &PostgresTarget) -> Result<FoundTables, Sta
     Ok(FoundTables::Tables { version, lease })
 }
 
-/// Looks at the database, on a connection of its own.
+/// Looks at the database.
 pub(super) fn examine(target: PostgresTarget) -> Result<StoreReport, StoreFault> {
+    asked(target, async |link, target| report(link, target).await)
+}
+
+/// The drivers of the store that live.
+pub(super) fn living(target: PostgresTarget) -> Result<Vec<String>, StoreFault> {
+    asked(target, async |link, target| {
+        if !matches!(found(link, target).await?, FoundTables::Tables { .. }) {
+            return Ok(Vec::new());
+        }
+        let rows = link.query_once(LIVING, &[]).await?;
+        rows.iter().map(|row| row.try_get(0).map_err(Into::into)).collect()
+    })
+}
+
+/// Asks the database on a connection of its own.
+fn asked<T: Send>(
+    target: PostgresTarget,
+    question: impl AsyncFn(&Link, &PostgresTarget) -> Result<T, StatementFailure> + Sync,
+) -> Result<T, StoreFault> {
     let target = Arc::new(target);
-    let examined = || {
+    let answer = || {
         let failed = |error: std::io::Error| target.refuse(&error.to_string());
         Builder::new_current_thread().enable_all().build().map_err(failed)?.block_on(async {
             let link = Link::new(Arc::clone(&target), LEASE);
-            report(&link, &target).await.map_err(|trouble| trouble.while_opening(&target))
+            question(&link, &target).await.map_err(|trouble| trouble.while_opening(&target))
         })
     };
     // The caller may be on a runtime already.
-    let examined = std::thread::scope(|scope| scope.spawn(examined).join());
-    examined.unwrap_or_else(|_| Err(StoreFault::Other("the store's thread is gone".to_owned())))
+    let answer = std::thread::scope(|scope| scope.spawn(answer).join());
+    answer.unwrap_or_else(|_| Err(StoreFault::Other("the store's thread is gone".to_owned())))
 }
 
 /// What there is to say of a store: facts, and the first thing that is wrong.

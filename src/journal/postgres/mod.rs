@@ -69,6 +69,7 @@ pub(super) const KIND: StoreKind = StoreKind {
     admin: Some(StoreAdmin {
         statements: |name| Ok(schema::printed(&PostgresTarget::named(name)?)),
         examine: |name| examine::examine(PostgresTarget::named(name)?),
+        living: |name| examine::living(PostgresTarget::named(name)?),
         back_up: None,
         give_back: None,
     }),

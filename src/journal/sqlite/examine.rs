@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::drivers::Drivers;
 use super::schema::{StoreFile, VERSION, look, open_to_read};
 use super::trouble::fault;
 use crate::journal::StoreFault;
@@ -51,4 +52,20 @@ pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreFault
         report.wrong = Some(StoreFault::ReadOnly(why));
     }
     Ok(report)
+}
+
+/// The drivers of the store that live.
+pub(super) fn living(path: &Path, store: &str) -> Result<Vec<String>, StoreFault> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let failed = |error: rusqlite::Error| fault(&error, store, None);
+    let connection = open_to_read(path, PATIENCE).map_err(failed)?;
+    if matches!(look(&connection, store)?, StoreFile::Empty) {
+        return Ok(Vec::new());
+    }
+    let drivers = Drivers::of(path);
+    let mut query = connection.prepare("SELECT driver FROM drivers ORDER BY driver").map_err(failed)?;
+    let names = query.query_map((), |row| row.get(0)).and_then(Iterator::collect::<Result<Vec<String>, _>>);
+    Ok(names.map_err(failed)?.into_iter().filter(|name| drivers.alive(name)).collect())
 }

@@ -70,6 +70,7 @@ pub(super) const KIND: StoreKind = StoreKind {
     admin: Some(StoreAdmin {
         statements: |_| Ok(schema::statements()),
         examine: |name| examine::report(&path(name)?, name.written),
+        living: |name| examine::living(&path(name)?, name.written),
         back_up: Some(|name, to| backup::back_up(&path(name)?, name.written, to)),
         give_back: Some(
             "the file keeps its size, and new runs use the space again; `loopctl store backup` makes a smaller copy",
