@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::admin::StoreAdmin;
 use super::{Journal, STORES, StoreFault};
-use crate::policy::{held_address, secret_shapes};
+use crate::policy::database_address::may_hold_a_secret;
+use crate::policy::held_address;
 
 /// A kind of store.
 pub(super) struct StoreKind {
@@ -74,15 +75,9 @@ impl<'a> StoreName<'a> {
             (Some(kind), _) => (kind.shown)(self),
             // It may hold a password.
             (None, Some((scheme, _))) => format!("{scheme}://..."),
-            (None, None) if self.may_be_secret() => "of this name".to_owned(),
+            (None, None) if may_hold_a_secret(self.written) => "of this name".to_owned(),
             (None, None) => self.written.to_owned(),
         }
-    }
-
-    /// Whether a name of no kind may be a key, or parts of an address with a password.
-    fn may_be_secret(&self) -> bool {
-        let is_part = |c: char| c.is_whitespace() || matches!(c, '=' | '@');
-        self.written.contains(is_part) || !secret_shapes::find(self.written).is_empty()
     }
 
     /// A fault of the store, without what a variable or a file holds.

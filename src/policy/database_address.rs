@@ -3,6 +3,8 @@
 
 use url::form_urlencoded;
 
+use super::secret_shapes;
+
 /// Whether this build can reach MySQL servers.
 pub const HAS_MYSQL: bool = cfg!(feature = "mysql");
 /// What is said of a MySQL server by a build that can't reach one.
@@ -45,6 +47,12 @@ pub fn has_password(address: &str) -> bool {
     let (authority, query) = parts(address);
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
         || query.split('&').any(|part| part.starts_with("password="))
+}
+
+/// Whether a text that is no address and no path may be a key, or the parts of an address with a password.
+pub fn may_hold_a_secret(written: &str) -> bool {
+    let is_part = |c: char| c.is_whitespace() || matches!(c, '=' | '@');
+    written.contains(is_part) || !secret_shapes::find(written).is_empty()
 }
 
 /// The hosts of an address that are reached over a network, with their ports.

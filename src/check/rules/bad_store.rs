@@ -2,7 +2,7 @@
 
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
-use crate::policy::database_address::has_password;
+use crate::policy::database_address::{has_password, may_hold_a_secret};
 use crate::syntax::quoted;
 
 /// The rule.
@@ -23,6 +23,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let (message, better) = match store.split_once(':') {
         None if store == "memory" => return,
         None if store.is_empty() => ("the store has no name".to_owned(), None),
+        // Without a suggestion the report hides it.
+        None if may_hold_a_secret(store) => ("the store says no kind of store".to_owned(), None),
         None => (format!("`{store}` says no kind of store"), Some(format!("sqlite:{store}"))),
         Some(("sqlite", "")) => ("the store names no file".to_owned(), None),
         Some(("sqlite", ":memory:")) => ("a store in memory is written `memory`".to_owned(), Some("memory".to_owned())),
