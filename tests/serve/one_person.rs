@@ -20,9 +20,14 @@ struct TwoApprovers {
 
 impl TwoApprovers {
     fn start(store: &[&str]) -> Self {
+        Self::started_by("ann", store)
+    }
+
+    /// The same, where somebody else has the scopes of `ann`.
+    fn started_by(ann: &'static str, store: &[&str]) -> Self {
         let place = Place::new();
         let (mut tokens, mut entries) = (Vec::new(), Vec::new());
-        for (name, scopes) in [("ann", &["run", "read", "decide"][..]), ("bea", &["read", "decide"])] {
+        for (name, scopes) in [(ann, &["run", "read", "decide"][..]), ("bea", &["read", "decide"])] {
             let mut args = vec!["token", name];
             args.extend(scopes.iter().flat_map(|scope| ["--scope", scope]));
             let made = place.call(&args);
@@ -128,6 +133,21 @@ impl TwoApprovers {
             }
             std::thread::yield_now();
         }
+    }
+}
+
+#[test]
+fn a_token_and_a_user_of_the_system_of_one_name_are_one_person() {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).unwrap().unwrap().name;
+    let user: &'static str = Box::leak(user.into_boxed_str());
+    for (name, pays) in [(user, 0), ("ann", 1)] {
+        let all = TwoApprovers::started_by(name, STORES[0]);
+        let run = all.send(name, "/agents/execute", json!({ "loop": "test", "input": {} })).json();
+        let run = run["agent_run_id"].as_str().unwrap();
+        assert_eq!(all.approve(name, run, &Value::Null).0, 200);
+        let ran = all.place.call(&["resume", run, "--approve", "--store", "sqlite:runs.db"]);
+        assert_eq!(all.tools.requests().len(), pays, "{name}: {ran:#?}");
+        assert_eq!(ran.stderr.contains("another person must approve it too"), pays == 0, "{name}: {ran:#?}");
     }
 }
 
