@@ -35,10 +35,14 @@ fn denied(place: &Place, actions: Value) -> (Ran, Vec<String>, Value) {
     let (ran, _) = run(place, json!({ "kind": "small" }));
     assert_eq!(ran.code, 3, "{ran:#?}");
     let (ran, result) = resume(place, &["--deny", "--reason", "no"]);
+    (ran, completed(&result), result)
+}
+
+/// The steps that completed, but for the approval.
+fn completed(result: &Value) -> Vec<String> {
     let done = |step: &&Value| step["status"] == "completed" && step["at"] != "ok";
     let all = result["steps"].as_array().cloned().unwrap_or_default();
-    let ran_steps = all.iter().filter(done).map(|step| step["at"].as_str().unwrap_or_default().to_owned()).collect();
-    (ran, ran_steps, result)
+    all.iter().filter(done).map(|step| step["at"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
@@ -138,6 +142,49 @@ fn a_no_in_an_item_stops_that_item_alone() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!((&answer(&result)["s"]["completed"], &answer(&result)["s"]["failed_indexes"]), (&json!(1), &json!([0])));
     assert_eq!(result["metadata"]["tool_calls_made"], 2);
+}
+
+#[test]
+fn a_no_in_an_item_reaches_the_steps_after_the_loop_as_its_failure_does() {
+    let whole = asked(json!({ "id": "whole" }));
+    let held = json!([asked(json!({})), filtered(note("x"), yes())]);
+    // By default the item stops the loop, and the loop the run. What says that a no, or a failed item, is no reason to stop
+    // lets the steps after the loop run, unless their own filter reads a decision about them.
+    for (settings, inner, after, code, done) in [
+        (json!({}), json!([asked(json!({})), note("x")]), json!([pay()]), 1, vec![]),
+        (json!({}), json!([asked(json!({}))]), json!([pay()]), 1, vec![]),
+        (json!({ "max_concurrency": 2 }), json!([asked(json!({}))]), json!([filtered(pay(), yes())]), 1, vec![]),
+        (
+            json!({ "failure_strategy": "continue_on_error" }),
+            json!([asked(json!({}))]),
+            json!([pay()]),
+            0,
+            vec!["each", "pay"],
+        ),
+        (json!({}), held.clone(), json!([pay()]), 0, vec!["each", "pay"]),
+        (json!({}), held, json!([filtered(pay(), yes())]), 0, vec!["each"]),
+    ] {
+        let place = place();
+        let mut actions = vec![foreach("@input.l", settings, inner)];
+        actions.extend(after.as_array().unwrap().iter().cloned());
+        steps(&place, json!(actions));
+        let (ran, _) = run(&place, json!({ "l": [1] }));
+        assert_eq!(ran.code, 3, "{ran:#?}");
+        let (ran, result) = resume(&place, &["--at", "each.0.ok", "--deny", "--reason", "no"]);
+        assert_eq!(ran.code, code, "{ran:#?}");
+        assert_eq!(completed(&result), done, "{result:#}");
+        let why = if code == 1 { json!("rejected") } else { Value::Null };
+        assert_eq!(result["error"]["code"], why, "{result:#}");
+    }
+    // A list inside a list: the no ends all three.
+    let named = json!({ "item_variable_name": "two" });
+    let inner = crate::common::with(foreach("@input.l", named, json!([asked(json!({}))])), json!({ "id": "inner" }));
+    let place = place();
+    steps(&place, json!([foreach("@input.l", json!({}), json!([inner, note("x")])), pay(), whole]));
+    assert_eq!(run(&place, json!({ "l": [1] })).0.code, 3);
+    let (ran, result) = resume(&place, &["--at", "each.0.inner.0.ok", "--deny"]);
+    assert_eq!((ran.code, &result["error"]["code"]), (1, &json!("rejected")), "{ran:#?}");
+    assert_eq!(completed(&result), Vec::<&str>::new());
 }
 
 #[test]
