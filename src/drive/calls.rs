@@ -120,7 +120,9 @@ impl<'a> Driver<'a> {
                             biased;
                             made = make(&world, &turn, &attempt, &wait) => Ok(made),
                             () = wait.stopped(stop.as_ref()) => {
-                                Ok(PerformedCall::Event(EventKind::ToolLeft(ToolLeft { call: attempt.id })))
+                                let Spent { tokens, cost_usd, .. } = wait.spent();
+                                let left = ToolLeft { call: attempt.id, tokens, cost_usd };
+                                Ok(PerformedCall::Event(EventKind::ToolLeft(left)))
                             }
                         }
                     })

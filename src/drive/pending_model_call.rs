@@ -11,12 +11,15 @@ use std::task::Poll;
 use tokio::sync::watch;
 
 use super::stop::Stop;
+use super::tool::Spent;
 use crate::journal::Journal;
 
 /// The call of a model that a run waits for, from its first attempt to its reply.
 pub struct PendingModelCall<'a> {
     /// Whether the last attempt failed and the next one is not due yet.
     is_resting: watch::Sender<bool>,
+    /// What the attempts that failed have used: the call counts it when it returns, and nobody does when it is left.
+    spent: Mutex<Spent>,
     /// The store, and the run that asks; none where nobody looks.
     asking: Option<(&'a Deaths, &'a str)>,
 }
@@ -30,7 +33,18 @@ impl std::fmt::Debug for PendingModelCall<'_> {
 impl<'a> PendingModelCall<'a> {
     /// That of this run.
     pub(super) fn of(deaths: &'a Deaths, run_id: &'a str) -> Self {
-        Self { is_resting: watch::Sender::new(false), asking: Some((deaths, run_id)) }
+        Self { is_resting: watch::Sender::new(false), spent: Mutex::default(), asking: Some((deaths, run_id)) }
+    }
+
+    /// An attempt failed, and used this.
+    pub(super) fn failed(&self, attempt: Spent) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        *spent = spent.plus(attempt);
+    }
+
+    /// What the attempts that failed have used.
+    pub(super) fn spent(&self) -> Spent {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits between two attempts.

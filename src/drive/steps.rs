@@ -205,7 +205,8 @@ impl<'a> Driver<'a> {
                             biased;
                             made = make(&world, &call, timer.failed, &wait) => Ok(Some(made)),
                             () = wait.stopped(stop.as_ref()) => {
-                                Ok(Some(EventKind::StepLeft(StepLeft { at: call.at.clone() })))
+                                let Spent { tokens, cost_usd, .. } = wait.spent();
+                                Ok(Some(EventKind::StepLeft(StepLeft { at: call.at.clone(), tokens, cost_usd })))
                             }
                         }
                     }));

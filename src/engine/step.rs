@@ -152,7 +152,7 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
 
         (Phase::Acting { turn }, EventKind::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
         (Phase::Acting { turn }, EventKind::ToolRetried(retried)) => turn::retried(state, turn, retried, effects),
-        (Phase::Acting { turn }, EventKind::ToolLeft(left)) => turn::left(turn, left.call),
+        (Phase::Acting { turn }, EventKind::ToolLeft(left)) => turn::left(program, state, turn, &left),
         (Phase::Acting { turn }, EventKind::ToolPaused(paused)) => subrun::paused(program, state, turn, *paused),
         (Phase::Acting { turn }, EventKind::DeadlinePassed) => turn::out_of_time(program, state, turn, effects),
         (

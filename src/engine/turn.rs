@@ -8,7 +8,7 @@ use super::call_attempt::{self, CallAttempt};
 use super::decision_record;
 use super::dialect::{self, Observation};
 use super::effect::{Effect, Effects, Refused};
-use super::event::{CallId, ToolFault, ToolResult, ToolRetried, ToolReturned};
+use super::event::{CallId, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
 use super::limit;
 use super::memory;
 use super::next::Next;
@@ -71,11 +71,15 @@ pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, e
 }
 
 /// Nothing of a call is under way, although it was requested: it is requested again when the run is resumed.
-pub(super) fn left(mut turn: Turn, id: CallId) -> Next {
-    match turn.call_under_way(id) {
-        Ok(call) => call.progress = CallProgress::Held,
+pub(super) fn left(program: &Program, state: &mut State, mut turn: Turn, left: &ToolLeft) -> Next {
+    let call = match turn.call_under_way(left.call) {
+        Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
-    }
+    };
+    subrun::count(program, state, &call.progress, left.tokens, left.cost_usd);
+    call.progress = CallProgress::Held;
+    let was_counted = u32::from(call.called_at_ms.take().is_some());
+    state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_sub(was_counted);
     Next::Wait(Phase::Acting { turn })
 }
 

@@ -242,6 +242,52 @@ fn a_call_that_was_stopped_between_two_attempts_of_its_model_is_made_again_and_i
 }
 
 #[test]
+fn what_failed_attempts_used_counts_although_a_stop_ended_the_call() {
+    let retry = json!({ "base_ms": 600_000, "max_ms": 600_000 });
+    let prompt = json!({ "action_name": "say", "kind": "llm", "description": "Says.", "template": "Say it.",
+        "retry": retry });
+    let tools = json!([{ "type": "action", "name": "say" }]);
+    let lone = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Do it.", "tools": tools } });
+    let say = json!({ "id": "one", "type": "say" });
+    let one = json!({ "name": "w", "definition": { "actions": [say] } });
+    let each = json!({ "mode": "foreach", "items_path": "@input.l", "item_variable_name": "x",
+        "actions_to_execute": [say] });
+    let items = json!({ "name": "w",
+        "input": { "type": "object", "properties": { "l": { "type": "array" } }, "required": ["l"] },
+        "definition": { "actions": [{ "id": "each", "type": "loop", "properties": each }] } });
+    // The loop asks its own model twice.
+    for (kind, document, input, at, tokens) in
+        [("loop", lone, json!({}), 1, 40), ("step", one, json!({}), 0, 20), ("item", items, json!({ "l": [1] }), 0, 20)]
+    {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let server = Server::reading(move |_, request| {
+            let body = request.json().to_string();
+            if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == at {
+                // An answer that says nothing, and is paid for.
+                return Answer::openai("");
+            }
+            if body.contains("Say it.") && !body.contains("Do it.") {
+                return Answer::openai("said");
+            }
+            let reply = if body.contains("said") { complete(json!("ok")) } else { think("say", json!({})) };
+            Answer::openai(&reply.to_string())
+        });
+        let place = asking(&server, &document);
+        place.json("actions/say.json", &prompt);
+        let args = ["run", "w.json", "--run-id", "r", "--input", &input.to_string(), "--store", "sqlite:r.db"];
+        let mut child = place.start(&args, &[]);
+        server.wait_for(at + 1);
+        signal(&child, Signal::SIGTERM);
+        let rest = wait_for_line(&mut child, "resume r");
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{kind}");
+        rest.join().expect("it ends");
+        let resumed = place.call(&["resume", "r", "--store", "sqlite:r.db", "--output", "json"]);
+        let result = resumed.json();
+        assert_eq!((resumed.code, &result["usage"]["input_tokens"]), (0, &json!(tokens)), "{kind}: {resumed:#?}");
+    }
+}
+
+#[test]
 fn a_terminal_that_is_closed_stops_a_run_once_however_often_it_says_so() {
     let (place, server, gate) = held_in_a_call("ok");
     let mut child =

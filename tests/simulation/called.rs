@@ -4,7 +4,8 @@
 use loopctl::Termination;
 use loopctl::engine::budget::cost_usd;
 use loopctl::engine::event::{
-    Allowance, CallId, Decided, EventKind, SubrunCall, SubrunQuestion, Tokens, ToolPaused, ToolResult, ToolReturned,
+    Allowance, CallId, Decided, EventKind, SubrunCall, SubrunQuestion, Tokens, ToolLeft, ToolPaused, ToolResult,
+    ToolReturned,
 };
 use loopctl::language::project::Price;
 use serde_json::json;
@@ -25,6 +26,12 @@ pub fn asked(call: CallId, chance: &mut Chance) -> EventKind {
     let tokens = (!chance.one_in(6)).then(|| some_tokens(chance));
     let result = if chance.one_in(5) { words::failed("model not reachable") } else { ToolResult::Ok(json!("said")) };
     returned(call, result, tokens, None)
+}
+
+/// A question to a model is left between two attempts, of which one was paid for or none.
+pub fn left(call: CallId, chance: &mut Chance) -> EventKind {
+    let tokens = (!chance.one_in(3)).then(|| some_tokens(chance));
+    EventKind::ToolLeft(ToolLeft { call, tokens, cost_usd: tokens.map(|tokens| cost_usd(tokens, PRICE)) })
 }
 
 fn returned(call: CallId, result: ToolResult, tokens: Option<Tokens>, run_id: Option<String>) -> EventKind {

@@ -9,6 +9,7 @@ use loopctl::language::react::Dialect;
 use loopctl::program::ToolKind;
 
 use crate::called::{self, Run};
+use crate::chance::Chance;
 use crate::words;
 use crate::world::{NotTaken, World, cancelled};
 
@@ -156,6 +157,9 @@ impl Driver {
             self.coming.clear();
             return Some(EventKind::DeadlinePassed);
         }
+        if self.stops_between_attempts(world) {
+            return None;
+        }
         if world.trouble(40) {
             // Stopped now: what is under way is dropped.
             let _ = world.take(self, EventKind::Interrupted);
@@ -168,6 +172,32 @@ impl Driver {
         let coming = self.coming.remove(first);
         world.passes(coming.at.saturating_sub(world.time));
         Some(coming.what)
+    }
+
+    /// Whether the driver is asked to stop while models that calls ask have failed and are to be asked again: it leaves those
+    /// calls. What was used is paid for, and the next driver makes them.
+    fn stops_between_attempts(&mut self, world: &mut World<'_>) -> bool {
+        // Drawn apart, so that the other chances of a seed stay as they are.
+        let mut chance = Chance::new(world.time);
+        if world.calm || !chance.one_in(8) {
+            return false;
+        }
+        let asks = |coming: &Coming| match &coming.what {
+            EventKind::ToolReturned(returned) => self
+                .state
+                .call(returned.call)
+                .and_then(|call| world.program.tool(&call.tool))
+                .is_some_and(|tool| matches!(tool.kind, ToolKind::Action(_)) && tool.spends())
+                .then_some(returned.call),
+            _ => None,
+        };
+        let left: Vec<CallId> = self.coming.iter().filter_map(asks).collect();
+        for call in &left {
+            if world.take(self, called::left(*call, &mut chance)).is_err() {
+                return true;
+            }
+        }
+        !left.is_empty()
     }
 
     /// What was taken comes once more: refused, unless the model was asked again since, which the real

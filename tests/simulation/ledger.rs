@@ -92,6 +92,14 @@ impl Ledger {
                 self.open.remove(&returned.call);
                 self.report(returned.call, returned.tokens);
             }
+            EventKind::ToolLeft(left) => {
+                self.open.remove(&left.call);
+                // What was approved is made once more; the others are asked for again.
+                if self.approved.contains_key(&left.call) {
+                    self.may_be_made(left.call);
+                }
+                self.tokens += left.tokens.map_or(0, |tokens| tokens.input + tokens.output);
+            }
             EventKind::ToolRetried(retried) => self.may_be_made(retried.call),
             EventKind::ToolPaused(paused) => self.report(paused.call, paused.tokens),
             EventKind::Resumed => self.note_resumed(program, before),

@@ -86,7 +86,7 @@ fn endings(seed: u64) -> BTreeMap<String, u64> {
         let event = format!("{{\"{kind}\":");
         played.journal.iter().filter(|text| text.contains(&event)).count() as u64
     };
-    let continued = ["retried", "limits_raised"].map(|kind| (kind.to_owned(), of_kind(kind)));
+    let continued = ["retried", "limits_raised", "tool_left"].map(|kind| (kind.to_owned(), of_kind(kind)));
     continued.into_iter().chain([(played.ending, 1)]).collect()
 }
 
@@ -106,7 +106,7 @@ fn reaches_every(endings: &BTreeMap<String, u64>) {
     ] {
         assert!(endings.contains_key(ending), "no run ended by {ending}: {endings:?}");
     }
-    for continued in ["retried", "limits_raised"] {
+    for continued in ["retried", "limits_raised", "tool_left"] {
         assert!(endings[continued] > 30, "too few runs were continued: {continued}: {endings:?}");
     }
 }

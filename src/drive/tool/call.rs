@@ -90,3 +90,15 @@ pub struct Spent {
     /// Whether some of them are an estimate, because a provider did not say.
     pub estimated: bool,
 }
+
+impl Spent {
+    /// Both.
+    pub fn plus(self, other: Self) -> Self {
+        let cost_usd = match (self.cost_usd, other.cost_usd) {
+            (Some(one), Some(two)) => Some(one + two),
+            (one, two) => one.or(two),
+        };
+        let tokens = [self.tokens, other.tokens].into_iter().flatten().reduce(Tokens::plus);
+        Self { tokens, cost_usd, estimated: self.estimated || other.estimated }
+    }
+}

@@ -150,8 +150,14 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     // The run's model can do something else; the deadline of the call is short.
     let retry = retry::brief(&tool.action.retry.clone().unwrap_or_default());
     let models = [Arc::clone(&model)];
+    let used = |attempt: &FailedAttempt| {
+        if let Some(wait) = call.wait {
+            wait.failed(spent(std::slice::from_ref(attempt), None, price));
+        }
+    };
     let retried = |attempt: RetriedAttempt| {
-        let RetriedAttempt { number, class, delay_ms, .. } = attempt;
+        let RetriedAttempt { number, class, delay_ms, kept, .. } = attempt;
+        used(&kept);
         let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
         tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
     };
@@ -162,6 +168,10 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     {
         // The question and a shorter reply may fit into the window that the refusal showed.
         failed.clone_from(&refused.failed);
+        // Those before it were made again.
+        if let Some(last) = failed.last() {
+            used(last);
+        }
         ask.max_tokens = max_tokens(tool, &model);
         answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     }

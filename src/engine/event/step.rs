@@ -54,10 +54,16 @@ pub struct StepRetried {
 
 /// The driver stopped between two attempts of the model that a step asks: nothing of the step is under way, and the next
 /// driver makes its call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepLeft {
     /// The address of the step.
     pub at: String,
+    /// Tokens of the attempts that failed, and that nothing else counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// What they cost in US dollars, when the model's price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
 }
 
 /// The run of a step waits for a human.

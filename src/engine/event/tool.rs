@@ -57,10 +57,16 @@ pub struct ToolRetried {
 
 /// The driver stopped between two attempts of the model that a call asks: nothing of the call is under way, and the next
 /// driver makes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolLeft {
     /// Which call.
     pub call: CallId,
+    /// Tokens of the attempts that failed, and that nothing else counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// What they cost in US dollars, when the model's price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
 }
 
 /// A sub-run waits for a human.

@@ -20,9 +20,7 @@ impl ItemRest {
         let (mut steps, mut frame) = (flow.steps.as_slice(), &state.root);
         // Loops are at most three deep.
         while let Current::Items(items) = &frame.current {
-            let inside = at.strip_prefix(items.at.as_str()).and_then(|rest| rest.strip_prefix('.'));
-            let index = inside.and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
-            let item = index.and_then(|index| items.open.get(&index));
+            let item = items.index_of(at).and_then(|index| items.open.get(&index));
             let step = steps.get(frame.next).and_then(|step| chosen(step, &items.at));
             let Some((item, StepAction::Foreach(foreach))) = item.zip(step.map(|step| &step.action)) else { break };
             let used_ms = active_ms.saturating_sub(item.began_active_ms);

@@ -129,7 +129,7 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
         (_, EventKind::StepReturned(returned)) => outcome::returned(program, flow, state, *returned),
         (_, EventKind::StepRetried(retried)) => outcome::retried(program, flow, state, *retried),
         (_, EventKind::StepLeft(left)) => {
-            outcome::under_way(state, &left.at)?;
+            outcome::left(program, state, &left)?;
             resume::step_left(state, &left.at);
             Ok(Effects::new())
         }

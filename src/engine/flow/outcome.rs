@@ -11,7 +11,7 @@ use crate::engine::budget;
 use crate::engine::call::{SettledCost, Waits};
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::effect::{Effect, Effects, Refused};
-use crate::engine::event::{StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
+use crate::engine::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
 use crate::engine::state::State;
 use crate::program::Program;
 use crate::program::flow::{Flow, FlowStep, StepAction};
@@ -112,6 +112,16 @@ pub(super) fn paused(
     }))
 }
 
+/// The driver left a step between two attempts of its model: what those used is counted, and the step has yet to be made.
+pub(super) fn left(program: &Program, state: &mut State, left: &StepLeft) -> Result<(), Refused> {
+    under_way(state, &left.at)?;
+    let spent = charge(program, state, SettledCost::default(), left.tokens, left.cost_usd);
+    if let Some(flow_state) = &mut state.flow {
+        spend(&mut flow_state.root, &left.at, spent);
+    }
+    Ok(())
+}
+
 /// The step at an address, which must be under way.
 pub(super) fn under_way<'s>(state: &'s State, at: &str) -> Result<&'s OpenStep, Refused> {
     let open = state.flow.as_ref().and_then(|flow| flow.open_at(at));
@@ -179,20 +189,23 @@ pub(super) fn at_step<'p>(
     work: AtStep<'_, 'p>,
 ) {
     let flow = advance.flow;
-    find(advance, &root(flow), &mut state.root, target, work);
+    spend(&mut state.root, target.at, target.spent);
+    find(advance, &root(flow), &mut state.root, target.at, work);
+}
+
+/// Counts what a step has spent for the lists around it.
+fn spend(frame: &mut StepFrame, at: &str, spent: SettledCost) {
+    frame.spent.tokens = frame.spent.tokens.plus(spent.tokens);
+    frame.spent.cost_usd += spent.cost_usd;
+    if let Current::Items(items) = &mut frame.current
+        && let Some(inside) = items.index_of(at).and_then(|index| items.open.get_mut(&index))
+    {
+        spend(inside, at, spent);
+    }
 }
 
 /// Loops are at most three deep: the recursion ends.
-fn find<'p>(
-    advance: &mut Advance<'p>,
-    list: &StepList<'p>,
-    frame: &mut StepFrame,
-    target: StepTarget<'_>,
-    work: AtStep<'_, 'p>,
-) {
-    let StepTarget { at, spent } = target;
-    frame.spent.tokens = frame.spent.tokens.plus(spent.tokens);
-    frame.spent.cost_usd += spent.cost_usd;
+fn find<'p>(advance: &mut Advance<'p>, list: &StepList<'p>, frame: &mut StepFrame, at: &str, work: AtStep<'_, 'p>) {
     let Some(step) = list.steps.get(frame.next) else { return };
     match &mut frame.current {
         Current::Open(open) if open.at == at => {
@@ -201,13 +214,11 @@ fn find<'p>(
             }
         }
         Current::Items(items) => {
-            let inside = at.strip_prefix(items.at.as_str()).and_then(|rest| rest.strip_prefix('.'));
-            let index = inside.and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
-            let Some((index, step)) = index.zip(chosen(step, &items.at)) else { return };
+            let Some((index, step)) = items.index_of(at).zip(chosen(step, &items.at)) else { return };
             let StepAction::Foreach(foreach) = &step.action else { return };
             let list = StepList { steps: &foreach.steps, prefix: format!("{}.{index}", items.at), of: Some(foreach) };
             if let Some(frame) = items.open.get_mut(&index) {
-                find(advance, &list, frame, target, work);
+                find(advance, &list, frame, at, work);
             }
         }
         _ => {}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::place::below;
 use super::record::{ItemCounts, StepRecord};
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::call::{SettledCost, Waits};
@@ -256,6 +257,13 @@ pub struct ItemsState {
     pub stopped: bool,
     /// When the loop began, in milliseconds since 1970.
     pub since_ms: i64,
+}
+
+impl ItemsState {
+    /// The item that an address leads into.
+    pub fn index_of(&self, address: &str) -> Option<u32> {
+        below(address, &self.at)?.split('.').next()?.parse().ok()
+    }
 }
 
 /// What a loop wrote when it ended.

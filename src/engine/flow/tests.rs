@@ -11,8 +11,10 @@ use crate::diagnostic::Source;
 use crate::engine::due::due_beside;
 use crate::engine::effect::steps_of;
 use crate::engine::event::{
-    Decided, Decision, Event, EventKind, Moment, StepPaused, StepReturned, SubrunQuestion, ToolFault, ToolResult,
+    Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepReturned, SubrunQuestion, Tokens, ToolFault,
+    ToolResult,
 };
+use crate::engine::flow::state::Current;
 use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
@@ -271,36 +273,39 @@ fn what_expired_in_a_run_below_is_not_due_again_while_that_run_goes_on() {
     assert_eq!(due_beside(&world.state), None);
 }
 
+/// A call of `work` gave nothing.
+fn work_returned(at: &str) -> EventKind {
+    EventKind::StepReturned(Box::new(StepReturned {
+        outage: false,
+        at: at.to_owned(),
+        kind: "work".to_owned(),
+        result: ToolResult::Ok(Value::Null),
+        duration_ms: 0,
+        tokens: None,
+        cost_usd: None,
+        estimated: false,
+        run_id: None,
+        retryable: false,
+    }))
+}
+
 #[test]
 fn a_run_of_an_older_edition_takes_no_text_for_a_list() {
     for (edition, fails) in [(0, true), (1, true), (2, false)] {
         let EventKind::Started(mut start) = started() else { unreachable!() };
         (start.input, start.edition) = (json!({ "items": "[{\"id\": 1}]" }), edition);
-        let returned = EventKind::StepReturned(Box::new(StepReturned {
-            outage: false,
-            at: "0".to_owned(),
-            kind: "work".to_owned(),
-            result: ToolResult::Ok(Value::Null),
-            duration_ms: 0,
-            tokens: None,
-            cost_usd: None,
-            estimated: false,
-            run_id: None,
-            retryable: false,
-        }));
         let (program, mut state) = (program(1, "wait", "stop_on_error"), State::default());
-        for (wall_ms, kind) in (0..).zip([EventKind::Started(start), returned]) {
+        for (wall_ms, kind) in (0..).zip([EventKind::Started(start), work_returned("0")]) {
             step(&program, &mut state, Event { at: Moment { wall_ms, active_ms: 0 }, kind }).unwrap();
         }
         assert_eq!(matches!(state.phase, Phase::Ended(_)), fails, "{edition}: {:?}", state.phase);
     }
 }
 
-/// The state after a no in a run of this edition.
-fn denied(edition: u32) -> (World, Decided) {
+/// A run of this edition that asks, with this step after its approval, and a no to it.
+fn denied(edition: u32, later: &Value) -> (World, Decided) {
     let document = json!({ "name": "w", "definition": { "actions": [
-        { "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay?" } },
-        { "type": "work", "properties": { "t": "to bills__approved" } } ] } });
+        { "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay?" } }, later ] } });
     let mut texts = Texts::new(Source::new("w.json", document.to_string()));
     texts.actions.push(Source::new("actions/a.json", ACTIONS));
     let mut world = World {
@@ -319,10 +324,51 @@ fn denied(edition: u32) -> (World, Decided) {
 
 #[test]
 fn the_letters_of_later_steps_decide_what_a_no_does_in_runs_of_earlier_editions_only() {
-    let (mut old, no) = denied(1);
+    let later = json!({ "type": "work", "properties": { "t": "to bills__approved" } });
+    let (mut old, no) = denied(1, &later);
     old.take(EventKind::Human(no));
     assert_eq!((old.state.status(), old.under_way.len()), (Status::Running, 1), "its journal continues");
-    let (mut new, no) = denied(crate::engine::event::EDITION);
+    let (mut new, no) = denied(crate::engine::event::EDITION, &later);
     new.take(EventKind::Human(no));
     assert_eq!((new.state.status(), new.under_way.len()), (Status::Failed, 0));
+}
+
+#[test]
+fn a_filter_that_something_else_may_make_hold_holds_its_step_in_runs_of_the_second_edition_only() {
+    let yes = json!({ "equal": ["@__approved", true] });
+    let filter = json!({ "condition": { "or": [yes, { "equal": ["@input.force", true] }] } });
+    let later = json!({ "type": "work", "properties": { "t": "x" }, "filter": filter });
+    for (edition, status) in [(2, Status::Completed), (3, Status::Failed)] {
+        let (mut world, no) = denied(edition, &later);
+        world.take(EventKind::Human(no));
+        assert_eq!((world.state.status(), world.under_way.len()), (status, 0), "{edition}");
+        let folded = world.journal.iter().fold(State::default(), |mut state, event| {
+            step(&world.program, &mut state, event.clone()).unwrap();
+            state
+        });
+        assert_eq!(folded, world.state, "{edition}");
+    }
+}
+
+#[test]
+fn what_a_step_used_before_its_driver_left_it_counts_for_the_run_and_for_its_item() {
+    let (program, mut state) = (program(1, "wait", "stop_on_error"), State::default());
+    let EventKind::Started(mut start) = started() else { unreachable!() };
+    start.input = json!({ "items": [{ "id": 1 }] });
+    let mut at = 0;
+    let mut take = |state: &mut State, kind| {
+        at += 1;
+        step(&program, state, Event { at: Moment { wall_ms: at, active_ms: 0 }, kind }).unwrap()
+    };
+    take(&mut state, EventKind::Started(start));
+    let begun = steps_of(&take(&mut state, work_returned("0")));
+    let tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
+    let left = StepLeft { at: begun[0].clone(), tokens, cost_usd: None };
+    take(&mut state, EventKind::StepLeft(left.clone()));
+    let Current::Items(items) = &state.flow.as_ref().unwrap().root.current else { unreachable!() };
+    assert_eq!((state.counters.tokens.input, items.open[&0].spent.tokens.output), (10, 5));
+    let twice = Event { at: Moment { wall_ms: 9, active_ms: 0 }, kind: EventKind::StepLeft(left) };
+    assert!(step(&program, &mut state, twice).is_err(), "it is not under way");
+    assert_eq!(steps_of(&take(&mut state, EventKind::Resumed)), begun);
+    assert_eq!(state.counters.tokens.input, 10);
 }

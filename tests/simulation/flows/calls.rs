@@ -2,7 +2,7 @@
 
 use loopctl::Termination;
 use loopctl::engine::event::{
-    EventKind, StepPaused, StepRetried, StepReturned, SubrunQuestion, Tokens, ToolFault, ToolResult,
+    EventKind, StepLeft, StepPaused, StepRetried, StepReturned, SubrunQuestion, Tokens, ToolFault, ToolResult,
 };
 use loopctl::engine::flow::state::{OpenStep, StepProgress};
 use loopctl::engine::state::Phase;
@@ -23,12 +23,22 @@ impl World<'_> {
         self.take_durable(EventKind::Stopping);
         while !self.under_way.is_empty() && matches!(self.state.phase, Phase::Stepping) {
             let at = self.under_way.swap_remove(self.chance.below(self.under_way.len() as u64) as usize);
-            let outcome = self.outcome(&at);
+            let outcome = if self.is_left(&at) {
+                self.sees("steps left");
+                EventKind::StepLeft(StepLeft { at, tokens: None, cost_usd: None })
+            } else {
+                self.outcome(&at)
+            };
             self.take_durable(outcome);
         }
         if matches!(self.state.phase, Phase::Stepping) {
             self.resumes();
         }
+    }
+
+    /// Whether the driver stops between two attempts of the model that a step asks; a run of its own stops by itself.
+    fn is_left(&mut self, at: &str) -> bool {
+        self.open(at).kind != "loop" && self.chance.one_in(3)
     }
 
     /// Some of the calls under way come back, together.

@@ -136,6 +136,7 @@ fn reaches_all(seen: &BTreeMap<String, u64>, worlds: u64) {
         ("failed", 20),
         ("deaths", 2),
         ("stops", 20),
+        ("steps left", 40),
         ("limits raised", 20),
         ("questions of runs", 5),
         ("calls of unknown outcome", 5),
