@@ -62,8 +62,8 @@ impl NamedPart {
 fn part_of<'p>(pointer: &'p str, keywords: &[&str]) -> Option<&'p str> {
     let keyword = pointer.strip_prefix('/')?.split('/').next().filter(|keyword| keywords.contains(keyword))?;
     let has_list = keyword_named(keyword).is_some_and(|keyword| matches!(keyword.holds, Holds::Schemas));
-    let ends = pointer.char_indices().filter(|(_, sign)| *sign == '/').map(|(at, _)| at);
-    let end = ends.skip(if has_list { 2 } else { 1 }).next().unwrap_or(pointer.len());
+    let mut ends = pointer.char_indices().filter(|(_, sign)| *sign == '/').map(|(at, _)| at);
+    let end = ends.nth(if has_list { 2 } else { 1 }).unwrap_or(pointer.len());
     pointer.get(..end)
 }
 
