@@ -497,6 +497,7 @@ pub async fn ask(
 }
 
 /// Since when, and as which of several models, one is asked.
+#[derive(Clone, Copy)]
 struct AskedFrom {
     started_at: Instant,
     place: usize,
