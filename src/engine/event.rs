@@ -32,8 +32,8 @@ pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCa
 pub use reasoning::Reasoning;
 pub use step::{StepLeft, StepPaused, StepRetried, StepReturned};
 pub use tool::{
-    CallId, SubrunCall, SubrunQuestion, SubrunStep, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried,
-    ToolReturned,
+    CallId, MAY_HAVE_HAPPENED, SubrunCall, SubrunQuestion, SubrunStep, ToolFault, ToolLeft, ToolPaused, ToolResult,
+    ToolRetried, ToolReturned,
 };
 
 /// An event with its time.
@@ -193,7 +193,8 @@ pub struct Started {
 /// into a text reads the JSON in its fence; and what a no to a `PbotApproval` does follows from the filters of the steps after
 /// it, and not from their letters. 3: a filter that may hold after a no for another reason holds no step; a call as text is known by the
 /// marks of calls and the names of tools, and native calls count in every dialect; inputs and answers are read where they have one
-/// reading; and one thought over different calls is a batch.
+/// reading; one thought over different calls is a batch; a count of zero tokens is none; and a call that
+/// the end of the run's time cuts off may have happened.
 pub const EDITION: u32 = 3;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

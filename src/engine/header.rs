@@ -86,6 +86,16 @@ impl RunHeader {
         self.edition >= 3
     }
 
+    /// Whether a call that the end of the run's time cut off is said to have maybe happened.
+    pub(super) fn names_lost_calls(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether a count of zero tokens is none, so that the engine estimates.
+    pub(super) fn estimates_zeros(&self) -> bool {
+        self.edition >= 3
+    }
+
     /// What decides what a no to an approval does that says nothing of it.
     pub(super) fn denial_rule(&self) -> DenialRule {
         match self.edition {

@@ -13,11 +13,20 @@ pub(super) fn of_reply(program: &Program, state: &mut State, reply: &Reply, sent
         counters.truncated_responses += 1;
     }
     let written = reply.calls.iter().fold(reply.text.len(), |sum, call| sum.saturating_add(call.size()));
-    let usage = reply.usage.unwrap_or_else(|| {
-        counters.estimated = true;
-        let (input, output) = (counters.estimator.tokens(sent), counters.estimator.tokens(written));
-        Tokens { input, output, ..Tokens::default() }
-    });
+    let usage = if state.header.estimates_zeros() {
+        let thought = reply.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
+        let output = counters.estimator.tokens(written.saturating_add(thought));
+        let estimate = Tokens { input: counters.estimator.tokens(sent), output, ..Tokens::default() };
+        let (usage, is_estimate) = Tokens::of_reply(reply.usage, estimate);
+        counters.estimated |= is_estimate;
+        usage
+    } else {
+        reply.usage.unwrap_or_else(|| {
+            counters.estimated = true;
+            let (input, output) = (counters.estimator.tokens(sent), counters.estimator.tokens(written));
+            Tokens { input, output, ..Tokens::default() }
+        })
+    };
     let price = if reply.model.is_some() { reply.price.as_deref().copied() } else { state.header.model.price };
     budget::charge(program, state, usage, price.map(|price| budget::cost_usd(usage, price)));
     usage

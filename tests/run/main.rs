@@ -75,6 +75,7 @@ mod previous;
 mod private;
 mod provider_replies;
 mod provider_requests;
+mod provider_usage;
 mod providers;
 mod recorded_document;
 mod redaction;

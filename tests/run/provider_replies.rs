@@ -7,16 +7,21 @@ use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};
 use crate::common::streams::{PROVIDERS, streamed};
-use crate::common::{Place, Ran};
+use crate::common::{Place, Ran, with};
 
 /// A loop with the tool `lookup` at a server whose model gives these answers.
-struct Played {
-    place: Place,
-    server: Arc<Server>,
+pub struct Played {
+    pub place: Place,
+    pub server: Arc<Server>,
 }
 
 impl Played {
     fn new(provider: &str, dialect: &str, answers: Vec<Answer>) -> Self {
+        Self::with(provider, dialect, answers, &json!({}))
+    }
+
+    /// The same, in a loop with these properties too, of a model with prices of a dollar for a million tokens.
+    pub fn with(provider: &str, dialect: &str, answers: Vec<Answer>, properties: &Value) -> Self {
         let asked = AtomicUsize::new(0);
         let server = Server::with(move |_, request| {
             if request.path.starts_with("/look") {
@@ -29,24 +34,26 @@ impl Played {
         let lookup = json!({ "action_name": "lookup", "kind": "http", "description": "Looks an order up.",
             "url": format!("{}/look", server.url()), "http_method": "GET",
             "parameters": { "type": "object", "properties": { "x": { "type": "integer" } } } });
-        let properties = json!({ "mode": "react", "objective": "Look the order up.", "dialect": dialect,
+        let usual = json!({ "mode": "react", "objective": "Look the order up.", "dialect": dialect,
             "tools": [{ "type": "action", "name": "lookup" }], "max_iterations": 8, "include_reasoning_trace": true,
             "retry": { "attempts": 3, "base_ms": 0 } });
+        let properties = with(usual, properties.clone());
         place.json("loop.json", &json!({ "type": "loop", "properties": properties, "actions": [lookup] }));
-        let model = json!({ "provider": provider, "base_url": format!("{}/v1", server.url()), "model": "fake-1" });
+        let model = json!({ "provider": provider, "base_url": format!("{}/v1", server.url()), "model": "fake-1",
+            "price": { "input": 1, "output": 1, "cached_input": 0.1 } });
         let allow = json!({ "private_addresses": true });
         place.json("loopctl.json", &json!({ "allow": allow, "model": "m", "models": { "m": model } }));
         Self { place, server: Arc::new(server) }
     }
 
-    fn run(&self) -> Value {
+    pub fn run(&self) -> Value {
         let ran = self.place.call(&["run", "loop.json", "--output", "json"]);
         assert_eq!(ran.code, 0, "{ran:#?}");
         ran.json()
     }
 
     /// The same, with replies in pieces; the last line of what was printed.
-    fn run_streamed(&self) -> Value {
+    pub fn run_streamed(&self) -> Value {
         let ran: Ran = self.place.call(&["run", "loop.json", "--output", "ndjson", "--deltas"]);
         assert_eq!(ran.code, 0, "{ran:#?}");
         let last = ran.stdout.lines().last().expect("a line").to_owned();
@@ -59,7 +66,7 @@ impl Played {
         paths.filter(|path| path.starts_with("/look")).collect()
     }
 
-    fn asked(&self) -> usize {
+    pub fn asked(&self) -> usize {
         self.server.requests().len() - self.looked().len()
     }
 }
@@ -121,6 +128,37 @@ fn a_stream_without_a_reason_is_asked_for_again_and_blank_data_is_none() {
         let last = played.run_streamed();
         assert_eq!(last["result"]["answer"], DONE, "{provider}: {last:#}");
         assert_eq!(played.asked(), 2, "{provider}");
+    }
+}
+
+#[test]
+fn a_whole_reply_over_an_open_connection_is_one_request() {
+    for provider in PROVIDERS {
+        let mut events = streamed(provider, &["The order ", "is on its way."]);
+        // Nothing behind the reason of the end: no usage, no last event, and no end of the connection.
+        let is_end = |data: &String| {
+            ["\"stop\"", "end_turn", "STOP", "response.completed"].iter().any(|word| data.contains(word))
+        };
+        let end = events.iter().position(is_end).expect("an end");
+        events.truncate(end + 1);
+        let more = json!({ "retry": { "attempts": 1 }, "stall_timeout_ms": 60_000 });
+        let played = Played::with(provider, "tool_calls", vec![Answer::events(events).stalling()], &more);
+        let last = played.run_streamed();
+        assert_eq!((&last["result"]["answer"], played.asked()), (&json!(DONE), 1), "{provider}: {last:#}");
+    }
+}
+
+#[test]
+fn an_anthropic_reply_without_an_end_is_asked_for_again_and_a_local_server_may_name_none() {
+    let part =
+        json!({ "type": "message", "content": [{ "type": "text", "text": "The refund is" }], "stop_reason": null });
+    let played = Played::new("anthropic", "tool_calls", vec![Answer::json(&part), Answer::anthropic(DONE)]);
+    assert_eq!((&played.run()["result"]["answer"], played.asked()), (&json!(DONE), 2));
+    for whole in
+        [json!({ "message": { "content": DONE } }), json!({ "message": { "content": DONE }, "finish_reason": null })]
+    {
+        let played = Played::new("openai", "tool_calls", vec![Answer::json(&json!({ "choices": [whole] }))]);
+        assert_eq!((&played.run()["result"]["answer"], played.asked()), (&json!(DONE), 1));
     }
 }
 
@@ -191,5 +229,30 @@ fn a_native_call_that_nobody_offered_is_made() {
             assert_eq!(played.looked(), ["/look?x=1"], "{dialect}");
             assert_eq!(result["metadata"]["invalid_replies"], 0, "{dialect}: {result:#}");
         }
+    }
+}
+
+#[test]
+fn the_text_of_an_llm_action_that_was_broken_off_is_no_result() {
+    for (provider, word, why) in [
+        ("openai", "length", "cut off after"),
+        ("anthropic", "max_tokens", "cut off after"),
+        ("gemini", "MAX_TOKENS", "cut off after"),
+        ("openai-responses", "incomplete", "cut off after"),
+        ("openai", "network_error", "network_error"),
+        ("anthropic", "pause_turn", "pause_turn"),
+        ("gemini", "OTHER", "OTHER"),
+        ("openai-responses", "failed", "failed"),
+    ] {
+        let answers = vec![whole(provider, "Dear customer, your refund of 100", word); 2];
+        let played = Played::new(provider, "tool_calls", answers);
+        let ask = json!({ "action_name": "ask", "kind": "llm", "description": "Asks.", "template": "Write to Ann.",
+            "retry": { "attempts": 1 } });
+        let step = json!({ "type": "ask", "properties": {}, "outputKey": "a" });
+        played.place.json("actions/ask.json", &ask);
+        played.place.json("flow.json", &json!({ "name": "flow", "definition": { "actions": [step], "output": "@a" } }));
+        let ran = played.place.call(&["run", "flow.json", "--output", "json"]);
+        let message = ran.json()["error"]["message"].to_string();
+        assert!(ran.code == 1 && message.contains(why), "{provider} {word}: {ran:#?}");
     }
 }

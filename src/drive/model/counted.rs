@@ -1,5 +1,8 @@
 //! What a provider counted: field by field, as it says so, and what that means.
 
+use serde_json::Value;
+use serde_json::value::RawValue;
+
 use crate::engine::event::Tokens;
 
 /// What a provider counted, as far as it says so.
@@ -45,7 +48,8 @@ impl CountedTokens {
         if self.reasoning_is_beside {
             return self.output.or(self.reasoning.map(|_| 0)).map(|output| output.saturating_add(reasoning));
         }
-        let output = self.output?;
+        // A server that leaves the completion out may count the reasoning all the same.
+        let output = self.output.or(self.reasoning.map(|_| 0))?;
         // The total shows where the reasoning was counted; without one, what is more than the whole is beside it.
         let rest = match (self.total, self.read()) {
             (Some(total), Some(input)) => total.saturating_sub(input).saturating_sub(output),
@@ -62,10 +66,15 @@ impl CountedTokens {
         self.input.or((beside > 0).then_some(0)).map(|input| input.saturating_add(beside))
     }
 
-    /// The whole; none without a count of both ways, and where all is zero: no request has no tokens. The engine estimates
-    /// then.
+    /// What was counted; none where nothing was. A side that is missing or zero is what the total leaves for it, else zero,
+    /// which is no count: no request has no tokens, and no reply that says something. The engine estimates it.
     pub(super) fn tokens(&self) -> Option<Tokens> {
-        let (input, output) = self.read().zip(self.written())?;
+        let (read, written) = (self.read().unwrap_or(0), self.written().unwrap_or(0));
+        let rest = |of: u64, other: u64| match (of, other) {
+            (0, 1..) => self.total.unwrap_or(0).saturating_sub(other),
+            _ => of,
+        };
+        let (input, output) = (rest(read, written), rest(written, read));
         let cached_input = self.cached_input.unwrap_or(0).min(input);
         (input > 0 || output > 0).then(|| Tokens {
             input,
@@ -73,6 +82,23 @@ impl CountedTokens {
             cached_input,
             cache_write: self.cache_write.unwrap_or(0).min(input.saturating_sub(cached_input)),
             reasoning: self.reasoning.unwrap_or(0).min(output),
+        })
+    }
+}
+
+/// The usage of an answer, whose fields are read one by one: what can't be read is not counted.
+pub(super) struct UsageFields(Value);
+
+impl UsageFields {
+    pub(super) fn read(usage: Option<&RawValue>) -> Self {
+        Self(usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default())
+    }
+
+    /// The first count at these JSON pointers. Some servers write numbers with a fraction.
+    pub(super) fn count(&self, pointers: &[&str]) -> Option<u64> {
+        pointers.iter().find_map(|pointer| {
+            let number = self.0.pointer(pointer)?;
+            number.as_u64().or_else(|| format!("{:.0}", number.as_f64()?).parse().ok())
         })
     }
 }
@@ -94,9 +120,33 @@ mod tests {
     fn zeros_are_no_count() {
         assert_eq!(shown(counted(0, 0)), None);
         assert_eq!(shown(CountedTokens { total: Some(0), cached_input: Some(0), ..counted(0, 0) }), None);
-        assert_eq!(shown(CountedTokens { input: Some(5), ..CountedTokens::default() }), None);
+        assert_eq!(shown(CountedTokens::default()), None);
+        // The side that was not counted is left to the engine.
+        assert_eq!(shown(CountedTokens { input: Some(5), ..CountedTokens::default() }), Some([5, 0, 0, 0, 0]));
         assert_eq!(shown(counted(0, 7)), Some([0, 7, 0, 0, 0]));
         assert_eq!(shown(counted(7, 0)), Some([7, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn the_total_says_what_a_side_lacks() {
+        let of = |input, output, total| CountedTokens { total: Some(total), ..counted(input, output) };
+        assert_eq!(shown(of(0, 7, 107)), Some([100, 7, 0, 0, 0]));
+        assert_eq!(shown(of(100, 0, 107)), Some([100, 7, 0, 0, 0]));
+        assert_eq!(shown(CountedTokens { input: None, ..of(0, 7, 107) }), Some([100, 7, 0, 0, 0]));
+        assert_eq!(shown(of(100, 0, 100)), Some([100, 0, 0, 0, 0]));
+        assert_eq!(shown(of(0, 0, 107)), None);
+        assert_eq!(shown(of(100, 7, 900)), Some([100, 7, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_read_is_no_count_and_takes_no_other_with_it() {
+        let raw =
+            RawValue::from_string(r#"{"a": 7, "b": 7.0, "c": "7", "d": -1, "e": null, "f": {"g": 3}}"#.to_owned());
+        let fields = UsageFields::read(raw.as_deref().ok());
+        let read = ["/a", "/b", "/c", "/d", "/e", "/f/g", "/h/i"].map(|pointer| fields.count(&[pointer]));
+        assert_eq!(read, [Some(7), Some(7), None, None, None, Some(3), None]);
+        assert_eq!(fields.count(&["/e", "/c", "/f/g"]), Some(3));
+        assert_eq!(UsageFields::read(None).count(&["/a"]), None);
     }
 
     #[test]

@@ -258,7 +258,7 @@ impl StreamedReply {
 
     /// The tokens that were counted of what the model wrote.
     pub(super) fn output_tokens(&self) -> Option<u64> {
-        self.counted.written()
+        self.counted.written().filter(|tokens| *tokens > 0)
     }
 
     /// Adds a call that came whole.

@@ -136,7 +136,7 @@ impl LearnedWindow {
     /// have a limit of its own for replies, so the tokens must make a round number, as windows are, or be the same a
     /// second time.
     pub(super) fn of_reply(&self, finish: Finish, usage: Option<Tokens>, asked: u32) -> Option<NonZeroU32> {
-        let Tokens { input, output, .. } = usage?;
+        let Tokens { input, output, .. } = usage.filter(|counted| counted.input > 0 && counted.output > 0)?;
         let all = input.saturating_add(output);
         if self.known().is_some_and(|known| all > known.saturating_add(1)) {
             // The server has a larger one by now.

@@ -193,7 +193,9 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
             RawOutcome { result, spent: spent(&failed, None, price) }
         }
         Ok(reply) => {
-            let usage = ReplyUsage { counted: reply.usage, asked: conversation.bytes, text: reply.text.len() };
+            let thought = reply.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
+            let text = reply.text.len().saturating_add(thought);
+            let usage = ReplyUsage { counted: reply.usage, asked: conversation.bytes, text };
             failed.extend(reply.attempts);
             let spent = spent(&failed, Some(usage), price);
             let result = match reply.finish {
@@ -250,15 +252,12 @@ struct ReplyUsage {
 }
 
 fn spent(attempts: &[FailedAttempt], last: Option<ReplyUsage>, price: Option<Price>) -> Spent {
-    let estimated = last.as_ref().is_some_and(|usage| usage.counted.is_none());
     let last = last.map(|usage| {
-        let estimate = || Tokens {
-            input: estimated_tokens(usage.asked),
-            output: estimated_tokens(usage.text),
-            ..Tokens::default()
-        };
-        usage.counted.unwrap_or_else(estimate)
+        let (input, output) = (estimated_tokens(usage.asked), estimated_tokens(usage.text));
+        Tokens::of_reply(usage.counted, Tokens { input, output, ..Tokens::default() })
     });
+    let (last, estimated) = last.unzip();
+    let estimated = estimated.unwrap_or(false);
     let all = attempts.iter().filter_map(|attempt| attempt.usage).chain(last);
     let tokens = all.reduce(Tokens::plus);
     Spent { tokens, cost_usd: tokens.zip(price).map(|(tokens, price)| budget::cost_usd(tokens, price)), estimated }

@@ -25,7 +25,7 @@ pub struct Reply {
     /// What the provider says of its refusal, when it or the model refused: a category, or nothing. None in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Box<str>>,
-    /// The tokens that the provider counted; without them the engine estimates.
+    /// The tokens that the provider counted; what of them is zero it did not count, and the engine estimates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
     /// The model that the provider names in its answer, when it is not the one that was asked for.
@@ -146,6 +146,24 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// The tokens of a reply, of which a provider counted these. A side without a count, or with one of zero, is
+    /// `estimated`: no request has no tokens, and no reply that says something. Returns whether some are an estimate.
+    #[must_use]
+    pub fn of_reply(counted: Option<Self>, estimated: Self) -> (Self, bool) {
+        let counts = counted.unwrap_or_default();
+        let side = |counted: u64, estimated: u64| if counted == 0 { estimated } else { counted };
+        let (input, output) = (side(counts.input, estimated.input), side(counts.output, estimated.output));
+        let cached_input = counts.cached_input.min(input);
+        let tokens = Self {
+            input,
+            output,
+            cached_input,
+            cache_write: counts.cache_write.min(input.saturating_sub(cached_input)),
+            reasoning: counts.reasoning.min(output),
+        };
+        (tokens, counted.is_none() || (input, output) != (counts.input, counts.output))
+    }
+
     #[must_use]
     fn zip(self, other: Self, each: fn(u64, u64) -> u64) -> Self {
         Self {

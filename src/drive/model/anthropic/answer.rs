@@ -1,10 +1,10 @@
 //! The answers of Anthropic's messages, whole and in pieces.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::drive::model::counted::CountedTokens;
+use crate::drive::model::counted::{CountedTokens, UsageFields};
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::append;
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
@@ -32,8 +32,9 @@ struct AnthropicAnswer<'a> {
     error: Option<&'a RawValue>,
     #[serde(borrow, default)]
     content: Option<Vec<&'a RawValue>>,
-    #[serde(default)]
-    stop_reason: Option<String>,
+    /// Of a whole answer it is never null; one that a gateway put together of a broken stream has the null of its start.
+    #[serde(default, deserialize_with = "written")]
+    stop_reason: Option<Option<String>>,
     #[serde(borrow, default)]
     stop_details: Option<&'a RawValue>,
     #[serde(default)]
@@ -46,6 +47,11 @@ struct AnthropicAnswer<'a> {
     message: Option<AnthropicMessageStart<'a>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
+}
+
+/// A member that is there, if only as null.
+fn written<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(member).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -93,42 +99,16 @@ struct AnthropicMessageStart<'a> {
     usage: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize, Default)]
-struct AnthropicUsage {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens_details: Option<AnthropicTokenDetails>,
-}
-
-#[derive(Deserialize)]
-struct AnthropicTokenDetails {
-    #[serde(default)]
-    thinking_tokens: Option<u64>,
-}
-
-impl AnthropicUsage {
-    /// A usage that can't be read is none.
-    fn read(usage: Option<&RawValue>) -> Self {
-        usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default()
-    }
-
-    fn counted(&self) -> CountedTokens {
-        CountedTokens {
-            input: self.input_tokens,
-            output: self.output_tokens,
-            cached_input: self.cache_read_input_tokens,
-            cache_write: self.cache_creation_input_tokens,
-            reasoning: self.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens),
-            cache_is_beside: true,
-            ..CountedTokens::default()
-        }
+fn counted(usage: Option<&RawValue>) -> CountedTokens {
+    let usage = UsageFields::read(usage);
+    CountedTokens {
+        input: usage.count(&["/input_tokens"]),
+        output: usage.count(&["/output_tokens"]),
+        cached_input: usage.count(&["/cache_read_input_tokens"]),
+        cache_write: usage.count(&["/cache_creation_input_tokens"]),
+        reasoning: usage.count(&["/output_tokens_details/thinking_tokens"]),
+        cache_is_beside: true,
+        ..CountedTokens::default()
     }
 }
 
@@ -139,9 +119,12 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
     let mut whole = StreamedReply::default();
-    whole.count(AnthropicUsage::read(answer.usage).counted());
+    whole.count(counted(answer.usage));
     whole.response_model = answer.model;
-    stop(&mut whole, answer.stop_reason.as_deref(), answer.stop_details);
+    match answer.stop_reason {
+        Some(None) => whole.stop(StopReason::Broken("no reason: its stop_reason is null".to_owned())),
+        word => stop(&mut whole, word.flatten().as_deref(), answer.stop_details),
+    }
     let mut blocks = answer.content.ok_or(UnreadableReply::Missing("content"))?.into_iter().peekable();
     while let Some(raw) = blocks.next() {
         let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
@@ -171,10 +154,10 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
     if let Some(message) = answer.message {
-        pieces.count(AnthropicUsage::read(message.usage).counted());
+        pieces.count(counted(message.usage));
         pieces.response_model = message.model;
     }
-    pieces.count(AnthropicUsage::read(answer.usage).counted());
+    pieces.count(counted(answer.usage));
     match answer.kind.as_str() {
         "content_block_start" => block_start(pieces, answer.index, answer.content_block)?,
         "content_block_delta" => {
@@ -184,7 +167,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
         }
         "message_delta" => {
             let (word, details) = answer.delta.map_or((None, None), |delta| (delta.stop_reason, delta.stop_details));
-            stop(pieces, word.or(answer.stop_reason).as_deref(), details.or(answer.stop_details));
+            stop(pieces, word.or(answer.stop_reason.flatten()).as_deref(), details.or(answer.stop_details));
             if pieces.is_cut_off() {
                 pieces.reasoning.drop_unless_it_has("signature");
             }

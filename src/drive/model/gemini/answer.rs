@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::drive::model::counted::CountedTokens;
+use crate::drive::model::counted::{CountedTokens, UsageFields};
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::BEHIND_TEXT;
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
@@ -104,21 +104,6 @@ struct PromptFeedback<'a> {
     safety_ratings: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UsageMetadata {
-    #[serde(default)]
-    prompt_token_count: Option<u64>,
-    #[serde(default)]
-    tool_use_prompt_token_count: Option<u64>,
-    #[serde(default)]
-    candidates_token_count: Option<u64>,
-    #[serde(default)]
-    thoughts_token_count: Option<u64>,
-    #[serde(default)]
-    cached_content_token_count: Option<u64>,
-}
-
 /// Reads a whole answer.
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
     let mut whole = StreamedReply::default();
@@ -206,17 +191,17 @@ fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, is_whole: bool) {
 }
 
 fn counted(usage: Option<&RawValue>) -> CountedTokens {
-    let usage = usage.and_then(|usage| serde_json::from_str::<UsageMetadata>(usage.get()).ok());
-    let Some(usage) = usage else { return CountedTokens::default() };
+    let usage = UsageFields::read(usage);
     let sum = |first: Option<u64>, second: Option<u64>| {
         first.or(second.map(|_| 0)).map(|first| first.saturating_add(second.unwrap_or(0)))
     };
     CountedTokens {
-        input: sum(usage.prompt_token_count, usage.tool_use_prompt_token_count),
-        output: usage.candidates_token_count,
-        cached_input: usage.cached_content_token_count,
+        input: sum(usage.count(&["/promptTokenCount"]), usage.count(&["/toolUsePromptTokenCount"])),
+        output: usage.count(&["/candidatesTokenCount"]),
+        cached_input: usage.count(&["/cachedContentTokenCount"]),
         cache_write: None,
-        reasoning: usage.thoughts_token_count,
+        reasoning: usage.count(&["/thoughtsTokenCount"]),
+        total: usage.count(&["/totalTokenCount"]),
         reasoning_is_beside: true,
         ..CountedTokens::default()
     }

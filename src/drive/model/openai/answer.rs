@@ -7,7 +7,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::reasoning::ReasoningFields;
-use crate::drive::model::counted::CountedTokens;
+use crate::drive::model::counted::{CountedTokens, UsageFields};
 use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
@@ -151,31 +151,6 @@ impl OpenaiCall<'_> {
         };
         SaidCall { id: self.id.unwrap_or_default(), name: name.unwrap_or_default(), arguments }
     }
-}
-
-/// Counts as OpenAI writes them; `prompt_cache_hit_tokens` is DeepSeek's.
-#[derive(Deserialize)]
-struct OpenaiUsage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    #[serde(default)]
-    total_tokens: Option<u64>,
-    #[serde(default)]
-    prompt_cache_hit_tokens: Option<u64>,
-    #[serde(default)]
-    prompt_tokens_details: Option<OpenaiTokenDetails>,
-    #[serde(default)]
-    completion_tokens_details: Option<OpenaiTokenDetails>,
-}
-
-#[derive(Deserialize, Default)]
-struct OpenaiTokenDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    #[serde(default)]
-    cache_write_tokens: Option<u64>,
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
 }
 
 /// A text that servers write as a string, as null, or as a list of parts.
@@ -329,18 +304,21 @@ fn stop(peer: &Peer, reply: &mut StreamedReply, choice: &OpenaiChoice<'_>) -> Re
     Ok(())
 }
 
-/// A usage that can't be read is none: the engine estimates then.
+/// Counts as OpenAI writes them, and other servers: `prompt_cache_hit_tokens` is DeepSeek's, `cached_tokens` Kimi's;
+/// `input_tokens` and `output_tokens` come from gateways.
 fn tokens(usage: Option<&RawValue>) -> CountedTokens {
-    let read = usage.and_then(|usage| serde_json::from_str::<OpenaiUsage>(usage.get()).ok());
-    let Some(usage) = read else { return CountedTokens::default() };
-    let input = usage.prompt_tokens_details.unwrap_or_default();
+    let usage = UsageFields::read(usage);
     CountedTokens {
-        input: Some(usage.prompt_tokens),
-        output: Some(usage.completion_tokens),
-        cached_input: input.cached_tokens.or(usage.prompt_cache_hit_tokens),
-        cache_write: input.cache_write_tokens,
-        reasoning: usage.completion_tokens_details.and_then(|details| details.reasoning_tokens),
-        total: usage.total_tokens,
+        input: usage.count(&["/prompt_tokens", "/input_tokens"]),
+        output: usage.count(&["/completion_tokens", "/output_tokens"]),
+        cached_input: usage.count(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+            "/cached_tokens",
+        ]),
+        cache_write: usage.count(&["/prompt_tokens_details/cache_write_tokens"]),
+        reasoning: usage.count(&["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"]),
+        total: usage.count(&["/total_tokens"]),
         ..CountedTokens::default()
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::items::{ItemPlace, OutputItem, OutputItems};
-use crate::drive::model::counted::CountedTokens;
+use crate::drive::model::counted::{CountedTokens, UsageFields};
 use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
@@ -48,28 +48,6 @@ struct WholeResponse<'a> {
 struct IncompleteDetails {
     #[serde(default)]
     reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ResponseUsage {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    total_tokens: Option<u64>,
-    #[serde(default)]
-    input_tokens_details: Option<ResponseTokenDetails>,
-    #[serde(default)]
-    output_tokens_details: Option<ResponseTokenDetails>,
-}
-
-#[derive(Deserialize, Default)]
-struct ResponseTokenDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
 }
 
 /// One event of a stream.
@@ -234,18 +212,16 @@ fn ended(
     response: WholeResponse<'_>,
     event: Option<&str>,
 ) -> Result<(), UnreadableReply> {
-    let usage = response.usage.and_then(|usage| serde_json::from_str::<ResponseUsage>(usage.get()).ok());
-    if let Some(usage) = usage {
-        whole.count(CountedTokens {
-            input: usage.input_tokens,
-            output: usage.output_tokens,
-            cached_input: usage.input_tokens_details.unwrap_or_default().cached_tokens,
-            cache_write: None,
-            reasoning: usage.output_tokens_details.unwrap_or_default().reasoning_tokens,
-            total: usage.total_tokens,
-            ..CountedTokens::default()
-        });
-    }
+    let usage = UsageFields::read(response.usage);
+    whole.count(CountedTokens {
+        input: usage.count(&["/input_tokens"]),
+        output: usage.count(&["/output_tokens"]),
+        cached_input: usage.count(&["/input_tokens_details/cached_tokens"]),
+        cache_write: None,
+        reasoning: usage.count(&["/output_tokens_details/reasoning_tokens"]),
+        total: usage.count(&["/total_tokens"]),
+        ..CountedTokens::default()
+    });
     if let Some(error) = response.error {
         let failure = peer.error_object(error.get().as_bytes());
         return Err(UnreadableReply::Failed(AttemptFailure { usage: whole.usage(), ..failure }));
