@@ -301,7 +301,7 @@ fn after_no(on_rejected: OnRejected) -> &'static str {
 /// must be the same call by both.
 fn left(one: &FoldedSide<'_>, other: &FoldedSide<'_>) -> Result<bool, String> {
     let may_have_happened = |open: &OpenStep| {
-        matches!(open.progress, StepProgress::Asked | StepProgress::Uncertain | StepProgress::Waits(_))
+        matches!(open.progress, StepProgress::Asked | StepProgress::Uncertain(_) | StepProgress::Waits(_))
     };
     let (before, now) = (one.open(), other.open());
     let at = |steps: &[&OpenStep], at: &str| steps.iter().position(|step| step.at == at);

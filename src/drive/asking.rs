@@ -116,7 +116,7 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
     // Several calls are decided one by one, in one pause; those of a sub-run are decided there.
     let waits = |id: CallId| {
         let undecided =
-            |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain);
+            |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain(_));
         state.call(id).is_some_and(undecided)
     };
     let is_over = |id| pause.kind != Termination::Human && !waits(id);

@@ -11,7 +11,7 @@ use super::clock;
 use super::fault::Fault;
 use super::launch;
 use super::pending_model_call::PendingModelCall;
-use super::retry;
+use super::retry::{self, NextAttempt};
 use super::run::{Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
@@ -223,17 +223,19 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &Pendi
     };
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&turn.header.run_id));
     let outcome = world.toolbox.call(tool, &call).await;
-    let rule = tool.retry.as_ref().zip(outcome.transient);
     let number = attempt.timer.failed.saturating_add(1);
-    let delay = rule.and_then(|(rule, failure)| retry::call_delay(rule, number, failure));
-    match (outcome.result, delay) {
-        (ToolResult::Failed(error), Some(delay)) => PerformedCall::Event(EventKind::ToolRetried(ToolRetried {
-            call: id,
-            attempt: number,
-            error,
-            duration_ms: clock::elapsed_ms(began),
-            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-        })),
-        (result, _) => returned(result, outcome.spent),
-    }
+    let spent = outcome.spent;
+    let (error, delay, lost) = match retry::next_attempt(tool, number, outcome) {
+        NextAttempt::None(result) => return returned(result, spent),
+        NextAttempt::After(error, delay) => (error, delay, false),
+        NextAttempt::Asked(error) => (error, Duration::ZERO, true),
+    };
+    PerformedCall::Event(EventKind::ToolRetried(ToolRetried {
+        call: id,
+        attempt: number,
+        error,
+        duration_ms: clock::elapsed_ms(began),
+        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        lost,
+    }))
 }

@@ -4,8 +4,12 @@
 use std::time::{Duration, Instant};
 
 use super::clock;
+use super::tool::CallOutcome;
+use crate::engine::event::{MAY_HAVE_HAPPENED, ToolFault, ToolResult};
+use crate::language::action::OnUncertain;
 use crate::language::react::Retry;
 use crate::language::retry::CallRetry;
+use crate::program::Tool;
 
 /// How long a model is retried by default, in milliseconds.
 pub const FOR_MS: u64 = 120_000;
@@ -63,6 +67,39 @@ impl Transient {
 pub fn call_delay(retry: &CallRetry, failures: u32, failure: Transient) -> Option<Duration> {
     let more = failures < retry.attempts && failure.status.is_none_or(|status| retry.is_on(status));
     more.then(|| delay(&Backoff::from(retry), failures, failure.after))
+}
+
+/// What follows an attempt at a call.
+pub enum NextAttempt {
+    /// The call ended.
+    None(ToolResult),
+    /// It is made again after a wait.
+    After(ToolFault, Duration),
+    /// Its answer was lost, and a human says whether it happened.
+    Asked(ToolFault),
+}
+
+/// What follows an attempt at a call of a tool, after so many failed ones (1 and up, this one too). One whose answer was lost
+/// follows the `on_uncertain` of the document: it is made again once, or a human is asked. Where the document wants neither, who
+/// made the call reads that it may have happened.
+pub fn next_attempt(tool: &Tool, failures: u32, outcome: CallOutcome) -> NextAttempt {
+    let CallOutcome { result, transient, is_lost, .. } = outcome;
+    let mut fault = match result {
+        ToolResult::Failed(fault) => fault,
+        result => return NextAttempt::None(result),
+    };
+    let rule = tool.retry.as_ref().zip(transient);
+    if let Some(delay) = rule.and_then(|(rule, failure)| call_delay(rule, failures, failure)) {
+        return NextAttempt::After(fault, delay);
+    }
+    if is_lost {
+        match tool.after_lost_answer() {
+            OnUncertain::Pause => return NextAttempt::Asked(fault),
+            OnUncertain::Retry if failures == 1 => return NextAttempt::After(fault, Duration::ZERO),
+            OnUncertain::Retry | OnUncertain::Fail => fault.class.push_str(MAY_HAVE_HAPPENED),
+        }
+    }
+    NextAttempt::None(ToolResult::Failed(fault))
 }
 
 /// The longest wait that the server of a model can ask for; a longer one is cut to it.

@@ -13,7 +13,7 @@ use super::clock;
 use super::fault::Fault;
 use super::inbox::PassedDecision;
 use super::pending_model_call::PendingModelCall;
-use super::retry;
+use super::retry::{self, NextAttempt};
 use super::run::{Driver, Interruption, Interrupts, LOOK, Waited};
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
@@ -297,21 +297,23 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&call.header.run_id));
     let outcome = world.toolbox.call(tool, &tool_call).await;
     let attempt = failed.saturating_add(1);
-    let rule = tool.retry.as_ref().zip(outcome.transient);
-    let delay = rule.and_then(|(rule, failure)| retry::call_delay(rule, attempt, failure));
-    match (outcome.result, delay) {
-        (ToolResult::Failed(error), Some(delay)) => EventKind::StepRetried(Box::new(StepRetried {
-            at: call.at.clone(),
-            attempt,
-            error,
-            duration_ms: clock::elapsed_ms(began),
-            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-        })),
-        (result, _) => {
-            let may_pass = outcome.transient.is_some_and(|failure| failure.may_pass(tool.retry.as_ref()));
-            returned(result, outcome.spent, may_pass)
+    let (spent, transient) = (outcome.spent, outcome.transient);
+    let (error, delay, lost) = match retry::next_attempt(tool, attempt, outcome) {
+        NextAttempt::None(result) => {
+            let may_pass = transient.is_some_and(|failure| failure.may_pass(tool.retry.as_ref()));
+            return returned(result, spent, may_pass);
         }
-    }
+        NextAttempt::After(error, delay) => (error, delay, false),
+        NextAttempt::Asked(error) => (error, Duration::ZERO, true),
+    };
+    EventKind::StepRetried(Box::new(StepRetried {
+        at: call.at.clone(),
+        attempt,
+        error,
+        duration_ms: clock::elapsed_ms(began),
+        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        lost,
+    }))
 }
 
 /// Whether a run that failed may succeed when the same is run again, by its own error, and whether that lies outside of it:

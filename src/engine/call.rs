@@ -27,6 +27,15 @@ pub struct Call {
     pub attempts: Vec<CallAttempt>,
 }
 
+/// Why nobody knows whether a call happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// The process stopped during the call.
+    Stopped,
+    /// Its answer was lost: its last attempt says how.
+    Lost,
+}
+
 /// How far a call is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallProgress {
@@ -37,8 +46,8 @@ pub enum CallProgress {
     Held,
     /// It was requested; only the driver knows whether it is under way.
     Asked,
-    /// It may or may not have happened before a crash; a human must decide.
-    Uncertain,
+    /// It may or may not have happened; a human must decide.
+    Uncertain(Doubt),
     /// Its sub-run waits for a human.
     Waits(Box<Waits>),
     /// It ended, or was not made because it is not allowed.
@@ -78,7 +87,7 @@ impl CallProgress {
         match self {
             Self::Asked => true,
             Self::Waits(waits) => waits.decided.is_some() || waits.again,
-            Self::AwaitsApproval(_) | Self::Held | Self::Uncertain | Self::Done { .. } => false,
+            Self::AwaitsApproval(_) | Self::Held | Self::Uncertain(_) | Self::Done { .. } => false,
         }
     }
 }

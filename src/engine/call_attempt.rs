@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::event::ToolFault;
 use super::timestamp::as_rfc3339;
 
-/// A failed attempt at a call that was made again.
+/// A failed attempt at a call that was made again, or whose answer was lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CallAttempt {
     /// When it failed, RFC 3339.
@@ -19,6 +19,15 @@ pub struct CallAttempt {
     pub duration_ms: u64,
     /// The wait after it in milliseconds.
     pub delay_ms: u64,
+    /// Whether its answer was lost, so that a human was asked whether the call happened; left out when it was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
+}
+
+/// What a human is asked of a call whose answer was lost in its last attempt.
+pub(super) fn lost_answer(tool: &str, attempts: &[CallAttempt]) -> String {
+    let class = attempts.last().map(|attempt| attempt.error.class.as_str()).unwrap_or_default();
+    format!("called {tool}, and its answer was lost: {class}. Did it happen?")
 }
 
 /// The time of failed attempts, with the waits after them, in milliseconds.

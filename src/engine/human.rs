@@ -117,7 +117,7 @@ impl Paused {
 }
 
 fn is_undecided(call: &Call) -> bool {
-    matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain)
+    matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain(_))
 }
 
 /// Whether this pause is about the call. Another call of the turn may wait for its own pause.

@@ -134,7 +134,7 @@ impl TraceEntry {
                 (None, Value::from(fault.observation()), Some(fault.clone()), *duration_ms)
             }
             CallProgress::Waits(_) => (Some(CallStatus::Waiting), Value::Null, None, 0),
-            CallProgress::Asked | CallProgress::Uncertain => {
+            CallProgress::Asked | CallProgress::Uncertain(_) => {
                 call.called_at_ms?;
                 let status = match call.progress {
                     CallProgress::Asked if driven => CallStatus::UnderWay,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use super::call::{Call, CallProgress, SettledCost, Waits};
+pub use super::call::{Call, CallProgress, Doubt, SettledCost, Waits};
 use super::call_attempt::CallAttempt;
 use super::continuation_record::ContinuationRecord;
 use super::conversation::Conversation;

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::blob::Blob;
+use super::call::Doubt;
 use super::effect::Effect;
 use super::event::{
     CallId, Decided, Decision, Event, EventKind, ModelFault, ModelFaultCode, Moment, RunDocument, ToolFault,
@@ -222,8 +223,10 @@ fn mixed(program: &crate::program::Program) -> State {
         called_at_ms: None,
         attempts: Vec::new(),
     };
-    let calls =
-        vec![call(0, "act", CallProgress::AwaitsApproval(Box::default())), call(1, "send", CallProgress::Uncertain)];
+    let calls = vec![
+        call(0, "act", CallProgress::AwaitsApproval(Box::default())),
+        call(1, "send", CallProgress::Uncertain(Doubt::Stopped)),
+    ];
     settled(program, state, calls)
 }
 

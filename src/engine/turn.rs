@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use super::budget;
 use super::builtin::HumanQuestion;
-use super::call_attempt::{self, CallAttempt};
+use super::call::Doubt;
+use super::call_attempt::{self, CallAttempt, lost_answer};
 use super::decision_record;
 use super::dialect::{self, Observation};
 use super::effect::{Effect, Effects, Refused};
-use super::event::{CallId, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
+use super::event::{CallId, MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
 use super::limit;
 use super::memory;
 use super::next::Next;
@@ -59,12 +60,16 @@ pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, e
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
     };
-    let ToolRetried { call: id, attempt, error, duration_ms, delay_ms } = retried;
+    let ToolRetried { call: id, attempt, error, duration_ms, delay_ms, lost } = retried;
     if usize::try_from(attempt).ok() != Some(call.attempts.len() + 1) {
         let refused = Refused::new("it is another attempt that is under way");
         return Next::Refuse { phase: Phase::Acting { turn }, refused };
     }
-    push_tight(&mut call.attempts, CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms });
+    push_tight(&mut call.attempts, CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms, lost });
+    if lost {
+        call.progress = CallProgress::Uncertain(Doubt::Lost);
+        return Next::Settle(turn);
+    }
     *state.counters.tool_retries.entry(call.tool.clone()).or_default() += 1;
     effects.push(Effect::CallTool(id));
     Next::Wait(Phase::Acting { turn })
@@ -87,7 +92,7 @@ pub(super) fn left(program: &Program, state: &mut State, mut turn: Turn, left: &
 pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_)) {
-            let result = ToolResult::failed("cut off: the run's time is over");
+            let result = ToolResult::failed(cut_off(program, state, call));
             call.progress = CallProgress::Done { result, duration_ms: 0 };
         } else if matches!(call.progress, CallProgress::Held | CallProgress::AwaitsApproval(_)) {
             // No human is asked about a call that can't be made any more.
@@ -106,6 +111,16 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
     }
 }
 
+/// Why a call failed that was under way when the time of the run was over.
+fn cut_off(program: &Program, state: &State, call: &Call) -> String {
+    let mut class = "cut off: the run's time is over".to_owned();
+    let is_lost = program.tool(&call.tool).is_some_and(Tool::may_be_lost);
+    if is_lost && state.header.names_lost_calls() {
+        class.push_str(MAY_HAVE_HAPPENED);
+    }
+    class
+}
+
 /// A driver resumes the turn after a crash or a stop: requested calls may have happened.
 pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
@@ -113,15 +128,16 @@ pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects:
             continue;
         }
         let tool = program.tool(&call.tool);
-        let rule = tool.map_or(OnUncertain::Pause, |tool| tool.on_uncertain);
-        if tool.is_some_and(|tool| tool.idempotent) || rule == OnUncertain::Retry {
-            call.called_at_ms = call.called_at_ms.map(|_| state.now.wall_ms);
-            effects.push(Effect::CallTool(call.id));
-        } else if rule == OnUncertain::Fail {
-            let result = ToolResult::failed("the outcome is not known: the process stopped during the call");
-            call.progress = CallProgress::Done { result, duration_ms: 0 };
-        } else {
-            call.progress = CallProgress::Uncertain;
+        match tool.map_or(OnUncertain::Pause, Tool::after_crash) {
+            OnUncertain::Retry => {
+                call.called_at_ms = call.called_at_ms.map(|_| state.now.wall_ms);
+                effects.push(Effect::CallTool(call.id));
+            }
+            OnUncertain::Fail => {
+                let result = ToolResult::failed("the outcome is not known: the process stopped during the call");
+                call.progress = CallProgress::Done { result, duration_ms: 0 };
+            }
+            OnUncertain::Pause => call.progress = CallProgress::Uncertain(Doubt::Stopped),
         }
     }
     Next::Settle(turn)
@@ -130,8 +146,9 @@ pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects:
 /// Whether a call of the turn that asks models has started, and its total cost is not known yet: a sub-run that
 /// waits for a human may still spend its allowance.
 fn is_spending(program: &Program, turn: &Turn) -> bool {
-    let open =
-        |call: &&Call| matches!(call.progress, CallProgress::Asked | CallProgress::Uncertain | CallProgress::Waits(_));
+    let open = |call: &&Call| {
+        matches!(call.progress, CallProgress::Asked | CallProgress::Uncertain(_) | CallProgress::Waits(_))
+    };
     turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(Tool::spends))
 }
 
@@ -171,10 +188,9 @@ pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effec
     if !approvals.is_empty() {
         return ask_approval(program, state, turn, approvals);
     }
-    let uncertain = waiting(|progress| *progress == CallProgress::Uncertain);
+    let uncertain = waiting(|progress| matches!(progress, CallProgress::Uncertain(_)));
     if !uncertain.is_empty() {
-        let names = names(&turn, &uncertain);
-        let question = format!("The process stopped while it called {names}. Did it happen?");
+        let question = uncertain_question(&turn);
         let pause = state.new_pause(Termination::Uncertain, question, uncertain);
         return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
@@ -182,6 +198,18 @@ pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effec
         return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
     observe(program, state, turn, effects)
+}
+
+/// What a human is asked about the calls of a turn that may have happened.
+fn uncertain_question(turn: &Turn) -> String {
+    let of = |doubt| turn.calls.iter().filter(move |call| call.progress == CallProgress::Uncertain(doubt));
+    let stopped: Vec<&str> = of(Doubt::Stopped).map(|call| call.tool.as_str()).collect();
+    let mut questions: Vec<String> = Vec::new();
+    if !stopped.is_empty() {
+        questions.push(format!("The process stopped while it called {}. Did it happen?", stopped.join(", ")));
+    }
+    questions.extend(of(Doubt::Lost).map(|call| format!("The agent {}", lost_answer(&call.tool, &call.attempts))));
+    questions.join(" ")
 }
 
 /// The run waits for the approval of these calls.

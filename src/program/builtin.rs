@@ -121,7 +121,7 @@ fn tool(builtin: Builtin) -> Tool {
         remember: BTreeMap::new(),
         idempotent: true,
         read_only: true,
-        on_uncertain: OnUncertain::Retry,
+        on_uncertain: Some(OnUncertain::Retry),
         retry: None,
     }
 }

@@ -205,13 +205,35 @@ pub struct Tool {
     pub idempotent: bool,
     /// Whether a call only reads, and may be repeated: it makes no difference to other calls when it is made.
     pub read_only: bool,
-    /// What to do with a call of unknown outcome.
-    pub on_uncertain: OnUncertain,
+    /// What to do with a call of unknown outcome, if the document says so.
+    pub on_uncertain: Option<OnUncertain>,
     /// How a failed call is made again. Only an idempotent tool has it.
     pub retry: Option<CallRetry>,
 }
 
 impl Tool {
+    /// What to do after a crash with a call that may or may not have happened.
+    pub fn after_crash(&self) -> OnUncertain {
+        if self.idempotent { OnUncertain::Retry } else { self.on_uncertain.unwrap_or_default() }
+    }
+
+    /// What the document wants to be done with a call whose answer was lost while the run goes on. Where it wants nothing,
+    /// the call has failed, and who made it reads that it may have happened.
+    pub fn after_lost_answer(&self) -> OnUncertain {
+        self.on_uncertain.unwrap_or(OnUncertain::Fail)
+    }
+
+    /// Whether a call that is given up may have happened, and may not be repeated: one that reaches out of the process, and is
+    /// no question to a model.
+    pub fn may_be_lost(&self) -> bool {
+        let reaches_out = match &self.kind {
+            ToolKind::Http(_) | ToolKind::Db(_) | ToolKind::Command(_) | ToolKind::Embedded => true,
+            ToolKind::Action(tool) => !tool.action.kind().spends(),
+            ToolKind::Loop(_) | ToolKind::Launch(_) | ToolKind::Builtin(_) | ToolKind::Matcher(_) => false,
+        };
+        reaches_out && !self.idempotent
+    }
+
     /// Whether a call asks models: its cost counts for the run's budget.
     pub fn spends(&self) -> bool {
         match &self.kind {

@@ -115,7 +115,8 @@ impl EntryCollector<'_> {
                 let made = MadeCall { usage, took_ms: returned.duration_ms, ..of_call(state, returned.call) };
                 self.call(of, made, &returned.result);
             }
-            EventKind::ToolRetried(retried) => {
+            // What came of a lost call is what a human says of it.
+            EventKind::ToolRetried(retried) if !retried.lost => {
                 let made = MadeCall { took_ms: retried.duration_ms, ..of_call(state, retried.call) };
                 self.call(of, made, &ToolResult::Failed(retried.error.clone()));
             }
@@ -124,7 +125,7 @@ impl EntryCollector<'_> {
                 let made = MadeCall { usage, took_ms: returned.duration_ms, ..of_step(state, &returned.at) };
                 self.call(of, made, &returned.result);
             }
-            EventKind::StepRetried(retried) => {
+            EventKind::StepRetried(retried) if !retried.lost => {
                 let made = MadeCall { took_ms: retried.duration_ms, ..of_step(state, &retried.at) };
                 self.call(of, made, &ToolResult::Failed(retried.error.clone()));
             }

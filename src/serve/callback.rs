@@ -364,7 +364,7 @@ impl Callbacks {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = self.egress.client(usize::MAX).map_err(|error| error.to_string())?;
+        let client = self.egress.client(usize::MAX, PATIENCE).map_err(|error| error.to_string())?;
         Ok(self.client.get_or_init(|| client))
     }
 }

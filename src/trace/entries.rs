@@ -13,9 +13,12 @@ pub fn entries(state: &State, driven: bool, redact: &Redaction) -> Vec<TraceEntr
     trace(state, driven).into_iter().map(|entry| hidden(entry, redact)).collect()
 }
 
-/// How far a call without an outcome is, in a sentence.
-pub fn call_sentence(status: CallStatus) -> &'static str {
+/// How far a call without an outcome is, in a sentence. `attempts`: those at it that failed.
+pub fn call_sentence(status: CallStatus, attempts: &[CallAttempt]) -> &'static str {
     match status {
+        CallStatus::Uncertain if attempts.last().is_some_and(|attempt| attempt.lost) => {
+            "uncertain: its answer was lost, and it may have happened"
+        }
         CallStatus::Uncertain => "uncertain: the run stopped during this call, and it may have happened",
         CallStatus::UnderWay => "under way",
         CallStatus::Interrupted => "interrupted: its run stopped together with this one",
@@ -62,8 +65,8 @@ fn hidden_fault(fault: &ToolFault, redact: &Redaction) -> ToolFault {
 }
 
 pub(super) fn hidden_attempt(attempt: &CallAttempt, redact: &Redaction) -> CallAttempt {
-    let CallAttempt { at_ms, duration_ms, delay_ms, .. } = *attempt;
-    CallAttempt { at_ms, error: hidden_fault(&attempt.error, redact), duration_ms, delay_ms }
+    let CallAttempt { at_ms, duration_ms, delay_ms, lost, .. } = *attempt;
+    CallAttempt { at_ms, error: hidden_fault(&attempt.error, redact), duration_ms, delay_ms, lost }
 }
 
 /// The failed attempts at the call of an entry, each in a sentence.
@@ -74,13 +77,21 @@ pub fn call_attempts(entry: &TraceEntry) -> impl Iterator<Item = String> {
 /// Failed attempts at a call, each in a sentence.
 pub fn sentences(attempts: &[CallAttempt]) -> impl Iterator<Item = String> {
     let numbered = attempts.iter().zip(1..);
-    numbered.map(|(attempt, number)| call_attempt_sentence(number, &attempt.error, attempt.delay_ms))
+    numbered.map(|(attempt, number)| {
+        let follows = if attempt.lost { None } else { Some(attempt.delay_ms) };
+        call_attempt_sentence(number, &attempt.error, follows)
+    })
 }
 
-/// A failed attempt at a call in a sentence; `number` counts from 1.
-pub fn call_attempt_sentence(number: usize, error: &ToolFault, delay_ms: u64) -> String {
-    let wait = if delay_ms == 0 { String::new() } else { format!(" in {}", duration(delay_ms)) };
-    let mut sentence = format!("attempt {number}: {}; retry{wait}", error.class);
+/// A failed attempt at a call in a sentence; `number` counts from 1. `delay_ms`: the wait before the next one; none when its
+/// answer was lost.
+pub fn call_attempt_sentence(number: usize, error: &ToolFault, delay_ms: Option<u64>) -> String {
+    let follows = match delay_ms {
+        None => "its answer was lost, and it may have happened".to_owned(),
+        Some(0) => "retry".to_owned(),
+        Some(delay_ms) => format!("retry in {}", duration(delay_ms)),
+    };
+    let mut sentence = format!("attempt {number}: {}; {follows}", error.class);
     for text in [&error.answer, &error.detail].into_iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
         sentence.push('\n');
         sentence.push_str(text);

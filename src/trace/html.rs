@@ -320,7 +320,7 @@ fn call<'a>(page: &mut String, entry: &TraceEntry, seen: &Value, decisions: impl
         page.push_str(&folded("meta", &sentence));
     }
     if let Some(status) = entry.call_status {
-        page.push_str(&folded("meta", call_sentence(status)));
+        page.push_str(&folded("meta", call_sentence(status, &entry.attempts)));
     }
     // The call that ends a run has no observation: its answer is above.
     if entry.call_status.is_none() && !(entry.success && entry.observation.is_null()) {

@@ -342,7 +342,7 @@ fn call_and_observation(
     shown.extend(decisions.map(|sentence| pieces.remark(&sentence)));
     shown.extend(call_attempts(entry).map(|sentence| pieces.remark(&sentence)));
     if let Some(status) = entry.call_status {
-        shown.push_str(&pieces.remark(call_sentence(status)));
+        shown.push_str(&pieces.remark(call_sentence(status, &entry.attempts)));
     }
     // The call that ends a run has no observation: its answer is below.
     if entry.call_status.is_some() || entry.success && entry.observation.is_null() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
-use crate::common::{Place, observed, think, web, with};
+use crate::common::{Place, complete, observed, think, web, with};
 
 const MAY: &str = "the call may have happened";
 
@@ -82,4 +82,135 @@ fn a_command_that_was_given_up_may_have_done_its_work() {
     place.actions(std::slice::from_ref(&command), &json!({ "allow": { "commands": ["sleep"] } }));
     let trace = place.calls(&[think("work", json!({}))]);
     assert!(observed(&trace[0]).contains("timed out after 200 ms") && observed(&trace[0]).contains(MAY), "{trace:#?}");
+}
+
+/// A place with a loop or a workflow that pays, and this `on_uncertain` of the payment.
+fn paying(url: &str, on_uncertain: &str, is_flow: bool) -> Place {
+    let place = Place::new();
+    let more = json!({ "http_method": "POST", "timeout_ms": 60_000, "on_uncertain": on_uncertain });
+    let action = web("pay", url, more);
+    let project = json!({ "allow": { "private_addresses": true } });
+    if !is_flow {
+        place.actions(&[action], &project);
+        place.json("script.json", &json!({ "replies": [think("pay", json!({})), complete(json!("done"))] }));
+        return place;
+    }
+    place.json("loopctl.json", &project);
+    let flow = json!({ "name": "flow", "definition": { "actions": [{ "type": "pay", "properties": {}, "outputKey": "a" }], "output": "@a" } });
+    place.json("flow.json", &flow);
+    place.json("actions/pay.json", &action);
+    place
+}
+
+/// How the loop and the workflow are run, with the id of the run.
+const RUNS: [(&str, &[&str]); 2] =
+    [("in-loop", &["run", "loop.json", "--script", "script.json"]), ("in-flow", &["run", "flow.json"])];
+
+fn begun(place: &Place, id: &str, args: &[&str]) -> Value {
+    place.call(&[args, &["--run-id", id, "--store", "sqlite:runs.db", "--output", "json"]].concat()).json()
+}
+
+#[test]
+fn a_document_that_says_pause_has_a_human_asked_about_a_call_whose_answer_was_lost() {
+    for (id, args) in RUNS {
+        let closed = Server::with(|_, _| Answer::closed());
+        let resume = |place: &Place, decision: &[&str]| -> Value {
+            place
+                .call(
+                    &[&["resume", id, "--store", "sqlite:runs.db", "--output", "json"], &args[2..], decision].concat(),
+                )
+                .json()
+        };
+        let place = paying(&closed.url(), "pause", id == "in-flow");
+        let paused = begun(&place, id, args);
+        assert_eq!((&paused["status"], &paused["termination"]), (&json!("paused"), &json!("uncertain")), "{paused:#}");
+        let shown = paused.to_string();
+        assert!(shown.contains("no valid http answer. Did it happen?") && !shown.contains("stopped while"), "{shown}");
+        for form in ["text", "html", "json"] {
+            let trace = place.call(&["trace", id, "--store", "sqlite:runs.db", "--format", form]).stdout;
+            let trace = trace.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(trace.contains("its answer was lost"), "{form}: {trace}");
+        }
+        let done = resume(&place, &["--happened", "{\"paid\": true}"]);
+        assert_eq!((&done["status"], closed.requests().len()), (&json!("completed"), 1), "{done:#}");
+        assert!(done.to_string().contains("paid"), "{done:#}");
+
+        let place = paying(&closed.url(), "pause", id == "in-flow");
+        begun(&place, id, args);
+        // Made again, and lost again: the human is asked again.
+        let again = resume(&place, &["--retry"]);
+        assert_eq!((&again["termination"], closed.requests().len()), (&json!("uncertain"), 3), "{again:#}");
+        let failed = resume(&place, &["--fail", "the bank says no"]);
+        assert!(failed.to_string().contains("the bank says no"), "{failed:#}");
+        assert_eq!(closed.requests().len(), 3);
+    }
+}
+
+#[test]
+fn a_document_that_says_retry_has_a_lost_call_made_once_more_with_the_same_key() {
+    for answers in [1, 9] {
+        for (id, args) in RUNS {
+            let server = Server::with(move |number, _| match number {
+                number if number < answers => Answer::closed(),
+                _ => Answer::json("{\"paid\": true}"),
+            });
+            let ran = begun(&paying(&server.url(), "retry", id == "in-flow"), id, args).to_string();
+            let keys: Vec<String> = server
+                .requests()
+                .iter()
+                .map(|request| request.header("idempotency-key").expect("a key").to_owned())
+                .collect();
+            assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
+            assert_eq!((ran.contains(MAY), ran.contains("paid")), (answers == 9, answers == 1), "{ran}");
+        }
+    }
+}
+
+#[test]
+fn a_document_that_says_fail_and_one_that_says_nothing_have_the_failure_read() {
+    let closed = Server::with(|_, _| Answer::closed());
+    for more in [json!({}), json!({ "on_uncertain": "fail" })] {
+        let (in_loop, in_step) = failures(&closed.url(), &more);
+        assert!(in_loop.contains(MAY) && in_step.contains(MAY), "{in_loop} {in_step}");
+    }
+    // What is known to have failed asks nobody.
+    let refusing = Server::with(|_, _| Answer::json("{}").status(422));
+    for on_uncertain in ["pause", "retry"] {
+        let (in_loop, in_step) = failures(&refusing.url(), &json!({ "on_uncertain": on_uncertain }));
+        assert!(in_loop.contains("http 422") && in_step.contains("http 422"), "{in_loop} {in_step}");
+    }
+    assert_eq!(refusing.requests().len(), 4);
+}
+
+#[test]
+fn a_call_that_is_given_up_while_it_connects_was_never_made() {
+    // A server that takes connections and says nothing: what begins with a handshake is not sent.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("its address"));
+    let (in_loop, in_step) = failures(&url, &json!({ "timeout_ms": 300 }));
+    for message in [in_loop, in_step] {
+        assert!(message.contains("connection timed out") && !message.contains(MAY), "{message}");
+    }
+}
+
+#[test]
+fn a_call_that_the_end_of_the_runs_time_cuts_off_may_have_happened() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let silent = Server::with(move |_, _| Answer::json("{}").behind(&held));
+    for (method, may) in [("POST", true), ("GET", false)] {
+        let place = Place::new();
+        let action = web("pay", &silent.url(), json!({ "http_method": method, "timeout_ms": 60_000 }));
+        let project = json!({ "allow": { "private_addresses": true } });
+        place.actions(&[action], &project);
+        let path = place.path().join("loop.json");
+        let mut document: Value = serde_json::from_slice(&std::fs::read(&path).expect("the loop")).expect("JSON");
+        document["properties"]["timeout_ms"] = json!(500);
+        place.json("loop.json", &document);
+        place.json("script.json", &json!({ "replies": [think("pay", json!({}))] }));
+        let ran = begun(&place, "late", &["run", "loop.json", "--script", "script.json"]);
+        let shown = ran["trace"].to_string();
+        assert!(shown.contains("cut off: the run's time is over") && shown.contains(MAY) == may, "{method}: {ran:#}");
+    }
+    gate.open();
 }

@@ -5,6 +5,7 @@ use loopctl::engine::budget;
 use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{CallId, EventKind};
 use loopctl::engine::state::{CallProgress, Phase, State};
+use loopctl::language::action::OnUncertain;
 use loopctl::language::react::Dialect;
 use loopctl::program::ToolKind;
 
@@ -133,6 +134,9 @@ impl Driver {
                 && world.trouble(4) =>
             {
                 words::retried(id, call.attempts.len() as u32 + 1, &mut world.chance)
+            }
+            _ if lost && !tool.idempotent && tool.after_lost_answer() == OnUncertain::Pause => {
+                words::lost(id, call.attempts.len() as u32 + 1, &mut world.chance)
             }
             _ if lost => words::returned(id, words::failed("timed out after 30 s"), &mut world.chance),
             ToolKind::Action(_) if tool.spends() => called::asked(id, &mut world.chance),

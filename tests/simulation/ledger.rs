@@ -100,6 +100,7 @@ impl Ledger {
                 }
                 self.tokens += left.tokens.map_or(0, |tokens| tokens.input + tokens.output);
             }
+            EventKind::ToolRetried(retried) if retried.lost => {}
             EventKind::ToolRetried(retried) => self.may_be_made(retried.call),
             EventKind::ToolPaused(paused) => self.report(paused.call, paused.tokens),
             EventKind::Resumed => self.note_resumed(program, before),
@@ -172,12 +173,12 @@ impl Ledger {
         };
         for call in &turn.calls {
             let tool = program.tool(&call.tool).expect("only declared tools are called");
-            let again = tool.idempotent || tool.on_uncertain == OnUncertain::Retry;
+            let again = tool.after_crash() == OnUncertain::Retry;
             match &call.progress {
                 CallProgress::Waits(_) if asks => self.may_be_made(call.id),
                 progress if !progress.is_under_way() => {}
                 _ if again => self.may_be_made(call.id),
-                _ if tool.on_uncertain == OnUncertain::Fail => {
+                _ if tool.after_crash() == OnUncertain::Fail => {
                     self.open.remove(&call.id);
                     self.finished.insert(call.id);
                 }
@@ -206,7 +207,7 @@ impl Ledger {
         let meant = turn.calls.iter().filter(|call| {
             pause.calls.contains(&call.id)
                 && only.is_none_or(|id| id == call.id)
-                && matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain)
+                && matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain(_))
         });
         for call in meant {
             match decision {

@@ -13,13 +13,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let kind = used.action.kind();
         let head = kind.head();
         let written = match head.on_uncertain {
-            OnUncertain::Pause => "pause",
-            OnUncertain::Fail => "fail",
+            Some(OnUncertain::Pause) => "pause",
+            Some(OnUncertain::Fail) => "fail",
             // That is what happens.
-            OnUncertain::Retry => continue,
+            Some(OnUncertain::Retry) | None => continue,
         };
-        let is_written = used.written().get("on_uncertain").is_some();
-        if !is_written || !head.idempotent.unwrap_or_else(|| kind.is_idempotent()) {
+        if !head.idempotent.unwrap_or_else(|| kind.is_idempotent()) {
             continue;
         }
         let cursor = used.at("/on_uncertain");

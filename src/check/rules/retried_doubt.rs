@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let known = |used: &&Used<'_>| used.knows(&["/idempotent", "/http_method", "/read_only"]);
     for used in subject.actions().iter().filter(known) {
         let kind = used.action.kind();
-        if kind.head().on_uncertain != OnUncertain::Retry {
+        if kind.head().on_uncertain != Some(OnUncertain::Retry) {
             continue;
         }
         // To ask a model twice costs, and does no harm.

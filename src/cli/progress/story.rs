@@ -92,7 +92,7 @@ impl Story {
             }
             Notice::ToolRetried { at, action, attempt, error, delay_ms, .. } => {
                 let number = usize::try_from(*attempt).unwrap_or(usize::MAX);
-                let sentence = call_attempt_sentence(number, error, *delay_ms);
+                let sentence = call_attempt_sentence(number, error, Some(*delay_ms));
                 self.pieces.remark(&self.redact.text(&format!("{}: {sentence}", at.as_ref().unwrap_or(action))))
             }
             Notice::BudgetWarning { tokens, cost_usd, used, .. } => {
@@ -122,7 +122,7 @@ impl Story {
             Notice::Observed { entry, .. } => {
                 if let Some(status) = entry.call_status {
                     let action = self.redact.text(entry.action.as_deref().unwrap_or_default());
-                    return self.pieces.remark(&format!("{action}: {}", call_sentence(status)));
+                    return self.pieces.remark(&format!("{action}: {}", call_sentence(status, &entry.attempts)));
                 }
                 let TraceEntry { action, action_input, observation, success, duration_ms, error, .. } = entry;
                 let observation = self.redact.value(observation);

@@ -19,7 +19,6 @@ use serde_json::Value;
 
 use super::ToolSignature;
 use crate::diagnostic::codes;
-use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
 use crate::language::{Action, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
@@ -141,7 +140,7 @@ pub fn embedded(
         remember: declaration.remember.clone(),
         idempotent: signature.idempotent,
         read_only: signature.idempotent && signature.read_only,
-        on_uncertain: OnUncertain::default(),
+        on_uncertain: None,
         retry: None,
     })
 }
@@ -179,7 +178,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>, waits: bool) -> Resu
         // A call is a run with an id of its own: called again, it resumes where it stopped.
         idempotent: true,
         read_only: waits && called.only_reads(),
-        on_uncertain: OnUncertain::default(),
+        on_uncertain: None,
         retry: None,
         kind: if waits { ToolKind::Loop(called) } else { ToolKind::Launch(called) },
     })

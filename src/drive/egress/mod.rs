@@ -10,6 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
@@ -62,12 +63,13 @@ impl Egress {
         Self { hosts, private: allow.private_addresses, lookup }
     }
 
-    /// A client that dials only what the guard allows, and keeps at most `idle` unused connections to a host.
+    /// A client that dials only what the guard allows, each time for so long, and keeps at most `idle` unused connections to
+    /// a host.
     /// It follows no redirects and retries nothing: the caller decides about both.
     ///
     /// # Errors
     /// When no TLS can be set up.
-    pub fn client(&self, idle: usize) -> reqwest::Result<Client> {
+    pub fn client(&self, idle: usize, dials_for: Duration) -> reqwest::Result<Client> {
         // If another provider is installed already, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
@@ -78,6 +80,7 @@ impl Egress {
                 .retry(reqwest::retry::never())
                 .referer(false)
                 .pool_max_idle_per_host(idle)
+                .connect_timeout(dials_for)
                 .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
                 .dns_resolver(self.clone())
         };

@@ -316,7 +316,13 @@ async fn local_names_are_not_even_looked_up() {
 #[tokio::test]
 async fn a_client_asks_the_guard_for_a_name_and_dials_nothing_that_it_refuses() {
     let (guard, lookups) = looking_up(vec![vec![LOOPBACK]]);
-    let error = guard.client(0).unwrap().get("http://turned.example:9/").send().await.unwrap_err();
+    let error = guard
+        .client(0, std::time::Duration::from_secs(9))
+        .unwrap()
+        .get("http://turned.example:9/")
+        .send()
+        .await
+        .unwrap_err();
     let message = format!("{error:?}");
     assert!(message.contains("allow.private_addresses"), "{message}");
     assert_eq!(lookups.load(Ordering::SeqCst), 1);

@@ -78,6 +78,8 @@ pub struct CallOutcome {
     pub spent: Spent,
     /// Set when it failed, and the same call may succeed when it is made again.
     pub(in crate::drive) transient: Option<Transient>,
+    /// Whether its answer was lost, and it may have happened; not set for a call that may be repeated without harm.
+    pub(in crate::drive) is_lost: bool,
 }
 
 /// What a call used of models.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::DynTool;
 use super::output::fault;
-use super::runner::{RawOutcome, ToolRunner, not_available};
+use super::runner::{RawFault, RawOutcome, ToolRunner, not_available};
 use crate::compile::ToolSignature;
 use crate::drive::future::BoxFuture;
 use crate::drive::future::Caught;
@@ -51,13 +51,13 @@ impl ToolRunner for EmbeddedRunner {
 }
 
 /// Makes a call. A panic in the tool is a failure of the call, not of the run.
-async fn make(tool: &dyn DynTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+async fn make(tool: &dyn DynTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
     // The tool is called inside the future, so that a panic before the first await is caught too.
     let outcome: BoxFuture<'_, Result<Value, ToolFault>> = Box::pin(async move { tool.call(call).await });
-    let value = Caught(outcome).await.map_err(|message| fault("tool panicked", message))??;
+    let value = Caught(outcome).await.map_err(|message| RawFault::from(fault("tool panicked", message)).sent())??;
     if is_too_deep(&value) {
         dismantle(value);
-        return Err(fault("result nested too deep", format!("more than {MAX_DEPTH} levels")));
+        return Err(RawFault::from(fault("result nested too deep", format!("more than {MAX_DEPTH} levels"))).sent());
     }
     Ok(value)
 }

@@ -190,22 +190,19 @@ impl Toolbox {
             Some(cut) => Err(cut.into()),
             None => Ok(value),
         });
-        let (result, transient) = match result {
+        let (result, transient, is_lost) = match result {
             // A value that a journal could not read back is kept as its text.
-            Ok(value) => (ToolResult::Ok(storable::kept(self.vault.scrub_value(value))), None),
-            Err(RawFault { mut fault, answer, transient, is_uncertain }) => {
-                if is_uncertain && !tool.idempotent {
-                    fault.class.push_str(MAY_HAVE_HAPPENED);
-                }
+            Ok(value) => (ToolResult::Ok(storable::kept(self.vault.scrub_value(value))), None, false),
+            Err(RawFault { fault, answer, transient, is_uncertain }) => {
                 let fault = ToolFault {
                     class: self.vault.scrub(fault.class),
                     detail: output::shortened(self.vault.scrub_cut(fault.detail)),
                     answer: answer.map(|answer| self.answer(*answer)).unwrap_or_default(),
                 };
-                (ToolResult::Failed(fault), transient)
+                (ToolResult::Failed(fault), transient, is_uncertain && !tool.idempotent)
             }
         };
-        CallOutcome { result, spent: outcome.spent, transient }
+        CallOutcome { result, spent: outcome.spent, transient, is_lost }
     }
 
     /// What a server answered to a call that failed, as the model reads it: JSON without secrets, cut to a bound. A text
@@ -269,9 +266,6 @@ impl Toolbox {
             || self.stage.as_ref().is_some_and(|stage| stage.answers_for(&tool.name))
     }
 }
-
-/// What is said of a failed call that is not idempotent, when what came of its request is not known.
-const MAY_HAVE_HAPPENED: &str = ": the call may have happened; find out before it is made again";
 
 /// The failure of a call that took too long.
 fn timed_out(limit: Duration) -> RawFault {

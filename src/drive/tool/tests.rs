@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::test_server::{TestServer, answer};
 use super::*;
-use crate::engine::event::{Allowance, CallId};
-use crate::language::action::OnUncertain;
+use crate::drive::retry::{NextAttempt, next_attempt};
+use crate::engine::event::{Allowance, CallId, MAY_HAVE_HAPPENED};
 use crate::program::Builtin;
 use crate::program::reference::{Field, Secrets};
 use crate::program::schema::Schema;
@@ -95,7 +95,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         remember: BTreeMap::new(),
         idempotent: false,
         read_only: false,
-        on_uncertain: OnUncertain::Pause,
+        on_uncertain: None,
         retry: None,
     };
     let call = ToolCall {
@@ -113,7 +113,10 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         left: Allowance::default(),
         wait: None,
     };
-    toolbox.call(&tool, &call).await.result
+    match next_attempt(&tool, 1, toolbox.call(&tool, &call).await) {
+        NextAttempt::None(result) => result,
+        NextAttempt::After(..) | NextAttempt::Asked(_) => panic!("the call has not ended"),
+    }
 }
 
 fn plain(text: &str) -> Template {

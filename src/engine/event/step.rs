@@ -37,7 +37,8 @@ pub struct StepReturned {
     pub outage: bool,
 }
 
-/// An attempt at the call of a step failed, and another one follows.
+/// An attempt at the call of a step failed, and another one follows. Or its answer was lost, and a human decides what
+/// follows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRetried {
     /// The address of the step.
@@ -50,6 +51,9 @@ pub struct StepRetried {
     pub duration_ms: u64,
     /// The wait after it in milliseconds.
     pub delay_ms: u64,
+    /// Whether its answer was lost, and the document wants a human to say whether the call happened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// The driver stopped between two attempts of the model that a step asks: nothing of the step is under way, and the next

@@ -40,7 +40,8 @@ impl ToolReturned {
     }
 }
 
-/// An attempt at a call failed, and another one follows: the call is still under way.
+/// An attempt at a call failed, and another one follows: the call is still under way. Or its answer was lost, and a human
+/// decides what follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRetried {
     /// Which call.
@@ -53,6 +54,9 @@ pub struct ToolRetried {
     pub duration_ms: u64,
     /// The wait before the next attempt in milliseconds.
     pub delay_ms: u64,
+    /// Whether its answer was lost, and the document wants a human to say whether the call happened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// The driver stopped between two attempts of the model that a call asks: nothing of the call is under way, and the next
@@ -236,6 +240,9 @@ impl ToolResult {
         Self::Failed(ToolFault { class: class.into(), ..ToolFault::default() })
     }
 }
+
+/// What is said of a failed call that may not be repeated, when what came of it is not known.
+pub const MAY_HAVE_HAPPENED: &str = ": the call may have happened; find out before it is made again";
 
 /// Why a tool call failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -279,11 +279,11 @@ fn decide(open: &mut OpenStep, decided: &Decided, count: &mut Option<ApprovalCou
             let value = Value::Object(values.iter().cloned().collect());
             DecisionEffect::Ends(Ok(StepOutput { value, keys: values }))
         }
-        (StepProgress::Uncertain, Decision::Happened(value)) => {
+        (StepProgress::Uncertain(_), Decision::Happened(value)) => {
             DecisionEffect::Ends(Ok(StepOutput::from(value.clone())))
         }
-        (StepProgress::Uncertain, Decision::Failed(reason)) => DecisionEffect::Fails(reported_failure(reason)),
-        (StepProgress::Uncertain, Decision::Retry) => DecisionEffect::Request,
+        (StepProgress::Uncertain(_), Decision::Failed(reason)) => DecisionEffect::Fails(reported_failure(reason)),
+        (StepProgress::Uncertain(_), Decision::Retry) => DecisionEffect::Request,
         _ => DecisionEffect::Waits,
     }
 }

@@ -8,7 +8,7 @@ use super::end::{StepEnd, StepOutput};
 use super::root;
 use super::state::{Current, FailedRun, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, chosen};
 use crate::engine::budget;
-use crate::engine::call::{SettledCost, Waits};
+use crate::engine::call::{Doubt, SettledCost, Waits};
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::effect::{Effect, Effects, Refused};
 use crate::engine::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
@@ -69,20 +69,26 @@ pub(super) fn retried(
     state: &mut State,
     retried: StepRetried,
 ) -> Result<Effects, Refused> {
-    let StepRetried { at, attempt, error, duration_ms, delay_ms } = retried;
+    let StepRetried { at, attempt, error, duration_ms, delay_ms, lost } = retried;
     let open = under_way(state, &at)?;
     let (before, kind) = (open.attempts.len(), open.kind.clone());
     if usize::try_from(attempt).ok() != Some(before.saturating_add(1)) {
         return Err(Refused::new(format!("attempt {attempt} at `{at}` does not follow attempt {before}")));
     }
     let at_ms = state.now.wall_ms;
-    let retries = state.counters.tool_retries.entry(kind.clone()).or_default();
-    *retries = retries.saturating_add(1);
+    if !lost {
+        let retries = state.counters.tool_retries.entry(kind.clone()).or_default();
+        *retries = retries.saturating_add(1);
+    }
     Ok(advanced(program, flow, state, |advance, flow_state| {
         at_step(advance, flow_state, StepTarget::at(&at), &mut |advance, _, _, frame| {
             let Current::Open(open) = &mut frame.current else { return };
-            let failed = CallAttempt { at_ms, error: error.clone(), duration_ms, delay_ms };
+            let failed = CallAttempt { at_ms, error: error.clone(), duration_ms, delay_ms, lost };
             open.attempts.push(failed.clone());
+            if lost {
+                open.progress = StepProgress::Uncertain(Doubt::Lost);
+                return;
+            }
             let (at, kind) = (open.at.clone(), kind.clone());
             advance.changes.push(StepChange::Retried { at, kind, number: attempt, attempt: Box::new(failed) });
             advance.effects.push(Effect::RunStep(open.at.clone()));

@@ -29,7 +29,7 @@ impl<'r> StepSurroundings<'r> {
     /// Where an open step is.
     fn status(self, open: &OpenStep) -> StepStatus {
         match &open.progress {
-            StepProgress::Uncertain => StepStatus::Uncertain,
+            StepProgress::Uncertain(_) => StepStatus::Uncertain,
             progress if progress.is_under_way() && !self.is_driven => StepStatus::Uncertain,
             _ if self.is_over => StepStatus::Cancelled,
             progress if progress.waits_for_human() => StepStatus::Waiting,

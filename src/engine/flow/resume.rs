@@ -5,6 +5,7 @@ use super::advanced;
 use super::end::StepEnd;
 use super::outcome::{StepTarget, at_step};
 use super::state::{Current, FlowState, OpenStep, StepFault, StepProgress, Stopping};
+use crate::engine::call::Doubt;
 use crate::engine::effect::{Effect, Effects};
 use crate::engine::state::{Phase, State};
 use crate::language::action::OnUncertain;
@@ -42,7 +43,7 @@ pub(super) fn resumed(program: &Program, flow: &Flow, state: &mut State) -> Effe
                         open.called_at_ms = Some(now_ms);
                         requested.push(open.at.clone());
                     }
-                    Again::Ask => open.progress = StepProgress::Uncertain,
+                    Again::Ask => open.progress = StepProgress::Uncertain(Doubt::Stopped),
                     Again::Fail => failed.push(open.at.clone()),
                 }
             }
@@ -88,8 +89,7 @@ fn ask_again(open: &mut OpenStep, requested: &mut Vec<String>) {
 
 fn rule(flow: &Flow, open: &OpenStep) -> Again {
     match flow.step_at(&open.at).map(|step| &step.action) {
-        Some(StepAction::Call(call)) => match call.tool.on_uncertain {
-            _ if call.tool.idempotent => Again::Request,
+        Some(StepAction::Call(call)) => match call.tool.after_crash() {
             OnUncertain::Retry => Again::Request,
             OnUncertain::Fail => Again::Fail,
             OnUncertain::Pause => Again::Ask,

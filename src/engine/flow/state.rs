@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::place::below;
 use super::record::{ItemCounts, StepRecord};
 use crate::engine::awaited_approval::AwaitedApproval;
-use crate::engine::call::{SettledCost, Waits};
+use crate::engine::call::{Doubt, SettledCost, Waits};
 use crate::engine::call_attempt::CallAttempt;
 use crate::language::step::OnRejected;
 use crate::program::flow::FlowStep;
@@ -162,8 +162,8 @@ pub enum StepProgress {
     Held,
     /// It was requested; only the driver knows whether it is under way.
     Asked,
-    /// It may or may not have happened before a crash; a human must decide.
-    Uncertain,
+    /// It may or may not have happened; a human must decide.
+    Uncertain(Doubt),
     /// Its run waits for a human.
     Waits(Box<Waits>),
     /// A human must approve the call first.
@@ -213,7 +213,7 @@ impl StepProgress {
         match self {
             Self::Held | Self::Asked => false,
             Self::Waits(waits) => waits.decided.is_none() && !waits.again,
-            Self::Uncertain | Self::AwaitsApproval(_) | Self::AsksApproval { .. } | Self::AsksForm { .. } => true,
+            Self::Uncertain(_) | Self::AwaitsApproval(_) | Self::AsksApproval { .. } | Self::AsksForm { .. } => true,
         }
     }
 }

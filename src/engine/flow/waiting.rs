@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::question::StepQuestion;
 use super::state::{FlowState, OpenStep, StepProgress};
+use crate::engine::call::Doubt;
+use crate::engine::call_attempt::lost_answer;
 use crate::engine::consent;
 use crate::engine::due::DueTimes;
 use crate::engine::outcome::Termination;
@@ -101,6 +103,11 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             run_pause: Some(waits.asks.pause),
             options: waits.asks.options.clone(),
             calls: waits.asks.calls.iter().map(WaitingCall::from).collect(),
+            ..plain
+        },
+        StepProgress::Uncertain(Doubt::Lost) => StepQuestion {
+            kind: Termination::Uncertain,
+            question: format!("The step `{}` {}", open.at, lost_answer(&action, &open.attempts)),
             ..plain
         },
         _ => StepQuestion {

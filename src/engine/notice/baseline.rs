@@ -65,7 +65,7 @@ impl Baseline {
             // Raised limits of a run that has not ended do not resume it.
             EventKind::LimitsRaised(_) if matches!(state.phase, Phase::Ended(_)) => Cause::Resume,
             EventKind::Interrupted => Cause::Interrupt,
-            EventKind::ToolRetried(retried) => Cause::ToolRetry(retried.call),
+            EventKind::ToolRetried(retried) if !retried.lost => Cause::ToolRetry(retried.call),
             _ => Cause::Other,
         };
         // A run that continues may end again in the same step.

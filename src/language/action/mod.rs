@@ -154,8 +154,8 @@ pub struct ActionHead<'a> {
     pub parameters: Option<&'a Arc<Value>>,
     /// Whether a call may be made again without harm.
     pub idempotent: Option<bool>,
-    /// What to do with a call of unknown outcome.
-    pub on_uncertain: OnUncertain,
+    /// What to do with a call of unknown outcome, if the action says so.
+    pub on_uncertain: Option<OnUncertain>,
     /// The deadline of a call in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Whether a human must approve each call, or when.
@@ -200,9 +200,10 @@ macro_rules! action {
             /// DELETE, and read-only queries.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub idempotent: Option<bool>,
-            /// What to do with a call that may or may not have happened before a crash.
-            #[serde(default)]
-            pub on_uncertain: crate::language::action::OnUncertain,
+            /// What to do with a call that may or may not have happened: after a crash, and, if it is written, when the
+            /// answer to the call was lost. Default: `pause`, after a crash.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub on_uncertain: Option<crate::language::action::OnUncertain>,
             /// The deadline of a call in milliseconds: a declaration can only shorten it. Default: the
             /// declaration's, else the loop's `tool_timeout_ms`.
             #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -111,7 +111,7 @@ pub(super) fn happened(state: &State, event: &EventKind) -> Option<(MadeCall, To
         return Some((of_step(state, &at), result));
     }
     let is_open =
-        |known: CallId| state.call(known).is_some_and(|call| matches!(call.progress, CallProgress::Uncertain));
+        |known: CallId| state.call(known).is_some_and(|call| matches!(call.progress, CallProgress::Uncertain(_)));
     let waiting = waiting_calls(state);
     let first = waiting.first().map(|call| CallId { iteration: call.iteration, index: call.index });
     let call = call.or(first).filter(|call| is_open(*call))?;

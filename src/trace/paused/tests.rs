@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::engine::event::CallId;
 use crate::engine::outcome::Pause;
+use crate::engine::state::Doubt;
 use crate::engine::state::{Call, CallProgress, Phase, Turn};
 use crate::trace::tests_state;
 
@@ -66,7 +67,7 @@ fn a_question_is_answered_and_a_doubtful_call_is_settled() {
     let question = shown(&waiting(Termination::Human, CallProgress::Asked));
     assert_eq!((&question["pause"]["choices"], &question["pause"]["options"]), (&json!(["answer"]), &json!(["yes"])));
     assert!(question["pause"].get("calls").is_none());
-    let doubt = shown(&waiting(Termination::Uncertain, CallProgress::Uncertain));
+    let doubt = shown(&waiting(Termination::Uncertain, CallProgress::Uncertain(Doubt::Stopped)));
     assert_eq!(doubt["pause"]["calls"][0]["choices"], json!(["happened", "fail", "retry"]));
     assert_eq!(PausedRun::of(&tests_state::state(), &Redaction::default()), None, "it does not wait");
 }

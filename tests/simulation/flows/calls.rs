@@ -80,6 +80,7 @@ impl World<'_> {
                 error,
                 duration_ms: 1,
                 delay_ms: 1,
+                lost: false,
             }));
         }
         let mut result = self.outside.call(&kind, &input);

@@ -28,7 +28,7 @@ pub use self::enter::enter_group;
 pub use self::named::NamedProgram;
 pub use self::secret_program::AllowedPrograms;
 use super::output::fault;
-use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::compile::tool::is_value;
 use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
@@ -56,7 +56,7 @@ impl CommandRunner {
         Self { project: Arc::clone(project), root: root.to_owned(), vault: Arc::clone(vault) }
     }
 
-    async fn make(&self, tool: &CommandTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+    async fn make(&self, tool: &CommandTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
         let prepared = prepare(tool, &self.project.allow, &self.root, &call.scope(&self.vault))?;
         process::run(&prepared).await
     }

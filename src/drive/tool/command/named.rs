@@ -43,7 +43,7 @@ impl NamedProgram<'_> {
             cwd: PathBuf::from("."),
         };
         match tokio::time::timeout(self.at_most, process::run(&prepared)).await {
-            Ok(ended) => ended.map(drop),
+            Ok(ended) => ended.map(drop).map_err(|raw| raw.fault),
             Err(_) => Err(fault(format!("timed out after {} ms", self.at_most.as_millis()), "")),
         }
     }

@@ -15,6 +15,7 @@ use super::cgroup::{CallGroup, StartFailure};
 use super::left::{self, ProcessMark};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::tool::output::{fault, value};
+use crate::drive::tool::runner::RawFault;
 use crate::engine::event::ToolFault;
 
 /// The most bytes that a program may print.
@@ -39,16 +40,18 @@ struct Printed {
 ///
 /// # Errors
 /// When it can't be started, prints more than 1 MiB, or ends with another status than 0.
-pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, ToolFault> {
+pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, RawFault> {
     let Ended { status, printed, much_memory } = to_its_end(prepared).await?;
     if !status.success() {
         let shown = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
-        return Err(fault(ended(status, much_memory), String::from_utf8_lossy(shown)));
+        let raw = RawFault::from(fault(ended(status, much_memory), String::from_utf8_lossy(shown)));
+        // A program that was killed says nothing of its work.
+        return Err(if status.code().is_none() { raw.sent() } else { raw });
     }
     if printed.stdout.is_empty() {
         return Ok(json!({ "status": 0 }));
     }
-    Ok(match value(&printed.stdout, None)? {
+    Ok(match value(&printed.stdout, None).map_err(|fault| RawFault::from(fault).sent())? {
         Value::String(text) => Value::String(text.strip_suffix('\n').map_or_else(|| text.clone(), str::to_owned)),
         other => other,
     })
@@ -59,7 +62,7 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
 /// # Errors
 /// As [`run`]. What it printed is not in them, only what it said of its failure.
 pub(super) async fn printed(prepared: &Prepared) -> Result<Vec<u8>, ToolFault> {
-    let Ended { status, printed, much_memory } = to_its_end(prepared).await?;
+    let Ended { status, printed, much_memory } = to_its_end(prepared).await.map_err(|raw| raw.fault)?;
     if status.success() {
         return Ok(printed.stdout);
     }
@@ -74,7 +77,7 @@ pub(super) async fn printed(prepared: &Prepared) -> Result<Vec<u8>, ToolFault> {
     Err(fault(ended(status, much_memory), said))
 }
 
-async fn to_its_end(prepared: &Prepared) -> Result<Ended, ToolFault> {
+async fn to_its_end(prepared: &Prepared) -> Result<Ended, RawFault> {
     let mut patience = Patience::default();
     let mut grouped = true;
     loop {
@@ -88,7 +91,7 @@ async fn to_its_end(prepared: &Prepared) -> Result<Ended, ToolFault> {
                 grouped = false;
             }
             Err(StartFailure::Group(error) | StartFailure::Program(error)) => {
-                return Err(not_started(&error, prepared));
+                return Err(not_started(&error, prepared).into());
             }
         }
     }
@@ -103,7 +106,7 @@ struct Ended {
 }
 
 /// Starts a program, in a group of its own if there is one, and waits for its end.
-async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, StartFailure>, ToolFault> {
+async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, StartFailure>, RawFault> {
     let mark = ProcessMark::new();
     let cgroup = match if grouped { CallGroup::new(&mark) } else { Ok(None) } {
         Ok(cgroup) => cgroup,
@@ -120,7 +123,8 @@ async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, StartF
     // Created before anything can fail, and dropped however this future ends.
     let mut group = Group::of(&child, mark, cgroup);
     let mut printed = Printed::default();
-    let status = attend(&mut child, &mut group, prepared.stdin.as_deref(), &mut printed).await?;
+    let attended = attend(&mut child, &mut group, prepared.stdin.as_deref(), &mut printed).await;
+    let status = attended.map_err(|fault| RawFault::from(fault).sent())?;
     if let Some(failure) = group.failure(status, &printed) {
         return Ok(Err(failure));
     }

@@ -19,7 +19,7 @@ fn shell(script: &str) -> Prepared {
 }
 
 async fn sh(script: &str) -> Result<Value, ToolFault> {
-    process::run(&shell(script)).await
+    process::run(&shell(script)).await.map_err(|raw| raw.fault)
 }
 
 /// Polls until a process is gone, or is a zombie that only init has to reap.
@@ -266,14 +266,14 @@ async fn what_leaves_the_group_and_clears_its_environment_is_seen_to_live() {
 async fn arguments_beyond_the_systems_limit_are_a_failure() {
     let mut prepared = shell("true");
     prepared.args.push("x".repeat(2 * 1024 * 1024));
-    assert_eq!(process::run(&prepared).await.unwrap_err().class, "arguments too long");
+    assert_eq!(process::run(&prepared).await.unwrap_err().fault.class, "arguments too long");
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_a_failure() {
     let mut prepared = shell("true");
     prepared.program = "/nowhere/program".into();
-    assert_eq!(process::run(&prepared).await.unwrap_err().class, "program not found");
+    assert_eq!(process::run(&prepared).await.unwrap_err().fault.class, "program not found");
 }
 
 #[test]

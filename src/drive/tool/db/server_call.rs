@@ -1,6 +1,7 @@
 //! A call of a server's database: on a connection that is kept or new.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::drive::tool::timed_out;
 /// The class of a call whose connection was lost before it changed anything.
 pub(super) const LOST: &str = "database: connection lost";
 /// The class of a call whose connection was lost when it may have changed something.
-pub(super) const UNKNOWN: &str = "database: connection lost, and it is not known whether the statement was done";
+const UNKNOWN: &str = "database: connection lost, and it is not known whether the statement was done";
 
 /// How a call ended that has no result.
 pub(super) enum CallFailure {
@@ -38,6 +39,11 @@ pub(super) trait ServerCall<C: PooledConnection>: Sync {
     fn perform(&self, connection: &mut C) -> impl Future<Output = Result<CallResult, CallFailure>> + Send;
 }
 
+/// The failure of a call whose connection was lost.
+pub(super) fn lost(read_only: bool, detail: String) -> RawFault {
+    if read_only { transient(LOST, detail) } else { transient(UNKNOWN, detail).sent() }
+}
+
 /// A failure after which the same call may succeed.
 pub(super) fn transient(class: &str, detail: String) -> RawFault {
     RawFault { transient: Some(Transient::default()), ..RawFault::from(fault(class, detail)) }
@@ -55,13 +61,16 @@ pub(super) async fn run<C: PooledConnection>(
 ) -> Result<Value, RawFault> {
     // The wait for another connection, where one was lost, is part of the call's time.
     let place = pool.place().await?;
-    tokio::time::timeout(limit, make(pool, place, call)).await.unwrap_or_else(|_| Err(timed_out(limit).sent()))
+    let is_sent = AtomicBool::new(false);
+    let made = tokio::time::timeout(limit, make(pool, place, call, &is_sent)).await;
+    made.unwrap_or_else(|_| Err(RawFault { is_uncertain: is_sent.load(Ordering::Relaxed), ..timed_out(limit) }))
 }
 
 async fn make<C: PooledConnection>(
     pool: &Arc<Pool<C>>,
     place: PoolPlace<C>,
     call: &impl ServerCall<C>,
+    is_sent: &AtomicBool,
 ) -> Result<Value, RawFault> {
     let mut first = Some(place);
     for is_new in [false, true] {
@@ -71,6 +80,7 @@ async fn make<C: PooledConnection>(
         };
         let mut lease = place.connect(is_new).await?;
         let Some(connection) = lease.connection() else { continue };
+        is_sent.store(true, Ordering::Relaxed);
         match call.perform(connection).await {
             Ok(CallResult { value, is_ready }) => {
                 if is_ready {
@@ -79,7 +89,7 @@ async fn make<C: PooledConnection>(
                 return Ok(value);
             }
             Err(CallFailure::Unsent(why)) if is_new => return Err(transient(LOST, why)),
-            Err(CallFailure::Unsent(_)) => {}
+            Err(CallFailure::Unsent(_)) => is_sent.store(false, Ordering::Relaxed),
             Err(CallFailure::Refused(fault)) => {
                 lease.give_back();
                 return Err(fault);

@@ -9,9 +9,12 @@ mod tests_answers;
 #[cfg(test)]
 mod tests_request;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Method, Response, StatusCode, Url};
@@ -22,6 +25,7 @@ use self::response::AnswerPolicy;
 pub(super) use self::response::is_lost;
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
+use super::timed_out;
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::egress::{Egress, EgressFault};
 use crate::drive::future::BoxFuture;
@@ -36,17 +40,53 @@ const MAX_HOPS: usize = 5;
 /// The number of idle connections for a host: the default number of calls in a turn find one open.
 const IDLE: usize = 32;
 
+/// The most clients. Tools whose times differ more share some.
+const MAX_CLIENTS: usize = 16;
+/// How much longer the deadline of a call may be waited for than it takes to end the call by itself.
+const GRACE: Duration = Duration::from_millis(200);
+
 /// Makes the calls of `http` actions, over connections that all runs share.
 pub(super) struct HttpRunner {
     egress: Egress,
     vault: Arc<Vault>,
-    client: OnceLock<Client>,
+    /// The clients, by how many milliseconds they dial: less than the calls that use them may take, so that a call that was
+    /// never sent is known from one whose answer was lost.
+    clients: Mutex<BTreeMap<u64, Client>>,
+}
+
+/// How far a call is.
+#[derive(Default)]
+struct HttpProgress {
+    /// How many milliseconds each connection may take.
+    dials_for_ms: u64,
+    /// Whether a request may have reached the server.
+    is_sent: AtomicBool,
+}
+
+impl HttpProgress {
+    fn within(deadline: Duration) -> Self {
+        let dials_for = deadline.saturating_sub(deadline / 16).as_millis();
+        Self { dials_for_ms: u64::try_from(dials_for).unwrap_or(u64::MAX), ..Self::default() }
+    }
 }
 
 impl ToolRunner for HttpRunner {
+    fn waiting(&self, tool: &Tool) -> Duration {
+        if matches!(tool.kind, ToolKind::Http(_)) { GRACE } else { Duration::ZERO }
+    }
+
     fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
         match &tool.kind {
-            ToolKind::Http(http) => Box::pin(async move { self.make(http, &tool.secrets(), call).await.into() }),
+            ToolKind::Http(http) => Box::pin(async move {
+                let progress = HttpProgress::within(call.deadline);
+                let keys = tool.secrets();
+                let made = self.make(http, &keys, call, &progress);
+                let made = tokio::time::timeout(call.deadline, made).await.unwrap_or_else(|_| {
+                    let is_uncertain = progress.is_sent.load(Ordering::Relaxed);
+                    Err(RawFault { is_uncertain, ..timed_out(call.deadline) })
+                });
+                made.into()
+            }),
             _ => wrong_kind(tool),
         }
     }
@@ -54,17 +94,23 @@ impl ToolRunner for HttpRunner {
 
 impl HttpRunner {
     pub(super) fn new(egress: Egress, vault: &Arc<Vault>) -> Self {
-        Self { egress, vault: Arc::clone(vault), client: OnceLock::new() }
+        Self { egress, vault: Arc::clone(vault), clients: Mutex::default() }
     }
 
     /// Makes a call. `keys`: the secrets that it sends. If the server refuses them (401) and one of them is another one now, it
     /// is sent once more.
-    async fn make(&self, tool: &HttpTool, keys: &[String], call: &ToolCall<'_>) -> Result<Value, RawFault> {
+    async fn make(
+        &self,
+        tool: &HttpTool,
+        keys: &[String],
+        call: &ToolCall<'_>,
+        progress: &HttpProgress,
+    ) -> Result<Value, RawFault> {
         let sent = self.vault.hold(keys);
         let request = request::build(tool, call, &call.scope(&self.vault))?;
         let action = &tool.action;
         let policy = AnswerPolicy { ok_status: action.ok_status.as_deref(), error_body: action.error_body };
-        let refused = match self.perform(request, policy).await {
+        let refused = match self.perform(request, policy, progress).await {
             Err(fault) if !sent.is_empty() && is_unauthorized(&fault) => fault,
             outcome => return outcome,
         };
@@ -73,7 +119,7 @@ impl HttpRunner {
             return Err(refused);
         }
         let request = request::build(tool, call, &call.scope(&self.vault))?;
-        self.perform(request, policy).await
+        self.perform(request, policy, progress).await
     }
 
     /// Sends a request, and follows redirects inside its origin.
@@ -81,13 +127,18 @@ impl HttpRunner {
     /// # Errors
     /// When the address is not allowed, the server can't be reached, or its answer is no success, too large, or
     /// neither JSON nor text.
-    async fn perform(&self, mut request: HttpRequest, policy: AnswerPolicy<'_>) -> Result<Value, RawFault> {
+    async fn perform(
+        &self,
+        mut request: HttpRequest,
+        policy: AnswerPolicy<'_>,
+        progress: &HttpProgress,
+    ) -> Result<Value, RawFault> {
         // Whether a request was answered with the address of what came of it.
         let mut is_made = false;
         let made = |is_made: bool, raw: RawFault| RawFault { is_uncertain: raw.is_uncertain || is_made, ..raw };
         for _ in 0..=MAX_HOPS {
             self.egress.check(&request.url).map_err(|error| made(is_made, egress_fault(&error)))?;
-            let response = self.send(&request).await.map_err(|raw| made(is_made, raw))?;
+            let response = self.send(&request, progress).await.map_err(|raw| made(is_made, raw))?;
             let status = response.status();
             let ok = match policy.ok_status {
                 Some(statuses) => statuses.contains(&status.as_u16()),
@@ -111,26 +162,43 @@ impl HttpRunner {
     }
 
     /// Sends a request; waits if there is no descriptor for its connection.
-    async fn send(&self, request: &HttpRequest) -> Result<Response, RawFault> {
-        if self.client.get().is_none() {
+    async fn send(&self, request: &HttpRequest, progress: &HttpProgress) -> Result<Response, RawFault> {
+        if self.clients().is_empty() {
             // The client is kept: one that could not read the certificates would never have any.
             descriptors::available().await;
         }
         let mut patience = Patience::default();
         loop {
-            match self.client()?.execute(request.to_wire()).await {
-                Err(error) if error.is_connect() && descriptors::none_left(&error) => patience.wait().await,
+            let client = self.client(progress.dials_for_ms)?;
+            progress.is_sent.store(true, Ordering::Relaxed);
+            match client.execute(request.to_wire()).await {
+                Err(error) if error.is_connect() && descriptors::none_left(&error) => {
+                    progress.is_sent.store(false, Ordering::Relaxed);
+                    patience.wait().await;
+                }
                 sent => return sent.map_err(|error| network(error, &server(&request.url))),
             }
         }
     }
 
-    fn client(&self) -> Result<&Client, ToolFault> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
+    /// The client that dials for so long, or, once there are many, a little shorter.
+    fn client(&self, dials_for_ms: u64) -> Result<Client, ToolFault> {
+        let mut clients = self.clients();
+        let known = match clients.get(&dials_for_ms) {
+            None if clients.len() >= MAX_CLIENTS => clients.range(..dials_for_ms).next_back().map(|(_, client)| client),
+            known => known,
+        };
+        if let Some(client) = known.or_else(|| clients.values().next().filter(|_| clients.len() >= MAX_CLIENTS)) {
+            return Ok(client.clone());
         }
-        let client = self.egress.client(IDLE).map_err(|error| fault("http not available", error.to_string()))?;
-        Ok(self.client.get_or_init(|| client))
+        let client = self.egress.client(IDLE, Duration::from_millis(dials_for_ms));
+        let client = client.map_err(|error| fault("http not available", error.to_string()))?;
+        clients.insert(dials_for_ms, client.clone());
+        Ok(client)
+    }
+
+    fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Client>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -223,6 +291,8 @@ fn network(error: reqwest::Error, server: &str) -> RawFault {
     }
     let class = class.unwrap_or(if error.is_builder() {
         "request not valid"
+    } else if error.is_connect() && error.is_timeout() {
+        "connection timed out"
     } else if error.is_connect() {
         "connection failed"
     } else if error.is_body() || error.is_decode() {
@@ -238,8 +308,8 @@ fn network(error: reqwest::Error, server: &str) -> RawFault {
         class => class.to_owned(),
     };
     let fault = fault(class, detail);
-    let is_uncertain = !stays && !error.is_connect();
-    if stays { RawFault::from(fault) } else { RawFault { is_uncertain, ..transient(fault) } }
+    let is_uncertain = !error.is_connect() && !error.is_builder();
+    RawFault { is_uncertain, ..if stays { RawFault::from(fault) } else { transient(fault) } }
 }
 
 /// Whether a TLS error is inside: an `io::Error` does not return what it wraps as its source.

@@ -86,7 +86,7 @@ pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
 
 /// Whether a status says that a proxy lost what became of the request: it passed it on and got no answer.
 pub(in crate::drive::tool) fn is_lost(status: u16) -> bool {
-    matches!(status, 502 | 504 | 524)
+    matches!(status, 502 | 504 | 520 | 524 | 598)
 }
 
 /// The body's bytes up to `limit`, and whether that is all of it. At the limit the connection is dropped; the

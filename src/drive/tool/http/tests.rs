@@ -34,8 +34,12 @@ fn success(statuses: &[u16]) -> AnswerPolicy<'_> {
     AnswerPolicy { ok_status: Some(statuses), ..AnswerPolicy::default() }
 }
 
+fn progress() -> HttpProgress {
+    HttpProgress::within(Duration::from_secs(30))
+}
+
 async fn get(url: &str) -> Result<Value, ToolFault> {
-    http(true).perform(request(Method::GET, url), AnswerPolicy::default()).await.map_err(|raw| raw.fault)
+    http(true).perform(request(Method::GET, url), AnswerPolicy::default(), &progress()).await.map_err(|raw| raw.fault)
 }
 
 #[tokio::test]
@@ -95,7 +99,10 @@ async fn json_deeper_than_the_parser_goes_stays_text() {
 #[tokio::test]
 async fn head_gives_status_and_some_headers() {
     let server = TestServer::saying(answer(200, "etag: \"x\"\r\nset-cookie: a=b\r\ncontent-type: text/css\r\n", ""));
-    let value = http(true).perform(request(Method::HEAD, &server.url("/")), AnswerPolicy::default()).await.unwrap();
+    let value = http(true)
+        .perform(request(Method::HEAD, &server.url("/")), AnswerPolicy::default(), &progress())
+        .await
+        .unwrap();
     assert_eq!(
         value,
         json!({"status": 200, "headers": {"content-length": "0", "content-type": "text/css", "etag": "\"x\""}})
@@ -116,9 +123,12 @@ async fn a_failure_shows_the_model_its_status_and_the_operator_its_text() {
 async fn the_action_says_which_statuses_are_good() {
     let server = TestServer::saying(answer(404, "", "[]"));
     let url = server.url("/");
-    assert_eq!(http(true).perform(request(Method::GET, &url), success(&[200, 404])).await.unwrap(), json!([]));
     assert_eq!(
-        http(true).perform(request(Method::GET, &url), success(&[200])).await.unwrap_err().fault.class,
+        http(true).perform(request(Method::GET, &url), success(&[200, 404]), &progress()).await.unwrap(),
+        json!([])
+    );
+    assert_eq!(
+        http(true).perform(request(Method::GET, &url), success(&[200]), &progress()).await.unwrap_err().fault.class,
         "http 404"
     );
 }
@@ -179,7 +189,12 @@ async fn no_spelling_of_loopback_reaches_the_listener() {
     let server = TestServer::json("{}");
     for url in spellings(&server) {
         assert_eq!(
-            http(false).perform(request(Method::GET, &url), AnswerPolicy::default()).await.unwrap_err().fault.class,
+            http(false)
+                .perform(request(Method::GET, &url), AnswerPolicy::default(), &progress())
+                .await
+                .unwrap_err()
+                .fault
+                .class,
             "address not allowed"
         );
     }
@@ -213,7 +228,7 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let (guarded, _) = resolving(loopback, false);
     let RawFault { fault, transient, .. } =
-        guarded.perform(request(Method::GET, &url), AnswerPolicy::default()).await.unwrap_err();
+        guarded.perform(request(Method::GET, &url), AnswerPolicy::default(), &progress()).await.unwrap_err();
     assert_eq!(
         (fault.class.as_str(), transient),
         ("address not allowed", None),
@@ -225,7 +240,7 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
     // The twin: the same with the guard open. The address that was looked up, once, is the one that was
     // dialled.
     let (open, lookups) = resolving(loopback, true);
-    open.perform(request(Method::GET, &url), AnswerPolicy::default()).await.unwrap();
+    open.perform(request(Method::GET, &url), AnswerPolicy::default(), &progress()).await.unwrap();
     assert_eq!((server.requests().len(), lookups.load(Ordering::SeqCst)), (1, 1));
 }
 
@@ -233,8 +248,10 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
 async fn an_unknown_host_is_reported_as_such() {
     let lookup: NameLookup = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
     let http = HttpRunner::new(Egress::with_lookup(&allow(false), lookup), &vault());
-    let RawFault { fault, transient, .. } =
-        http.perform(request(Method::GET, "http://nowhere.example/"), AnswerPolicy::default()).await.unwrap_err();
+    let RawFault { fault, transient, .. } = http
+        .perform(request(Method::GET, "http://nowhere.example/"), AnswerPolicy::default(), &progress())
+        .await
+        .unwrap_err();
     assert_eq!((fault.class.as_str(), transient), ("name not found", Some(Transient::default())));
 }
 
@@ -262,7 +279,7 @@ async fn redirects_inside_the_origin_are_followed() {
     {
         let server = redirecting(status, "/end");
         assert_eq!(
-            http(true).perform(post(&server.url("/")), AnswerPolicy::default()).await.unwrap(),
+            http(true).perform(post(&server.url("/")), AnswerPolicy::default(), &progress()).await.unwrap(),
             json!({"end": true})
         );
         let second = server.requests().remove(1);

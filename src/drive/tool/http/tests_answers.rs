@@ -13,6 +13,10 @@ use crate::drive::tool::output::MAX_DETAIL;
 use crate::drive::tool::test_server::{TestServer, answer};
 use crate::language::project::Allow;
 
+fn progress() -> HttpProgress {
+    HttpProgress::within(Duration::from_secs(30))
+}
+
 fn http() -> HttpRunner {
     let allow = Allow { private_addresses: true, ..Allow::default() };
     HttpRunner::new(Egress::new(&allow), &Arc::new(Vault::new(BTreeMap::new(), Path::new("/"))))
@@ -25,7 +29,7 @@ fn request(method: Method, url: &str) -> HttpRequest {
 }
 
 async fn get(url: &str, policy: AnswerPolicy<'_>) -> RawFault {
-    http().perform(request(Method::GET, url), policy).await.unwrap_err()
+    http().perform(request(Method::GET, url), policy, &progress()).await.unwrap_err()
 }
 
 /// Sends every request but one for `/end` to another place.
@@ -53,7 +57,7 @@ async fn a_redirect_makes_a_get_of_a_post_and_of_nothing_that_keeps_its_meaning(
         (308, Method::DELETE, "DELETE"),
     ] {
         let server = redirecting(status, "/end");
-        http().perform(request(method.clone(), &server.url("/")), AnswerPolicy::default()).await.unwrap();
+        http().perform(request(method.clone(), &server.url("/")), AnswerPolicy::default(), &progress()).await.unwrap();
         let sent = server.requests().remove(1);
         assert!(sent.starts_with(&format!("{second} /end ")), "{status} {method}: {sent}");
         assert_eq!(sent.contains("content-type"), second != "GET", "{status} {method}: {sent}");
@@ -141,7 +145,7 @@ async fn a_long_or_compressed_failure_is_read_to_a_bound_or_not_at_all() {
     assert_eq!((fault.detail.as_str(), read), ("retry-after: 7\ncontent-encoding: gzip", None));
     assert_eq!(transient, Some(Transient { status: Some(503), after: Some(Duration::from_secs(7)) }));
     let plain = TestServer::saying(answer(200, "content-encoding: Identity\r\n", "{\"a\":1}"));
-    let value = http().perform(request(Method::GET, &plain.url("/")), AnswerPolicy::default()).await;
+    let value = http().perform(request(Method::GET, &plain.url("/")), AnswerPolicy::default(), &progress()).await;
     assert_eq!(value.unwrap(), json!({ "a": 1 }));
 }
 

@@ -13,7 +13,7 @@ use super::forms::ColumnForm;
 use super::read;
 use super::{fit, met};
 use crate::drive::tool::db::rows::{MAX_BYTES, ResultRows, RowLimit};
-use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, LOST, ServerCall, UNKNOWN, transient};
+use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, ServerCall, lost};
 use crate::drive::tool::db::server_pool::Pool;
 use crate::drive::tool::db::server_query::{self, PlaceholderForm, QuerySlot, ServerQuery};
 use crate::drive::tool::db::{Query, QueryValues};
@@ -161,7 +161,7 @@ fn sent(error: &Error, read_only: bool) -> CallFailure {
         return too_large();
     }
     if is_lost(error) {
-        return CallFailure::Broken(transient(if read_only { LOST } else { UNKNOWN }, text(error)));
+        return CallFailure::Broken(lost(read_only, text(error)));
     }
     match error {
         Error::Server(_) => CallFailure::Refused(of_error(error)),

@@ -17,7 +17,7 @@ use super::server_types::ServerTypes;
 use super::stream::{DescribedTypes, Descriptions};
 use crate::drive::tool::db::Query;
 use crate::drive::tool::db::rows::{MAX_BYTES, ResultRows};
-use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, LOST, ServerCall, UNKNOWN, transient};
+use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, ServerCall, lost};
 use crate::drive::tool::db::server_pool::Pool;
 use crate::drive::tool::db::server_query::{self, PlaceholderForm, QuerySlot, ServerQuery};
 use crate::drive::tool::output::fault;
@@ -101,7 +101,7 @@ async fn perform(
         Err(error) if !is_lost(&error) => Err(CallFailure::Refused(of_error(&error))),
         // Nothing was to be written.
         Err(_) if query.read_only => Ok(CallResult { value, is_ready: false }),
-        Err(error) => Err(CallFailure::Broken(transient(UNKNOWN, text(&error)))),
+        Err(error) => Err(CallFailure::Broken(lost(false, text(&error)))),
     }
 }
 
@@ -114,7 +114,7 @@ fn unsent(error: &Error) -> CallFailure {
 fn sent(error: &Error) -> CallFailure {
     if is_lost(error) {
         let why = format!("{}; the transaction was not ended, so nothing was written", text(error));
-        CallFailure::Broken(transient(LOST, why))
+        CallFailure::Broken(lost(true, why))
     } else {
         CallFailure::Refused(of_error(error))
     }
