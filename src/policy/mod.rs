@@ -13,6 +13,7 @@ pub mod mysql;
 pub mod placeholder;
 pub mod provider;
 pub mod public_url;
+pub mod quota;
 pub mod reasoning;
 pub mod row_count;
 pub mod secret_names;

@@ -51,6 +51,7 @@ const NOT_IN_PIECES: &[(&str, &str)] = &[
     ("models::anthropics_protocol_carries_a_run_to_its_end", CONNECTION),
     ("postgres_tool::a_process_that_is_killed_in_a_write_leaves_an_uncertain_call", ASKED_ITSELF),
     ("postgres_tool::what_a_call_sets_does_not_reach_the_next_one", CONNECTION),
+    ("provider_limits::a_run_whose_quota_is_spent_pauses_where_the_document_says_so", AWAY),
     ("refused_replies::reasoning_that_a_server_only_counts_is_why_an_empty_reply_was_cut_off", LIVE_VIEW),
     ("refused_replies::the_hints_of_an_agent_in_circles_are_in_every_form_of_the_trace", LIVE_VIEW),
     ("refused_replies::twenty_refused_replies_are_shown_once_each_and_so_is_what_the_model_reads_of_them", LIVE_VIEW),

@@ -73,6 +73,7 @@ mod postgres_check;
 mod postgres_tool;
 mod previous;
 mod private;
+mod provider_limits;
 mod provider_replies;
 mod provider_requests;
 mod provider_usage;

@@ -26,7 +26,8 @@ fn stanzas() -> Vec<Stanza> {
         let (_, rest) = part.split_once(&format!("```{kind}\n"))?;
         Some(rest.split_once("```")?.0.to_owned())
     };
-    let parts = page.split("\n## ").skip(1).filter(|part| !part.starts_with("Not supported"));
+    let is_stanza = |part: &&str| !["Not supported", "Limits"].iter().any(|title| part.starts_with(title));
+    let parts = page.split("\n## ").skip(1).filter(is_stanza);
     let stanza = |part: &str| {
         let request = block(part, "http").expect("a request");
         let (first, headers) = request.split_once('\n').unwrap();

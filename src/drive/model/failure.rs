@@ -10,37 +10,26 @@ use serde_json::Value;
 use super::content_refusal::RefusalWords;
 use super::refused::RequestField;
 use super::reply::AttemptReply;
-use super::window::RefusedLength;
+use super::window::refused_length;
 use crate::drive::secret::Vault;
+use crate::drive::{clock, retry};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens};
 use crate::engine::json::from_bytes;
 use crate::policy::characters::is_hidden;
+use crate::policy::quota;
+use crate::policy::window::{RefusedLength, is_code_of_length, is_too_long};
 
 /// What is asked of who reads that a key was refused.
 const ANOTHER_KEY: &str = " (is the key the right one?)";
+/// What is asked of who reads that the account has nothing left.
+const MORE_QUOTA: &str = " (is the quota or the credit of the account used up?)";
 
 /// The most characters of a server's own words that are shown.
 const SHOWN: usize = 300;
 
-/// Words by which servers say that a request is longer than the model's window.
-const TOO_LONG: [&str; 12] = [
-    "exceeds the maximum number of tokens",
-    "context_length_exceeded",
-    "maximum context length",
-    "prompt is too long",
-    "input is too long",
-    "context length exceeded",
-    "context window",
-    "context size",
-    "exceed context limit",
-    "exceeds the context",
-    "model's context length",
-    "`max_new_tokens` must be <=",
-];
-
-/// Words and codes by which servers refuse a key, or an account without money, with another status than 401 to 403, or
-/// within a stream: Gemini and xAI answer 400, Anthropic and OpenRouter send an event.
-const REFUSES_KEY: [&str; 17] = [
+/// Words and codes by which servers refuse a key with another status than 401 to 403, or within a stream: Gemini and xAI
+/// answer 400, Anthropic and OpenRouter send an event.
+const REFUSES_KEY: [&str; 15] = [
     "api key not valid",
     "api key not found",
     "api key expired",
@@ -54,8 +43,6 @@ const REFUSES_KEY: [&str; 17] = [
     "unauthenticated",
     "permission_error",
     "permission_denied",
-    "billing_error",
-    "credit balance is too low",
     "token has expired",
     "token is expired",
 ];
@@ -135,6 +122,12 @@ impl AttemptFailure {
         Self::unread_key(message)
     }
 
+    /// An account that has nothing left, whatever the status of the answer was: to wait does not help.
+    fn spent(mut message: String) -> Self {
+        message.push_str(MORE_QUOTA);
+        Self { status: Some(402), ..Self::lasting(ModelFaultCode::ModelRefused, message) }
+    }
+
     /// A key that can't be read: nothing was sent.
     pub(super) fn unread_key(message: String) -> Self {
         Self { status: Some(401), ..Self::lasting(ModelFaultCode::ModelRefused, message) }
@@ -207,12 +200,16 @@ impl Peer {
             return self.content(&message, words);
         }
         match status {
-            // Older servers of llama.cpp have status 500 for it.
-            500 if reported.has_code_of_length() => reported.refused_length(message),
-            408 | 409 | 429 | 500..=599 => AttemptFailure { after, ..AttemptFailure::unreachable(message) },
+            402 => AttemptFailure::spent(message),
+            400..=599 if reported.is_spent() => AttemptFailure::spent(message),
+            // Servers that pass on what a model's process says have a status of their own trouble for it.
+            500..=599 if reported.is_too_long() => reported.refused_length(message),
+            408 | 409 | 429 | 500..=599 => {
+                AttemptFailure { after: after.or(reported.after), ..AttemptFailure::unreachable(message) }
+            }
             413 => reported.refused_length(message),
             400 if reported.refuses_key() => AttemptFailure::key(message),
-            400 | 404..=499 if reported.too_long() => reported.refused_length(message),
+            400 | 404..=499 if reported.is_too_long() => reported.refused_length(message),
             400..=499 => {
                 message.push_str(match status {
                     401 | 403 => ANOTHER_KEY,
@@ -241,12 +238,14 @@ impl Peer {
         let message = format!("{} answered with an error: {words}", self.name);
         if let Some(words) = &reported.content {
             self.content(&message, words)
-        } else if reported.too_long() {
+        } else if reported.is_too_long() {
             reported.refused_length(message)
+        } else if reported.is_spent() {
+            AttemptFailure::spent(message)
         } else if reported.refuses_key() {
             AttemptFailure::key(message)
         } else {
-            AttemptFailure::protocol(message)
+            AttemptFailure { after: reported.after, ..AttemptFailure::protocol(message) }
         }
     }
 
@@ -287,6 +286,9 @@ impl Peer {
 #[derive(Default)]
 struct ServerError {
     message: Option<String>,
+    /// What a provider said that this server asked.
+    behind: Option<String>,
+    /// Its codes, with blanks between.
     codes: String,
     /// A code that is a number: that of the status which the answer would have had.
     number: Option<u64>,
@@ -294,6 +296,10 @@ struct ServerError {
     length: RefusedLength,
     /// What is said of a refusal for the content of the request.
     content: Option<RefusalWords>,
+    /// The wait that it asks for.
+    after: Option<Duration>,
+    /// Whether a quota of a day is used up.
+    is_day_over: bool,
 }
 
 /// What to write when a server refuses what a project can change: words of the refusal, and what helps.
@@ -323,15 +329,18 @@ impl ServerError {
         match from_bytes::<Value>(body) {
             Ok(value) => {
                 let value = value.get(0).unwrap_or(&value);
-                Self::of(value.get("error").filter(|error| !error.is_null()).unwrap_or(value))
+                match value.get("error").filter(|error| !error.is_null()) {
+                    // Its code stands beside it.
+                    Some(error @ Value::String(_)) => Self { codes: codes(value), ..Self::of(error) },
+                    Some(error) => Self::of(error),
+                    None => Self::of(value),
+                }
             }
             Err(_) => {
                 let text = String::from_utf8_lossy(body);
                 let text = text.trim();
-                let message = (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned());
-                let length = RefusedLength::read(&Value::Null, message.as_deref().unwrap_or_default());
-                let content = RefusalWords::of_error(&Value::Null, message.as_deref().unwrap_or_default());
-                Self { message, length, content, ..Self::default() }
+                let message = (!text.is_empty() && !text.starts_with('<')).then_some(text);
+                Self::of(&message.map_or(Value::Null, Value::from))
             }
         }
     }
@@ -352,15 +361,38 @@ impl ServerError {
                 .or_else(|| text("detail"))
                 .or_else(|| (error.as_object().is_some_and(|fields| !fields.is_empty())).then(|| error.to_string())),
         };
-        let codes = ["code", "type", "status"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
-        let number = error.get("code").and_then(Value::as_u64);
-        let length = RefusedLength::read(error, message.as_deref().unwrap_or_default());
-        let said = format!("{codes} {}", message.as_deref().unwrap_or_default());
-        let content = RefusalWords::of_error(error, &said);
-        Self { message, codes, number, param: text("param"), length, content }
+        let codes = codes(error);
+        let words = message.as_deref().unwrap_or_default();
+        let content = RefusalWords::of_error(error, &format!("{codes} {words}"));
+        let behind = error.pointer("/metadata/raw").and_then(Value::as_str).map(str::to_owned);
+        let said = refused_length(error, words);
+        let said_behind = RefusedLength::read(behind.as_deref().unwrap_or_default());
+        Self {
+            codes,
+            number: error.get("code").and_then(Value::as_u64),
+            param: text("param"),
+            length: RefusedLength {
+                window: said.window.or(said_behind.window),
+                prompt: said.prompt.or(said_behind.prompt),
+            },
+            after: asked_in_body(error).or_else(|| retry::asked_in_words(words)),
+            is_day_over: details(error)
+                .filter_map(|detail| detail.get("violations").and_then(Value::as_array))
+                .flatten()
+                .filter_map(|violation| violation.get("quotaId").and_then(Value::as_str))
+                .any(quota::is_of_a_day),
+            content,
+            message,
+            behind,
+        }
     }
 
-    /// Whether the reason is the key or its account.
+    /// Whether the account has nothing left: credit, or a quota of a day or longer.
+    fn is_spent(&self) -> bool {
+        self.is_day_over || quota::is_spent(&self.codes, self.message.as_deref().unwrap_or_default())
+    }
+
+    /// Whether the reason is the key.
     fn refuses_key(&self) -> bool {
         let said = format!("{} {}", self.codes, self.message.as_deref().unwrap_or_default()).to_lowercase();
         matches!(self.number, Some(401..=403)) || REFUSES_KEY.iter().any(|words| said.contains(words))
@@ -383,15 +415,42 @@ impl ServerError {
         AttemptFailure { length, ..AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message) }
     }
 
-    fn has_code_of_length(&self) -> bool {
-        self.codes.contains("context_length_exceeded") || self.codes.contains("exceed_context_size")
+    /// Whether the request is longer than the model's window.
+    fn is_too_long(&self) -> bool {
+        self.number == Some(413)
+            || self.codes.split_whitespace().any(is_code_of_length)
+            || [&self.message, &self.behind].into_iter().flatten().any(|words| is_too_long(words))
     }
+}
 
-    fn too_long(&self) -> bool {
-        if self.has_code_of_length() {
-            return true;
-        }
-        let message = self.message.as_deref().unwrap_or_default().to_lowercase();
-        TOO_LONG.iter().any(|words| message.contains(words))
-    }
+/// The codes of an error, with blanks between.
+fn codes(error: &Value) -> String {
+    let codes = ["code", "type", "status"].into_iter().filter_map(|name| match error.get(name)? {
+        Value::String(code) if !code.is_empty() => Some(code.clone()),
+        Value::Number(code) => Some(code.to_string()),
+        _ => None,
+    });
+    codes.collect::<Vec<_>>().join(" ")
+}
+
+/// What Google's errors say beside their message.
+fn details(error: &Value) -> impl Iterator<Item = &Value> {
+    error.get("details").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The wait that an error asks for in its fields: Google's `RetryInfo`, or the headers that OpenRouter passes on.
+fn asked_in_body(error: &Value) -> Option<Duration> {
+    let delay = details(error).find_map(|detail| detail.get("retryDelay"));
+    let delay = delay.and_then(|delay| match delay {
+        Value::String(text) => retry::span(text),
+        _ => Duration::try_from_secs_f64(delay.as_f64().or_else(|| delay.get("seconds")?.as_f64())?).ok(),
+    });
+    delay.filter(|delay| !delay.is_zero()).or_else(|| {
+        let headers = error.pointer("/metadata/headers")?.as_object()?;
+        let header = |asked: &str| {
+            let (_, value) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(asked))?;
+            value.as_str()
+        };
+        retry::asked(429, header, clock::wall_ms())
+    })
 }

@@ -169,7 +169,7 @@ impl Endpoint {
     async fn refusal(&self, mut response: Response) -> AttemptFailure {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let after = retry::asked(header, clock::wall_ms());
+        let after = retry::asked(status, header, clock::wall_ms());
         let mut body = BytesMut::new();
         // What can't be read of an error's text is not missed.
         while let Ok(Some(piece)) = response.chunk().await {

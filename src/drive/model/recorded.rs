@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::failure::AttemptFailure;
 use super::reply::AttemptReply;
-use super::window::RefusedLength;
 use super::{Ask, wire};
 use crate::engine::conversation::{Message, Role};
 use crate::engine::digest::Digest;
@@ -18,6 +17,7 @@ use crate::engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
 use crate::language::recording::{
     AskDigest, RecordedAsk, RecordedCall, RecordedFailure, RecordedReply, RecordedTokens, Recording, RecordingEntry,
 };
+use crate::policy::window::RefusedLength;
 
 /// Longer than any run may take.
 const ENDLESS: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -339,7 +339,7 @@ fn fails(peer: &Peer, fields: &Map<String, Value>) -> Result<Result<AttemptReply
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };
-    Ok(Err(peer.status(status, retry::asked(header, clock::wall_ms()), body.as_bytes())))
+    Ok(Err(peer.status(status, retry::asked(status, header, clock::wall_ms()), body.as_bytes())))
 }
 
 /// `{"text": ..., "delay_ms": 50, "usage": {"input": 1, "output": 2}, "finish": "length"}`.

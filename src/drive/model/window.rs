@@ -7,109 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::Value;
 
 use crate::engine::event::{Finish, Tokens};
+use crate::policy::window::{BELIEVED, RefusedLength};
 
-/// The windows and counts that are believed, in tokens.
-const BELIEVED: std::ops::RangeInclusive<u64> = 16..=100_000_000;
-
-/// Words of servers behind which their window stands, in lower case.
-const BEFORE_WINDOW: [&str; 15] = [
-    // OpenAI, vLLM, DeepSeek, OpenRouter, llama-cpp-python.
-    "maximum context length is",
-    "maximum context length of",
-    "max_model_len",
-    // Anthropic: `prompt is too long: 208310 tokens > 200000 maximum`, and `... exceed context limit: 1 + 2 > 3`.
-    "prompt is too long:",
-    "exceed context limit:",
-    // Gemini.
-    "maximum number of tokens allowed (",
-    "maximum number of tokens allowed is",
-    // SGLang, TGI, LM Studio, llama-cpp-python, Ollama.
-    "model's context length (",
-    "context length of only",
-    "context length of",
-    "must be <=",
-    "context window of",
-    "context window is",
-    "n_ctx",
-    "context size (",
-];
-
-/// Words behind which the tokens of the request stand.
-const BEFORE_PROMPT: [&str; 9] = [
-    "resulted in",
-    "prompt is too long:",
-    "exceed context limit:",
-    "input token count (",
-    "the input (",
-    "request has",
-    "contains at least",
-    "prompt contains",
-    "given:",
-];
-
-/// Words before which the tokens of the request stand.
-const BEHIND_PROMPT: [&str; 4] = ["in the messages", "of text input", "tokens from the input", "in your prompt"];
-
-/// What a server says of the length of a request that it refuses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct RefusedLength {
-    /// The window in tokens.
-    pub(super) window: Option<u64>,
-    /// The tokens that it counted in the request.
-    pub(super) prompt: Option<u64>,
-}
-
-impl RefusedLength {
-    /// Reads the fields of an error (llama.cpp has `n_ctx` and `n_prompt_tokens`), or else its words.
-    pub(super) fn read(error: &Value, message: &str) -> Self {
-        let field = |name: &str| error.get(name).and_then(Value::as_u64);
-        let message = message.to_lowercase();
-        let window = field("n_ctx").or_else(|| BEFORE_WINDOW.iter().find_map(|words| window(&message, words)));
-        let behind = || BEFORE_PROMPT.iter().find_map(|words| first_number(behind(&message, words)?));
-        let before = || BEHIND_PROMPT.iter().find_map(|words| last_number(before(&message, words)?));
-        let prompt = field("n_prompt_tokens").or_else(before).or_else(behind);
-        let believed = |tokens: &u64| BELIEVED.contains(tokens);
-        Self { window: window.filter(believed), prompt: prompt.filter(believed) }
-    }
-}
-
-/// The window that stands behind these words: behind the last `>` of `1 + 2 > 3`, else the first number.
-fn window(message: &str, words: &str) -> Option<u64> {
-    let rest = behind(message, words)?;
-    let is_sum = words.ends_with(':');
-    first_number(if is_sum { rest.split_once('>')?.1 } else { rest })
-}
-
-/// How far behind its words a number is looked for, in characters.
-const NEAR: usize = 40;
-
-fn behind<'m>(message: &'m str, words: &str) -> Option<&'m str> {
-    let (_, rest) = message.split_once(words)?;
-    rest.get(..rest.floor_char_boundary(NEAR))
-}
-
-fn before<'m>(message: &'m str, words: &str) -> Option<&'m str> {
-    let (begin, _) = message.split_once(words)?;
-    begin.get(begin.ceil_char_boundary(begin.len().saturating_sub(NEAR))..)
-}
-
-fn first_number(text: &str) -> Option<u64> {
-    let begin = text.find(|letter: char| letter.is_ascii_digit())?;
-    let number = text.get(begin..)?;
-    // `128,000` is one number.
-    let is_part = |at: usize, letter: char| {
-        letter.is_ascii_digit()
-            || matches!(letter, ',' | '_') && number.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit)
-    };
-    let end = number.char_indices().find(|(at, letter)| !is_part(*at, *letter)).map_or(number.len(), |(at, _)| at);
-    number.get(..end)?.replace([',', '_'], "").parse().ok()
-}
-
-fn last_number(text: &str) -> Option<u64> {
-    let end = text.rfind(|letter: char| letter.is_ascii_digit())? + 1;
-    let number = text.get(..end)?;
-    let begin = number.rfind(|letter: char| !letter.is_ascii_digit()).map_or(0, |at| at + 1);
-    number.get(begin..)?.parse().ok()
+/// Reads the fields of an error (llama.cpp has `n_ctx` and `n_prompt_tokens`), or else its words.
+pub(super) fn refused_length(error: &Value, message: &str) -> RefusedLength {
+    let field = |name: &str| error.get(name).and_then(Value::as_u64);
+    let said = RefusedLength::read(message);
+    let window = field("n_ctx").or(said.window);
+    RefusedLength { window, prompt: field("n_prompt_tokens").or(said.prompt) }.believed()
 }
 
 /// What was learned of the window of a model of a server.
@@ -160,77 +65,18 @@ mod tests {
 
     use super::*;
 
-    fn read(error: &Value) -> (Option<u64>, Option<u64>) {
-        let length = RefusedLength::read(error, error["message"].as_str().unwrap());
-        (length.window, length.prompt)
-    }
-
-    /// As the servers of the providers say it, by their documentation and reports of 2023 to 2026.
     #[test]
-    fn the_window_is_read_from_the_words_of_each_provider() {
-        let said = |message: &str| read(&json!({ "message": message }));
-        let llama = json!({ "code": 400, "message": "the request exceeds the available context size, try increasing it",
-            "type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256 });
+    fn the_fields_of_an_error_count_before_its_words() {
+        let read = |error: &Value| {
+            let length = refused_length(error, error["message"].as_str().unwrap());
+            (length.window, length.prompt)
+        };
+        let message = "the request exceeds the available context size, try increasing it";
+        let llama = json!({ "message": message, "n_prompt_tokens": 1407, "n_ctx": 256 });
         assert_eq!(read(&llama), (Some(256), Some(1407)));
-        for (message, window, prompt) in [
-            (
-                "This model's maximum context length is 128000 tokens. However, your messages resulted in 130021 tokens. \
-                 Please reduce the length of the messages.",
-                Some(128_000),
-                Some(130_021),
-            ),
-            (
-                "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the \
-                 messages, 10000 in the completion). Please reduce the length of the messages or completion.",
-                Some(16_384),
-                Some(112_946),
-            ),
-            (
-                "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 2048 \
-                 tokens and your request has 700 input tokens (4096 > 2048 - 700).",
-                Some(2_048),
-                Some(700),
-            ),
-            (
-                "This model's maximum context length is 4096 tokens. However, you requested 500 output tokens and your \
-                 prompt contains at least 3597 input tokens, for a total of at least 4097 tokens.",
-                Some(4_096),
-                Some(3_597),
-            ),
-            ("prompt is too long: 208310 tokens > 200000 maximum", Some(200_000), Some(208_310)),
-            (
-                "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or \
-                 `max_tokens` and try again",
-                Some(200_000),
-                Some(178_959),
-            ),
-            (
-                "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
-                Some(1_048_576),
-                Some(1_200_293),
-            ),
-            ("Requested tokens (2285) exceed context window of 2048", Some(2_048), None),
-            (
-                "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
-                Some(4_096),
-                Some(5_000),
-            ),
-            (
-                "This endpoint's maximum context length is 8,192 tokens. However, you requested about 12000 tokens (8000 \
-                 of text input, 4000 in the output).",
-                Some(8_192),
-                Some(8_000),
-            ),
-            (
-                "Your input exceeds the context window of this model. Please adjust your input and try again.",
-                None,
-                None,
-            ),
-            ("maximum context length is 99999999999999999999 tokens", None, None),
-            ("maximum context length is 1 token", None, None),
-        ] {
-            assert_eq!(said(message), (window, prompt), "{message}");
-        }
+        assert_eq!(read(&json!({ "message": message, "n_ctx": 1 })), (None, None));
+        let words = json!({ "message": "Your request exceeded model token limit: 131072 (requested: 150000)" });
+        assert_eq!(read(&words), (Some(131_072), Some(150_000)));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(super) async fn read(response: Response, method: &Method) -> Result<Value, R
 pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name).and_then(|text| text.to_str().ok());
-    let transient = Transient { status: Some(status), after: retry::asked(header, clock::wall_ms()) };
+    let transient = Transient { status: Some(status), after: retry::asked(status, header, clock::wall_ms()) };
     let content_type = text(response.headers(), CONTENT_TYPE.as_str());
     let (mut answer, mut rest) = (None, String::new());
     let mut detail = text(response.headers(), RETRY_AFTER.as_str())

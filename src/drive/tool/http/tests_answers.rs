@@ -144,6 +144,12 @@ async fn a_long_or_compressed_failure_is_read_to_a_bound_or_not_at_all() {
     let RawFault { fault, answer: read, transient, .. } = get(&gzip.url("/"), whole).await;
     assert_eq!((fault.detail.as_str(), read), ("retry-after: 7\ncontent-encoding: gzip", None));
     assert_eq!(transient, Some(Transient { status: Some(503), after: Some(Duration::from_secs(7)) }));
+    let limit = "x-ratelimit-remaining: 0\r\nx-ratelimit-reset: 6m0s\r\n";
+    for (status, after) in [(429, Some(Duration::from_secs(360))), (500, None)] {
+        let limited = TestServer::saying(answer(status, limit, "{}"));
+        let RawFault { transient, .. } = get(&limited.url("/"), whole).await;
+        assert_eq!(transient, Some(Transient { status: Some(status), after }));
+    }
     let plain = TestServer::saying(answer(200, "content-encoding: Identity\r\n", "{\"a\":1}"));
     let value = http().perform(request(Method::GET, &plain.url("/")), AnswerPolicy::default(), &progress()).await;
     assert_eq!(value.unwrap(), json!({ "a": 1 }));

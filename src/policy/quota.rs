@@ -1,0 +1,209 @@
+//! The words by which providers of models say that an account has nothing left: its credit, or its quota of a day or a
+//! month. To wait does not help then, as it does after a rate limit, although the status is often the same.
+
+/// Codes and types of errors, in lower case, as of November 2026. 1112, 1113, 1304, 1309 and 1310 are GLM's: an account that
+/// is locked, in arrears, or without calls for this day, plan or week.
+const CODES: [&str; 21] = [
+    "insufficient_quota",
+    "insufficient_user_quota",
+    "insufficient_balance",
+    "insufficient_balance_error",
+    "insufficient_credits",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "credit_balance_exhausted",
+    "exceeded_current_quota_error",
+    "payment_required",
+    "arrearage",
+    "accountoverdueerror",
+    "allocationquota.freetieronly",
+    "usage_limit_reached",
+    "usage_not_included",
+    "1112",
+    "1113",
+    "1304",
+    "1309",
+    "1310",
+];
+
+/// Words of messages, in lower case.
+const WORDS: [&str; 45] = [
+    // OpenAI, and those who speak its protocol.
+    "insufficient_quota",
+    "insufficient quota",
+    "billing hard limit",
+    "billing_hard_limit",
+    "check your billing details",
+    // Anthropic.
+    "credit balance is too low",
+    "credit balance too low",
+    "specified api usage limits",
+    "workspace api usage limits",
+    "extra usage is required",
+    // xAI.
+    "used all available credits",
+    "monthly spending limit",
+    "spending limit has been reached",
+    "run out of credits",
+    "out of credits",
+    // Kimi, DeepSeek, MiniMax, GLM, SiliconFlow.
+    "exceeded current quota",
+    "insufficient balance",
+    "insufficient account balance",
+    "no resource package",
+    "monthly usage limit",
+    "for this billing cycle",
+    "余额不足",
+    "欠费",
+    // DashScope, Volcengine.
+    "account is in good standing",
+    "overdue balance",
+    "overdue account",
+    "free tier of the model has been exhausted",
+    "free quota has been",
+    // OpenRouter, Hugging Face, Together, Fireworks, DeepInfra.
+    "insufficient credit",
+    "requires more credits",
+    "more credits are required",
+    "not enough credits",
+    "credit limit exceeded",
+    "key limit exceeded",
+    "monthly included credits",
+    "free-models-per-day",
+    "is suspended, possibly",
+    "is suspended due to",
+    "account is suspended",
+    "inference prohibited",
+    "payment required",
+    // Gemini and Vertex.
+    "credits are depleted",
+    "monthly spending cap",
+    "limit: 0,",
+    // Bedrock.
+    "too many tokens per day",
+];
+
+/// OpenAI's words for a spent quota. Gemini and DashScope have them for a rate limit too.
+const SPENT: &str = "exceeded your current quota";
+
+/// Words of a limit of requests or tokens in some time, which is over soon.
+const SOON: [&str; 5] = ["per minute", "per second", "per-min", "#token-limit", "#rate-limit"];
+
+/// Whether an error says that the account has nothing left. `codes`: the codes of the error, with blanks between.
+pub fn is_spent(codes: &str, message: &str) -> bool {
+    let (codes, message) = (codes.to_lowercase(), message.to_lowercase());
+    if SOON.iter().any(|words| message.contains(words)) {
+        return false;
+    }
+    let is_googles = codes.contains("resource_exhausted") || message.contains("retry in ");
+    codes.split_whitespace().any(|code| CODES.contains(&code))
+        || WORDS.iter().any(|words| message.contains(words))
+        || message.contains(SPENT) && !is_googles
+}
+
+/// Whether Google's name of a quota is that of one for a day.
+pub fn is_of_a_day(quota: &str) -> bool {
+    let quota = quota.to_lowercase();
+    quota.contains("perday") || quota.contains("per_day")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_of_a_day, is_spent};
+
+    #[test]
+    fn each_provider_says_that_nothing_is_left_in_its_own_words() {
+        for (codes, message) in [
+            (
+                "insufficient_quota insufficient_quota",
+                "You exceeded your current quota, please check your plan and billing details.",
+            ),
+            ("", "You exceeded your current quota, please check your plan and billing details."),
+            ("billing_hard_limit_reached invalid_request_error", "Billing hard limit has been reached"),
+            ("billing_not_active", "Your account is not active, please check your billing details on our website."),
+            ("invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
+            (
+                "invalid_request_error",
+                "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+            ),
+            ("rate_limit_error", "Extra usage is required for long context requests."),
+            ("exceeded_current_quota_error", "Your account org-1 <ak-1> is suspended due to insufficient balance"),
+            ("1113", "余额不足或无可用资源包,请充值。"),
+            ("1113", "Insufficient balance or no resource package. Please recharge."),
+            ("insufficient_balance_error", "insufficient balance (1008)"),
+            ("invalid_request_error", "Insufficient Balance"),
+            ("Arrearage Arrearage", "Access denied, please make sure your account is in good standing."),
+            ("AllocationQuota.FreeTierOnly", "The free tier of the model has been exhausted."),
+            ("", "Your team 1 has either used all available credits or reached its monthly spending limit."),
+            (
+                "",
+                "This request requires more credits, or fewer max_tokens. You requested up to 16384 tokens, but can only afford 3919.",
+            ),
+            ("", "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day"),
+            (
+                "PRECONDITION_FAILED error",
+                "Account a is suspended, possibly due to reaching the monthly spending limit",
+            ),
+            ("", "You have exceeded your monthly included credits for Inference Providers."),
+            ("RESOURCE_EXHAUSTED", "Your prepayment credits are depleted."),
+            (
+                "RESOURCE_EXHAUSTED",
+                "Quota exceeded for metric: free_tier_requests, limit: 0, model: m\nPlease retry in 25.4s.",
+            ),
+            ("usage_limit_reached", "The usage limit has been reached"),
+            ("", "Too many tokens per day, please wait before trying again."),
+        ] {
+            assert!(is_spent(codes, message), "{codes} {message}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_over_soon_is_waited_for() {
+        for (codes, message) in [
+            ("", ""),
+            (
+                "rate_limit_exceeded requests",
+                "Rate limit reached for gpt-4 on requests per min (RPM): Limit 3. Please try again in 20s.",
+            ),
+            (
+                "rate_limit_exceeded",
+                "Rate limit reached on tokens per day (TPD): Limit 100000. Please try again in 9m38.016s. Need more \
+                tokens? Upgrade to Dev Tier today at https://console.groq.com/settings/billing",
+            ),
+            (
+                "rate_limit_error",
+                "This request would exceed your organization's rate limit of 50,000 input tokens per minute",
+            ),
+            (
+                "429 RESOURCE_EXHAUSTED",
+                "You exceeded your current quota, please check your plan and billing details. Please retry in 1s.",
+            ),
+            ("429 RESOURCE_EXHAUSTED", "You exceeded your current quota, please check your plan and billing details."),
+            ("RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
+            (
+                "insufficient_quota",
+                "You exceeded your current quota. For details, see: https://help.aliyun.com/error-code#token-limit",
+            ),
+            ("Throttling.AllocationQuota", "Allocated quota exceeded, please increase your quota limit."),
+            (
+                "429",
+                "Requests have exceeded token rate limit of your current OpenAI S0 pricing tier. Please retry after 86400 seconds.",
+            ),
+            ("rate_limit_reached_error", "Your account reached max request: 3, please try again after 1 seconds"),
+            ("429", "Rate limit exceeded: free-models-per-min."),
+            ("1302", "Rate limit reached for requests"),
+            ("ThrottlingException", "Too many tokens, please wait before trying again."),
+            ("overloaded_error", "Overloaded"),
+        ] {
+            assert!(!is_spent(codes, message), "{codes} {message}");
+        }
+    }
+
+    #[test]
+    fn googles_quotas_of_a_day_are_known_by_their_names() {
+        assert!(is_of_a_day("GenerateRequestsPerDayPerProjectPerModel-FreeTier"));
+        assert!(is_of_a_day("generativelanguage.googleapis.com/generate_requests_per_model_per_day"));
+        assert!(!is_of_a_day("GenerateRequestsPerMinutePerProjectPerModel-FreeTier"));
+    }
+}
