@@ -284,213 +284,203 @@ mod tests {
     use super::{RefusedLength, is_code_of_length, is_too_long, max_tokens};
 
     /// As the servers of the providers say it, by their documentation and reports of 2023 to 2026.
-    #[test]
-    fn the_words_of_each_server_say_that_a_request_is_too_long_and_by_which_numbers() {
-        for (message, window, prompt) in [
-            // OpenAI.
-            (
-                "This model's maximum context length is 128000 tokens. However, your messages resulted in 130021 tokens. \
+    const SAID: &[(&str, Option<u64>, Option<u64>)] = &[
+        // OpenAI.
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 130021 tokens. \
                  Please reduce the length of the messages.",
-                Some(128_000),
-                Some(130_021),
-            ),
-            (
-                "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the \
+            Some(128_000),
+            Some(130_021),
+        ),
+        (
+            "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the \
                  messages, 10000 in the completion). Please reduce the length of the messages or completion.",
-                Some(16_384),
-                Some(112_946),
-            ),
-            (
-                "This model's maximum context length is 8191 tokens, however you requested 10346 tokens (10341 in your \
+            Some(16_384),
+            Some(112_946),
+        ),
+        (
+            "This model's maximum context length is 8191 tokens, however you requested 10346 tokens (10341 in your \
                  prompt; 5 for the completion). Please reduce your prompt; or completion length.",
-                Some(8_191),
-                Some(10_341),
-            ),
-            (
-                "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 289573 tokens.",
-                Some(272_000),
-                Some(289_573),
-            ),
-            (
-                "Your input exceeds the context window of this model. Please adjust your input and try again.",
-                None,
-                None,
-            ),
-            // vLLM.
-            (
-                "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 2048 \
+            Some(8_191),
+            Some(10_341),
+        ),
+        (
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 289573 tokens.",
+            Some(272_000),
+            Some(289_573),
+        ),
+        ("Your input exceeds the context window of this model. Please adjust your input and try again.", None, None),
+        // vLLM.
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 2048 \
                  tokens and your request has 700 input tokens (4096 > 2048 - 700).",
-                Some(2_048),
-                Some(700),
-            ),
-            (
-                "This model's maximum context length is 4096 tokens. However, you requested 500 output tokens and your \
+            Some(2_048),
+            Some(700),
+        ),
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 500 output tokens and your \
                  prompt contains at least 3597 input tokens, for a total of at least 4097 tokens.",
-                Some(4_096),
-                Some(3_597),
-            ),
-            (
-                "You passed 99073 input tokens and requested 32000 output tokens. However, the model's context length is \
+            Some(4_096),
+            Some(3_597),
+        ),
+        (
+            "You passed 99073 input tokens and requested 32000 output tokens. However, the model's context length is \
                  only 131072 tokens, resulting in a maximum input length of 99072 tokens. (parameter=input_tokens, \
                  value=99073)",
-                Some(131_072),
-                Some(99_073),
-            ),
-            (
-                "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
-                Some(4_096),
-                Some(5_000),
-            ),
-            // Anthropic, Fireworks.
-            ("prompt is too long: 208310 tokens > 200000 maximum", Some(200_000), Some(208_310)),
-            (
-                "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or \
+            Some(131_072),
+            Some(99_073),
+        ),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", Some(4_096), Some(5_000)),
+        // Anthropic, Fireworks.
+        ("prompt is too long: 208310 tokens > 200000 maximum", Some(200_000), Some(208_310)),
+        (
+            "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or \
                  `max_tokens` and try again",
-                Some(200_000),
-                Some(178_959),
-            ),
-            ("The prompt is too long: 267657, model maximum context length: 262143", Some(262_143), Some(267_657)),
-            // Gemini, Vertex.
-            (
-                "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
-                Some(1_048_576),
-                Some(1_200_293),
-            ),
-            (
-                "The input token count exceeds the maximum number of tokens allowed 1048576.",
-                Some(1_048_576),
-                Some(1_048_577),
-            ),
-            (
-                "Unable to submit request because the input token count is 4117040 but model only supports up to 1048576.",
-                Some(1_048_576),
-                Some(4_117_040),
-            ),
-            ("Request payload size exceeds the limit: 20971520 bytes.", None, None),
-            // Bedrock.
-            ("Input is too long for requested model.", None, None),
-            (
-                "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 9279",
-                Some(8_192),
-                Some(9_279),
-            ),
-            // llama.cpp and what is built on it.
-            ("Requested tokens (2285) exceed context window of 2048", Some(2_048), None),
-            ("the request exceeds the available context size, try increasing it", None, None),
-            (
-                "request (1407 tokens) exceeds the available context size (256 tokens), try increasing it",
-                Some(256),
-                Some(1_407),
-            ),
-            ("Prompt tokens (40000) exceeds context size (32768)", Some(32_768), Some(40_000)),
-            (
-                "Prompt has 5,958,968 tokens, but the configured context size is 256,000 tokens",
-                Some(256_000),
-                Some(5_958_968),
-            ),
-            // LM Studio.
-            (
-                "The number of tokens to keep from the initial prompt is greater than the context length. Try to load the \
+            Some(200_000),
+            Some(178_959),
+        ),
+        ("The prompt is too long: 267657, model maximum context length: 262143", Some(262_143), Some(267_657)),
+        // Gemini, Vertex.
+        (
+            "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
+            Some(1_048_576),
+            Some(1_200_293),
+        ),
+        (
+            "The input token count exceeds the maximum number of tokens allowed 1048576.",
+            Some(1_048_576),
+            Some(1_048_577),
+        ),
+        (
+            "Unable to submit request because the input token count is 4117040 but model only supports up to 1048576.",
+            Some(1_048_576),
+            Some(4_117_040),
+        ),
+        ("Request payload size exceeds the limit: 20971520 bytes.", None, None),
+        // Bedrock.
+        ("Input is too long for requested model.", None, None),
+        (
+            "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 9279",
+            Some(8_192),
+            Some(9_279),
+        ),
+        // llama.cpp and what is built on it.
+        ("Requested tokens (2285) exceed context window of 2048", Some(2_048), None),
+        ("the request exceeds the available context size, try increasing it", None, None),
+        (
+            "request (1407 tokens) exceeds the available context size (256 tokens), try increasing it",
+            Some(256),
+            Some(1_407),
+        ),
+        ("Prompt tokens (40000) exceeds context size (32768)", Some(32_768), Some(40_000)),
+        (
+            "Prompt has 5,958,968 tokens, but the configured context size is 256,000 tokens",
+            Some(256_000),
+            Some(5_958_968),
+        ),
+        // LM Studio.
+        (
+            "The number of tokens to keep from the initial prompt is greater than the context length. Try to load the \
                  model with a larger context length, or provide a shorter input",
-                None,
-                None,
-            ),
-            (
-                "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= \
+            None,
+            None,
+        ),
+        (
+            "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= \
                  n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input.",
-                Some(4_096),
-                Some(13_055),
-            ),
-            (
-                "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with \
+            Some(4_096),
+            Some(13_055),
+        ),
+        (
+            "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with \
                  context length of only 7866 tokens, which is not enough.",
-                Some(7_866),
-                Some(15_857),
-            ),
-            ("Cannot truncate prompt with n_keep (5000) >= n_ctx (4096)", Some(4_096), Some(5_000)),
-            // SGLang, Together, DeepInfra, TGI, Cloudflare.
-            (
-                "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
-                Some(4_096),
-                Some(5_000),
-            ),
-            (
-                "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of \
+            Some(7_866),
+            Some(15_857),
+        ),
+        ("Cannot truncate prompt with n_keep (5000) >= n_ctx (4096)", Some(4_096), Some(5_000)),
+        // SGLang, Together, DeepInfra, TGI, Cloudflare.
+        ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", Some(4_096), Some(5_000)),
+        (
+            "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of \
                  140000 tokens: 130000 tokens from the input messages and 10000 tokens for the completion.",
-                Some(131_072),
-                Some(130_000),
-            ),
-            ("Input length (265330) exceeds model's maximum context length (262144).", Some(262_144), Some(265_330)),
-            (
-                "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).",
-                Some(59_862),
-                Some(160_062),
-            ),
-            ("Requested input length 99009 exceeds maximum input length 8192", Some(8_192), Some(99_009)),
-            (
-                "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1000 `inputs` tokens and \
+            Some(131_072),
+            Some(130_000),
+        ),
+        ("Input length (265330) exceeds model's maximum context length (262144).", Some(262_144), Some(265_330)),
+        (
+            "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).",
+            Some(59_862),
+            Some(160_062),
+        ),
+        ("Requested input length 99009 exceeds maximum input length 8192", Some(8_192), Some(99_009)),
+        (
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1000 `inputs` tokens and \
                  1024 `max_new_tokens`",
-                Some(1_512),
-                Some(1_000),
-            ),
-            ("Input validation error: `inputs` must have less than 1024 tokens. Given: 1168", Some(1_024), Some(1_168)),
-            (
-                "The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (8192).",
-                Some(8_192),
-                Some(9_000),
-            ),
-            // OpenRouter, Mistral, Groq, Cerebras, DeepSeek.
-            (
-                "This endpoint's maximum context length is 8,192 tokens. However, you requested about 12000 tokens (8000 \
+            Some(1_512),
+            Some(1_000),
+        ),
+        ("Input validation error: `inputs` must have less than 1024 tokens. Given: 1168", Some(1_024), Some(1_168)),
+        (
+            "The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (8192).",
+            Some(8_192),
+            Some(9_000),
+        ),
+        // OpenRouter, Mistral, Groq, Cerebras, DeepSeek.
+        (
+            "This endpoint's maximum context length is 8,192 tokens. However, you requested about 12000 tokens (8000 \
                  of text input, 4000 in the output).",
-                Some(8_192),
-                Some(8_000),
-            ),
-            (
-                "Prompt contains 300000 tokens and 0 images, too large for model with 262144 maximum context length",
-                Some(262_144),
-                Some(300_000),
-            ),
-            ("Please reduce the length of the messages or completion.", None, None),
-            (
-                "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
-                Some(8_192),
-                Some(9_000),
-            ),
-            // xAI, Kimi, Copilot, Ollama, GLM, MiniMax.
-            (
-                "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
-                Some(131_072),
-                Some(136_973),
-            ),
-            (
-                "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
-                Some(262_144),
-                Some(291_351),
-            ),
-            ("total message size 2306631 exceeds limit 2097152", None, None),
-            ("prompt token count of 146270 exceeds the limit of 128000", Some(128_000), Some(146_270)),
-            ("prompt too long; exceeded max context length by 100918 tokens", None, None),
-            ("the input length exceeds the context length", None, None),
-            ("Prompt exceeds max length", None, None),
-            ("invalid params, context window exceeds limit (2013)", None, None),
-            // DashScope, Volcengine, Cohere.
-            (
-                "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]",
-                Some(204_800),
-                Some(204_801),
-            ),
-            ("Input length 203743 exceeds the maximum length 202752", Some(202_752), Some(203_743)),
-            ("Total tokens of image and text exceed max message tokens. Request id: 0217", None, None),
-            (
-                "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5310. Try using a shorter prompt.",
-                Some(4_081),
-                Some(5_310),
-            ),
-            ("too many tokens: size limit exceeded by 4059 tokens. Try using shorter or fewer inputs", None, None),
-            ("maximum context length is 99999999999999999999 tokens", None, None),
-            ("maximum context length is 1 token", None, None),
-        ] {
+            Some(8_192),
+            Some(8_000),
+        ),
+        (
+            "Prompt contains 300000 tokens and 0 images, too large for model with 262144 maximum context length",
+            Some(262_144),
+            Some(300_000),
+        ),
+        ("Please reduce the length of the messages or completion.", None, None),
+        (
+            "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
+            Some(8_192),
+            Some(9_000),
+        ),
+        // xAI, Kimi, Copilot, Ollama, GLM, MiniMax.
+        (
+            "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
+            Some(131_072),
+            Some(136_973),
+        ),
+        (
+            "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
+            Some(262_144),
+            Some(291_351),
+        ),
+        ("total message size 2306631 exceeds limit 2097152", None, None),
+        ("prompt token count of 146270 exceeds the limit of 128000", Some(128_000), Some(146_270)),
+        ("prompt too long; exceeded max context length by 100918 tokens", None, None),
+        ("the input length exceeds the context length", None, None),
+        ("Prompt exceeds max length", None, None),
+        ("invalid params, context window exceeds limit (2013)", None, None),
+        // DashScope, Volcengine, Cohere.
+        (
+            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]",
+            Some(204_800),
+            Some(204_801),
+        ),
+        ("Input length 203743 exceeds the maximum length 202752", Some(202_752), Some(203_743)),
+        ("Total tokens of image and text exceed max message tokens. Request id: 0217", None, None),
+        (
+            "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5310. Try using a shorter prompt.",
+            Some(4_081),
+            Some(5_310),
+        ),
+        ("too many tokens: size limit exceeded by 4059 tokens. Try using shorter or fewer inputs", None, None),
+        ("maximum context length is 99999999999999999999 tokens", None, None),
+        ("maximum context length is 1 token", None, None),
+    ];
+
+    #[test]
+    fn the_words_of_each_server_say_that_a_request_is_too_long_and_by_which_numbers() {
+        for &(message, window, prompt) in SAID {
             assert!(is_too_long(message), "{message}");
             assert_eq!(RefusedLength::read(message), RefusedLength { window, prompt }, "{message}");
         }
