@@ -2,7 +2,7 @@
 
 use super::Subject;
 use crate::language::project::{Model, Provider, ThinkingKind};
-use crate::policy::provider::{NeedsResponses, RequestLimits};
+use crate::policy::provider::{NeedsResponses, RequestLimits, refuses_no_effort};
 
 /// A model by its name.
 #[derive(Clone, Copy)]
@@ -47,6 +47,11 @@ impl<'s> NamedModel<'s> {
     /// What keeps it from the chat completions of OpenAI's own server.
     pub fn needs_responses(&self) -> Option<NeedsResponses> {
         (self.provider().facts().needs_responses)(self.id()).filter(|_| self.is_official())
+    }
+
+    /// Whether it is known to refuse the effort `none`.
+    pub fn refuses_no_effort(&self) -> bool {
+        refuses_no_effort(self.id())
     }
 
     /// The highest temperature that is sent; none when every one is, or no temperature at all.

@@ -70,14 +70,44 @@ pub struct RequestLimits {
 /// Those of OpenAI's servers.
 const OPENAI_LIMITS: RequestLimits = RequestLimits { tools: Some(128), description: Some(1_024), stops: Some(4) };
 
-/// What keeps a model from OpenAI's chat completions (developers.openai.com/api/docs, and the server's refusals, read in
-/// November 2026).
+/// What keeps a model from OpenAI's chat completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NeedsResponses {
     /// It is not there at all.
     Always,
-    /// It takes tools only without reasoning.
+    /// It takes no tools there, whatever its effort is.
+    ForTools,
+    /// It takes tools there only without reasoning.
     ForToolsWithReasoning,
+}
+
+/// What is known of models of OpenAI by name (the pages of the models at developers.openai.com/api/docs/models, and the
+/// server's refusals, read in November 2026). A name may end with a day, or with more words.
+const OPENAI_MODELS: &[OpenaiModel] = &[
+    OpenaiModel { name: "gpt-6-astra", needs: NeedsResponses::ForTools, takes_no_effort: false },
+    OpenaiModel { name: "gpt-6.1-sol", needs: NeedsResponses::ForTools, takes_no_effort: false },
+    OpenaiModel { name: "gpt-6.1-terra", needs: NeedsResponses::ForTools, takes_no_effort: true },
+];
+
+/// The first version whose models take tools in chat completions only without reasoning, but for those in
+/// [`OPENAI_MODELS`].
+const TOOLS_WITHOUT_REASONING: (u32, u32) = (5, 4);
+
+/// What is known of a model of OpenAI.
+struct OpenaiModel {
+    name: &'static str,
+    needs: NeedsResponses,
+    /// Whether it takes the effort `none`.
+    takes_no_effort: bool,
+}
+
+impl OpenaiModel {
+    fn of(id: &str) -> Option<&'static Self> {
+        let id = bare_id(id);
+        let is_named =
+            |model: &&Self| id.strip_prefix(model.name).is_some_and(|end| end.is_empty() || end.starts_with('-'));
+        OPENAI_MODELS.iter().find(is_named)
+    }
 }
 
 /// A provider's own server, and the variables that name another one and its key.
@@ -151,12 +181,7 @@ static OPENAI: ProviderFacts = ProviderFacts {
     takes_blank_stops: true,
     sends_thinking: false,
     is_made_to_call: |_| false,
-    needs_responses: |id| {
-        if id.ends_with("-pro") || id.contains("-codex") || id.contains("-deep-research") {
-            return (gpt_version(id) >= (5, 0) || id.starts_with('o')).then_some(NeedsResponses::Always);
-        }
-        (gpt_version(id) >= (5, 4)).then_some(NeedsResponses::ForToolsWithReasoning)
-    },
+    needs_responses,
     refuses_temperature: is_reasoning_model,
 };
 
@@ -335,9 +360,51 @@ fn is_reasoning_model(id: &str, official: bool) -> bool {
     official && (gpt_version(id) >= (5, 0) || ["o1", "o3", "o4"].iter().any(|family| id.starts_with(family)))
 }
 
+/// What keeps a model from OpenAI's chat completions.
+fn needs_responses(id: &str) -> Option<NeedsResponses> {
+    let bare = bare_id(id);
+    if bare.ends_with("-pro") || bare.contains("-codex") || bare.contains("-deep-research") {
+        return (gpt_version(id) >= (5, 0) || bare.starts_with('o')).then_some(NeedsResponses::Always);
+    }
+    let needs = OpenaiModel::of(id).map(|model| model.needs);
+    needs.or((gpt_version(id) >= TOOLS_WITHOUT_REASONING).then_some(NeedsResponses::ForToolsWithReasoning))
+}
+
+/// Whether a model of OpenAI is known to refuse the effort `none`.
+pub fn refuses_no_effort(id: &str) -> bool {
+    OpenaiModel::of(id).is_some_and(|model| !model.takes_no_effort)
+}
+
+/// An id without the provider before it and the day behind it: `gpt-5-pro` of `openai/gpt-5-pro-2025-10-06`.
+fn bare_id(id: &str) -> &str {
+    let id = id.rsplit('/').next().unwrap_or(id);
+    let is_day = |day: &str| {
+        let parts: Vec<&str> = day.split('-').collect();
+        matches!(parts.as_slice(), [year, month, day] if year.len() == 4 && month.len() == 2 && day.len() == 2)
+            && parts.concat().bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let begin = id.len().checked_sub("-2025-10-06".len());
+    let ends = begin.and_then(|begin| id.split_at_checked(begin));
+    ends.filter(|(_, end)| end.strip_prefix('-').is_some_and(is_day)).map_or(id, |(name, _)| name)
+}
+
+/// Whether a model wants the signature that Gemini gave with each first call of a turn, and refuses a call without one
+/// (ai.google.dev/gemini-api/docs/thought-signatures, read in November 2026: those of Gemini 3 and later; older ones do
+/// without). `host`: Google serves the same models in OpenAI's protocol.
+pub fn wants_signatures(provider: Provider, id: &str, host: &str) -> bool {
+    let is_google = provider == Provider::Gemini || host.ends_with(".googleapis.com");
+    is_google && gemini_version(id) >= 3
+}
+
+/// The version in an id like `gemini-3-pro-preview`, `google/gemini-3.5-flash` or `models/gemini-4-argon`; 0 in any other one.
+fn gemini_version(id: &str) -> u32 {
+    let Some(rest) = id.rsplit('/').next().and_then(|id| id.strip_prefix("gemini-")) else { return 0 };
+    rest.split(['-', '.']).next().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
 /// The version in an id like `gpt-5.4-mini` or `gpt-5`; 0 in any other one.
 fn gpt_version(id: &str) -> (u32, u32) {
-    let Some(rest) = id.strip_prefix("gpt-") else { return (0, 0) };
+    let Some(rest) = bare_id(id).strip_prefix("gpt-") else { return (0, 0) };
     let version = rest.split('-').next().unwrap_or_default();
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
     major.parse().ok().zip(minor.parse().ok()).unwrap_or((0, 0))
@@ -359,7 +426,7 @@ fn claude_version(id: &str) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::{NeedsResponses, Provider};
+    use super::{NeedsResponses, Provider, refuses_no_effort, wants_signatures};
 
     #[test]
     fn a_provider_is_named_as_documents_write_it() {
@@ -379,14 +446,42 @@ mod tests {
     #[test]
     fn models_that_need_the_responses_api_are_known_by_their_ids() {
         let needs = Provider::Openai.facts().needs_responses;
-        for id in ["gpt-5.4", "gpt-5.4-mini", "gpt-5.6-terra", "gpt-5.10", "gpt-6"] {
+        for id in ["gpt-6-astra", "gpt-6.1-sol", "gpt-6.1-sol-2026-10-01", "openai/gpt-6-astra", "gpt-6.1-terra"] {
+            assert_eq!(needs(id), Some(NeedsResponses::ForTools), "{id}");
+            assert_eq!(refuses_no_effort(id), id != "gpt-6.1-terra", "{id}");
+        }
+        for id in
+            ["gpt-5.4", "gpt-5.4-mini", "gpt-5.6-terra", "gpt-5.10", "gpt-6", "gpt-6-sol", "gpt-6-luna-2026-09-22"]
+        {
+            assert!(!refuses_no_effort(id), "{id}");
             assert_eq!(needs(id), Some(NeedsResponses::ForToolsWithReasoning), "{id}");
         }
-        for id in ["gpt-5-pro", "o3-pro", "gpt-5.2-codex", "o4-mini-deep-research"] {
+        for id in [
+            "gpt-5-pro",
+            "o3-pro",
+            "gpt-5.2-codex",
+            "o4-mini-deep-research",
+            "gpt-5-pro-2025-10-06",
+            "o1-pro-2025-03-19",
+        ] {
             assert_eq!(needs(id), Some(NeedsResponses::Always), "{id}");
         }
         for id in ["gpt-5", "gpt-5-mini", "gpt-5.2", "gpt-4o", "gpt-4.1", "o3", "gpt-oss-20b", "qwen-pro"] {
             assert_eq!(needs(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn models_that_want_signatures_are_known_by_their_ids() {
+        let vertex = "europe-west1-aiplatform.googleapis.com";
+        for id in ["gemini-3-pro-preview", "gemini-3.8-flash", "gemini-4-argon", "models/gemini-3-pro", "gemini-10-pro"]
+        {
+            assert!(wants_signatures(Provider::Gemini, id, "127.0.0.1"), "{id}");
+            assert!(wants_signatures(Provider::Openai, id, vertex), "{id}");
+            assert!(!wants_signatures(Provider::Openai, id, "openrouter.ai"), "{id}");
+        }
+        for id in ["gemini-2.5-flash", "gemini-pro-latest", "gemini-", "gemma-3-27b-it", "my-gemini-3"] {
+            assert!(!wants_signatures(Provider::Gemini, id, vertex), "{id}");
         }
     }
 

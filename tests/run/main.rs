@@ -36,6 +36,7 @@ mod dialects;
 mod dialects_native;
 mod edited;
 mod events;
+mod fallback_turns;
 mod fitted_values;
 mod given_files;
 mod held_out;

@@ -294,8 +294,13 @@ fn thinking_of<'a>(form: &'a RequestForm, ask: &Ask<'_>) -> Option<Cow<'a, str>>
 }
 
 /// Whether the model may think in this request. Within a turn of calls, the server refuses it when the model's last
-/// message has no thinking block: another model made it, or it was made before thinking was turned on.
+/// message has no thinking block: another model made it, or it was made before thinking was turned on. Where the model
+/// decides how much it thinks, it may (`adaptive-thinking`, on validation), and so it may where such calls are not sent
+/// as calls.
 fn may_think(form: &RequestForm, ask: &Ask<'_>) -> bool {
+    if form.settings.is_adaptive || form.refused.contains(RequestField::MissingReasoningOfCalls) {
+        return true;
+    }
     let mut messages = ask.conversation.messages.iter().rev();
     let last = messages.find(|message| message.role == Role::Assistant);
     last.is_none_or(|message| message.calls().is_empty() || !returned(&form.origin, message).is_empty())

@@ -16,6 +16,7 @@ use crate::drive::{clock, retry};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens};
 use crate::engine::json::from_bytes;
 use crate::policy::characters::is_hidden;
+use crate::policy::provider::refuses_no_effort;
 use crate::policy::quota;
 use crate::policy::window::{RefusedLength, is_code_of_length, is_too_long};
 
@@ -302,13 +303,16 @@ struct ServerError {
     is_day_over: bool,
 }
 
+/// What helps a model that takes tools in the Responses API only.
+const OTHER_PROTOCOL: &str = " (give this model \"provider\": \"openai-responses\" in loopctl.json)";
+
 /// What to write when a server refuses what a project can change: words of the refusal, and what helps.
 const CURES: [(&str, &str); 6] = [
     (
         "function tools with reasoning_effort",
         " (give this model \"provider\": \"openai-responses\" in loopctl.json, or \"reasoning_effort\": \"none\")",
     ),
-    ("v1/responses", " (give this model \"provider\": \"openai-responses\" in loopctl.json)"),
+    ("v1/responses", OTHER_PROTOCOL),
     (
         "thinking.type.enabled",
         " (write \"thinking\": {\"type\": \"adaptive\"} and \"reasoning_effort\" for this model in loopctl.json)",
@@ -401,6 +405,11 @@ impl ServerError {
     /// What to write in place of what was refused.
     fn cure(&self) -> &'static str {
         let message = self.message.as_deref().unwrap_or_default().to_lowercase();
+        // The server advises an effort that not all of these models take.
+        let refused = message.split_once("not supported for ").and_then(|(_, rest)| rest.split_whitespace().next());
+        if message.contains("v1/responses") && refused.is_some_and(refuses_no_effort) {
+            return OTHER_PROTOCOL;
+        }
         CURES.iter().find(|(words, _)| message.contains(words)).map_or("", |(_, cure)| cure)
     }
 

@@ -11,7 +11,8 @@ use super::Ask;
 use super::constraint::TurnMeans;
 use super::failure::Peer;
 use super::protocol::{NewMessages, Protocol};
-use super::reasoning::{BEHIND_TEXT, SealedPart, behind_call, returned};
+use super::reasoning::{ANY_SIGNATURE, BEHIND_TEXT, SealedPart, behind_call, is_text, returned};
+use super::refused::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tool_list};
@@ -38,7 +39,8 @@ impl Protocol for Gemini {
         last: Option<Role>,
         messages: NewMessages<'_>,
     ) -> Option<Role> {
-        let mut contents = Contents { buffer, last };
+        let signs = form.refused.contains(RequestField::MissingSignature);
+        let mut contents = Contents { buffer, last, signs };
         for (at, message) in messages.numbered() {
             match message.native.as_deref() {
                 Some(Native::Answers { id, .. }) => contents.answer(id, messages.called(at, id), &message.text),
@@ -81,6 +83,10 @@ impl Protocol for Gemini {
         stream.set_path(&url.path().replace(":generateContent", ":streamGenerateContent"));
         stream.query_pairs_mut().append_pair("alt", "sse");
         Some(stream)
+    }
+
+    fn has_words_for(&self, missing: RequestField) -> bool {
+        missing == RequestField::MissingSignature
     }
 }
 
@@ -150,6 +156,8 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
 struct Contents<'a> {
     buffer: &'a mut BytesMut,
     last: Option<Role>,
+    /// Whether the first call of a step must have a signature.
+    signs: bool,
 }
 
 impl Contents<'_> {
@@ -186,11 +194,13 @@ impl Contents<'_> {
             let buffer = self.part(role);
             buffer.extend_from_slice(b"{\"text\":");
             json(buffer, &*message.text);
-            signature(buffer, sealed, BEHIND_TEXT);
+            signature(buffer, sealed, BEHIND_TEXT, false);
         }
         for file in message.files() {
             write_file(self.part(role), file);
         }
+        // Calls beside each other share the signature of the first one.
+        let signs = self.signs;
         for (place, call) in message.calls().iter().enumerate() {
             let buffer = self.part(role);
             buffer.extend_from_slice(b"{\"functionCall\":{\"id\":");
@@ -201,7 +211,7 @@ impl Contents<'_> {
             buffer.extend_from_slice(b",\"args\":");
             buffer.extend_from_slice(call.arguments.as_bytes());
             buffer.extend_from_slice(b"}");
-            signature(buffer, sealed, behind_call(place));
+            signature(buffer, sealed, behind_call(place), signs && place == 0);
         }
     }
 }
@@ -227,11 +237,12 @@ fn write_file(buffer: &mut BytesMut, file: &InputFile) {
     buffer.extend_from_slice(b"}}");
 }
 
-/// Writes the signature of a part, and closes the part.
-fn signature(buffer: &mut BytesMut, sealed: &[SealedPart], place: usize) {
-    if let Some(part) = sealed.iter().rfind(|part| part.at == place) {
+/// Writes the signature of a part, and closes the part. `must_be`: another value takes its place if there is none.
+fn signature(buffer: &mut BytesMut, sealed: &[SealedPart], place: usize, must_be: bool) {
+    let own = sealed.iter().rfind(|part| part.at == place).map(|part| part.json.get());
+    if let Some(signature) = own.filter(|json| !must_be || is_text(json)).or(must_be.then_some(ANY_SIGNATURE)) {
         buffer.extend_from_slice(b",\"thoughtSignature\":");
-        buffer.extend_from_slice(part.json.get().as_bytes());
+        buffer.extend_from_slice(signature.as_bytes());
     }
     buffer.extend_from_slice(b"}");
 }

@@ -43,7 +43,7 @@ use reqwest::header::CONTENT_TYPE;
 use crate::drive::clock;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
-use crate::engine::conversation::Conversation;
+use crate::engine::conversation::{Conversation, Message, Role};
 use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use crate::language::SecretSource;
 use crate::language::project::Provider;
@@ -52,6 +52,7 @@ use crate::program::Program;
 use failure::{AttemptFailure, Peer};
 use http::Endpoint;
 use protocol::Protocol;
+use reasoning::{lacks_reasoning, returned, without_reasoning};
 use refused::RequestField;
 pub use reply::PartialReply;
 use reply::{AttemptReply, StreamedReply, garbage};
@@ -255,10 +256,21 @@ impl ModelClient {
         let mut left_out = Vec::new();
         loop {
             let before = refused.snapshot();
-            let failure = match self.reply(ask, wire).await {
+            let sent = match wire.leaves_reasoning_out(&self.form) {
+                false => self.reply(ask, wire).await,
+                true => Box::pin(self.reply_without_reasoning(ask, wire)).await,
+            };
+            let failure = match sent {
                 Err(failure) => failure,
                 reply => return reply,
             };
+            if failure.refused == Some(RequestField::StaleReasoning)
+                && !wire.leaves_reasoning_out(&self.form)
+                && ask.conversation.messages.iter().any(|message| !returned(&self.form.origin, message).is_empty())
+            {
+                wire.leave_reasoning_out(&self.form);
+                continue;
+            }
             // Each time one more field is left out: this ends.
             let mut is_other = false;
             for field in self.left_out(ask, &failure, before) {
@@ -270,7 +282,7 @@ impl ModelClient {
                 if failure.refuses_request() {
                     left_out
                         .into_iter()
-                        .filter(|field| field.is_sampling())
+                        .filter(|field| field.is_sampling() || field.is_of_missing_reasoning())
                         .for_each(|field| refused.set(field, false));
                 }
                 return Err(failure);
@@ -278,15 +290,40 @@ impl ModelClient {
         }
     }
 
+    /// The same, without the reasoning of this model's earlier replies.
+    async fn reply_without_reasoning(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        let mut conversation = ask.conversation.clone();
+        conversation.messages = without_reasoning(&self.form.origin, &ask.conversation.messages);
+        self.reply(&Ask { conversation: &conversation, ..*ask }, wire).await
+    }
+
     /// What a request is sent without after this failure: the field that the refusal names, or all settings of sampling
     /// when it names nothing.
     fn left_out(&self, ask: &Ask<'_>, failure: &AttemptFailure, before: u32) -> Vec<RequestField> {
         let is_sent = |field: &RequestField| !field.is_sampling() || self.form.sends(*field, ask, before);
         match failure.refused {
+            // The run remembers it, and other runs have reasoning of their own.
+            Some(RequestField::StaleReasoning) if before & RequestField::MissingSignature.bit() == 0 => Vec::new(),
+            // The value that takes the place of a signature.
+            Some(RequestField::StaleReasoning) => {
+                self.of_missing(RequestField::MissingSignature, ask, before).into_iter().collect()
+            }
+            Some(field) if field.is_of_missing_reasoning() => self.of_missing(field, ask, before).into_iter().collect(),
             Some(field) => field.together(&failure.message).into_iter().filter(is_sent).collect(),
             None if failure.is_nameless() => RequestField::SAMPLING.into_iter().filter(is_sent).collect(),
             None => Vec::new(),
         }
+    }
+
+    /// What helps against a refusal of turns that lack their reasoning: words in its place, where the protocol has a
+    /// place for them, and then those turns as text.
+    fn of_missing(&self, field: RequestField, ask: &Ask<'_>, before: u32) -> Option<RequestField> {
+        let mut turns = ask.conversation.messages.iter().filter(|message| message.role == Role::Assistant);
+        if before & field.bit() == 0 && self.form.protocol.has_words_for(field) {
+            return turns.next().map(|_| field);
+        }
+        let is_foreign = |turn: &Message| !turn.calls().is_empty() && lacks_reasoning(&self.form.origin, turn);
+        turns.any(is_foreign).then_some(RequestField::MissingReasoningOfCalls)
     }
 
     async fn reply(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {

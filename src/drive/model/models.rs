@@ -11,7 +11,7 @@ use super::constraint::ReplyConstraint;
 use super::credentials::{Credentials, ModelKey};
 use super::failure::Peer;
 use super::http::{Endpoint, HttpClients};
-use super::refused::RefusedFields;
+use super::refused::{RefusedFields, RequestField};
 use super::script::ScriptPlayer;
 use super::settings::ModelSettings;
 use super::window::LearnedWindow;
@@ -22,7 +22,7 @@ use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
 use crate::language::project::{self, Provider};
 use crate::language::{ModelAuth, Project, SecretSource};
-use crate::policy::provider::ProviderServer;
+use crate::policy::provider::{ProviderServer, wants_signatures};
 use crate::project::guarded;
 use crate::project::paths::in_project;
 
@@ -232,6 +232,9 @@ impl Models {
         };
         let LearnedModel { refused, window } =
             self.learned_of(&url, &id, (provider.facts().refuses_temperature)(&id, official));
+        if wants_signatures(provider, &id, url.host_str().unwrap_or_default()) {
+            refused.set(RequestField::MissingSignature, true);
+        }
         let identity = format!("{name}\n{id}\n{url}").into();
         let origin = format!("{} {} {id}", provider.facts().name, url.host_str().unwrap_or_default()).into();
         let mode = declared.map(|model| model.constrain).unwrap_or_default();

@@ -19,7 +19,7 @@ use super::wire::{RequestForm, call_id, file_address, json, more_text, open_text
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::InputFile;
 use crate::language::project::Model;
-use reasoning::{write_extra, write_fields};
+use reasoning::{write_extra, write_fields, write_reasoning};
 
 /// The protocol.
 pub(super) struct Openai;
@@ -70,6 +70,10 @@ impl Protocol for Openai {
     fn takes_pdf_by_address(&self) -> bool {
         false
     }
+
+    fn has_words_for(&self, missing: RequestField) -> bool {
+        matches!(missing, RequestField::MissingSignature | RequestField::MissingReasoning)
+    }
 }
 
 /// Writes a request up to its messages, which come last so that nothing behind them changes. Returns
@@ -119,6 +123,11 @@ fn sealed(form: &RequestForm, message: &Message) -> Vec<SealedPart> {
     if form.refused.contains(RequestField::Reasoning) { Vec::new() } else { returned(&form.origin, message) }
 }
 
+/// Whether each turn of the model must have reasoning.
+fn wants_reasoning(form: &RequestForm) -> bool {
+    form.refused.contains(RequestField::MissingReasoning) && !form.refused.contains(RequestField::Reasoning)
+}
+
 /// What the model has said between the results of its calls and a message of ours, where a server wants the roles to
 /// take turns there too.
 const BETWEEN: &[u8] = br#",{"role":"assistant","content":"I have read the results."},"#;
@@ -148,7 +157,12 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
         return message.role;
     }
     match message.native.as_deref() {
-        None => json(buffer, &*message.text),
+        None => {
+            json(buffer, &*message.text);
+            if message.role == Role::Assistant && wants_reasoning(form) {
+                write_reasoning(buffer, &[]);
+            }
+        }
         Some(native) => with_native(buffer, form, message, native),
     }
     buffer.extend_from_slice(b"}");
@@ -174,10 +188,14 @@ fn with_native(buffer: &mut BytesMut, form: &RequestForm, message: &Message, nat
                 json(buffer, text);
             }
             let sealed = &sealed(form, message);
-            write_fields(buffer, sealed);
+            match wants_reasoning(form) {
+                true => write_reasoning(buffer, sealed),
+                false => write_fields(buffer, sealed),
+            }
             if calls.is_empty() {
                 return;
             }
+            let signs = form.refused.contains(RequestField::MissingSignature);
             for (place, call) in calls.iter().enumerate() {
                 buffer.extend_from_slice(if place == 0 { b",\"tool_calls\":[".as_slice() } else { b"," });
                 buffer.extend_from_slice(b"{\"id\":");
@@ -187,7 +205,8 @@ fn with_native(buffer: &mut BytesMut, form: &RequestForm, message: &Message, nat
                 buffer.extend_from_slice(b",\"arguments\":");
                 json(buffer, &call.arguments);
                 buffer.extend_from_slice(b"}");
-                write_extra(buffer, sealed, place);
+                // Calls beside each other share the signature of the first one.
+                write_extra(buffer, sealed, place, signs && place == 0);
                 buffer.extend_from_slice(b"}");
             }
             buffer.extend_from_slice(b"]");

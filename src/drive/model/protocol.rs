@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::Ask;
 use super::constraint::TurnMeans;
 use super::failure::Peer;
+use super::refused::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::wire::RequestForm;
 use crate::engine::conversation::{Message, Role};
@@ -56,6 +57,11 @@ pub(super) trait Protocol: Send + Sync {
     /// Whether it has a form for a PDF document that the provider is to read from an address.
     fn takes_pdf_by_address(&self) -> bool {
         true
+    }
+
+    /// Whether a request has a place for words that stand where a turn of the model lacks this of its reasoning.
+    fn has_words_for(&self, _missing: RequestField) -> bool {
+        false
     }
 
     /// The headers that every request has, beside those of all providers.

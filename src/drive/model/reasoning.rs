@@ -3,12 +3,15 @@
 //! What is sealed is a JSON array of parts: each is JSON of the provider, and the place in the reply where it stood.
 //! Only the protocol that wrote a part knows what is in it.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::halves;
-use crate::engine::conversation::Message;
+use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::Reasoning;
 use crate::policy::reasoning::MAX_TEXT;
 
@@ -142,6 +145,70 @@ pub(super) fn append(part: &mut Map<String, Value>, member: &str, piece: &str) {
         Some(Value::String(text)) => text.push_str(piece),
         _ => drop(part.insert(member.to_owned(), Value::from(piece))),
     }
+}
+
+/// The signature, as JSON, that Google documents for a call that no Gemini made
+/// (ai.google.dev/gemini-api/docs/thought-signatures, read in November 2026).
+pub(super) const ANY_SIGNATURE: &str = r#""skip_thought_signature_validator""#;
+
+/// The words that are sent where a server wants the reasoning of a turn and it is not there.
+pub(super) const ANY_REASONING: &str = "The reasoning of this turn is not known.";
+
+/// Whether JSON is a text with something in it.
+pub(super) fn is_text(json: &str) -> bool {
+    serde_json::from_str::<Cow<'_, str>>(json).is_ok_and(|text| !text.trim().is_empty())
+}
+
+/// Whether a message is a turn of the model without reasoning that could go back to the model of this origin.
+pub(super) fn lacks_reasoning(origin: &str, message: &Message) -> bool {
+    message.role == Role::Assistant && returned(origin, message).is_empty()
+}
+
+/// The messages without the reasoning of this origin.
+pub(super) fn without_reasoning(origin: &str, messages: &[Message]) -> Vec<Message> {
+    let mut bare = messages.to_vec();
+    for message in &mut bare {
+        if let Some(Native::Reply { reasoning, .. }) = message.native.as_deref_mut() {
+            reasoning.take_if(|reasoning| reasoning.origin == origin);
+        }
+    }
+    bare
+}
+
+/// The messages without calls that lack their reasoning: such a call and its result are said in messages of ours, so
+/// that the model neither answers for the reasoning nor writes calls in that form itself. One message each, as before.
+pub(super) fn without_foreign_calls(origin: &str, messages: &[Message]) -> Vec<Message> {
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    let said = |message: &Message, text: String| Message { role: Role::User, text: text.into(), ..message.clone() };
+    let mut whole = Vec::with_capacity(messages.len());
+    for message in messages {
+        let called = match message.native.as_deref() {
+            Some(Native::Answers { id, failed }) => names.get(id.as_str()).map(|name| {
+                let what = if *failed { "failed" } else { "gave" };
+                format!("The call of {name} {what}: {}", message.text)
+            }),
+            _ if !message.calls().is_empty() && lacks_reasoning(origin, message) => {
+                names.extend(message.calls().iter().map(|call| (call.id.as_str(), call.name.as_str())));
+                let calls =
+                    message.calls().iter().map(|call| format!("{} was called with {}.", call.name, call.arguments));
+                let words = Some(message.text.trim())
+                    .filter(|text| !text.is_empty())
+                    .map(|text| format!("It was said: {text}"));
+                Some(words.into_iter().chain(calls).collect::<Vec<_>>().join("\n"))
+            }
+            _ => {
+                for call in message.calls() {
+                    names.remove(call.id.as_str());
+                }
+                None
+            }
+        };
+        whole.push(match called {
+            Some(text) => Message { native: None, ..said(message, format!("[In an earlier turn] {text}")) },
+            None => message.clone(),
+        });
+    }
+    whole
 }
 
 /// What goes back with a message to the model of this origin: nothing, when another one wrote it.

@@ -30,6 +30,14 @@ pub(super) enum RequestField {
     CallIds,
     /// A message of ours right behind the results of calls: one of the model is put between.
     UserBehindTool,
+    /// A turn of the model without its reasoning, as another model wrote it: words take the place of that reasoning.
+    MissingReasoning,
+    /// The same, and words do not help: its calls and their results are said in a message of ours.
+    MissingReasoningOfCalls,
+    /// The reasoning of earlier replies, which the server can't verify any more: a run goes on without it.
+    StaleReasoning,
+    /// A call without the signature of Gemini: the value that Google documents for such a call is sent.
+    MissingSignature,
 }
 
 impl RequestField {
@@ -78,7 +86,13 @@ impl RequestField {
             Self::Reasoning => &["reasoning_content", "reasoning_details", "extra_content"],
             Self::Include => &["include", "encrypted content"],
             Self::ToolChoice => &["tool_choice", "function_calling_config"],
-            Self::Schema | Self::CallIds | Self::UserBehindTool => &[],
+            Self::Schema
+            | Self::CallIds
+            | Self::UserBehindTool
+            | Self::MissingReasoning
+            | Self::MissingReasoningOfCalls
+            | Self::StaleReasoning
+            | Self::MissingSignature => &[],
         }
     }
 
@@ -120,7 +134,16 @@ impl RequestField {
             Self::Seed => 1 << 14,
             Self::FrequencyPenalty => 1 << 15,
             Self::PresencePenalty => 1 << 16,
+            Self::MissingReasoning => 1 << 17,
+            Self::MissingReasoningOfCalls => 1 << 18,
+            Self::MissingSignature => 1 << 19,
+            Self::StaleReasoning => 1 << 20,
         }
+    }
+
+    /// Whether it is about turns of the model that lack their reasoning.
+    pub(super) fn is_of_missing_reasoning(self) -> bool {
+        matches!(self, Self::MissingReasoning | Self::MissingReasoningOfCalls | Self::MissingSignature)
     }
 
     /// The field that a server's refusal is about, if it says that the model does not take it at all.
@@ -132,6 +155,12 @@ impl RequestField {
         }
         if message.contains("role 'user' after role 'tool'") {
             return Some(Self::UserBehindTool);
+        }
+        if is_stale(&message) {
+            return Some(Self::StaleReasoning);
+        }
+        if let Some(missing) = Self::missing(&message) {
+            return Some(missing);
         }
         let is_param =
             |field: &Self| field.names().iter().any(|name| param == Some(name.trim_matches(['\'', '`', '"'])));
@@ -150,7 +179,80 @@ impl RequestField {
         }
         sampling.find(is_named).or_else(|| others.find(is_named))
     }
+
+    /// What a refusal, in small letters, misses of the model's turns.
+    fn missing(message: &str) -> Option<Self> {
+        let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
+        if !has(&MISSES) || has(&DROPS) {
+            return None;
+        }
+        if has(&["thought_signature", "thought signature", "thoughtsignature"]) {
+            return Some(Self::MissingSignature);
+        }
+        has(&REASONING).then_some(Self::MissingReasoning)
+    }
 }
+
+/// Whether a refusal, in small letters, says that the reasoning of earlier replies is not what the server gave: it was
+/// given to another key, or in another place.
+fn is_stale(message: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
+    if has(&["missing"]) || has(&REFUSALS) {
+        return false;
+    }
+    has(&STALE) || has(&SEALS) && has(&["invalid", "corrupt", "not valid", "could not be", "can't be", "cannot be"])
+}
+
+/// What keeps the reasoning of a reply from being changed, in those refusals.
+const SEALS: [&str; 6] = [
+    "thought_signature",
+    "thought signature",
+    "thoughtsignature",
+    "`signature` in `thinking`",
+    "encrypted content",
+    "encrypted_content",
+];
+
+/// Words that say so without one of them.
+const STALE: [&str; 4] = [
+    "blocks in the latest assistant message cannot be",
+    "thinking.signature",
+    "required following item",
+    "items are not persisted",
+];
+
+/// Words by which servers say that something must be in a request.
+const MISSES: [&str; 12] = [
+    "missing",
+    "lacks",
+    "without",
+    "require",
+    "passed back",
+    "returned",
+    "must be",
+    "must have",
+    "must contain",
+    "must include",
+    "must start with",
+    "be empty",
+];
+
+/// Words by which they say that something must not be in a request.
+const DROPS: [&str; 3] = ["must not be sent", "must not be included", "be removed"];
+
+/// Names of the reasoning of a turn in those refusals.
+const REASONING: [&str; 10] = [
+    "reasoning_content",
+    "reasoning content",
+    "reasoning_details",
+    "reasoning item",
+    "'reasoning' item",
+    "reasoning block",
+    "`redacted_thinking`",
+    "[].thinking",
+    "thinking block",
+    "thinking content",
+];
 
 /// Whether a refusal says that a setting has one value only.
 fn is_fixed(message: &str) -> bool {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::refused::{RefusedFields, RequestField};
-use crate::language::project::{Model, ReasoningEffort};
+use crate::language::project::{Model, ReasoningEffort, ThinkingKind};
 
 /// The settings of a model. They are the same in every request, so they are written once.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct ModelSettings {
     pub(super) stop: Vec<String>,
     /// How the model thinks, as JSON, where requests have it as it is written.
     pub(super) thinking: Option<String>,
+    /// Whether the model decides how much it thinks.
+    pub(super) is_adaptive: bool,
     /// The most tokens that it may think.
     pub(super) thinking_budget: Option<u32>,
     /// How much a model reasons, where this is a part of another field.
@@ -41,6 +43,7 @@ impl ModelSettings {
             extra: members(&model.extra_body),
             stop: model.stop.clone(),
             thinking: thinking.filter(|_| model.provider.facts().sends_thinking),
+            is_adaptive: model.thinking.is_some_and(|thinking| thinking.kind == ThinkingKind::Adaptive),
             thinking_budget: model.thinking.and_then(|thinking| thinking.budget_tokens),
             effort: model.reasoning_effort,
             stream: model.stream,

@@ -1,7 +1,7 @@
 //! The wire: a conversation in the provider's bytes, which only ever grows at its end.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::Ask;
 use super::constraint::ReplyConstraint;
 use super::protocol::{NewMessages, Protocol};
+use super::reasoning::without_foreign_calls;
 use super::refused::{RefusedFields, RequestField};
 use super::settings::ModelSettings;
 use super::window::LearnedWindow;
@@ -45,6 +46,8 @@ pub struct Wire {
     run_id: Arc<str>,
     /// The next entry of each script, from 0.
     positions: BTreeMap<Arc<str>, usize>,
+    /// Those whose own reasoning is not sent back to them: their servers could not verify it.
+    without_reasoning: BTreeSet<Arc<str>>,
 }
 
 /// What a request's head is made of: another one makes other bytes.
@@ -176,6 +179,17 @@ impl Wire {
         self.part.clone()
     }
 
+    /// No longer sends the reasoning of earlier replies back to a model.
+    pub(super) fn leave_reasoning_out(&mut self, form: &RequestForm) {
+        self.without_reasoning.insert(Arc::clone(&form.origin));
+        self.key = None;
+    }
+
+    /// Whether the reasoning of earlier replies is not sent back to a model.
+    pub(super) fn leaves_reasoning_out(&self, form: &RequestForm) -> bool {
+        !self.without_reasoning.is_empty() && self.without_reasoning.contains(&form.origin)
+    }
+
     /// The next entry of the script of this name.
     pub(super) fn script_position(&mut self, track: &Arc<str>) -> &mut usize {
         self.positions.entry(Arc::clone(track)).or_insert(self.used)
@@ -199,7 +213,12 @@ impl Wire {
             self.last = None;
             self.taken = form.protocol.head(&mut buffer, form, ask);
         }
-        let new = NewMessages { all: messages, taken: self.taken };
+        let without_calls = form
+            .refused
+            .contains(RequestField::MissingReasoningOfCalls)
+            .then(|| without_foreign_calls(&form.origin, messages));
+        let all = without_calls.as_deref().unwrap_or(messages);
+        let new = NewMessages { all, taken: self.taken };
         make_room(&mut buffer, new.iter().map(|message| message.size() + message.size() / 8 + 48).sum());
         self.last = form.protocol.messages(&mut buffer, form, self.last, new);
         self.taken = messages.len();

@@ -8,12 +8,20 @@
 //! | `reasoning` of a message, alone | vLLM since 0.12, Ollama, Groq | docs.vllm.ai/en/latest/features/reasoning_outputs |
 //! | `extra_content` of a call or a message, with Google's `thought_signature` | Gemini | ai.google.dev/gemini-api/docs/thought-signatures (2026-05) |
 
+use std::collections::BTreeMap;
+
 use bytes::BytesMut;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::drive::model::reasoning::{BEFORE_TEXT, ReasoningParts, SealedPart, append, behind_call};
+use crate::drive::model::reasoning::{
+    ANY_REASONING, ANY_SIGNATURE, BEFORE_TEXT, ReasoningParts, SealedPart, append, behind_call, is_text,
+};
+use crate::drive::model::wire::json;
+
+/// The field that most servers want back.
+const CONTENT: &str = "reasoning_content";
 
 /// The fields of a message, or of a piece of one, as they came.
 #[derive(Clone, Copy, Default, Serialize)]
@@ -140,10 +148,36 @@ pub(super) fn write_fields(buffer: &mut BytesMut, sealed: &[SealedPart]) {
     }
 }
 
-/// Writes what came beside the call at this place again.
-pub(super) fn write_extra(buffer: &mut BytesMut, sealed: &[SealedPart], place: usize) {
+/// The same for a server that wants `reasoning_content` with each turn of the model: what there is of it, or words.
+pub(super) fn write_reasoning(buffer: &mut BytesMut, sealed: &[SealedPart]) {
+    let part = sealed.iter().find(|part| part.at == BEFORE_TEXT).map_or("{}", |part| part.json.get());
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(part).unwrap_or_default();
+    let text = |name: &str| members.get(name).map(|json| json.get()).filter(|json| is_text(json));
+    if text(CONTENT).is_some() {
+        return write_fields(buffer, sealed);
+    }
+    buffer.extend_from_slice(b",\"reasoning_content\":");
+    match text("reasoning") {
+        Some(reasoning) => buffer.extend_from_slice(reasoning.as_bytes()),
+        None => json(buffer, ANY_REASONING),
+    }
+    for (name, value) in members.into_iter().filter(|(name, _)| name != CONTENT && name != "reasoning") {
+        buffer.extend_from_slice(b",");
+        json(buffer, &name);
+        buffer.extend_from_slice(b":");
+        buffer.extend_from_slice(value.get().as_bytes());
+    }
+}
+
+/// Writes what came beside the call at this place again. `signs`: if nothing came, a signature that Google takes for any
+/// call.
+pub(super) fn write_extra(buffer: &mut BytesMut, sealed: &[SealedPart], place: usize, signs: bool) {
     if let Some(part) = sealed.iter().find(|part| part.at == behind_call(place)) {
         buffer.extend_from_slice(b",\"extra_content\":");
         buffer.extend_from_slice(part.json.get().as_bytes());
+    } else if signs {
+        buffer.extend_from_slice(b",\"extra_content\":{\"google\":{\"thought_signature\":");
+        buffer.extend_from_slice(ANY_SIGNATURE.as_bytes());
+        buffer.extend_from_slice(b"}}");
     }
 }
