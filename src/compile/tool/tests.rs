@@ -279,7 +279,10 @@ fn what_runs_is_written_out() {
 fn the_declaration_tightens_the_action_and_the_action_wins_over_the_loop() {
     let fields = json!({"timeout_ms": 5, "idempotent": false, "on_uncertain": "retry"});
     let (plain, _) = compile(http(fields.clone())).unwrap();
-    assert_eq!((plain.timeout_ms, plain.idempotent, plain.on_uncertain), (5, false, Some(OnUncertain::Retry)));
+    assert_eq!(
+        (plain.timeout_ms, plain.idempotent, plain.on_uncertain),
+        (5, false, Some(crate::language::action::OnUncertain::Retry))
+    );
     assert_eq!((plain.description.as_str(), plain.approval.always, plain.max_calls), ("Does it.", false, None));
     let declaration = json!({"name": "mine", "description": "Mine.", "timeout_ms": 7, "requires_approval": true, "max_calls": 2, "polling": true});
     let (own, _) = compile_as(declaration, http(fields)).unwrap();
