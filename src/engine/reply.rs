@@ -361,7 +361,8 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, refused: RefusedR
     state.watch.invalid_in_a_row += 1;
     note(state, new, refused);
     if let Some(limit) = forced {
-        return if asks_again {
+        // No bound is passed by more than one request.
+        return if asks_again && !budget::is_spent(program, state) {
             limit::ask_again(program, state, limit, &why)
         } else {
             limit::failed(program, state, limit)
