@@ -184,10 +184,10 @@ async fn a_panic_is_a_failure_of_the_call_only() {
             panic!("late")
         })
     });
-    let expected =
-        ToolFault { class: "tool panicked".to_owned(), detail: "early [secret k]".to_owned(), ..ToolFault::default() };
+    let class = format!("tool panicked{MAY_HAVE_HAPPENED}");
+    let expected = ToolFault { class: class.clone(), detail: "early [secret k]".to_owned(), ..ToolFault::default() };
     assert_eq!(early.call(ToolKind::Embedded, LONG).await, ToolResult::Failed(expected));
-    let expected = ToolFault { class: "tool panicked".to_owned(), detail: "late".to_owned(), ..ToolFault::default() };
+    let expected = ToolFault { class, detail: "late".to_owned(), ..ToolFault::default() };
     assert_eq!(late.call(ToolKind::Embedded, LONG).await, ToolResult::Failed(expected));
 }
 
@@ -206,10 +206,11 @@ async fn a_result_of_any_depth_is_survived() {
         })
     };
     assert!(matches!(deep(127).call(ToolKind::Embedded, LONG).await, ToolResult::Ok(_)));
-    assert_eq!(deep(128).class(ToolKind::Embedded).await, "result nested too deep");
+    let too_deep = format!("result nested too deep{MAY_HAVE_HAPPENED}");
+    assert_eq!(deep(128).class(ToolKind::Embedded).await, too_deep);
     let bomb = World::new(&json!({}))
         .embed(|| Box::pin(async { Ok((0..100_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]))) }));
-    assert_eq!(bomb.class(ToolKind::Embedded).await, "result nested too deep");
+    assert_eq!(bomb.class(ToolKind::Embedded).await, too_deep);
 }
 
 #[tokio::test]

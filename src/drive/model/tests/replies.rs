@@ -60,7 +60,7 @@ async fn a_cut_or_filtered_reply_says_so() {
 
 #[tokio::test]
 async fn a_usage_that_makes_no_sense_is_none() {
-    for usage in ["null", "{}", "[]", r#"{"prompt_tokens":-1,"completion_tokens":2.5}"#, r#"{"prompt_tokens":1}"#] {
+    for usage in ["null", "{}", "[]", r#"{"prompt_tokens":-1,"completion_tokens":-2.5}"#, r#"{"prompt_tokens":"1"}"#] {
         let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
         assert_eq!(read(openai, &body).await.unwrap().usage, None, "{usage}");
     }

@@ -156,8 +156,9 @@ async fn a_stream_that_ends_without_a_reason_was_cut_off() {
             }
             let (whole, mut events) = said(provider, &reason, false);
             if reason != "FINISH_REASON_UNSPECIFIED" {
-                // It came as one answer: it is whole.
-                assert_eq!(outcome(provider, Answer::json(&whole), false).await, Some(Finish::Stop), "{provider}");
+                // It came as one answer: it is whole. Anthropic's reason is null only while a reply is arriving.
+                let expected = if provider == "anthropic" && reason.is_null() { BROKEN } else { Some(Finish::Stop) };
+                assert_eq!(outcome(provider, Answer::json(&whole), false).await, expected, "{provider} {reason}");
             }
             if provider == "openai" {
                 events.push(json!("[DONE]"));
