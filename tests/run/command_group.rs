@@ -292,7 +292,7 @@ async fn a_program_is_started_and_ends_the_same_with_a_group_and_without() {
     for (name, expected) in [
         ("three", "program ended with status 3"),
         ("code", "program ended with status 125"),
-        ("pipe", "program ended by signal 13"),
+        ("pipe", "program ended by signal 13: the call may have happened; find out before it is made again"),
         ("missing", "program not found"),
         ("not_allowed", "program can't be started"),
         ("folder", "program can't be started"),

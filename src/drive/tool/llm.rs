@@ -13,7 +13,7 @@ use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::budget;
 use crate::engine::conversation::{Conversation, Role, estimated_tokens};
-use crate::engine::event::{FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};
+use crate::engine::event::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
 use crate::language::Action;
 use crate::language::action::LlmAction;
 use crate::language::project::Price;
@@ -187,6 +187,22 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
             answer = model::ask(&models, &ask, wire, &retry, &retried).await;
         }
     }
+    let asked = AskedQuestion { bytes: conversation.bytes, max_tokens: ask.max_tokens, price };
+    outcome(answer, failed, &asked)
+}
+
+/// A question that a model was asked.
+struct AskedQuestion {
+    /// Its length.
+    bytes: usize,
+    /// The most tokens of its reply.
+    max_tokens: u32,
+    price: Option<Price>,
+}
+
+/// What the action gives. `failed`: the attempts before the last request.
+fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, asked: &AskedQuestion) -> RawOutcome {
+    let price = asked.price;
     match answer {
         Ok(reply) if reply.is_empty() => {
             let result = Err(fault("the model's answer was empty", "").into());
@@ -195,13 +211,13 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         Ok(reply) => {
             let thought = reply.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
             let text = reply.text.len().saturating_add(thought);
-            let usage = ReplyUsage { counted: reply.usage, asked: conversation.bytes, text };
+            let usage = ReplyUsage { counted: reply.usage, asked: asked.bytes, text };
             failed.extend(reply.attempts);
             let spent = spent(&failed, Some(usage), price);
             let result = match reply.finish {
                 Finish::Filtered => Err(fault(refused(reply.refusal.as_deref()), reply.text)),
                 Finish::Length => {
-                    let most = ask.max_tokens;
+                    let most = asked.max_tokens;
                     let class = format!(
                         "the model's answer was cut off after {most} tokens: raise `max_tokens` of the action, or ask for less"
                     );
