@@ -317,7 +317,7 @@ fn the_first_model_takes_the_turns_of_its_fallback_again() {
         ("openai", json!({}), kimi, 1),
         ("openai", json!({}), deepseek, 1),
         ("anthropic", thinking.clone(), claude, 0),
-        ("anthropic", thinking.clone(), always_thinks, 1),
+        ("anthropic", thinking, always_thinks, 1),
         ("anthropic", json!({ "thinking": { "type": "adaptive" } }), always_thinks, 1),
         ("anthropic", json!({}), deepseek_messages, 1),
         ("openai-responses", json!({}), responses, 1),

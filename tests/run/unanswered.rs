@@ -245,30 +245,29 @@ fn scripts_and_recordings_play_replies_that_are_empty_or_refused() {
     assert!(ran.code == 1 && ran.stderr.contains("refused") && !ran.stderr.contains("could not be read"), "{ran:#?}");
 }
 
-/// Refusals of each provider, whole and in pieces, and a word that each of them gives.
-fn refusals() -> Vec<(&'static str, Answer, &'static str)> {
-    let whole = |provider, body: Value, word| (provider, Answer::json(&body), word);
-    let pieces =
-        |provider, events: &[Value], word| (provider, Answer::events(events.iter().map(Value::to_string)), word);
-    let choice = |choice: Value| json!({ "choices": [choice] });
+/// A refusal of a provider, and a word that it gives.
+type NamedRefusal = (&'static str, Answer, &'static str);
+
+fn whole(provider: &'static str, body: &Value, word: &'static str) -> NamedRefusal {
+    (provider, Answer::json(body), word)
+}
+
+fn pieces(provider: &'static str, events: &[Value], word: &'static str) -> NamedRefusal {
+    (provider, Answer::events(events.iter().map(Value::to_string)), word)
+}
+
+fn refusals_of_anthropic() -> Vec<NamedRefusal> {
     let details = json!({ "type": "refusal", "category": "cyber" });
     let says = |text: &str| json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } });
-    let hate = json!({ "hate": { "filtered": true, "severity": "high" }, "violence": { "filtered": false } });
-    let item = json!({ "type": "message", "content": [{ "type": "refusal", "refusal": "I will not." }] });
-    let response =
-        |status: &str, more: Value| crate::common::with(json!({ "status": status, "error": null, "output": [] }), more);
-    let filtered = json!({ "incomplete_details": { "reason": "content_filter" } });
-    let ratings = json!([{ "category": "HARM_CATEGORY_HATE_SPEECH", "blocked": true }]);
-    let candidate = |reason: &str| json!({ "candidates": [{ "finishReason": reason, "safetyRatings": ratings }] });
     vec![
         whole(
             "anthropic",
-            json!({ "type": "message", "content": [], "stop_reason": "refusal", "stop_details": details }),
+            &json!({ "type": "message", "content": [], "stop_reason": "refusal", "stop_details": details }),
             "cyber",
         ),
         whole(
             "anthropic",
-            json!({ "type": "message", "content": [], "stop_reason": "guardrail_intervened" }),
+            &json!({ "type": "message", "content": [], "stop_reason": "guardrail_intervened" }),
             "guardrail",
         ),
         pieces(
@@ -281,14 +280,29 @@ fn refusals() -> Vec<(&'static str, Answer, &'static str)> {
             ],
             "cyber",
         ),
+    ]
+}
+
+/// Refusals of each provider, whole and in pieces.
+fn refusals() -> Vec<NamedRefusal> {
+    let choice = |choice: Value| json!({ "choices": [choice] });
+    let hate = json!({ "hate": { "filtered": true, "severity": "high" }, "violence": { "filtered": false } });
+    let item = json!({ "type": "message", "content": [{ "type": "refusal", "refusal": "I will not." }] });
+    let response =
+        |status: &str, more: Value| crate::common::with(json!({ "status": status, "error": null, "output": [] }), more);
+    let filtered = json!({ "incomplete_details": { "reason": "content_filter" } });
+    let ratings = json!([{ "category": "HARM_CATEGORY_HATE_SPEECH", "blocked": true }]);
+    let candidate = |reason: &str| json!({ "candidates": [{ "finishReason": reason, "safetyRatings": ratings }] });
+    let mut refusals = refusals_of_anthropic();
+    refusals.extend([
         whole(
             "openai",
-            choice(json!({ "message": { "content": null, "refusal": "I will not." }, "finish_reason": "stop" })),
+            &choice(json!({ "message": { "content": null, "refusal": "I will not." }, "finish_reason": "stop" })),
             "I will not.",
         ),
         whole(
             "openai",
-            choice(
+            &choice(
                 json!({ "message": { "content": "Well" }, "finish_reason": "content_filter", "content_filter_results": hate }),
             ),
             "hate",
@@ -310,13 +324,13 @@ fn refusals() -> Vec<(&'static str, Answer, &'static str)> {
             ],
             "hate",
         ),
-        whole("gemini", candidate("SAFETY"), "HARM_CATEGORY_HATE_SPEECH"),
-        whole("gemini", candidate("PROHIBITED_CONTENT"), "PROHIBITED_CONTENT"),
-        whole("gemini", json!({ "promptFeedback": { "blockReason": "BLOCKLIST" } }), "BLOCKLIST"),
+        whole("gemini", &candidate("SAFETY"), "HARM_CATEGORY_HATE_SPEECH"),
+        whole("gemini", &candidate("PROHIBITED_CONTENT"), "PROHIBITED_CONTENT"),
+        whole("gemini", &json!({ "promptFeedback": { "blockReason": "BLOCKLIST" } }), "BLOCKLIST"),
         pieces("gemini", &[candidate("RECITATION")], "RECITATION"),
         pieces("gemini", &[json!({ "promptFeedback": { "blockReason": "SAFETY", "safetyRatings": ratings } })], "HATE"),
-        whole("openai-responses", response("completed", json!({ "output": [item] })), "I will not."),
-        whole("openai-responses", response("incomplete", filtered.clone()), "content_filter"),
+        whole("openai-responses", &response("completed", json!({ "output": [item] })), "I will not."),
+        whole("openai-responses", &response("incomplete", filtered.clone()), "content_filter"),
         pieces(
             "openai-responses",
             &[
@@ -330,7 +344,8 @@ fn refusals() -> Vec<(&'static str, Answer, &'static str)> {
             &[json!({ "type": "response.incomplete", "response": response("incomplete", filtered) })],
             "content_filter",
         ),
-    ]
+    ]);
+    refusals
 }
 
 #[test]
