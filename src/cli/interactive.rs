@@ -16,7 +16,7 @@ use super::user::local_user;
 use super::watch::Watched;
 use crate::engine::event::{CallId, Decided, Decision};
 use crate::engine::outcome::{Pause, Termination};
-use crate::engine::record::WaitingCall;
+use crate::engine::question::WaitingCall;
 use crate::engine::state::Phase;
 use crate::program::Program;
 use crate::trace::redact::HIDDEN;

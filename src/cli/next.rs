@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::store::StorePlace;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::record::WaitingCall;
+use crate::engine::question::WaitingCall;
 use crate::engine::refusal::{ANSWERS, RefusalCause};
 use crate::engine::state::State;
 use crate::trace::steps::as_call;

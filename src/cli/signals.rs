@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::host::Stop;
-use super::progress::Progress;
+use super::progress::ProgressDisplay;
 use futures_util::FutureExt as _;
 
 /// How long a run may take to end after the second signal. After that, it is dropped with its calls: the
@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_millis(900);
 
 /// Drives a run to its end and handles signals. `None`: the run did not stop within the grace period after
 /// the second signal.
-pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Progress) -> Option<T> {
+pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &ProgressDisplay) -> Option<T> {
     let mut run = pin!(run);
     let mut signals = Signals::new();
     let mut first = true;

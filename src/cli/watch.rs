@@ -10,7 +10,7 @@ use super::interactive;
 use super::next::NextCommands;
 use super::on_pause::{OnPauseArgs, PauseSeen};
 use super::output::Output;
-use super::progress::Progress;
+use super::progress::ProgressDisplay;
 use super::signals;
 use super::surface::Surface;
 use super::telemetry::Telemetry;
@@ -56,7 +56,7 @@ impl WatchArgs {
 
 /// A run that is shown while it is driven, and that signals stop.
 pub struct Watched {
-    progress: Progress,
+    progress: ProgressDisplay,
     telemetry: Mutex<Option<Telemetry>>,
     stop: Stop,
     /// Whether the run has paused.
@@ -85,7 +85,7 @@ impl Watched {
             None
         });
         let redact = Redaction::new(&program.project.redact);
-        let progress = Progress::new(surface, shown.output, shown.deltas, redact);
+        let progress = ProgressDisplay::new(surface, shown.output, shown.deltas, redact);
         Self { progress, telemetry: Mutex::new(telemetry), stop: Stop::new(), pause_seen: PauseSeen::default() }
     }
 

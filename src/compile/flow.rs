@@ -17,7 +17,7 @@ use crate::language::action::Action;
 use crate::language::action::Matcher;
 use crate::language::loop_document::LoopProperties;
 use crate::language::react::OnLimit;
-use crate::language::step::{Approval, OnRejected, Operation, Properties};
+use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::condition::CompiledCondition;
@@ -280,12 +280,12 @@ fn matcher_tool(matcher: &Matcher) -> Option<Tool> {
 }
 
 /// The tool of a custom table that is a step: the table and all else come with each call.
-fn table_tool(operation: Option<Operation>, max_rows: Option<Value>) -> Option<Tool> {
+fn table_tool(operation: Option<TableOperation>, max_rows: Option<Value>) -> Option<Tool> {
     let read_only = ("read_only".to_owned(), Value::Bool(false));
     let settings = max_rows.map(|most| ("max_rows".to_owned(), most)).into_iter().chain([read_only]).collect();
     let tool = built_in("custom-table", settings)?;
-    let read_only = operation == Some(Operation::Read);
-    let idempotent = read_only || operation == Some(Operation::Upsert);
+    let read_only = operation == Some(TableOperation::Read);
+    let idempotent = read_only || operation == Some(TableOperation::Upsert);
     Some(Tool { read_only, idempotent, ..tool })
 }
 

@@ -13,7 +13,8 @@ use super::subrun::open_runs;
 use super::world::Engine;
 use crate::diagnostic::Source;
 use crate::engine::event::{Decided, Decision, Event, EventKind, ToolResult};
-use crate::engine::flow::state::{OpenStep, StepChange, StepProgress};
+use crate::engine::flow::state::StepChange;
+use crate::engine::operation::{AskedFor, OpenStep, Progress};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::StoreFault;
@@ -247,7 +248,7 @@ impl DecidedSteps {
     fn compared(&self, one: &FoldedSide<'_>, other: &FoldedSide<'_>) -> Result<(), String> {
         for record in one.state.decisions.iter().skip(self.known) {
             let Some(at) = &record.step else { continue };
-            let of = |steps: &'_ [OpenStep]| steps.iter().position(|step| step.at == *at);
+            let of = |steps: &'_ [OpenStep]| steps.iter().position(|step| step.address.as_str() == *at);
             let before = of(&self.before).and_then(|place| self.before.get(place));
             let now = of(&self.now).and_then(|place| self.now.get(place));
             let Some((before, now)) = before.zip(now) else { continue };
@@ -257,18 +258,18 @@ impl DecidedSteps {
     }
 
     fn same(&self, before: &OpenStep, now: &OpenStep, is_numbered: bool) -> Result<(), String> {
-        let at = &before.at;
-        if before.kind != now.kind {
-            return Err(format!("the step `{at}` was `{}`, and is `{}`", before.kind, now.kind));
+        let at = &before.address;
+        if before.name != now.name {
+            return Err(format!("the step `{at}` was `{}`, and is `{}`", before.name, now.name));
         }
         let is_no = matches!(self.decided.decision, Decision::Deny(_));
-        let StepProgress::AsksApproval { comment, on_rejected } = &before.progress else {
+        let Progress::Asks(AskedFor::Consent { comment, on_rejected }) = &before.progress else {
             return match is_numbered && !is_no && before.input != now.input {
                 true => Err(format!("what was decided about the step `{at}` was about another input: {BY_NUMBER}")),
                 false => Ok(()),
             };
         };
-        let StepProgress::AsksApproval { comment: asks_now, on_rejected: does_now } = &now.progress else {
+        let Progress::Asks(AskedFor::Consent { comment: asks_now, on_rejected: does_now }) = &now.progress else {
             return Ok(());
         };
         if is_no && on_rejected != does_now {
@@ -301,47 +302,48 @@ fn after_no(on_rejected: OnRejected) -> &'static str {
 /// must be the same call by both.
 fn left(one: &FoldedSide<'_>, other: &FoldedSide<'_>) -> Result<bool, String> {
     let may_have_happened = |open: &OpenStep| {
-        matches!(open.progress, StepProgress::Asked | StepProgress::Uncertain(_) | StepProgress::Waits(_))
+        matches!(open.progress, Progress::Requested | Progress::Uncertain(_) | Progress::Asks(AskedFor::Subrun(_)))
     };
     let (before, now) = (one.open(), other.open());
-    let at = |steps: &[&OpenStep], at: &str| steps.iter().position(|step| step.at == at);
+    let at = |steps: &[&OpenStep], at: &str| steps.iter().position(|step| step.address.as_str() == at);
     for open in &before {
-        let is_numbered = one.is_numbered(&open.at) || other.is_numbered(&open.at);
+        let is_numbered = one.is_numbered(&open.address) || other.is_numbered(&open.address);
         let why = if is_numbered { format!(": {BY_NUMBER}") } else { String::new() };
-        let same = at(&now, &open.at).and_then(|place| now.get(place));
+        let same = at(&now, &open.address).and_then(|place| now.get(place));
         match same {
-            Some(same) if same.kind != open.kind => {
-                return Err(format!("the step `{}` was `{}`, and is `{}`{why}", open.at, open.kind, same.kind));
+            Some(same) if same.name != open.name => {
+                return Err(format!("the step `{}` was `{}`, and is `{}`{why}", open.address, open.name, same.name));
             }
             _ if !may_have_happened(open) => {}
             Some(same)
-                if same.input == open.input || matches!(open.progress, StepProgress::Waits(_)) && !is_numbered => {}
+                if same.input == open.input
+                    || matches!(open.progress, Progress::Asks(AskedFor::Subrun(_))) && !is_numbered => {}
             Some(_) => {
                 return Err(format!(
                     "the call of the step `{}` may have been made, and by it has another input: decide about that call with \
                      the recorded document first{why}",
-                    open.at
+                    open.address
                 ));
             }
             None => {
                 return Err(format!(
                     "the call of the step `{}` may have been made, and by it the step is not under way{why}",
-                    open.at
+                    open.address
                 ));
             }
         }
     }
     let requested = |step: &&&OpenStep| {
-        at(&before, &step.at).and_then(|place| before.get(place)).is_some_and(|open| may_have_happened(open))
+        at(&before, &step.address).and_then(|place| before.get(place)).is_some_and(|open| may_have_happened(open))
     };
-    let asked: Vec<&&OpenStep> = now.iter().filter(|open| open.progress == StepProgress::Asked).collect();
+    let asked: Vec<&&OpenStep> = now.iter().filter(|open| open.progress == Progress::Requested).collect();
     let new: Vec<&&&OpenStep> = asked.iter().filter(|open| !requested(open)).collect();
     let Some(first) = new.first() else { return Ok(false) };
-    if before.iter().any(|open| open.progress == StepProgress::Asked) {
+    if before.iter().any(|open| open.progress == Progress::Requested) {
         return Err(format!(
             "by it the step `{}` begins, which was not requested, while others may have been made: continue with the recorded \
              document first",
-            first.at
+            first.address
         ));
     }
     Ok(true)

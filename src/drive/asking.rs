@@ -6,12 +6,12 @@ use super::fault::Fault;
 use super::fold;
 use super::subrun_id::{id, loop_at, loop_of};
 use super::world::Engine;
+use crate::engine::address::{is_at, split_address};
 use crate::engine::approval;
 use crate::engine::event::{CallId, Decided, Decision, Event, EventKind};
-use crate::engine::flow::question::{is_at, split_address};
-use crate::engine::flow::state::StepProgress;
+use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::Termination;
-use crate::engine::state::{Call, CallProgress, Phase, State};
+use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::program::Program;
 
@@ -32,21 +32,21 @@ fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) ->
     let run_id = &state.header.run_id;
     if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
         let mut asking = of_flow.open().into_iter().filter_map(|open| match &open.progress {
-            StepProgress::Waits(waits) if waits.decided.is_none() => Some((open, &waits.asks)),
+            Progress::Asks(AskedFor::Subrun(waits)) if waits.decided.is_none() => Some((open, &waits.asks)),
             _ => None,
         });
         let (open, asks) = match decided {
-            Some(Decided { at: Some(at), .. }) => asking.find(|(open, _)| is_at(&open.at, split_address(at).0))?,
+            Some(Decided { at: Some(at), .. }) => asking.find(|(open, _)| is_at(&open.address, split_address(at).0))?,
             Some(Decided { hash: Some(hash), .. }) => asking.find(|(_, asks)| asks.has_hash(hash))?,
             _ => asking.next()?,
         };
-        let program = loop_at(flow, &open.at)?;
+        let program = loop_at(flow, &open.address)?;
         return Some(AskingRun { program, run_id: open.subrun_id(run_id), pause: asks.pause });
     }
     let Phase::Paused { pause, turn: Some(turn) } = &state.phase else { return None };
     let asks = pause.asks.as_ref()?;
-    let call = turn.calls.iter().find(|call| pause.calls.contains(&call.id))?;
-    Some(AskingRun { program: loop_of(program, call)?, run_id: id(run_id, call.id), pause: asks.pause })
+    let call = turn.calls.iter().find(|call| pause.calls.contains(&call.address))?;
+    Some(AskingRun { program: loop_of(program, call)?, run_id: id(run_id, call.address), pause: asks.pause })
 }
 
 /// Whether a decision fits the run that asks, at any depth. Checked before anything is written.
@@ -116,7 +116,7 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
     // Several calls are decided one by one, in one pause; those of a sub-run are decided there.
     let waits = |id: CallId| {
         let undecided =
-            |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain(_));
+            |call: &Call| matches!(call.progress, Progress::Asks(AskedFor::Approval(_)) | Progress::Uncertain(_));
         state.call(id).is_some_and(undecided)
     };
     let is_over = |id| pause.kind != Termination::Human && !waits(id);

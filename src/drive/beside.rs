@@ -10,6 +10,7 @@ use super::fault::Fault;
 use super::inbox::{DecisionSource, PassedDecision};
 use super::run::Driver;
 use super::world::{Engine, Resume};
+use crate::engine::address::StepAddress;
 use crate::engine::due::due_beside;
 use crate::engine::effect::steps_of;
 use crate::engine::event::{Decided, EventKind};
@@ -47,7 +48,7 @@ impl Driver<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn take_passed(&mut self, passed: PassedDecision) -> Result<Vec<String>, Fault> {
+    pub(super) async fn take_passed(&mut self, passed: PassedDecision) -> Result<Vec<StepAddress>, Fault> {
         let PassedDecision { decided, answer_token, source } = passed;
         let mut next = match &source {
             // What another process stored before comes first: its sender may have been answered.
@@ -98,7 +99,7 @@ impl Driver<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn look_beside(&mut self) -> Result<Vec<String>, Fault> {
+    pub(super) async fn look_beside(&mut self) -> Result<Vec<StepAddress>, Fault> {
         let mut next = Vec::new();
         if due_beside(&self.state).is_some_and(|at_ms| at_ms <= clock::wall_ms()) {
             next = steps_of(&self.take(EventKind::ApprovalExpired).await?);

@@ -23,7 +23,8 @@ use crate::engine::budget;
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
-use crate::engine::state::{Call, RunHeader};
+use crate::engine::operation::Call;
+use crate::engine::state::RunHeader;
 use crate::program::Program;
 
 /// What the calls of a turn share.
@@ -94,7 +95,7 @@ impl<'a> Driver<'a> {
         };
         let mut performed: Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> = Vec::with_capacity(calls.len());
         for call in calls.iter().filter_map(|id| self.state.call(*id)) {
-            performed.push(match called(&call.tool) {
+            performed.push(match called(&call.name) {
                 Some((tool, called)) => {
                     let time = Duration::from_millis(tool.timeout_ms);
                     let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
@@ -137,14 +138,14 @@ impl<'a> Driver<'a> {
 struct Attempt {
     id: CallId,
     tool: String,
-    input: Value,
+    input: Arc<Value>,
     timer: AttemptTimer,
 }
 
 impl Attempt {
     fn of(call: &Call) -> Self {
-        let (tool, input) = (call.tool.clone(), call.input.clone());
-        Self { id: call.id, tool, input, timer: AttemptTimer::after(&call.attempts) }
+        let (tool, input) = (call.name.clone(), call.input.clone());
+        Self { id: call.address, tool, input, timer: AttemptTimer::after(&call.attempts) }
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::subrun_id;
 use crate::engine::event::{Event, EventKind};
+use crate::engine::operation::Progress;
 use crate::engine::outcome::Status;
-use crate::engine::state::{CallProgress, State};
+use crate::engine::state::State;
 use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 use crate::program::Program;
 
@@ -37,10 +38,10 @@ pub fn called(program: &Program, state: &State) -> Vec<String> {
     let mut runs: Vec<String> = recorded.collect();
     if let Some(turn) = state.turn() {
         for call in &turn.calls {
-            let under_way = matches!(call.progress, CallProgress::Asked) && subrun_id::loop_of(program, call).is_some();
+            let under_way = matches!(call.progress, Progress::Requested) && subrun_id::loop_of(program, call).is_some();
             let run = match &call.run_id {
                 Some(run_id) => Some(run_id.to_string()),
-                None => under_way.then(|| subrun_id::id(&state.header.run_id, call.id)),
+                None => under_way.then(|| subrun_id::id(&state.header.run_id, call.address)),
             };
             runs.extend(run);
         }

@@ -13,6 +13,7 @@ use super::inbox::{DecisionSource, PassedDecision};
 use super::run::Driver;
 use super::status::status_record;
 use super::world::{Engine, Resume};
+use crate::engine::address::StepAddress;
 use crate::engine::event::{Decided, Event, EventKind};
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreFault};
 use crate::program::Program;
@@ -201,7 +202,7 @@ impl Driver<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn take_queued(&mut self) -> Result<Vec<String>, Fault> {
+    pub(super) async fn take_queued(&mut self) -> Result<Vec<StepAddress>, Fault> {
         let mut next = Vec::new();
         for queued in waiting(&*self.world.journal, &self.lease.run_id).await.map_err(Fault::Cut)? {
             match serde_json::from_str(&queued.decision) {

@@ -21,6 +21,7 @@ use super::subrun_budget::SubrunBudgetGuard;
 use super::tool::{Spent, ToolCall};
 use super::world::{Engine, World};
 use crate::drive::future::BoxFuture;
+use crate::engine::address::StepAddress;
 use crate::engine::budget;
 use crate::engine::continuation;
 use crate::engine::effect::{Effects, steps_of};
@@ -29,7 +30,7 @@ use crate::engine::event::{
     ToolReturned,
 };
 use crate::engine::flow::item_rest::ItemRest;
-use crate::engine::flow::state::OpenStep;
+use crate::engine::operation::OpenStep;
 use crate::engine::state::{Phase, RunHeader, State};
 use crate::program::flow::StepAction;
 use crate::program::{Program, Tool};
@@ -69,7 +70,7 @@ struct StepCall {
 
 impl<'a> Driver<'a> {
     /// Performs steps, and those that follow them. `None`: the run was stopped.
-    pub(super) async fn run_steps(&mut self, steps: Vec<String>) -> Result<Option<Effects>, Fault> {
+    pub(super) async fn run_steps(&mut self, steps: Vec<StepAddress>) -> Result<Option<Effects>, Fault> {
         self.confirm().await?;
         let mut under_way: StepsUnderWay<'a> = self.begin_steps(&steps).into_iter().collect();
         let mut inbox = self.world.inboxes.open(&self.lease.run_id);
@@ -156,7 +157,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    async fn begin_more(&self, under_way: &mut StepsUnderWay<'a>, steps: &[String]) -> Result<(), Fault> {
+    async fn begin_more(&self, under_way: &mut StepsUnderWay<'a>, steps: &[StepAddress]) -> Result<(), Fault> {
         if !steps.is_empty() {
             self.confirm().await?;
             under_way.extend(self.begin_steps(steps));
@@ -175,7 +176,7 @@ impl<'a> Driver<'a> {
         self.watch.stop.as_ref().is_some_and(Stop::is_asked)
     }
 
-    fn begin_steps(&self, steps: &[String]) -> Vec<BoxFuture<'a, StepOutcome>> {
+    fn begin_steps(&self, steps: &[StepAddress]) -> Vec<BoxFuture<'a, StepOutcome>> {
         let Some((flow, state)) = self.program.flow.as_ref().zip(self.state.flow.as_ref()) else { return Vec::new() };
         let left = budget::left(self.program, &self.state);
         let mut performed: Vec<BoxFuture<'a, StepOutcome>> = Vec::with_capacity(steps.len());
@@ -187,9 +188,9 @@ impl<'a> Driver<'a> {
                     let call = StepCall {
                         program: Arc::clone(self.program),
                         header: Arc::clone(&self.state.header),
-                        at: at.clone(),
-                        kind: open.kind.clone(),
-                        request: open.request,
+                        at: at.to_string(),
+                        kind: open.name.clone(),
+                        request: open.repetition.request,
                         input: Arc::clone(&open.input),
                         now: clock::rfc3339(clock::wall_ms()),
                         left,
@@ -220,15 +221,16 @@ impl<'a> Driver<'a> {
     /// Begins or resumes the run of a step.
     fn begin_run(&self, called: &Arc<Program>, open: &OpenStep, left: Allowance) -> BoxFuture<'a, StepOutcome> {
         let flow = self.program.flow.as_ref().zip(self.state.flow.as_ref());
-        let item = flow.map(|(flow, state)| ItemRest::of(flow, state, &open.at, self.active_ms())).unwrap_or_default();
+        let item =
+            flow.map(|(flow, state)| ItemRest::of(flow, state, &open.address, self.active_ms())).unwrap_or_default();
         let most_ms = item.time_ms.into_iter().chain([called.properties.timeout_ms]).min().unwrap_or_default();
         let time = self.time_left().min(Duration::from_millis(most_ms));
         let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
         let (engine, run_of) = (Engine { world: Arc::clone(self.world) }, Arc::clone(called));
         let (at, kind, run) = (
-            open.at.clone(),
-            open.kind.clone(),
+            open.address.to_string(),
+            open.name.clone(),
             subrun::call(Arc::clone(self.world), request, self.watch.stop.clone(), budget),
         );
         Box::pin(async move {

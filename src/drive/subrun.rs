@@ -25,10 +25,10 @@ use crate::engine::event::{
     Allowance, CallId, Decided, EventKind, ParentCall, Retried, Started, SubrunCall, SubrunQuestion, SubrunStep,
     ToolFault, ToolPaused, ToolResult, ToolReturned,
 };
-use crate::engine::flow::state::{OpenStep, StepProgress};
 use crate::engine::flow::{react_output, waiting_steps};
+use crate::engine::operation::{AskedFor, Call, OpenStep, Progress};
 use crate::engine::outcome::{Answer, Ending, Pause, Status, Termination};
-use crate::engine::state::{Call, CallProgress, Phase, RunHeader, State};
+use crate::engine::state::{Phase, RunHeader, State};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::journal::{CancelRequest, RunSummary, StoreFault};
 use crate::policy::word::written;
@@ -107,13 +107,13 @@ impl SubrunRequest {
             run_id: Some(open.subrun_id(&header.run_id)),
             ..Self::start(header, called, time)
         };
-        let caller = ParentCall { run_id: header.run_id.clone(), call, at: Some(open.at.clone()) };
+        let caller = ParentCall { run_id: header.run_id.clone(), call, at: Some(open.address.to_string()) };
         let decided = match &open.progress {
-            StepProgress::Waits(waits) => waits.decided.clone(),
+            Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.clone(),
             _ => None,
         };
         let origin = SubrunOrigin { caller, bound, is_own: false };
-        Self { program: Arc::clone(called), call, start, origin, decided, continues: open.continues }
+        Self { program: Arc::clone(called), call, start, origin, decided, continues: open.repetition.continues }
     }
 
     /// What the runs that a run starts have in common.
@@ -131,17 +131,17 @@ impl SubrunRequest {
     pub fn new(state: &State, call: &Call, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
         let header = &state.header;
         let start = Start {
-            input: call.input.clone(),
-            run_id: Some(id(&header.run_id, call.id)),
+            input: serde_json::Value::clone(&call.input),
+            run_id: Some(id(&header.run_id, call.address)),
             ..Self::start(header, called, time)
         };
-        let caller = ParentCall { run_id: header.run_id.clone(), call: call.id, at: None };
+        let caller = ParentCall { run_id: header.run_id.clone(), call: call.address, at: None };
         let decided = match &call.progress {
-            CallProgress::Waits(waits) => waits.decided.clone(),
+            Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.clone(),
             _ => None,
         };
         let origin = SubrunOrigin { caller, bound, is_own: false };
-        Self { program: Arc::clone(called), call: call.id, start, origin, decided, continues: false }
+        Self { program: Arc::clone(called), call: call.address, start, origin, decided, continues: false }
     }
 
     /// A call that starts a run of its own, with so much time.
@@ -289,16 +289,17 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
 pub(super) fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, String)> {
     let run_id = &state.header.run_id;
     if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
-        let may_run = |open: &&OpenStep| matches!(open.progress, StepProgress::Asked | StepProgress::Waits(_));
-        let run = |open: &OpenStep| Some((loop_at(flow, &open.at)?, open.subrun_id(run_id)));
+        let may_run =
+            |open: &&OpenStep| matches!(open.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_)));
+        let run = |open: &OpenStep| Some((loop_at(flow, &open.address)?, open.subrun_id(run_id)));
         return of_flow.open().into_iter().filter(may_run).filter_map(run).collect();
     }
     let turn = match &state.phase {
         Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => turn,
         _ => return Vec::new(),
     };
-    let may_run = |call: &&Call| matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_));
-    let run = |call: &Call| Some((loop_of(program, call)?, id(run_id, call.id)));
+    let may_run = |call: &&Call| matches!(call.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_)));
+    let run = |call: &Call| Some((loop_of(program, call)?, id(run_id, call.address)));
     turn.calls.iter().filter(may_run).filter_map(run).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::event::CallId;
-use crate::engine::state::Call;
+use crate::engine::operation::Call;
 use crate::program::Program;
 use crate::program::flow::{Flow, StepAction};
 
@@ -14,7 +14,7 @@ pub(super) fn id(run_id: &str, call: CallId) -> String {
 
 /// The loop that a call starts, if its tool is a loop.
 pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
-    program.tool(&call.tool)?.called_loop()
+    program.tool(&call.name)?.called_loop()
 }
 
 /// The loop that the step at an address is.

@@ -5,10 +5,11 @@ use serde_json::{Number, Value, json};
 use super::event::{CallId, ToolResult};
 use super::fitted;
 use super::memory;
+use super::operation::Call;
 use super::outcome::Answer;
-use super::state::{Call, State};
+use super::state::State;
 use super::storable;
-use super::validate;
+use crate::program::schema;
 use crate::program::{Builtin, Program};
 
 /// The outcome of a built-in tool.
@@ -42,7 +43,7 @@ impl HumanQuestion {
     pub fn of(call: &Call) -> Self {
         let input = &call.input;
         Self {
-            call: call.id,
+            call: call.address,
             question: text(input, "question").unwrap_or_default(),
             context: text(input, "context"),
             options: input
@@ -98,7 +99,7 @@ fn complete(program: &Program, state: &State, input: &Value) -> Done {
         if !faults.is_empty() {
             return Done::AnswerRefused(ToolResult::failed(format!(
                 "the answer does not match what this loop must answer, and was not taken:{}",
-                validate::list(&faults)
+                schema::list(&faults)
             )));
         }
     }

@@ -6,19 +6,13 @@ use std::fmt::Write as _;
 use ring::digest::{Context, SHA256};
 
 use super::event::{RunDocument, documents_sha256};
-use super::state::{Call, RunHeader};
+use super::header::RunHeader;
 
 /// How many bytes of the digest are shown: enough to distinguish the calls of a run, and few enough to compare
 /// by eye.
 const SHOWN: usize = 8;
 
-/// The hash of a call: 16 hexadecimal digits over the run, the call's position, its tool, its input as written
-/// (1e2 is not 100), and the document that defines the tool.
-pub fn hash(header: &RunHeader, call: &Call) -> String {
-    hash_of(header, &call.id.to_string(), &call.tool, &call.input.to_string())
-}
-
-/// The same for what is called or asked at a place of the run, and what is shown of it.
+/// The hash of what is called or asked at a place of the run, and what is shown of it: 16 hexadecimal digits.
 pub(super) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str) -> String {
     let mut context = Context::new(&SHA256);
     for part in [b"call 1", header.run_id.as_bytes(), place.as_bytes(), action.as_bytes(), shown.as_bytes()] {
@@ -49,8 +43,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::event::CallId;
-    use super::super::state::CallProgress;
     use super::*;
+    use crate::engine::operation::{AskedFor, Call, Progress};
+
+    fn hash(header: &RunHeader, call: &Call) -> String {
+        call.hash(header)
+    }
 
     fn header(run_id: &str, meaning: [u8; 32]) -> RunHeader {
         RunHeader { run_id: run_id.to_owned(), meaning, ..RunHeader::default() }
@@ -59,14 +57,8 @@ mod tests {
     fn call(index: u32, tool: &str, input: Value) -> Call {
         let id = CallId { iteration: 1, index };
         Call {
-            id,
-            tool: tool.to_owned(),
-            input,
-            progress: CallProgress::AwaitsApproval(Box::default()),
-            run_id: None,
-            is_subrun: false,
-            called_at_ms: None,
-            attempts: Vec::new(),
+            progress: Progress::Asks(AskedFor::Approval(Box::default())),
+            ..Call::new(id, tool.to_owned(), input, 0)
         }
     }
 

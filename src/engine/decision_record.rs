@@ -99,9 +99,9 @@ impl DecisionRecord {
     }
 
     /// The same about a call, as the call was before the decision.
-    pub(super) fn about(self, call: CallId, hash: String, input: &Value) -> Self {
+    pub(super) fn about(self, hash: String, input: &Value) -> Self {
         let is_edit = self.decision == DecisionKind::Edit;
-        Self { call: Some(call), hash: Some(hash), input_before: is_edit.then(|| input.clone()), ..self }
+        Self { hash: Some(hash), input_before: is_edit.then(|| input.clone()), ..self }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::flow;
 use super::outcome::Termination;
-use super::state::{CallProgress, Phase, State};
+use super::state::{Phase, State};
 
 /// When what a run waits for expires, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn due_beside(state: &State) -> Option<i64> {
 pub fn waits_beside_since_ms(state: &State) -> Option<i64> {
     let flow = state.flow.as_ref().filter(|flow| flow.stopping.is_none() && matches!(state.phase, Phase::Stepping))?;
     let open = flow.open();
-    open.iter().filter(|open| open.progress.waits_for_human()).map(|open| open.since_ms).min()
+    open.iter().filter(|open| open.progress.waits_for_human()).map(|open| open.due_at_ms).min()
 }
 
 /// When what a paused run waits for expires, by the run in which it does.
@@ -46,12 +46,7 @@ pub fn due_times(state: &State) -> DueTimes {
     if pause.kind != Termination::Approval {
         return DueTimes::default();
     }
-    let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.id));
-    let own = calls
-        .filter_map(|call| match &call.progress {
-            CallProgress::AwaitsApproval(awaited) => awaited.expires_at_ms,
-            _ => None,
-        })
-        .min();
+    let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.address));
+    let own = calls.filter_map(|call| call.progress.expires_at_ms()).min();
     DueTimes { own, below: None }
 }

@@ -1,18 +1,9 @@
 //! Effects: what the driver is asked to do. An effect names what to send; it never carries the
 //! history.
 
+use super::address::StepAddress;
 use super::event::CallId;
-
-/// An event that does not fit the run's phase. The state is untouched.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
-
-impl Refused {
-    pub(super) fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
-    }
-}
+pub use super::refused::Refused;
 
 /// What the driver is asked to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +15,7 @@ pub enum Effect {
     /// Make this call; its tool and input are in the state.
     CallTool(CallId),
     /// Perform the step of a workflow at this address; what it does and its input are in the state.
-    RunStep(String),
+    RunStep(StepAddress),
     /// Keep this key of the run's memory for its session, durable together with the event.
     Remember(String),
 }
@@ -34,7 +25,7 @@ pub enum Effect {
 pub type Effects = Vec<Effect>;
 
 /// The steps of a workflow among them.
-pub fn steps_of(effects: &[Effect]) -> Vec<String> {
+pub fn steps_of(effects: &[Effect]) -> Vec<StepAddress> {
     let step = |effect: &Effect| match effect {
         Effect::RunStep(at) => Some(at.clone()),
         Effect::CallModel | Effect::Summarize | Effect::CallTool(_) | Effect::Remember(_) => None,

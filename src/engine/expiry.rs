@@ -1,13 +1,13 @@
 //! Nobody decided about a waiting call in time: the call is denied, the run fails, or the question is escalated.
 
-use super::consent;
 use super::decision_record::DecisionRecord;
 use super::effect::{Effect, Effects};
 use super::event::ToolResult;
 use super::human::{self, Paused};
 use super::next::Next;
+use super::operation::{AskedFor, Call, Progress};
 use super::outcome::{RunError, Termination};
-use super::state::{Call, CallProgress, Phase, State, Turn};
+use super::state::{Phase, State, Turn};
 use super::turn;
 use crate::language::approval::OnExpiry;
 use crate::program::Program;
@@ -19,10 +19,7 @@ const LATE: &str = "not called: nobody approved this call in time";
 pub(super) fn expired(program: &Program, state: &mut State, paused: Paused, effects: &mut Effects) -> Next {
     let Paused { pause, turn } = paused;
     let now_ms = state.now.wall_ms;
-    let is_due = |call: &Call| match &call.progress {
-        CallProgress::AwaitsApproval(awaited) if pause.calls.contains(&call.id) => awaited.is_expired(now_ms),
-        _ => false,
-    };
+    let is_due = |call: &Call| pause.calls.contains(&call.address) && call.progress.is_expired(now_ms);
     // The approvals of a sub-run expire there.
     let is_own = pause.kind == Termination::Approval && pause.asks.is_none();
     let Some(mut turn) = turn.clone().filter(|turn| is_own && turn.calls.iter().any(is_due)) else {
@@ -31,29 +28,26 @@ pub(super) fn expired(program: &Program, state: &mut State, paused: Paused, effe
     state.interrupted = false;
     let (mut escalated, mut failed) = (false, None);
     for call in turn.calls.iter_mut().filter(|call| is_due(call)) {
-        let hash = consent::hash(&state.header, call);
-        let CallProgress::AwaitsApproval(awaited) = &mut call.progress else { continue };
-        let on_expiry = awaited.on_expiry.unwrap_or_default();
-        let record = DecisionRecord::of_expiry(now_ms, pause.number, on_expiry);
+        let before = call.clone();
+        let Some(on_expiry) = call.expire(now_ms) else { continue };
         match on_expiry {
-            OnExpiry::Escalate => {
-                awaited.escalate();
-                escalated = true;
-            }
+            OnExpiry::Escalate => escalated = true,
             OnExpiry::Deny => late(state, call),
             OnExpiry::Fail => {
-                failed = Some(call.tool.clone());
+                failed = Some(call.name.clone());
                 late(state, call);
             }
         }
-        state.decisions.push(record.about(call.id, hash, &call.input));
+        let record = DecisionRecord::of_expiry(now_ms, pause.number, on_expiry);
+        state.decisions.push(before.record(&state.header, record));
     }
     if let Some(tool) = failed {
         return fail(program, state, turn, &tool, effects);
     }
-    let waits =
-        |call: &&Call| matches!(call.progress, CallProgress::AwaitsApproval(_)) && pause.calls.contains(&call.id);
-    let open: Vec<_> = turn.calls.iter().filter(waits).map(|call| call.id).collect();
+    let waits = |call: &&Call| {
+        matches!(call.progress, Progress::Asks(AskedFor::Approval(_))) && pause.calls.contains(&call.address)
+    };
+    let open: Vec<_> = turn.calls.iter().filter(waits).map(|call| call.address).collect();
     if escalated {
         return turn::ask_approval(program, state, turn, open);
     }
@@ -64,18 +58,18 @@ pub(super) fn expired(program: &Program, state: &mut State, paused: Paused, effe
 }
 
 fn late(state: &mut State, call: &mut Call) {
-    state.counters.unmade(&call.tool);
-    call.progress = CallProgress::Done { result: ToolResult::failed(LATE), duration_ms: 0 };
+    state.counters.unmade(&call.name);
+    call.progress = Progress::done(ToolResult::failed(LATE));
 }
 
 /// The run fails; none of the calls that still wait is made.
 fn fail(program: &Program, state: &mut State, mut turn: Turn, tool: &str, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
-        let was_made = matches!(call.progress, CallProgress::Done { .. } | CallProgress::Waits(_));
+        let was_made = matches!(call.progress, Progress::Done { .. } | Progress::Asks(AskedFor::Subrun(_)));
         if !was_made {
-            state.counters.unmade(&call.tool);
+            state.counters.unmade(&call.name);
             let result = ToolResult::failed("not called: the run failed");
-            call.progress = CallProgress::Done { result, duration_ms: 0 };
+            call.progress = Progress::done(result);
         }
     }
     turn::record(program, state, turn, effects);

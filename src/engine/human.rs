@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::approval::{NOT_ESCALATED, may_take};
-use super::consent;
+use super::awaited_approval::NOT_ESCALATED;
 use super::conversation::Role;
-use super::decision::{self, OTHER_CALL, SEVERAL_CALLS, reported_failure};
+use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
 use super::decision_record::{ApprovalCount, DecisionRecord};
 use super::dialect;
 use super::effect::{Effects, Refused};
 use super::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use super::next::Next;
+use super::operation::{AfterDecision, AskedFor, Call, Conclusion, Progress, Taken};
 use super::outcome::{Pause, Termination};
-use super::state::{Call, CallProgress, Phase, RunHeader, State, Turn};
+use super::state::{Phase, RunHeader, State, Turn};
 use super::subrun;
+use super::subrun_decision;
 use super::turn::{self, denied};
-use super::validate;
 use crate::program::Program;
 
 /// A pause, and the turn whose calls wait; none for a stuck run.
@@ -44,7 +44,7 @@ impl Paused {
             return Err(Refused::new(format!("pause {number} {how}; the run is in pause {}", pause.number)));
         }
         if let Some(asks) = &pause.asks {
-            return subrun::fits(asks, decided, state.now.wall_ms);
+            return subrun_decision::fits(asks, decided, state.now.wall_ms);
         }
         if let Some(call) = decided.call
             && !self.waits(call)
@@ -62,12 +62,11 @@ impl Paused {
         if decided.rights == DecisionRights::Escalated && pause.kind != Termination::Approval {
             return Err(Refused::new(NOT_ESCALATED));
         }
-        for call in self.calls().iter().filter(|call| pause.calls.contains(&call.id)) {
-            if let CallProgress::AwaitsApproval(awaited) = &call.progress
-                && only.is_none_or(|id| id == call.id)
-            {
-                may_take(awaited, &call.tool, decided, state.now.wall_ms)?;
-            }
+        let meant = |call: &&Call| is_asked_about(pause, call) && only.is_none_or(|id| id == call.address);
+        // The hash names the one call that is meant.
+        let by_id = Decided { hash: None, ..decided.clone() };
+        for call in self.calls().iter().filter(meant) {
+            call.accepts(&by_id, header, turn::tool_of(program, call), state.now.wall_ms)?;
         }
         let several = self.calls().iter().filter(|call| is_asked_about(pause, call)).count() > 1;
         match &decided.decision {
@@ -77,7 +76,6 @@ impl Paused {
             {
                 Err(Refused::new(SEVERAL_CALLS))
             }
-            Decision::Edit(input) => self.accepts(program, only, input),
             _ => Ok(()),
         }
     }
@@ -87,42 +85,26 @@ impl Paused {
         let Some(hash) = &decided.hash else { return decided.call };
         let named = |call: &&Call| {
             is_asked_about(&self.pause, call)
-                && decided.call.is_none_or(|id| id == call.id)
-                && consent::hash(header, call) == *hash
+                && decided.call.is_none_or(|id| id == call.address)
+                && call.hash(header) == *hash
         };
-        self.calls().iter().find(named).map(|call| call.id)
+        self.calls().iter().find(named).map(|call| call.address)
     }
 
     fn waits(&self, id: CallId) -> bool {
         let pause = &self.pause;
-        let open = |call: &Call| call.id == id && (is_undecided(call) || pause.kind == Termination::Human);
+        let open = |call: &Call| call.address == id && (is_undecided(call) || pause.kind == Termination::Human);
         pause.calls.contains(&id) && self.calls().iter().any(open)
-    }
-
-    /// Whether an edited input matches the tool's schema, like the model's own input.
-    fn accepts(&self, program: &Program, only: Option<CallId>, input: &Value) -> Result<(), Refused> {
-        let meant = self.calls().iter().filter(|call| match only {
-            Some(id) => call.id == id,
-            None => is_asked_about(&self.pause, call),
-        });
-        for call in meant {
-            let Some(tool) = turn::tool_of(program, call) else { continue };
-            let faults = tool.parameters.faults(input);
-            if !faults.is_empty() {
-                return Err(Refused::new(format!("the edited input is not accepted:{}", validate::list(&faults))));
-            }
-        }
-        Ok(())
     }
 }
 
 fn is_undecided(call: &Call) -> bool {
-    matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain(_))
+    matches!(call.progress, Progress::Asks(AskedFor::Approval(_)) | Progress::Uncertain(_))
 }
 
 /// Whether this pause is about the call. Another call of the turn may wait for its own pause.
 fn is_asked_about(pause: &Pause, call: &Call) -> bool {
-    is_undecided(call) && pause.calls.contains(&call.id)
+    is_undecided(call) && pause.calls.contains(&call.address)
 }
 
 /// Applies a decision.
@@ -160,19 +142,19 @@ pub(super) fn decided(
         return subrun::decided(&pause, turn, &decided, effects);
     }
     for call in &mut turn.calls {
-        let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);
+        let meant = only.is_none_or(|id| id == call.address) && pause.calls.contains(&call.address);
         if meant && (is_undecided(call) || pause.kind == Termination::Human) {
-            let record = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
-            let record = record.about(call.id, consent::hash(&state.header, call), &call.input);
+            let new = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
+            let record = call.record(&state.header, new);
             let approvals = decide(state, call, &decided);
             state.decisions.push(DecisionRecord { approvals, ..record });
         }
     }
     let open: Vec<&Call> = turn.calls.iter().filter(|call| is_asked_about(&pause, call)).collect();
     let is_edit = matches!(decided.decision, Decision::Edit(_));
-    if is_edit && open.iter().any(|call| only.is_none_or(|id| id == call.id)) {
+    if is_edit && open.iter().any(|call| only.is_none_or(|id| id == call.address)) {
         // Another person must approve the call as it is now.
-        let ids = open.iter().map(|call| call.id).collect();
+        let ids = open.iter().map(|call| call.address).collect();
         return turn::ask_approval(program, state, turn, ids);
     }
     if !open.is_empty() {
@@ -187,7 +169,7 @@ pub(super) fn decided_all(program: &Program, state: &mut State, mut turn: Turn, 
     if let Some(question) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, question);
     }
-    for call in turn.calls.iter_mut().filter(|call| call.progress == CallProgress::Asked) {
+    for call in turn.calls.iter_mut().filter(|call| call.progress == Progress::Requested) {
         turn::request(state, call, effects);
     }
     Next::Settle(turn)
@@ -195,37 +177,34 @@ pub(super) fn decided_all(program: &Program, state: &mut State, mut turn: Turn, 
 
 /// Applies a decision to one call; returns how many have approved it, when several must.
 fn decide(state: &mut State, call: &mut Call, decided: &Decided) -> Option<ApprovalCount> {
-    let mut count = None;
-    let approval = matches!(call.progress, CallProgress::AwaitsApproval(_));
-    if let (CallProgress::AwaitsApproval(awaited), Decision::Approve | Decision::Edit(_)) =
-        (&mut call.progress, &decided.decision)
-    {
-        if let Decision::Edit(input) = &decided.decision {
-            // The approvals so far were for the other input.
-            awaited.approved_by.clear();
-            call.input = input.clone();
-        }
-        let is_last = awaited.approve(decided);
-        count = ApprovalCount::of(awaited);
-        if !is_last {
-            return count;
+    let was_approval = call.progress.is_approval();
+    let Taken { next, approvals } = call.decide(decided);
+    match next {
+        AfterDecision::Wait => {}
+        // It is requested with the others, once all are decided.
+        AfterDecision::Request => call.progress = Progress::Requested,
+        AfterDecision::End(conclusion) => {
+            call.progress = Progress::done(result_of(conclusion));
+            if was_approval {
+                // A denied call was not made: it does not count towards `max_calls`.
+                state.counters.unmade(&call.name);
+            }
         }
     }
-    call.progress = match &decided.decision {
-        Decision::Answer(text) => done(ToolResult::Ok(Value::String(text.clone()))),
-        Decision::Deny(reason) => done(denied(reason.as_deref())),
-        Decision::Happened(value) => done(ToolResult::Ok(value.clone())),
-        Decision::Failed(reason) => done(ToolResult::failed(reported_failure(reason))),
-        Decision::Retry => CallProgress::Asked,
-        Decision::Approve | Decision::Edit(_) => CallProgress::Held,
-    };
-    if approval && call.progress != CallProgress::Held {
-        // A denied call was not made: it does not count towards `max_calls`.
-        state.counters.unmade(&call.tool);
-    }
-    count
+    approvals
 }
 
-fn done(result: ToolResult) -> CallProgress {
-    CallProgress::Done { result, duration_ms: 0 }
+/// What a call gives when a human's decision ends it.
+fn result_of(conclusion: Conclusion) -> ToolResult {
+    match conclusion {
+        Conclusion::Answer(text) => ToolResult::Ok(Value::String(text)),
+        Conclusion::Form(values) => ToolResult::Ok(Value::Object(values.into_iter().collect())),
+        Conclusion::Consent { approved, reason, .. } => match approved {
+            true => ToolResult::Ok(Value::Bool(true)),
+            false => denied(reason.as_deref()),
+        },
+        Conclusion::Denied { reason } => denied(reason.as_deref()),
+        Conclusion::Happened(value) => ToolResult::Ok(value),
+        Conclusion::Failed(message) => ToolResult::failed(message),
+    }
 }

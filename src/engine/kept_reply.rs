@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::conversation::{Conversation, Native};
 use super::dialect::{self, Reading, Saying};
 use super::event::{Reasoning, SaidCall};
-use super::state::{Call, State};
+use super::operation::Call;
+use super::state::State;
 use super::window;
 use crate::language::react::Dialect;
 use crate::program::Program;
@@ -91,7 +92,7 @@ pub(super) fn shorten(program: &Program, state: &mut State, thought: &str, calls
     if !state.header.knows_windows() || size_of_last(&state.conversation) <= most {
         return;
     }
-    let shorter = |call: &Call| (call.tool.clone(), shortened(&call.input, &mut KEPT_CHARS.clone()));
+    let shorter = |call: &Call| (call.name.clone(), shortened(&call.input, &mut KEPT_CHARS.clone()));
     let saying = Saying {
         thought: cut(thought.to_owned(), KEPT_CHARS),
         calls: calls.iter().map(shorter).collect(),

@@ -1,6 +1,7 @@
 //! The loop, pure: `state + event -> state + effects`. No clock, no randomness, no network, no disk; the same
 //! events always give the same state, byte for byte.
 
+pub mod address;
 pub mod approval;
 pub mod asked;
 pub mod awaited_approval;
@@ -8,7 +9,6 @@ mod begin;
 pub mod blob;
 pub mod budget;
 mod builtin;
-mod call;
 pub mod call_attempt;
 pub mod canonical;
 pub mod consent;
@@ -37,17 +37,21 @@ mod memory;
 mod next;
 pub mod notice;
 mod observation;
+pub mod operation;
 pub mod outcome;
 pub mod previous;
 pub mod prompt;
+pub mod question;
 pub mod record;
 pub mod refusal;
+pub mod refused;
 mod reply;
 pub mod state;
 pub mod step;
 pub mod storable;
 pub mod stuck;
 mod subrun;
+mod subrun_decision;
 pub(crate) mod tight;
 pub mod timestamp;
 pub mod token_estimator;

@@ -16,7 +16,8 @@ use super::event::{CallId, Finish, ForkPoint, ToolFault};
 use super::flow::question::StepQuestion;
 use super::flow::record::StepRecord;
 use super::outcome::{Status, Termination};
-use super::record::{Question, TokenUsage, TraceEntry, WaitingCall};
+use super::question::{Question, WaitingCall};
+use super::record::{TokenUsage, TraceEntry};
 use super::state::State;
 use crate::program::Program;
 

@@ -6,13 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::awaited_approval::AwaitedApproval;
 use super::call_attempt::CallAttempt;
-use super::event::{CallId, FailedAttempt, SubrunCall, ToolFault, ToolResult};
+use super::event::{CallId, FailedAttempt, ToolFault, ToolResult};
 use super::observation::cut_to;
-use super::outcome::{Pause, Termination};
-use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
-use super::stuck::Stuck;
+use super::operation::{AskedFor, Call, Progress};
+use super::state::{Phase, State, StoredEntry, Turn};
 use super::timestamp::{as_rfc3339, as_rfc3339_if_any};
 pub use super::token_usage::{TokenDetails, TokenUsage};
 
@@ -125,35 +123,35 @@ impl TraceEntry {
 
     /// A call of the turn that is not over; none if it was neither made nor refused yet.
     fn open(state: &State, turn: &Turn, call: &Call, driven: bool) -> Option<Self> {
-        let first = call.id.index == 0;
+        let first = call.address.index == 0;
         let (call_status, observation, error, duration_ms) = match &call.progress {
-            CallProgress::Done { result: ToolResult::Ok(value), duration_ms } => {
+            Progress::Done { result: ToolResult::Ok(value), duration_ms } => {
                 (None, cut_to(value, OPEN_CHARS).unwrap_or_else(|| value.clone()), None, *duration_ms)
             }
-            CallProgress::Done { result: ToolResult::Failed(fault), duration_ms } => {
+            Progress::Done { result: ToolResult::Failed(fault), duration_ms } => {
                 (None, Value::from(fault.observation()), Some(fault.clone()), *duration_ms)
             }
-            CallProgress::Waits(_) => (Some(CallStatus::Waiting), Value::Null, None, 0),
-            CallProgress::Asked | CallProgress::Uncertain(_) => {
-                call.called_at_ms?;
+            Progress::Asks(AskedFor::Subrun(_)) => (Some(CallStatus::Waiting), Value::Null, None, 0),
+            Progress::Requested | Progress::Uncertain(_) => {
+                call.requested_at_ms?;
                 let status = match call.progress {
-                    CallProgress::Asked if driven => CallStatus::UnderWay,
+                    Progress::Requested if driven => CallStatus::UnderWay,
                     _ if call.is_subrun => CallStatus::Interrupted,
                     _ => CallStatus::Uncertain,
                 };
                 (Some(status), Value::Null, None, 0)
             }
-            CallProgress::AwaitsApproval(_) | CallProgress::Held => return None,
+            Progress::Asks(_) | Progress::Held => return None,
         };
         Some(Self {
             iteration: turn.iteration,
             at_ms: turn.at_ms,
-            decided_at_ms: decided_at(state, call.id),
-            called_at_ms: call.called_at_ms,
-            index: call.id.index,
+            decided_at_ms: decided_at(state, call.address),
+            called_at_ms: call.requested_at_ms,
+            index: call.address.index,
             thought: if first { turn.thought.clone() } else { String::new() },
-            action: Some(call.tool.clone()),
-            action_input: Some(call.input.clone()),
+            action: Some(call.name.clone()),
+            action_input: Some(Value::clone(&call.input)),
             observation,
             success: call_status.is_none() && error.is_none(),
             duration_ms,
@@ -181,7 +179,7 @@ pub fn trace(state: &State, driven: bool) -> Vec<TraceEntry> {
     let recorded = state.entries.iter().enumerate().map(|(at, entry)| TraceEntry::recorded(state, at, entry));
     // The driver of a run that has ended may still hold its lease for a moment.
     let driven = driven && !matches!(state.phase, Phase::Ended(_));
-    let made = |turn: &&Turn| turn.calls.iter().any(|call| call.called_at_ms.is_some());
+    let made = |turn: &&Turn| turn.calls.iter().any(|call| call.requested_at_ms.is_some());
     let open = state
         .open_turn()
         .filter(made)
@@ -217,76 +215,5 @@ impl TraceAttempt {
             delay_ms: attempt.delay_ms,
             usage: attempt.usage.map(TokenUsage::from),
         }
-    }
-}
-
-/// What a paused run asks.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Question {
-    /// Human, stuck, approval or uncertain.
-    pub kind: Termination,
-    /// The question: the model's for `human`, else the engine's.
-    #[serde(rename = "question")]
-    pub text: String,
-    /// The sub-run that asks, when it is not this run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
-    /// What the model said around its question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
-    /// The answers that the model offers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-    /// The pattern that the agent is stuck in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stuck: Option<Stuck>,
-}
-
-impl From<&Pause> for Question {
-    fn from(pause: &Pause) -> Self {
-        Self {
-            kind: pause.kind,
-            text: pause.question.clone(),
-            run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
-            context: pause.context.clone(),
-            options: pause.options.clone(),
-            stuck: pause.stuck.clone(),
-        }
-    }
-}
-
-/// A call that waits for a human.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct WaitingCall {
-    /// Its id, as `resume --call` takes it: the iteration and the place in the turn, like `2.0`.
-    pub id: String,
-    /// The iteration, from 1.
-    pub iteration: u32,
-    /// Its place in the turn, from 0.
-    pub index: u32,
-    /// The tool.
-    pub action: String,
-    /// Its input.
-    pub action_input: Value,
-    /// What a decision is bound to, as `resume --if` takes it: a short hash of the run, the call, the
-    /// tool, the input as it is written, and the document.
-    pub hash: String,
-    /// What its approval needs; left out when one approval of anybody is enough.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval: Option<AwaitedApproval>,
-}
-
-impl From<&SubrunCall> for WaitingCall {
-    fn from(asked: &SubrunCall) -> Self {
-        let SubrunCall { call, action, action_input, hash, approval } = asked.clone();
-        let CallId { iteration, index } = call;
-        Self { id: call.to_string(), iteration, index, action, action_input, hash, approval }
-    }
-}
-
-impl From<WaitingCall> for SubrunCall {
-    fn from(call: WaitingCall) -> Self {
-        let WaitingCall { iteration, index, action, action_input, hash, approval, .. } = call;
-        Self { call: CallId { iteration, index }, action, action_input, hash, approval }
     }
 }

@@ -12,9 +12,10 @@ use super::json::Json;
 use super::kept_reply;
 use super::limit::{self, LengthRefusal};
 use super::next::Next;
+use super::operation::{AskedFor, Call, Progress};
 use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use super::refusal::RefusalCause;
-use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
+use super::state::{Phase, State, StoredEntry, Turn};
 use super::tight::push_tight;
 use super::turn;
 use super::turn_policy::TurnPolicy;
@@ -245,37 +246,37 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>,
         let id = CallId { iteration: new.iteration, index: u32::try_from(index).unwrap_or(u32::MAX) };
         let allowed = validate::call(program, state, &wanted).and_then(|tool| policy.allows(tool).map(|()| tool));
         let progress = match allowed {
-            Err(why) => CallProgress::Done { result: ToolResult::failed(why), duration_ms: 0 },
+            Err(why) => Progress::done(ToolResult::failed(why)),
             Ok(tool) => match tool.kind {
                 ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input) {
-                    builtin::Done::Observed(result) => CallProgress::Done { result, duration_ms: 0 },
+                    builtin::Done::Observed(result) => Progress::done(result),
                     builtin::Done::Remembered(result, key) => {
                         effects.push(Effect::Remember(key));
-                        CallProgress::Done { result, duration_ms: 0 }
+                        Progress::done(result)
                     }
                     builtin::Done::AnswerRefused(result) => {
                         state.watch.answers_refused += 1;
-                        CallProgress::Done { result, duration_ms: 0 }
+                        Progress::done(result)
                     }
                     builtin::Done::Completed(answer) => {
                         ending = Some(Completion { answer, id, wanted });
                         continue;
                     }
-                    builtin::Done::AsksHuman => CallProgress::Asked,
+                    builtin::Done::AsksHuman => Progress::Requested,
                 },
                 _ if tool.spends() && budget::is_spent(program, state) => {
-                    CallProgress::Done { result: ToolResult::failed(turn::SPENT), duration_ms: 0 }
+                    Progress::done(ToolResult::failed(turn::SPENT))
                 }
                 _ => {
                     *state.counters.calls.entry(wanted.name.clone()).or_default() += 1;
                     match AwaitedApproval::of(&tool.approval, &wanted.input, state.header.reads_fences()) {
-                        Some(awaited) => CallProgress::AwaitsApproval(Box::new(awaited)),
-                        None => CallProgress::Held,
+                        Some(awaited) => Progress::Asks(AskedFor::Approval(Box::new(awaited))),
+                        None => Progress::Held,
                     }
                 }
             },
         };
-        new.calls.push(called(program, id, wanted, progress));
+        new.calls.push(Call { progress, ..called(program, id, wanted, new.at_ms) });
     }
     if ending.is_none() {
         let is_refused = new.calls.iter().all(is_refused);
@@ -288,15 +289,15 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>,
     }
 }
 
-fn called(program: &Program, id: CallId, wanted: Wanted, progress: CallProgress) -> Call {
+fn called(program: &Program, id: CallId, wanted: Wanted, at_ms: i64) -> Call {
     let Wanted { name, input, .. } = wanted;
     let is_subrun = program.tool(&name).is_some_and(|tool| matches!(tool.kind, ToolKind::Loop(_)));
-    Call { id, tool: name, input, progress, run_id: None, is_subrun, called_at_ms: None, attempts: Vec::new() }
+    Call { is_subrun, ..Call::new(id, name, input, at_ms) }
 }
 
 /// Whether a call of a new turn was refused: it is not made.
 fn is_refused(call: &Call) -> bool {
-    matches!(call.progress, CallProgress::Done { result: ToolResult::Failed(_), .. })
+    matches!(call.progress, Progress::Done { result: ToolResult::Failed(_), .. })
 }
 
 /// The call that ends the run.
@@ -311,9 +312,9 @@ fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Comple
     let Completion { answer, id, wanted } = completion;
     if new.calls.iter().any(is_refused) {
         let result = ToolResult::failed("the answer was not taken: another call of its turn failed");
-        let progress = CallProgress::Done { result, duration_ms: 0 };
-        new.calls.push(called(program, id, wanted, progress));
-        new.calls.sort_by_key(|call| call.id);
+        let progress = Progress::done(result);
+        new.calls.push(Call { progress, ..called(program, id, wanted, new.at_ms) });
+        new.calls.sort_by_key(|call| call.address);
         return Next::Settle(new);
     }
     if !new.calls.is_empty() {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use super::call::{Call, CallProgress, Doubt, SettledCost, Waits};
 use super::call_attempt::CallAttempt;
 use super::continuation_record::ContinuationRecord;
 use super::conversation::Conversation;
@@ -15,6 +14,7 @@ use super::effect::Refused;
 use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFault};
 use super::flow::state::FlowState;
 use super::json::Json;
+use super::operation::{Call, Progress};
 use super::outcome::{Ending, Limit, Pause, Status, Termination};
 use super::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
@@ -117,9 +117,9 @@ impl Turn {
     /// When it is not under way.
     pub(super) fn call_under_way(&mut self, id: CallId) -> Result<&mut Call, Refused> {
         let iteration = self.iteration;
-        match self.calls.iter_mut().find(|call| call.id == id) {
+        match self.calls.iter_mut().find(|call| call.address == id) {
             Some(call) if call.progress.is_under_way() => Ok(call),
-            Some(Call { progress: CallProgress::Held, .. }) => Err(Refused::new("the call was not made yet")),
+            Some(Call { progress: Progress::Held, .. }) => Err(Refused::new("the call was not made yet")),
             Some(_) => Err(Refused::new("the call has returned already")),
             None => Err(Refused::new(format!("iteration {iteration} has no such call"))),
         }
@@ -330,7 +330,7 @@ impl State {
 
     /// The call of this id, in the turn that is under way.
     pub fn call(&self, id: CallId) -> Option<&Call> {
-        self.turn()?.calls.iter().find(|call| call.id == id)
+        self.turn()?.calls.iter().find(|call| call.address == id)
     }
 
     /// The active time that the run may take, in milliseconds.
@@ -342,7 +342,7 @@ impl State {
     /// entries of a script.
     pub fn calls_returned(&self, tool: &str) -> u32 {
         let calls = self.turn().map(|turn| turn.calls.as_slice()).unwrap_or_default();
-        let open = calls.iter().filter(|call| call.tool == tool && !matches!(call.progress, CallProgress::Done { .. }));
+        let open = calls.iter().filter(|call| call.name == tool && !matches!(call.progress, Progress::Done { .. }));
         let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
         let of = |counted: &BTreeMap<String, u32>| counted.get(tool).copied().unwrap_or(0);
         of(&self.counters.calls).saturating_sub(open).saturating_add(of(&self.counters.tool_retries))

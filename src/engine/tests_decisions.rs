@@ -207,7 +207,7 @@ fn an_edit_is_judged_by_the_schema_of_the_call_that_it_is_about() {
         assert_eq!((run.pause().number, run.waits()), (1, vec!["1.0".to_owned()]));
         assert_eq!(run.decide(about(0, Decision::Approve)), Ok([0, 1].map(|at| Effect::CallTool(id(at))).into()));
         let inputs = [0, 1].map(|at| run.state.call(id(at)).unwrap().input.clone());
-        assert_eq!(inputs, [json!({ "n": 1 }), json!({ "to": "bob" })]);
+        assert_eq!(inputs, [json!({ "n": 1 }).into(), json!({ "to": "bob" }).into()]);
     }
 }
 

@@ -10,11 +10,12 @@ use super::event::{
     Allowance, CallId, Decided, Decision, EventKind, Reply, SaidCall, Tokens, ToolResult, ToolReturned,
 };
 use super::outcome::Termination;
-use super::state::{CallProgress, Phase, State};
+use super::state::{Phase, State};
 use super::step::step;
 use super::tests::{at, started};
 use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
+use crate::engine::operation::Progress;
 use crate::program::Program;
 
 /// A loop that may look, and ask a model by a tool with these fields.
@@ -145,7 +146,7 @@ fn calls_that_ask_a_model_and_were_approved_wait_for_each_other_too() {
     };
     let program = asking(&budget(), &tool);
     let (state, effects) = play(&program, happened());
-    assert!(effects.is_empty() && state.call(id(1)).unwrap().progress == CallProgress::Held);
+    assert!(effects.is_empty() && state.call(id(1)).unwrap().progress == Progress::Held);
     assert_eq!(super::waiting_calls::waiting_calls(&state).len(), 1, "what is decided waits for nobody");
     let whole = |last| happened().into_iter().chain([last]).collect::<Vec<_>>();
     let (mut state, effects) = play(&program, whole(decide(0, Decision::Deny(None))));

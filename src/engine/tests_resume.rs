@@ -4,7 +4,6 @@
 use serde_json::{Value, json};
 
 use super::blob::Blob;
-use super::call::Doubt;
 use super::effect::Effect;
 use super::event::{
     CallId, Decided, Decision, Event, EventKind, ModelFault, ModelFaultCode, Moment, RunDocument, ToolFault,
@@ -12,11 +11,12 @@ use super::event::{
 };
 use super::next::Next;
 use super::outcome::{Limit, Termination};
-use super::state::{Call, CallProgress, Phase, State, Turn};
+use super::state::{Phase, State, Turn};
 use super::step::step;
 use super::tests::{at, call, decides, play, program, returns, says, started};
 use super::waiting_calls::waiting_calls;
 use super::{storable, turn};
+use crate::engine::operation::{AskedFor, Call, Doubt, Progress};
 use crate::program::Program;
 
 fn nested(depth: usize) -> Value {
@@ -214,18 +214,12 @@ fn settled(program: &Program, mut state: State, calls: Vec<Call>) -> State {
 fn mixed(program: &crate::program::Program) -> State {
     let state = play(program, vec![(0, started())]);
     let call = |index, tool: &str, progress| Call {
-        id: CallId { iteration: 1, index },
-        tool: tool.to_owned(),
-        input: json!({}),
         progress,
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
+        ..Call::new(CallId { iteration: 1, index }, tool.to_owned(), json!({}), 0)
     };
     let calls = vec![
-        call(0, "act", CallProgress::AwaitsApproval(Box::default())),
-        call(1, "send", CallProgress::Uncertain(Doubt::Stopped)),
+        call(0, "act", Progress::Asks(AskedFor::Approval(Box::default()))),
+        call(1, "send", Progress::Uncertain(Doubt::Stopped)),
     ];
     settled(program, state, calls)
 }
@@ -248,14 +242,8 @@ fn an_approval_is_not_held_up_by_a_call_of_unknown_outcome_in_the_same_turn() {
 fn three(program: &crate::program::Program) -> State {
     let state = play(program, vec![(0, started())]);
     let call = |index| Call {
-        id: CallId { iteration: 1, index },
-        tool: "act".to_owned(),
-        input: json!({ "n": index }),
-        progress: CallProgress::AwaitsApproval(Box::default()),
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
+        progress: Progress::Asks(AskedFor::Approval(Box::default())),
+        ..Call::new(CallId { iteration: 1, index }, "act".to_owned(), json!({ "n": index }), 0)
     };
     let calls = vec![call(0), call(1), call(2)];
     settled(program, state, calls)
@@ -287,7 +275,7 @@ fn several_calls_of_a_turn_are_decided_one_by_one_and_none_runs_before_all_are()
     let effects = step(&program, &mut state, at(3, decide(Some(2), Some(&hashes[2]), edit))).unwrap();
     let made: Vec<Effect> = [1, 2].map(|index| Effect::CallTool(CallId { iteration: 1, index })).into();
     assert_eq!(effects, made);
-    assert_eq!(state.call(CallId { iteration: 1, index: 2 }).unwrap().input, json!({ "n": 7 }));
+    assert_eq!(state.call(CallId { iteration: 1, index: 2 }).unwrap().input, json!({ "n": 7 }).into());
     // All may be denied at once.
     let mut state = three(&program);
     let effects = step(&program, &mut state, at(1, decides(Decision::Deny(None), None))).unwrap();

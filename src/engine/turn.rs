@@ -1,22 +1,24 @@
 //! A turn: its calls return, the model reads the results, and repetitions are detected.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::budget;
 use super::builtin::HumanQuestion;
-use super::call::Doubt;
 use super::call_attempt::{self, CallAttempt, lost_answer};
 use super::decision_record;
 use super::dialect::{self, Observation};
-use super::effect::{Effect, Effects, Refused};
+use super::effect::{Effect, Effects};
 use super::event::{CallId, MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
 use super::limit;
 use super::memory;
 use super::next::Next;
 use super::observation::cut;
+use super::operation::{AskedFor, Call, Doubt, LOST, Progress};
 use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
 use super::refusal::ANSWERS;
-use super::state::{Call, CallProgress, GivenHint, Phase, State, StoredEntry, Turn};
+use super::state::{GivenHint, Phase, State, StoredEntry, Turn};
 use super::stuck::{self, StepDigest, Stuck};
 use super::subrun;
 use super::tight::{push_tight, shared};
@@ -33,11 +35,10 @@ pub(super) const SPENT: &str = "not called: the run's budget is spent";
 
 /// Requests a call. A call that is made again was counted the first time.
 pub(super) fn request(state: &mut State, call: &mut Call, effects: &mut Effects) {
-    state.counters.tool_calls_made += u32::from(call.called_at_ms.is_none());
-    call.called_at_ms = Some(state.now.wall_ms);
-    call.progress = CallProgress::Asked;
-    decision_record::called(&mut state.decisions, call.id, state.now.wall_ms);
-    effects.push(Effect::CallTool(call.id));
+    state.counters.tool_calls_made += u32::from(call.requested_at_ms.is_none());
+    call.request(state.now.wall_ms);
+    decision_record::called(&mut state.decisions, call.address, state.now.wall_ms);
+    effects.push(Effect::CallTool(call.address));
 }
 
 /// A call returned.
@@ -47,10 +48,10 @@ pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, ret
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
     };
     state.counters.estimated |= returned.estimated;
-    subrun::count(program, state, &call.progress, returned.tokens, returned.cost_usd);
+    subrun::count(program, state, call.settled, returned.tokens, returned.cost_usd);
     call.run_id = returned.run_id.map(String::into_boxed_str);
     let duration_ms = call_attempt::time_of(&call.attempts).saturating_add(returned.duration_ms);
-    call.progress = CallProgress::Done { result: returned.result, duration_ms };
+    call.progress = Progress::Done { result: returned.result, duration_ms };
     Next::Settle(turn)
 }
 
@@ -61,16 +62,14 @@ pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, e
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
     };
     let ToolRetried { call: id, attempt, error, duration_ms, delay_ms, lost } = retried;
-    if usize::try_from(attempt).ok() != Some(call.attempts.len() + 1) {
-        let refused = Refused::new("it is another attempt that is under way");
+    if let Err(refused) = call.takes_attempt(attempt) {
         return Next::Refuse { phase: Phase::Acting { turn }, refused };
     }
-    push_tight(&mut call.attempts, CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms, lost });
+    call.failed(CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms, lost });
     if lost {
-        call.progress = CallProgress::Uncertain(Doubt::Lost);
         return Next::Settle(turn);
     }
-    *state.counters.tool_retries.entry(call.tool.clone()).or_default() += 1;
+    *state.counters.tool_retries.entry(call.name.clone()).or_default() += 1;
     effects.push(Effect::CallTool(id));
     Next::Wait(Phase::Acting { turn })
 }
@@ -81,9 +80,9 @@ pub(super) fn left(program: &Program, state: &mut State, mut turn: Turn, left: &
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
     };
-    subrun::count(program, state, &call.progress, left.tokens, left.cost_usd);
-    call.progress = CallProgress::Held;
-    let was_counted = u32::from(call.called_at_ms.take().is_some());
+    subrun::count(program, state, call.settled, left.tokens, left.cost_usd);
+    call.progress = Progress::Held;
+    let was_counted = u32::from(call.requested_at_ms.take().is_some());
     state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_sub(was_counted);
     Next::Wait(Phase::Acting { turn })
 }
@@ -91,14 +90,13 @@ pub(super) fn left(program: &Program, state: &mut State, mut turn: Turn, left: &
 /// The time of the run is over while calls are under way.
 pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
-        if matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_)) {
-            let result = ToolResult::failed(cut_off(program, state, call));
-            call.progress = CallProgress::Done { result, duration_ms: 0 };
-        } else if matches!(call.progress, CallProgress::Held | CallProgress::AwaitsApproval(_)) {
+        if matches!(call.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_))) {
+            call.progress = Progress::done(ToolResult::failed(cut_off(program, state, call)));
+        } else if matches!(call.progress, Progress::Held | Progress::Asks(AskedFor::Approval(_))) {
             // No human is asked about a call that can't be made any more.
-            state.counters.unmade(&call.tool);
+            state.counters.unmade(&call.name);
             let result = ToolResult::failed("not called: the run's time is over");
-            call.progress = CallProgress::Done { result, duration_ms: 0 };
+            call.progress = Progress::done(result);
         }
     }
     match settle(program, state, turn, effects) {
@@ -114,7 +112,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
 /// Why a call failed that was under way when the time of the run was over.
 fn cut_off(program: &Program, state: &State, call: &Call) -> String {
     let mut class = "cut off: the run's time is over".to_owned();
-    let is_lost = program.tool(&call.tool).is_some_and(Tool::may_be_lost);
+    let is_lost = program.tool(&call.name).is_some_and(Tool::may_be_lost);
     if is_lost && state.header.names_lost_calls() {
         class.push_str(MAY_HAVE_HAPPENED);
     }
@@ -127,17 +125,13 @@ pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects:
         if !call.progress.is_under_way() {
             continue;
         }
-        let tool = program.tool(&call.tool);
-        match tool.map_or(OnUncertain::Pause, Tool::after_crash) {
+        match program.tool(&call.name).map_or(OnUncertain::Pause, Tool::after_crash) {
             OnUncertain::Retry => {
-                call.called_at_ms = call.called_at_ms.map(|_| state.now.wall_ms);
-                effects.push(Effect::CallTool(call.id));
+                call.requested_at_ms = call.requested_at_ms.map(|_| state.now.wall_ms);
+                effects.push(Effect::CallTool(call.address));
             }
-            OnUncertain::Fail => {
-                let result = ToolResult::failed("the outcome is not known: the process stopped during the call");
-                call.progress = CallProgress::Done { result, duration_ms: 0 };
-            }
-            OnUncertain::Pause => call.progress = CallProgress::Uncertain(Doubt::Stopped),
+            OnUncertain::Fail => call.progress = Progress::done(ToolResult::failed(LOST)),
+            OnUncertain::Pause => call.progress = Progress::Uncertain(Doubt::Stopped),
         }
     }
     Next::Settle(turn)
@@ -147,9 +141,9 @@ pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects:
 /// waits for a human may still spend its allowance.
 fn is_spending(program: &Program, turn: &Turn) -> bool {
     let open = |call: &&Call| {
-        matches!(call.progress, CallProgress::Asked | CallProgress::Uncertain(_) | CallProgress::Waits(_))
+        matches!(call.progress, Progress::Requested | Progress::Uncertain(_) | Progress::Asks(AskedFor::Subrun(_)))
     };
-    turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(Tool::spends))
+    turn.calls.iter().filter(open).any(|call| program.tool(&call.name).is_some_and(Tool::spends))
 }
 
 /// Requests the held calls that may start now: those for which the `order` of the run lets them start and, with a
@@ -160,12 +154,12 @@ fn start_held(program: &Program, state: &mut State, turn: &mut Turn, effects: &m
     let mut is_spending = has_budget && is_spending(program, turn);
     let mut open = OpenCalls::default();
     for call in &mut turn.calls {
-        let tool = program.tool(&call.tool);
-        if call.progress == CallProgress::Held && open.let_start(state.header.order, tool) {
+        let tool = program.tool(&call.name);
+        if call.progress == Progress::Held && open.let_start(state.header.order, tool) {
             let spends = has_budget && tool.is_some_and(Tool::spends);
             if spends && !is_spending && budget::is_spent(program, state) {
-                state.counters.unmade(&call.tool);
-                call.progress = CallProgress::Done { result: ToolResult::failed(SPENT), duration_ms: 0 };
+                state.counters.unmade(&call.name);
+                call.progress = Progress::done(ToolResult::failed(SPENT));
             } else if !(spends && is_spending) {
                 is_spending |= spends;
                 request(state, call, effects);
@@ -181,14 +175,14 @@ pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effec
     if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         return Next::Wait(Phase::Acting { turn });
     }
-    let waiting = |is: fn(&CallProgress) -> bool| -> Vec<CallId> {
-        turn.calls.iter().filter(|call| is(&call.progress)).map(|call| call.id).collect()
+    let waiting = |is: fn(&Progress) -> bool| -> Vec<CallId> {
+        turn.calls.iter().filter(|call| is(&call.progress)).map(|call| call.address).collect()
     };
-    let approvals = waiting(|progress| matches!(progress, CallProgress::AwaitsApproval(_)));
+    let approvals = waiting(|progress| matches!(progress, Progress::Asks(AskedFor::Approval(_))));
     if !approvals.is_empty() {
         return ask_approval(program, state, turn, approvals);
     }
-    let uncertain = waiting(|progress| matches!(progress, CallProgress::Uncertain(_)));
+    let uncertain = waiting(|progress| matches!(progress, Progress::Uncertain(_)));
     if !uncertain.is_empty() {
         let question = uncertain_question(&turn);
         let pause = state.new_pause(Termination::Uncertain, question, uncertain);
@@ -202,21 +196,21 @@ pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effec
 
 /// What a human is asked about the calls of a turn that may have happened.
 fn uncertain_question(turn: &Turn) -> String {
-    let of = |doubt| turn.calls.iter().filter(move |call| call.progress == CallProgress::Uncertain(doubt));
-    let stopped: Vec<&str> = of(Doubt::Stopped).map(|call| call.tool.as_str()).collect();
+    let of = |doubt| turn.calls.iter().filter(move |call| call.progress == Progress::Uncertain(doubt));
+    let stopped: Vec<&str> = of(Doubt::Stopped).map(|call| call.name.as_str()).collect();
     let mut questions: Vec<String> = Vec::new();
     if !stopped.is_empty() {
         questions.push(format!("The process stopped while it called {}. Did it happen?", stopped.join(", ")));
     }
-    questions.extend(of(Doubt::Lost).map(|call| format!("The agent {}", lost_answer(&call.tool, &call.attempts))));
+    questions.extend(of(Doubt::Lost).map(|call| format!("The agent {}", lost_answer(&call.name, &call.attempts))));
     questions.join(" ")
 }
 
 /// The run waits for the approval of these calls.
 pub(super) fn ask_approval(program: &Program, state: &mut State, mut turn: Turn, ids: Vec<CallId>) -> Next {
-    for call in turn.calls.iter_mut().filter(|call| ids.contains(&call.id)) {
-        if let CallProgress::AwaitsApproval(awaited) = &mut call.progress
-            && let Some(tool) = program.tool(&call.tool)
+    for call in turn.calls.iter_mut().filter(|call| ids.contains(&call.address)) {
+        if let Progress::Asks(AskedFor::Approval(awaited)) = &mut call.progress
+            && let Some(tool) = program.tool(&call.name)
         {
             awaited.begin(&tool.approval, state.now.wall_ms);
         }
@@ -229,13 +223,13 @@ pub(super) fn ask_approval(program: &Program, state: &mut State, mut turn: Turn,
 /// What a human is asked before calls are made, with the conditions that could not be evaluated.
 fn approval_question(turn: &Turn, ids: &[CallId]) -> String {
     let mut question = format!("May the agent call {}?", names(turn, ids));
-    for call in turn.calls.iter().filter(|call| ids.contains(&call.id)) {
-        let CallProgress::AwaitsApproval(awaited) = &call.progress else { continue };
+    for call in turn.calls.iter().filter(|call| ids.contains(&call.address)) {
+        let Progress::Asks(AskedFor::Approval(awaited)) = &call.progress else { continue };
         if awaited.escalated {
-            question.push_str(&format!(" Nobody approved {} in time: it was escalated.", call.tool));
+            question.push_str(&format!(" Nobody approved {} in time: it was escalated.", call.name));
         }
         if let Some(why) = &awaited.why {
-            question.push_str(&format!(" Whether {} needs an approval can't be decided: {why}.", call.tool));
+            question.push_str(&format!(" Whether {} needs an approval can't be decided: {why}.", call.name));
         }
     }
     question
@@ -243,9 +237,9 @@ fn approval_question(turn: &Turn, ids: &[CallId]) -> String {
 
 /// The first question of a turn that no human has answered yet.
 pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<HumanQuestion> {
-    let mut open = turn.calls.iter().filter(|call| call.progress == CallProgress::Asked);
+    let mut open = turn.calls.iter().filter(|call| call.progress == Progress::Requested);
     let asks = |call: &&Call| {
-        let kind = program.tool(&call.tool).map(|tool| &tool.kind);
+        let kind = program.tool(&call.name).map(|tool| &tool.kind);
         matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
     };
     open.find(asks).map(HumanQuestion::of)
@@ -260,7 +254,7 @@ pub(super) fn ask_human(state: &mut State, turn: Turn, asked: HumanQuestion) -> 
 
 fn names(turn: &Turn, ids: &[CallId]) -> String {
     let names: Vec<&str> =
-        turn.calls.iter().filter(|call| ids.contains(&call.id)).map(|call| call.tool.as_str()).collect();
+        turn.calls.iter().filter(|call| ids.contains(&call.address)).map(|call| call.name.as_str()).collect();
     names.join(", ")
 }
 
@@ -303,8 +297,9 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
     let mut outcomes = Vec::with_capacity(turn.calls.len());
     let most = window::observation_chars(program, state, turn.calls.len());
     for call in turn.calls {
-        let Call { id, tool, input, progress, run_id, is_subrun: _, called_at_ms, attempts } = call;
-        let CallProgress::Done { result, duration_ms } = progress else { continue };
+        let Call { address, name: tool, input, progress, run_id, requested_at_ms, attempts, .. } = call;
+        let input = Arc::unwrap_or_clone(input);
+        let Progress::Done { result, duration_ms } = progress else { continue };
         let (value, error) = match result {
             ToolResult::Ok(value) => (value, None),
             ToolResult::Failed(fault) => (Value::String(fault.observation()), Some(fault)),
@@ -316,17 +311,17 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
         };
         effects.extend(keys.into_iter().filter(|_| state.header.session.is_some()).map(Effect::Remember));
         let (observation, mut text) = cut(state, value, most);
-        if let Some(note) = decision_record::note(&state.decisions, id, &input) {
+        if let Some(note) = decision_record::note(&state.decisions, address, &input) {
             text.insert_str(0, &note);
         }
         text.push_str(&kept);
         observations.push(Observation { text, failed: error.is_some() });
-        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms, attempts });
+        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id, requested_at_ms, attempts });
     }
     let step = (!outcomes.is_empty()).then(|| step_of(program, turn.iteration, &turn.thought, &outcomes));
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
     for outcome in outcomes {
-        let ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms, attempts } = outcome;
+        let ToolOutcome { tool, input, observation, error, duration_ms, run_id, requested_at_ms, attempts } = outcome;
         let action = shared(state.last_action(), &tool);
         push_tight(
             &mut state.entries,
@@ -342,7 +337,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
                 duration_ms,
                 usage: usage.take(),
                 run_id,
-                called_at_ms,
+                called_at_ms: requested_at_ms,
                 attempts: attempts.into(),
             },
         );
@@ -358,7 +353,7 @@ struct ToolOutcome {
     error: Option<ToolFault>,
     duration_ms: u64,
     run_id: Option<Box<str>>,
-    called_at_ms: Option<i64>,
+    requested_at_ms: Option<i64>,
     attempts: Vec<CallAttempt>,
 }
 
@@ -411,7 +406,7 @@ fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Ve
 
 /// The tool of a call, if the program has it.
 pub(super) fn tool_of<'a>(program: &'a Program, call: &Call) -> Option<&'a Tool> {
-    program.tool(&call.tool).filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)))
+    program.tool(&call.name).filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)))
 }
 
 /// A failure with more details for the operator than for the model.

@@ -2,7 +2,7 @@
 //! question to a human, before the other calls of its turn had returned.
 
 use super::dialect::Wanted;
-use super::state::{Call, CallProgress};
+use super::operation::Call;
 use crate::language::react::CallOrder;
 use crate::program::{Builtin, Program, Tool, ToolKind};
 
@@ -78,7 +78,7 @@ impl OpenCalls {
 
     /// Adds the next call of the turn.
     pub fn add(&mut self, call: &Call, tool: Option<&Tool>) {
-        if matches!(call.progress, CallProgress::Done { .. }) {
+        if call.progress.is_done() {
             return;
         }
         match tool {

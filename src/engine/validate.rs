@@ -9,7 +9,7 @@ use crate::diagnostic::nearest;
 use crate::language::react::RequiredTools;
 use crate::program::builtin::RUN_WORKFLOW;
 use crate::program::flow::Flow;
-use crate::program::schema::SchemaFault;
+use crate::program::schema::list;
 use crate::program::{Builtin, Program, Tool, ToolKind};
 
 /// The tool of a call that may be made.
@@ -106,17 +106,6 @@ pub fn missing_before_answer(program: &Program, state: &State) -> Option<String>
             (!missing.is_empty()).then(|| format!("call {} first", missing.join(", ")))
         }
     }
-}
-
-/// All faults of a value, one on each line, with their paths.
-pub(super) fn list(faults: &[SchemaFault]) -> String {
-    faults
-        .iter()
-        .map(|fault| match fault.path.as_str() {
-            "" => format!("\n- {}", fault.message),
-            path => format!("\n- at {path}: {}", fault.message),
-        })
-        .collect()
 }
 
 fn unknown(program: &Program, name: &str) -> String {

@@ -1,10 +1,12 @@
 //! The calls that wait for a human.
 
-use super::consent;
+use serde_json::Value;
+
 use super::flow;
+use super::operation::Progress;
 use super::outcome::Termination;
-use super::record::WaitingCall;
-use super::state::{CallProgress, Phase, State};
+use super::question::WaitingCall;
+use super::state::{Phase, State};
 
 /// The calls that wait for a human's decision, in their order: those of the run, or of the sub-run that asks. The
 /// model's own question is not one of them: [`Question`] holds it.
@@ -22,18 +24,15 @@ pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     }
     let calls = pause.calls.iter().filter_map(|id| state.call(*id));
     calls
-        .filter(|call| !matches!(call.progress, CallProgress::Done { .. } | CallProgress::Held | CallProgress::Asked))
+        .filter(|call| !matches!(call.progress, Progress::Done { .. } | Progress::Held | Progress::Requested))
         .map(|call| WaitingCall {
-            id: call.id.to_string(),
-            iteration: call.id.iteration,
-            index: call.id.index,
-            action: call.tool.clone(),
-            action_input: call.input.clone(),
-            hash: consent::hash(&state.header, call),
-            approval: match &call.progress {
-                CallProgress::AwaitsApproval(awaited) if !awaited.is_plain() => Some((**awaited).clone()),
-                _ => None,
-            },
+            id: call.address.to_string(),
+            iteration: call.address.iteration,
+            index: call.address.index,
+            action: call.name.clone(),
+            action_input: Value::clone(&call.input),
+            hash: call.hash(&state.header),
+            approval: call.progress.approval().filter(|awaited| !awaited.is_plain()).cloned(),
         })
         .collect()
 }

@@ -69,7 +69,7 @@ pub struct CustomTable {
     pub table: Option<String>,
     /// What is done with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<Operation>,
+    pub operation: Option<TableOperation>,
     /// The columns that a row is found by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
@@ -88,7 +88,7 @@ pub struct CustomTable {
 /// What is done with a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Operation {
+pub enum TableOperation {
     /// A row is added.
     Write,
     /// Rows are read.

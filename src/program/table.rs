@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::diagnostic::nearest;
 use crate::language::action::CustomTableAction;
-use crate::language::step::{CustomTable, Operation};
+use crate::language::step::{CustomTable, TableOperation};
 
 /// What a call asks of a table. No column stands twice in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,7 @@ pub struct TableRequest {
     /// The table.
     pub table: String,
     /// What is done with it.
-    pub operation: Operation,
+    pub operation: TableOperation,
     /// The columns that a row is found by.
     pub keys: Vec<ColumnValue>,
     /// The other columns.
@@ -46,7 +46,7 @@ impl TableRequest {
         }
         let table = allowed(tool, table.ok_or("`table` is missing")?)?;
         let operation = operation.ok_or("`operation` is missing: read, write, update or upsert")?;
-        if tool.read_only && operation != Operation::Read {
+        if tool.read_only && operation != TableOperation::Read {
             return Err("this tool only reads: `operation` must be `read`".to_owned());
         }
         let (keys, values) = (keys.unwrap_or_default(), values.unwrap_or_default());
@@ -58,11 +58,15 @@ impl TableRequest {
         let fields = fields.unwrap_or_default().into_iter();
         let fields: Vec<ColumnValue> = fields.map(|(column, value)| ColumnValue { column, value }).collect();
         let needed = match operation {
-            Operation::Read => None,
-            Operation::Write if keys.is_empty() && fields.is_empty() => Some("`write` needs `fields`"),
-            Operation::Update if fields.is_empty() => Some("`update` needs `fields`: what the rows get"),
-            Operation::Update if keys.is_empty() => Some("`update` needs `keys` and `values`: which rows it changes"),
-            Operation::Upsert if keys.is_empty() => Some("`upsert` needs `keys` and `values`: which row it changes"),
+            TableOperation::Read => None,
+            TableOperation::Write if keys.is_empty() && fields.is_empty() => Some("`write` needs `fields`"),
+            TableOperation::Update if fields.is_empty() => Some("`update` needs `fields`: what the rows get"),
+            TableOperation::Update if keys.is_empty() => {
+                Some("`update` needs `keys` and `values`: which rows it changes")
+            }
+            TableOperation::Upsert if keys.is_empty() => {
+                Some("`upsert` needs `keys` and `values`: which row it changes")
+            }
             _ => None,
         };
         match needed {
@@ -73,7 +77,7 @@ impl TableRequest {
                 keys,
                 fields,
                 tables: tool.tables.clone(),
-                read_only: operation == Operation::Read,
+                read_only: operation == TableOperation::Read,
             }),
         }
     }

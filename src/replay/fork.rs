@@ -153,7 +153,8 @@ pub(super) fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Re
 /// The calls of the turn that have not ended.
 fn calls(state: &State) -> Vec<CallId> {
     let calls = state.turn().map(|turn| turn.calls.as_slice()).unwrap_or_default();
-    let open =
-        |call: &&crate::engine::state::Call| !matches!(call.progress, crate::engine::state::CallProgress::Done { .. });
-    calls.iter().filter(open).map(|call| call.id).collect()
+    let open = |call: &&crate::engine::operation::Call| {
+        !matches!(call.progress, crate::engine::operation::Progress::Done { .. })
+    };
+    calls.iter().filter(open).map(|call| call.address).collect()
 }

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::engine::event::{ToolFault, ToolResult};
+use crate::engine::operation::{AskedFor, Progress};
 use crate::engine::outcome::{Limit, Status, Termination};
-use crate::engine::state::{CallProgress, Phase, State};
+use crate::engine::state::{Phase, State};
 use crate::engine::stuck::Stuck;
 
 /// A call that a model asked for, or the step of a workflow.
@@ -96,13 +97,13 @@ pub fn calls(state: &State, known: usize) -> Vec<AskedCall> {
     });
     let open = state.open_turn().map(|turn| turn.calls.as_slice()).unwrap_or_default();
     let open = open.iter().map(|call| AskedCall {
-        iteration: call.id.iteration,
+        iteration: call.address.iteration,
         at: None,
-        action: Some(call.tool.clone()),
-        input: call.input.clone(),
+        action: Some(call.name.clone()),
+        input: Value::clone(&call.input),
         fate: match &call.progress {
-            CallProgress::AwaitsApproval(_) => CallFate::AwaitsApproval,
-            CallProgress::Done { result: ToolResult::Failed(fault), .. } if call.called_at_ms.is_none() => {
+            Progress::Asks(AskedFor::Approval(_)) => CallFate::AwaitsApproval,
+            Progress::Done { result: ToolResult::Failed(fault), .. } if call.requested_at_ms.is_none() => {
                 CallFate::Refused(reason(fault))
             }
             _ => CallFate::Made,
@@ -110,8 +111,8 @@ pub fn calls(state: &State, known: usize) -> Vec<AskedCall> {
     });
     let steps = state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default().into_iter().map(|step| AskedCall {
         iteration: 0,
-        at: Some(step.at.clone()),
-        action: Some(step.kind.clone()),
+        at: Some(step.address.to_string()),
+        action: Some(step.name.clone()),
         input: serde_json::Value::clone(&step.input),
         fate: if step.progress.is_approval() { CallFate::AwaitsApproval } else { CallFate::Made },
     });

@@ -70,7 +70,7 @@ impl Together<'_> {
         if let (EventKind::Human(decided), Position::Waits(Termination::Approval), Position::Calls) =
             (&event.kind, &was, &is)
         {
-            let action = self.new.turn().and_then(|turn| turn.calls.first()).map(|call| call.tool.clone());
+            let action = self.new.turn().and_then(|turn| turn.calls.first()).map(|call| call.name.clone());
             let why = format!("makes a call without approval that a human {}", decision_word(&decided.decision));
             return Ok(Some(ReplayVerdict { action, ..self.verdict(ReplayKind::GoesOn, why) }));
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::decided::{DatedDecision, decisions, happened};
+use crate::engine::address::StepAddress;
 use crate::engine::digest::Digest;
 use crate::engine::event::{
     CallId, Event, EventKind, FailedAttempt, Finish, ModelFault, Reply, Tokens, ToolFault, ToolResult,
@@ -245,18 +246,18 @@ fn of_call(state: &State, id: CallId) -> MadeCall {
     let call = state.call(id);
     MadeCall {
         at: id.to_string(),
-        action: call.map(|call| call.tool.clone()).unwrap_or_default(),
-        input: call.map(|call| call.input.clone()).unwrap_or_default(),
+        action: call.map(|call| call.name.clone()).unwrap_or_default(),
+        input: call.map(|call| Value::clone(&call.input)).unwrap_or_default(),
         is_subrun: call.is_some_and(|call| call.is_subrun || call.run_id.is_some()),
         ..MadeCall::default()
     }
 }
 
 fn of_step(state: &State, at: &str) -> MadeCall {
-    let open = state.flow.as_ref().and_then(|flow| flow.open_at(at));
+    let open = state.flow.as_ref().and_then(|flow| flow.open_at(&StepAddress::new(at)));
     MadeCall {
         at: at.to_owned(),
-        action: open.map(|open| open.kind.clone()).unwrap_or_default(),
+        action: open.map(|open| open.name.clone()).unwrap_or_default(),
         input: open.map(|open| Value::clone(&open.input)).unwrap_or_default(),
         is_subrun: open.is_some_and(|open| open.run_id.is_some()),
         ..MadeCall::default()
@@ -266,7 +267,7 @@ fn of_step(state: &State, at: &str) -> MadeCall {
 /// The run below that an event is about, and its program.
 fn sub_run(program: &Program, state: &State, event: &EventKind) -> Option<(Arc<Program>, String)> {
     let of_call = |call: CallId| {
-        let tool = program.tool(&state.call(call)?.tool)?;
+        let tool = program.tool(&state.call(call)?.name)?;
         tool.called_loop().or(tool.launched()).cloned()
     };
     let of_step = |at: &str| match &program.flow.as_ref()?.step_at(at)?.action {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::check::scenario::endings::programs;
 use crate::drive::stage::StagedCall;
+use crate::engine::address::StepAddress;
 use crate::engine::conversation::Role;
 use crate::engine::decision::reported_failure;
 use crate::engine::event::{Decided, Decision, Event, EventKind, ModelFaultCode, ToolResult};
@@ -225,8 +226,9 @@ impl Collector<'_> {
             step(program, &mut state, event.clone())
                 .map_err(|refused| format!("event {at} of run {run_id} does not fit: {refused}"))?;
             // A decision that does not end the step leaves it open.
-            steps
-                .extend(ended.filter(|ended| state.flow.as_ref().is_none_or(|flow| flow.open_at(&ended.at).is_none())));
+            steps.extend(ended.filter(|ended| {
+                state.flow.as_ref().is_none_or(|flow| flow.open_at(&StepAddress::new(&ended.at)).is_none())
+            }));
             if matches!(state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. }) {
                 self.reads(&state);
             }
@@ -315,12 +317,12 @@ impl EndedStep {
                     _ => return None,
                 };
                 let waits = || flow.open().into_iter().find(|open| open.progress.waits_for_human());
-                (at.clone().or_else(|| Some(waits()?.at.clone()))?, result, None)
+                (at.clone().or_else(|| Some(waits()?.address.to_string()))?, result, None)
             }
             _ => return None,
         };
-        let open = flow.open_at(&at);
-        let kind = open.map(|open| open.kind.clone()).unwrap_or_default();
+        let open = flow.open_at(&StepAddress::new(&at));
+        let kind = open.map(|open| open.name.clone()).unwrap_or_default();
         Some(Self { kind, input: open.map_or(Value::Null, |open| Value::clone(&open.input)), at, result, run_id })
     }
 }

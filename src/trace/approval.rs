@@ -15,7 +15,7 @@ use super::look::{Look, TextBlock, Tone, wrap};
 use super::redact::HIDDEN;
 use super::units::plural;
 use crate::engine::awaited_approval::OnExpiry;
-use crate::engine::record::WaitingCall;
+use crate::engine::question::WaitingCall;
 use crate::engine::timestamp::rfc3339;
 use crate::policy::characters::{deceives, is_blank};
 

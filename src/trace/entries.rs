@@ -4,7 +4,7 @@ use super::redact::Redaction;
 use super::units::{duration, rfc3339};
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::event::{FailedAttempt, ToolFault};
-use crate::engine::record::WaitingCall;
+use crate::engine::question::WaitingCall;
 use crate::engine::record::{CallStatus, TraceAttempt, TraceEntry, trace};
 use crate::engine::state::State;
 

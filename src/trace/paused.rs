@@ -15,7 +15,7 @@ use super::units::rfc3339;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::record::{Question, WaitingCall};
+use crate::engine::question::{Question, WaitingCall};
 use crate::engine::state::{Phase, State};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::engine::flow;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};
 use crate::engine::flow::view::{ItemRow, ItemsView, StepView};
-use crate::engine::record::WaitingCall;
+use crate::engine::question::WaitingCall;
 use crate::engine::state::State;
 
 /// The steps of the workflow that began or were skipped, those under way last; none for a loop.

@@ -4,7 +4,8 @@
 use loopctl::engine::budget;
 use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{CallId, EventKind};
-use loopctl::engine::state::{CallProgress, Phase, State};
+use loopctl::engine::operation::{AskedFor, Progress};
+use loopctl::engine::state::{Phase, State};
 use loopctl::language::action::OnUncertain;
 use loopctl::language::react::Dialect;
 use loopctl::program::ToolKind;
@@ -119,11 +120,11 @@ impl Driver {
     /// Makes a call.
     fn makes(&self, world: &mut World<'_>, id: CallId, lost: bool) -> EventKind {
         let call = self.state.call(id).expect("an effect names a call of the turn");
-        let tool = world.program.tool(&call.tool).expect("only declared tools are called");
+        let tool = world.program.tool(&call.name).expect("only declared tools are called");
         match &tool.kind {
             ToolKind::Loop(_) => {
                 let decided = match &call.progress {
-                    CallProgress::Waits(waits) => waits.decided.as_ref(),
+                    Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.as_ref(),
                     _ => None,
                 };
                 let bound = budget::left(world.program, &self.state);
@@ -190,7 +191,7 @@ impl Driver {
             EventKind::ToolReturned(returned) => self
                 .state
                 .call(returned.call)
-                .and_then(|call| world.program.tool(&call.tool))
+                .and_then(|call| world.program.tool(&call.name))
                 .is_some_and(|tool| matches!(tool.kind, ToolKind::Action(_)) && tool.spends())
                 .then_some(returned.call),
             _ => None,

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use loopctl::Program;
 use loopctl::engine::continuation::limits;
 use loopctl::engine::event::{CallId, Decided, Decision, Event, EventKind, Tokens};
+use loopctl::engine::operation::{AskedFor, Call, Progress};
 use loopctl::engine::record::trace;
-use loopctl::engine::state::{Call, CallProgress, Phase, State};
+use loopctl::engine::state::{Phase, State};
 use loopctl::language::action::OnUncertain;
 use loopctl::language::react::CallOrder;
 use loopctl::program::ToolKind;
@@ -65,10 +66,10 @@ impl Ledger {
         let reopened = cancelled_in.map(|phase| State { phase: phase.clone(), ..before.clone() });
         let before = reopened.as_ref().unwrap_or(before);
         // A call that was held is asked for by whatever lets it on; what was approved is allowed already.
-        let held = |call: &&Call| before.call(call.id).is_some_and(|call| call.progress == CallProgress::Held);
-        for call in calls(after).filter(held).filter(|call| call.progress == CallProgress::Asked) {
-            if !self.approved.contains_key(&call.id) {
-                *self.allowed.entry(call.id).or_default() += 1;
+        let held = |call: &&Call| before.call(call.address).is_some_and(|call| call.progress == Progress::Held);
+        for call in calls(after).filter(held).filter(|call| call.progress == Progress::Requested) {
+            if !self.approved.contains_key(&call.address) {
+                *self.allowed.entry(call.address).or_default() += 1;
             }
         }
         match &event.kind {
@@ -81,8 +82,8 @@ impl Ledger {
                 self.replies += 1;
                 self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output);
                 self.last_words += u32::from(matches!(before.phase, Phase::Thinking { forced: Some(_) }));
-                for call in calls(after).filter(|call| call.progress == CallProgress::Asked) {
-                    *self.allowed.entry(call.id).or_default() += 1;
+                for call in calls(after).filter(|call| call.progress == Progress::Requested) {
+                    *self.allowed.entry(call.address).or_default() += 1;
                 }
             }
             EventKind::Summarized(said) => self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output),
@@ -114,11 +115,11 @@ impl Ledger {
                 }
             }
             EventKind::ApprovalExpired => {
-                let waits = |call: &&Call| matches!(call.progress, CallProgress::AwaitsApproval(_));
+                let waits = |call: &&Call| matches!(call.progress, Progress::Asks(AskedFor::Approval(_)));
                 for call in calls(before).filter(waits) {
                     // What waits on was escalated, or has time left.
-                    if !after.call(call.id).is_some_and(|call| waits(&call)) {
-                        self.denied.insert(call.id);
+                    if !after.call(call.address).is_some_and(|call| waits(&call)) {
+                        self.denied.insert(call.address);
                     }
                 }
             }
@@ -132,7 +133,7 @@ impl Ledger {
     /// What the calls of a turn returned comes into the trace and into the conversation in the model's order.
     fn results_are_in_order(&self, before: &State, after: &State) {
         let observed = after.entries.get(before.entries.len()..).unwrap_or_default();
-        let all: Vec<CallId> = calls(before).map(|call| call.id).collect();
+        let all: Vec<CallId> = calls(before).map(|call| call.address).collect();
         if all.is_empty() || observed.len() != all.len() {
             return;
         }
@@ -172,15 +173,15 @@ impl Ledger {
             _ => return,
         };
         for call in &turn.calls {
-            let tool = program.tool(&call.tool).expect("only declared tools are called");
+            let tool = program.tool(&call.name).expect("only declared tools are called");
             let again = tool.after_crash() == OnUncertain::Retry;
             match &call.progress {
-                CallProgress::Waits(_) if asks => self.may_be_made(call.id),
+                Progress::Asks(AskedFor::Subrun(_)) if asks => self.may_be_made(call.address),
                 progress if !progress.is_under_way() => {}
-                _ if again => self.may_be_made(call.id),
+                _ if again => self.may_be_made(call.address),
                 _ if tool.after_crash() == OnUncertain::Fail => {
-                    self.open.remove(&call.id);
-                    self.finished.insert(call.id);
+                    self.open.remove(&call.address);
+                    self.finished.insert(call.address);
                 }
                 _ => {}
             }
@@ -203,32 +204,33 @@ impl Ledger {
         let (only, decision) = (decided.call, &decided.decision);
         let Phase::Paused { pause, turn: Some(turn) } = &before.phase else { return };
         let still_waits =
-            |id| after.call(id).is_some_and(|call| matches!(call.progress, CallProgress::AwaitsApproval(_)));
+            |id| after.call(id).is_some_and(|call| matches!(call.progress, Progress::Asks(AskedFor::Approval(_))));
         let meant = turn.calls.iter().filter(|call| {
-            pause.calls.contains(&call.id)
-                && only.is_none_or(|id| id == call.id)
-                && matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain(_))
+            pause.calls.contains(&call.address)
+                && only.is_none_or(|id| id == call.address)
+                && matches!(call.progress, Progress::Asks(AskedFor::Approval(_)) | Progress::Uncertain(_))
         });
         for call in meant {
             match decision {
                 Decision::Approve | Decision::Edit(_) => {
                     let edited = if let Decision::Edit(input) = decision { Some(input.clone()) } else { None };
-                    let people = self.approvers.entry(call.id).or_default();
+                    let people = self.approvers.entry(call.address).or_default();
                     if edited.is_some() {
                         people.clear();
                     }
                     people.insert(decided.by.clone());
-                    if !still_waits(call.id) {
-                        self.approved.insert(call.id, edited.unwrap_or_else(|| call.input.clone()));
-                        *self.allowed.entry(call.id).or_default() += 1;
+                    if !still_waits(call.address) {
+                        self.approved
+                            .insert(call.address, edited.unwrap_or_else(|| serde_json::Value::clone(&call.input)));
+                        *self.allowed.entry(call.address).or_default() += 1;
                     }
                 }
-                Decision::Deny(_) => drop(self.denied.insert(call.id)),
+                Decision::Deny(_) => drop(self.denied.insert(call.address)),
                 Decision::Happened(_) | Decision::Failed(_) => {
-                    self.finished.insert(call.id);
-                    self.open.remove(&call.id);
+                    self.finished.insert(call.address);
+                    self.open.remove(&call.address);
                 }
-                Decision::Retry => *self.allowed.entry(call.id).or_default() += 1,
+                Decision::Retry => *self.allowed.entry(call.address).or_default() += 1,
                 Decision::Answer(_) => {}
             }
         }
@@ -236,30 +238,30 @@ impl Ledger {
 
     /// No two calls are under way that the order forbids, and none begins before another one that must come first.
     fn begins_in_order(&self, program: &Program, state: &State, id: CallId) {
-        let reads = |call: &Call| program.tool(&call.tool).is_some_and(|tool| tool.read_only);
+        let reads = |call: &Call| program.tool(&call.name).is_some_and(|tool| tool.read_only);
         let own = state.call(id).expect("an effect names a call of the turn");
-        for other in calls(state).filter(|other| other.id != id) {
+        for other in calls(state).filter(|other| other.address != id) {
             let may_be_beside = match state.header.order {
                 CallOrder::Together => true,
                 CallOrder::ReadsTogether => reads(own) && reads(other),
                 CallOrder::AsWritten => false,
             };
-            let was_made = self.made.contains_key(&other.id);
-            let was_refused = !was_made && matches!(other.progress, CallProgress::Done { .. });
-            let is_over = was_refused || self.finished.contains(&other.id);
-            assert!(may_be_beside || other.id > id || is_over, "{id} begins before {} is over", other.id);
-            assert!(may_be_beside || other.id < id || !was_made, "{id} begins after {} began", other.id);
+            let was_made = self.made.contains_key(&other.address);
+            let was_refused = !was_made && matches!(other.progress, Progress::Done { .. });
+            let is_over = was_refused || self.finished.contains(&other.address);
+            assert!(may_be_beside || other.address > id || is_over, "{id} begins before {} is over", other.address);
+            assert!(may_be_beside || other.address < id || !was_made, "{id} begins after {} began", other.address);
         }
     }
 
     /// A call is about to be made.
     pub fn calls(&mut self, program: &Program, state: &State, id: CallId) {
         let call = state.call(id).expect("an effect names a call of the turn");
-        let tool = program.tool(&call.tool).expect("only declared tools are called");
+        let tool = program.tool(&call.name).expect("only declared tools are called");
         assert!(!self.finished.contains(&id), "{id:?} has ended and is made again");
         assert!(!self.denied.contains(&id), "{id:?} was denied and is made");
         if tool.approval.of_call(&call.input, state.header.reads_fences()) != ApprovalNeed::NotNeeded {
-            assert_eq!(self.approved.get(&id), Some(&call.input), "{id:?}: what was approved is what runs");
+            assert_eq!(self.approved.get(&id), Some(&*call.input), "{id:?}: what was approved is what runs");
             let people = self.approvers.get(&id).map_or(0, BTreeSet::len);
             assert!(people >= tool.approval.approvers as usize, "{id:?}: {people} people approved it");
         }
@@ -268,9 +270,9 @@ impl Ledger {
         *made += 1;
         let allowed = self.allowed.get(&id).copied().unwrap_or(0);
         assert!(*made <= allowed, "{id:?} is made {made} times and may be {allowed} times");
-        self.tools.entry(call.tool.clone()).or_default().insert(id);
-        let calls = self.tools[&call.tool].len();
-        assert!(tool.max_calls.is_none_or(|max| calls <= max as usize), "{}: {calls} calls", call.tool);
+        self.tools.entry(call.name.clone()).or_default().insert(id);
+        let calls = self.tools[&call.name].len();
+        assert!(tool.max_calls.is_none_or(|max| calls <= max as usize), "{}: {calls} calls", call.name);
         assert!(tool.parameters.faults(&call.input).is_empty(), "{id:?}: an input against the schema");
         if matches!(tool.kind, ToolKind::Loop(_)) || tool.spends() {
             self.spends(program, state, id);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use loopctl::Program;
 use loopctl::engine::event::{CallId, Event, Moment};
-use loopctl::engine::state::{Call, CallProgress, Phase, State, Turn};
+use loopctl::engine::operation::{Call, Progress};
+use loopctl::engine::state::{Phase, State, Turn};
 use loopctl::engine::step::step;
 use loopctl::language::react::CallOrder;
 use loopctl::program::ToolKind;
@@ -24,14 +25,8 @@ fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
     let plain = open.filter(|tool| matches!(tool.kind, ToolKind::Http(_)));
     let free: Vec<String> = plain.map(|tool| tool.name.clone()).collect();
     let calls = (0..2 + chance.below(4) as u32).map(|index| Call {
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
-        id: CallId { iteration: 1, index },
-        tool: chance.pick(&free),
-        input: json!({ "n": index }),
-        progress: CallProgress::Asked,
+        progress: Progress::Requested,
+        ..Call::new(CallId { iteration: 1, index }, chance.pick(&free), json!({ "n": index }), 0)
     });
     Arc::make_mut(&mut state.header).order = CallOrder::Together;
     let turn = Turn { iteration: 1, calls: calls.collect(), ..Turn::default() };
@@ -49,13 +44,13 @@ fn several_calls_a_turn_come_back_in_any_order_twice_late_or_not_at_all() {
         let Phase::Acting { turn } = &state.phase else { unreachable!() };
         let mut world = World::new(seed, &program).at(&state);
         for call in &turn.calls {
-            world.ledger.may_be_made(call.id);
+            world.ledger.may_be_made(call.address);
         }
         world.ledger.began_with(1);
         let played = world.play();
         let observed: Vec<_> =
             played.inputs.iter().filter(|(iteration, _)| *iteration == 1).map(|(_, input)| input).collect();
-        let asked: Vec<_> = turn.calls.iter().map(|call| &call.input).collect();
+        let asked: Vec<_> = turn.calls.iter().map(|call| &*call.input).collect();
         assert!(
             observed == asked || played.ending == "cancelled",
             "seed {seed}: observed {observed:?}, asked {asked:?}"

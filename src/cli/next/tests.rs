@@ -1,7 +1,7 @@
 //! The suggested commands can be copied, and have the flags that they need.
 
 use super::*;
-use crate::engine::record::Question;
+use crate::engine::question::Question;
 use crate::trace::result::PauseView;
 use crate::trace::tests_state::state;
 use crate::trace::{Redaction, Shown, result};

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::engine::event::CallId;
+use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
-use crate::engine::state::{Call, CallProgress, Phase, Turn};
+use crate::engine::state::{Phase, Turn};
 use crate::trace::tests_state::state;
 use serde_json::{Value, json};
 
@@ -68,14 +69,8 @@ fn a_failed_run_says_why_and_what_to_do() {
 fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
     let id = CallId { iteration: 2, index: 0 };
     let call = Call {
-        id,
-        tool: "issue_refund".to_owned(),
-        input: json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}),
-        progress: CallProgress::AwaitsApproval(Box::default()),
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
+        progress: Progress::Asks(AskedFor::Approval(Box::default())),
+        ..Call::new(id, "issue_refund".to_owned(), json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}), 0)
     };
     let pause = Pause {
         steps: Vec::new(),

@@ -23,7 +23,7 @@ use crate::trace::text::Pieces;
 use crate::trace::{Redaction, Tone, events};
 
 /// Listens to a run and shows it.
-pub struct Progress {
+pub struct ProgressDisplay {
     surface: Surface,
     output: Output,
     /// Whether lines for machines contain replies while they arrive.
@@ -44,7 +44,7 @@ struct ShownProgress {
     waiting: Waiting,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// A listener for this output.
     pub fn new(surface: &Surface, output: Output, deltas: bool, redact: Redaction) -> Self {
         let reply = LiveReply::new(redact.clone());
@@ -181,7 +181,7 @@ impl Progress {
     }
 }
 
-impl Listener for Progress {
+impl Listener for ProgressDisplay {
     fn on(&self, notice: Notice) {
         let mut seen = self.seen();
         let known = seen.run_id.is_some();

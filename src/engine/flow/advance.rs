@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use super::end::StepEnd;
 use super::opened::{BeginFault, ChosenStep, Opened};
 use super::record::{StepRecord, StepStatus};
-use super::state::{
-    Current, FailedRun, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, Stopping, chosen,
-};
+use super::state::{Current, FailedRun, FlowState, StepChange, StepFault, StepFrame, Stopping, chosen};
+use crate::engine::address::StepAddress;
 use crate::engine::budget;
 use crate::engine::effect::{Effect, Effects};
 use crate::engine::event::Moment;
 use crate::engine::header::RunHeader;
+use crate::engine::operation::{AskedFor, OpenStep, Progress, Repetition};
 use crate::engine::state::State;
 use crate::engine::timestamp::rfc3339;
 use crate::program::Program;
@@ -87,7 +87,12 @@ pub(super) struct StepList<'p> {
     pub of: Option<&'p Foreach>,
 }
 
-impl StepList<'_> {
+impl<'p> StepList<'p> {
+    /// The steps of an item of the loop at an address.
+    pub fn of_item(foreach: &'p Foreach, at: &str, index: u32) -> Self {
+        Self { steps: &foreach.steps, prefix: format!("{at}.{index}"), of: Some(foreach) }
+    }
+
     /// The address of a step.
     pub fn address(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
@@ -132,7 +137,7 @@ impl<'p> Advance<'p> {
             let step = list.steps.get(*next);
             match current {
                 Current::Open(open) => {
-                    if let Some(step) = step.and_then(|step| chosen(step, &open.at)) {
+                    if let Some(step) = step.and_then(|step| chosen(step, &open.address)) {
                         self.request(step, open);
                     }
                     return None;
@@ -164,7 +169,7 @@ impl<'p> Advance<'p> {
     /// Requests a step that may be requested now. With a budget, one that asks models waits until the cost of the one
     /// before is known; when the budget is spent, no further step begins.
     fn request(&mut self, step: &FlowStep, open: &mut OpenStep) {
-        if open.progress != StepProgress::Held || self.blocked || self.stopping.is_some() {
+        if open.progress != Progress::Held || self.blocked || self.stopping.is_some() {
             return;
         }
         if step.spends() {
@@ -177,9 +182,8 @@ impl<'p> Advance<'p> {
             }
             self.spending += 1;
         }
-        open.progress = StepProgress::Asked;
-        open.called_at_ms = Some(self.now.wall_ms);
-        self.effects.push(Effect::RunStep(open.at.clone()));
+        open.request(self.now.wall_ms);
+        self.effects.push(Effect::RunStep(open.address.clone()));
     }
 
     /// Begins the next step of a list, or the one that takes its place; or skips it.
@@ -229,21 +233,17 @@ impl<'p> Advance<'p> {
                     kind: kind.clone(),
                     input: Arc::clone(&input),
                 });
-                let request = self.changed.get(&at).copied().unwrap_or_default();
                 let failed = self.outages.get(&at).copied();
                 Current::Open(Box::new(OpenStep {
-                    at,
-                    kind,
-                    input,
                     progress,
-                    since_ms: self.now.wall_ms,
-                    called_at_ms: None,
-                    run_id: None,
-                    round: failed.map_or(self.round, |failed| failed.round),
-                    continues: failed.is_some(),
-                    request,
+                    is_subrun: matches!(step.action, StepAction::React(_)),
                     settled: failed.map(|failed| failed.settled).unwrap_or_default(),
-                    attempts: Vec::new(),
+                    repetition: Repetition {
+                        round: failed.map_or(self.round, |failed| failed.round),
+                        continues: failed.is_some(),
+                        request: self.changed.get(&at).copied().unwrap_or_default(),
+                    },
+                    ..OpenStep::new(StepAddress::new(&at), kind, input, self.now.wall_ms)
                 }))
             }
         };
@@ -284,7 +284,7 @@ impl<'p> Advance<'p> {
             StepAction::Form(form) => {
                 let ttl_ms = form.ttl_ms;
                 let expires_at_ms = ttl_ms.map(|ttl_ms| self.now.wall_ms.saturating_add_unsigned(ttl_ms));
-                let progress = StepProgress::AsksForm { expires_at_ms };
+                let progress = Progress::Asks(AskedFor::Form { expires_at_ms });
                 Ok(Opened::Step { input: Value::from(form.expected_keys.clone()), progress })
             }
         }
@@ -349,8 +349,8 @@ impl<'p> Advance<'p> {
 /// How many of these steps ask models and have started to.
 fn spending(flow: &Flow, open: &[&OpenStep]) -> usize {
     let spends = |open: &&&OpenStep| {
-        let has_started = !matches!(open.progress, StepProgress::Held | StepProgress::AwaitsApproval(_));
-        has_started && flow.step_at(&open.at).is_some_and(FlowStep::spends)
+        let has_started = !matches!(open.progress, Progress::Held | Progress::Asks(AskedFor::Approval(_)));
+        has_started && flow.step_at(&open.address).is_some_and(FlowStep::spends)
     };
     open.iter().filter(spends).count()
 }

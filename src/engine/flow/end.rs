@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use super::advance::{Advance, StepList};
 use super::items::{LoopEnd, counts, gathered};
 use super::record::{StepError, StepRecord, StepStatus};
-use super::state::{Current, ItemStatus, LoopOutput, OpenStep, StepChange, StepFault, StepFrame};
+use super::state::{Current, ItemStatus, LoopOutput, StepChange, StepFault, StepFrame};
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::event::Tokens;
+use crate::engine::operation::OpenStep;
 use crate::engine::token_usage::TokenUsage;
 use crate::program::flow::{FlowStep, StepAction};
 
@@ -68,8 +69,8 @@ impl StepEnd {
     /// The end of an open step.
     pub fn of(open: &OpenStep, outcome: Result<StepOutput, StepFault>) -> Self {
         Self {
-            at: open.at.clone(),
-            since_ms: open.since_ms,
+            at: open.address.to_string(),
+            since_ms: open.due_at_ms,
             input: Some(open.input.clone()),
             outcome,
             run_id: open.run_id.as_deref().map(str::to_owned),
@@ -116,7 +117,7 @@ impl Advance<'_> {
         };
         if let Current::Open(open) = std::mem::take(&mut frame.current)
             && step.spends()
-            && open.called_at_ms.is_some()
+            && open.requested_at_ms.is_some()
         {
             // Its cost is known now.
             self.spending = self.spending.saturating_sub(1);

@@ -3,9 +3,12 @@
 use super::advanced;
 use super::end::StepEnd;
 use super::outcome::{StepTarget, at_step};
-use super::state::{Current, OpenStep, StepFault, StepProgress};
+use super::state::{Current, StepFault};
+use crate::engine::address::StepAddress;
 use crate::engine::decision_record::DecisionRecord;
 use crate::engine::effect::{Effect, Effects, Refused};
+use crate::engine::event::SubrunQuestion;
+use crate::engine::operation::{Address as _, AskedFor, OpenStep, Progress};
 use crate::engine::state::{Phase, State};
 use crate::language::approval::OnExpiry;
 use crate::program::Program;
@@ -19,21 +22,15 @@ use crate::program::flow::Flow;
 pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Result<Effects, Refused> {
     let now_ms = state.now.wall_ms;
     let is_paused = matches!(state.phase, Phase::Paused { .. });
-    let is_due = |open: &&OpenStep| match &open.progress {
-        StepProgress::AwaitsApproval(awaited) => awaited.is_expired(now_ms),
-        StepProgress::AsksForm { expires_at_ms } => expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms),
-        _ => false,
-    };
+    let is_due = |open: &&OpenStep| open.progress.is_expired(now_ms);
     let open = state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default();
     // While the run is paused, its driver resumes it for the runs below.
-    let is_due_below = |open: &&OpenStep| match &open.progress {
-        StepProgress::Waits(waits) if !is_paused && open.progress.waits_for_human() => {
-            waits.asks.due_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
-        }
-        _ => false,
+    let is_due_below = |open: &&OpenStep| {
+        let asks = open.progress.subrun().filter(|wait| !is_paused && wait.is_open()).map(|wait| &wait.asks);
+        asks.and_then(SubrunQuestion::due_at_ms).is_some_and(|at_ms| at_ms <= now_ms)
     };
-    let below: Vec<String> = open.iter().copied().filter(is_due_below).map(|open| open.at.clone()).collect();
-    let due: Vec<String> = open.into_iter().filter(is_due).map(|open| open.at.clone()).collect();
+    let below: Vec<StepAddress> = open.iter().copied().filter(is_due_below).map(|open| open.address.clone()).collect();
+    let due: Vec<StepAddress> = open.into_iter().filter(is_due).map(|open| open.address.clone()).collect();
     if due.is_empty() && below.is_empty() {
         return Err(Refused::new("no approval and no form of the run has expired"));
     }
@@ -41,33 +38,26 @@ pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Resu
     state.interrupted = false;
     let mut records = Vec::new();
     let effects = advanced(program, flow, state, |advance, flow_state| {
-        flow_state.each_open(&mut |open| {
-            if let StepProgress::Waits(waits) = &mut open.progress
-                && below.contains(&open.at)
-            {
-                waits.again = true;
-            }
-        });
+        for at in &below {
+            flow_state.open_at_mut(at).map(OpenStep::ask_again);
+        }
         advance.effects.extend(below.iter().cloned().map(Effect::RunStep));
         for at in &due {
             at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
                 let Current::Open(open) = &mut frame.current else { return };
-                let on_expiry = match &mut open.progress {
-                    StepProgress::AwaitsApproval(awaited) => awaited.on_expiry.unwrap_or_default(),
-                    _ => OnExpiry::Fail,
-                };
+                let Some(on_expiry) = open.expire(now_ms) else { return };
                 let record = DecisionRecord::of_expiry(now_ms, pause, on_expiry);
-                records.push(DecisionRecord { step: Some(at.clone()), ..record });
-                if let (StepProgress::AwaitsApproval(awaited), OnExpiry::Escalate) = (&mut open.progress, on_expiry) {
-                    return awaited.escalate();
+                records.push(open.address.in_record(record));
+                if on_expiry == OnExpiry::Escalate {
+                    return;
                 }
-                let is_form = matches!(open.progress, StepProgress::AsksForm { .. });
+                let is_form = matches!(open.progress, Progress::Asks(AskedFor::Form { .. }));
                 let (code, message) = if is_form {
                     ("form_expired", "nobody filled in the form in time")
                 } else {
                     ("rejected", "nobody approved it in time")
                 };
-                let fault = StepFault::new(code, message, open.at.as_str());
+                let fault = StepFault::new(code, message, open.address.as_str());
                 let end = StepEnd::of(open, Err(fault));
                 advance.ended(list, step, frame, end);
             });

@@ -7,11 +7,13 @@ use serde_json::{Map, Value};
 
 use super::advance::{Advance, TakenItems};
 use super::opened::{BeginFault, Opened};
-use super::state::{ItemsState, StepFault, StepProgress};
+use super::state::{ItemsState, StepFault};
 use crate::engine::awaited_approval::AwaitedApproval;
-use crate::engine::{prompt, validate};
+use crate::engine::operation::{AskedFor, Progress};
+use crate::engine::prompt;
 use crate::program::flow::{ApprovalStep, CallStep, Foreach, ReactStep};
 use crate::program::reference::{Field, Scope, Unresolved};
+use crate::program::schema;
 
 impl Advance<'_> {
     /// The input of a call, and whether a human must approve it.
@@ -19,7 +21,7 @@ impl Advance<'_> {
         let input = self.object(&call.input, scope)?;
         let faults = call.tool.parameters.faults(&input);
         if !faults.is_empty() {
-            let list = validate::list(&faults);
+            let list = schema::list(&faults);
             return Err(BeginFault::new(
                 "bad_input",
                 format!("its input does not fit the action `{}`:{list}", call.tool.name),
@@ -28,9 +30,9 @@ impl Advance<'_> {
         let progress = match AwaitedApproval::of(&call.tool.approval, &input, self.header.reads_fences()) {
             Some(mut awaited) => {
                 awaited.begin(&call.tool.approval, self.now.wall_ms);
-                StepProgress::AwaitsApproval(Box::new(awaited))
+                Progress::Asks(AskedFor::Approval(Box::new(awaited)))
             }
-            None => StepProgress::Held,
+            None => Progress::Held,
         };
         Ok(Opened::Step { input, progress })
     }
@@ -40,14 +42,14 @@ impl Advance<'_> {
         let program = &react.program;
         let input = program.step.as_ref().map_or(Value::Null, |context| context.input(scope));
         prompt::of_step(program, &input, scope).map_err(|unresolved| self.missing(&unresolved))?;
-        Ok(Opened::Step { input, progress: StepProgress::Held })
+        Ok(Opened::Step { input, progress: Progress::Held })
     }
 
     pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let comment = approval.comment.render(scope).map_err(|unresolved| self.missing(&unresolved))?;
         let input = self.object(&approval.request_payload, scope)?;
         let on_rejected = approval.on_rejected(self.header.denial_rule());
-        Ok(Opened::Step { input, progress: StepProgress::AsksApproval { comment, on_rejected } })
+        Ok(Opened::Step { input, progress: Progress::Asks(AskedFor::Consent { comment, on_rejected }) })
     }
 
     /// The list of a loop, and how far the loop is: at its beginning.

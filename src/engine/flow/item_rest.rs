@@ -1,6 +1,7 @@
 //! What is left of the time and the budgets of the items around a step.
 
 use super::state::{Current, FlowState, chosen};
+use crate::engine::address::StepAddress;
 use crate::engine::event::Allowance;
 use crate::program::flow::{Flow, StepAction};
 
@@ -15,12 +16,13 @@ pub struct ItemRest {
 
 impl ItemRest {
     /// What the items around an open step leave it, when the run was active for so long: the least of them counts.
-    pub fn of(flow: &Flow, state: &FlowState, at: &str, active_ms: u64) -> Self {
+    pub fn of(flow: &Flow, state: &FlowState, at: &StepAddress, active_ms: u64) -> Self {
         let mut rest = Self::default();
         let (mut steps, mut frame) = (flow.steps.as_slice(), &state.root);
         // Loops are at most three deep.
-        while let Current::Items(items) = &frame.current {
-            let item = items.index_of(at).and_then(|index| items.open.get(&index));
+        for depth in 0.. {
+            let Current::Items(items) = &frame.current else { break };
+            let item = at.item(depth).and_then(|index| items.open.get(&index));
             let step = steps.get(frame.next).and_then(|step| chosen(step, &items.at));
             let Some((item, StepAction::Foreach(foreach))) = item.zip(step.map(|step| &step.action)) else { break };
             let used_ms = active_ms.saturating_sub(item.began_active_ms);

@@ -114,7 +114,7 @@ impl<'p> Advance<'p> {
 
     /// Advances one item, and takes its outcome if it ended.
     fn item(&mut self, foreach: &'p Foreach, items: &mut ItemsState, index: u32, names: &[&Map<String, Value>]) {
-        let list = StepList { steps: &foreach.steps, prefix: format!("{}.{index}", items.at), of: Some(foreach) };
+        let list = StepList::of_item(foreach, &items.at, index);
         let Some(frame) = items.open.get_mut(&index) else { return };
         let Some(end) = self.list(&list, frame, names) else { return };
         let Some(frame) = items.open.remove(&index) else { return };
@@ -160,7 +160,7 @@ impl<'p> Advance<'p> {
     /// Ends the items that have no call under way, because the loop stops.
     fn cancel_idle(&mut self, items: &mut ItemsState) {
         let idle: Vec<u32> =
-            items.open.iter().filter(|(_, frame)| !is_under_way(frame)).map(|(index, _)| *index).collect();
+            items.open.iter().filter(|(_, frame)| !frame.is_under_way()).map(|(index, _)| *index).collect();
         for index in idle {
             if let Some(frame) = items.open.remove(&index) {
                 self.no_longer_spends(&frame);
@@ -218,15 +218,6 @@ impl<'p> Advance<'p> {
 
 fn has_more(items: &ItemsState) -> bool {
     !items.again.is_empty() || items.next < items.count
-}
-
-/// Whether a call of an item is under way. Loops are at most three deep: the recursion ends.
-fn is_under_way(frame: &StepFrame) -> bool {
-    match &frame.current {
-        Current::Idle => false,
-        Current::Open(open) => open.progress.is_under_way(),
-        Current::Items(items) => items.open.values().any(is_under_way),
-    }
 }
 
 /// Whether an item waits for a human, and for nothing else.

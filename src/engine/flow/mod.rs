@@ -30,12 +30,14 @@ use serde_json::{Map, Value};
 
 use self::advance::{Advance, ListEnd, StepList};
 use self::output::output;
-use self::state::{FlowState, OpenStep, StepFault, Stopping};
+use self::state::{FlowState, StepFault, Stopping};
+use super::address::StepAddress;
 use super::consent;
 use super::continuation;
 use super::effect::{Effects, Refused};
 use super::event::{Cancelled, Event, EventKind, ReadFile, Started};
 use super::next::Next;
+use super::operation::OpenStep;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::state::{Phase, RunHeader, State};
 use crate::program::Program;
@@ -129,8 +131,9 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
         (_, EventKind::StepReturned(returned)) => outcome::returned(program, flow, state, *returned),
         (_, EventKind::StepRetried(retried)) => outcome::retried(program, flow, state, *retried),
         (_, EventKind::StepLeft(left)) => {
-            outcome::left(program, state, &left)?;
-            resume::step_left(state, &left.at);
+            let at = StepAddress::new(&left.at);
+            outcome::left(program, state, &at, &left)?;
+            resume::step_left(state, &at);
             Ok(Effects::new())
         }
         (_, EventKind::StepPaused(paused)) => outcome::paused(program, flow, state, *paused),
@@ -292,7 +295,7 @@ fn settle(program: &Program, flow: &Flow, state: &mut State, flow_state: &FlowSt
 fn wait(state: &mut State, flow_state: &FlowState) {
     let waiting: Vec<&OpenStep> =
         flow_state.open().into_iter().filter(|open| open.progress.waits_for_human()).collect();
-    let asked: Vec<String> = waiting.iter().map(|open| open.at.clone()).collect();
+    let asked: Vec<String> = waiting.iter().map(|open| open.address.to_string()).collect();
     if let Phase::Paused { pause, .. } = &state.phase
         && pause.steps == asked
     {
@@ -306,7 +309,7 @@ fn wait(state: &mut State, flow_state: &FlowState) {
     };
     let pause = state.new_pause(kind, question, Vec::new());
     let asks = match waiting.as_slice() {
-        [OpenStep { progress: state::StepProgress::Waits(waits), .. }] => Some(Box::new(waits.asks.clone())),
+        [open] => open.progress.subrun().map(|wait| Box::new(wait.asks.clone())),
         _ => None,
     };
     let options = asks.as_ref().map(|asks| asks.options.clone()).unwrap_or_default();

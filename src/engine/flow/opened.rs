@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::state::{ItemsState, StepProgress};
+use super::state::ItemsState;
+use crate::engine::operation::Progress;
 use crate::program::flow::FlowStep;
 
 /// What a step is when it begins.
@@ -10,7 +11,7 @@ pub(super) enum Opened {
     /// A loop.
     Items(Box<ItemsState>),
     /// A call, a run or a question.
-    Step { input: Value, progress: StepProgress },
+    Step { input: Value, progress: Progress },
 }
 
 /// Why a step can't begin.

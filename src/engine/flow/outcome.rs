@@ -6,12 +6,13 @@ use super::advance::{Advance, StepList};
 use super::advanced;
 use super::end::{StepEnd, StepOutput};
 use super::root;
-use super::state::{Current, FailedRun, FlowState, OpenStep, StepChange, StepFault, StepFrame, StepProgress, chosen};
+use super::state::{Current, FailedRun, FlowState, StepChange, StepFault, StepFrame, chosen};
+use crate::engine::address::StepAddress;
 use crate::engine::budget;
-use crate::engine::call::{Doubt, SettledCost, Waits};
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::effect::{Effect, Effects, Refused};
 use crate::engine::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
+use crate::engine::operation::{OpenStep, SettledCost};
 use crate::engine::state::State;
 use crate::program::Program;
 use crate::program::flow::{Flow, FlowStep, StepAction};
@@ -27,15 +28,16 @@ pub(super) fn returned(
     returned: StepReturned,
 ) -> Result<Effects, Refused> {
     let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, .. } = returned;
+    let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
-    if open.kind != kind {
-        return Err(Refused::new(format!("the step `{at}` was `{kind}`, and is `{}`", open.kind)));
+    if open.name != kind {
+        return Err(Refused::new(format!("the step `{at}` was `{kind}`, and is `{}`", open.name)));
     }
     let before = open.settled;
     // What its run used so far is counted: it goes on from there.
-    let settled = SettledCost { tokens: tokens.unwrap_or_default(), cost_usd: cost_usd.unwrap_or_default() };
-    let failed =
-        (outage && matches!(result, ToolResult::Failed(_))).then_some(FailedRun { round: open.round, settled });
+    let settled = SettledCost::of(tokens, cost_usd);
+    let failed = (outage && matches!(result, ToolResult::Failed(_)))
+        .then_some(FailedRun { round: open.repetition.round, settled });
     state.counters.estimated |= estimated;
     state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_add(1);
     let calls = state.counters.calls.entry(kind).or_default();
@@ -43,10 +45,10 @@ pub(super) fn returned(
     let spent = charge(program, state, before, tokens, cost_usd);
     Ok(advanced(program, flow, state, |advance, flow_state| {
         match failed {
-            Some(failed) => drop(flow_state.outages.insert(at.clone(), failed)),
-            None => drop(flow_state.outages.remove(&at)),
+            Some(failed) => drop(flow_state.outages.insert(at.to_string(), failed)),
+            None => drop(flow_state.outages.remove(at.as_str())),
         }
-        at_step(advance, flow_state, StepTarget { at: &at, spent }, &mut |advance, list, step, frame| {
+        at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
             let Current::Open(open) = &mut frame.current else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);
             let (outcome, answer) = match &result {
@@ -70,29 +72,24 @@ pub(super) fn retried(
     retried: StepRetried,
 ) -> Result<Effects, Refused> {
     let StepRetried { at, attempt, error, duration_ms, delay_ms, lost } = retried;
+    let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
-    let (before, kind) = (open.attempts.len(), open.kind.clone());
-    if usize::try_from(attempt).ok() != Some(before.saturating_add(1)) {
-        return Err(Refused::new(format!("attempt {attempt} at `{at}` does not follow attempt {before}")));
-    }
-    let at_ms = state.now.wall_ms;
+    open.takes_attempt(attempt)?;
+    let kind = open.name.clone();
+    let failed = CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms, lost };
     if !lost {
         let retries = state.counters.tool_retries.entry(kind.clone()).or_default();
         *retries = retries.saturating_add(1);
     }
     Ok(advanced(program, flow, state, |advance, flow_state| {
-        at_step(advance, flow_state, StepTarget::at(&at), &mut |advance, _, _, frame| {
-            let Current::Open(open) = &mut frame.current else { return };
-            let failed = CallAttempt { at_ms, error: error.clone(), duration_ms, delay_ms, lost };
-            open.attempts.push(failed.clone());
-            if lost {
-                open.progress = StepProgress::Uncertain(Doubt::Lost);
-                return;
-            }
-            let (at, kind) = (open.at.clone(), kind.clone());
-            advance.changes.push(StepChange::Retried { at, kind, number: attempt, attempt: Box::new(failed) });
-            advance.effects.push(Effect::RunStep(open.at.clone()));
-        });
+        let Some(open) = flow_state.open_at_mut(&at) else { return };
+        open.failed(failed.clone());
+        if lost {
+            return;
+        }
+        let change = StepChange::Retried { at: at.to_string(), kind, number: attempt, attempt: Box::new(failed) };
+        advance.changes.push(change);
+        advance.effects.push(Effect::RunStep(at.clone()));
     }))
 }
 
@@ -104,32 +101,29 @@ pub(super) fn paused(
     paused: StepPaused,
 ) -> Result<Effects, Refused> {
     let StepPaused { at, run_id, asks, tokens, cost_usd } = paused;
+    let at = StepAddress::new(&at);
     let before = under_way(state, &at)?.settled;
     let spent = charge(program, state, before, tokens, cost_usd);
-    let settled = SettledCost { tokens: tokens.unwrap_or_default(), cost_usd: cost_usd.unwrap_or_default() };
     Ok(advanced(program, flow, state, |advance, flow_state| {
-        at_step(advance, flow_state, StepTarget { at: &at, spent }, &mut |_, _, _, frame| {
+        at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
             let Current::Open(open) = &mut frame.current else { return };
-            open.run_id = Some(run_id.as_str().into());
-            open.settled = settled;
-            let waits = Waits { asks: asks.clone(), decided: None, again: false, settled };
-            open.progress = StepProgress::Waits(Box::new(waits));
+            open.waits(&run_id, asks.clone(), SettledCost::of(tokens, cost_usd));
         });
     }))
 }
 
 /// The driver left a step between two attempts of its model: what those used is counted, and the step has yet to be made.
-pub(super) fn left(program: &Program, state: &mut State, left: &StepLeft) -> Result<(), Refused> {
-    under_way(state, &left.at)?;
+pub(super) fn left(program: &Program, state: &mut State, at: &StepAddress, left: &StepLeft) -> Result<(), Refused> {
+    under_way(state, at)?;
     let spent = charge(program, state, SettledCost::default(), left.tokens, left.cost_usd);
     if let Some(flow_state) = &mut state.flow {
-        spend(&mut flow_state.root, &left.at, spent);
+        spend(&mut flow_state.root, at, spent);
     }
     Ok(())
 }
 
 /// The step at an address, which must be under way.
-pub(super) fn under_way<'s>(state: &'s State, at: &str) -> Result<&'s OpenStep, Refused> {
+pub(super) fn under_way<'s>(state: &'s State, at: &StepAddress) -> Result<&'s OpenStep, Refused> {
     let open = state.flow.as_ref().and_then(|flow| flow.open_at(at));
     match open {
         Some(open) if open.progress.is_under_way() => Ok(open),
@@ -175,15 +169,20 @@ pub(super) type AtStep<'w, 'p> = &'w mut dyn FnMut(&mut Advance<'p>, &StepList<'
 #[derive(Clone, Copy)]
 pub(super) struct StepTarget<'t> {
     /// Its address.
-    pub at: &'t str,
+    pub at: &'t StepAddress,
     /// What is new.
     pub spent: SettledCost,
 }
 
 impl<'t> StepTarget<'t> {
     /// A step that spent nothing.
-    pub fn at(at: &'t str) -> Self {
-        Self { at, spent: SettledCost::default() }
+    pub fn at(at: &'t StepAddress) -> Self {
+        Self::spent(at, SettledCost::default())
+    }
+
+    /// A step that spent this.
+    pub fn spent(at: &'t StepAddress, spent: SettledCost) -> Self {
+        Self { at, spent }
     }
 }
 
@@ -196,35 +195,42 @@ pub(super) fn at_step<'p>(
 ) {
     let flow = advance.flow;
     spend(&mut state.root, target.at, target.spent);
-    find(advance, &root(flow), &mut state.root, target.at, work);
+    find(advance, &root(flow), &mut state.root, target.at, 0, work);
 }
 
 /// Counts what a step has spent for the lists around it.
-fn spend(frame: &mut StepFrame, at: &str, spent: SettledCost) {
-    frame.spent.tokens = frame.spent.tokens.plus(spent.tokens);
-    frame.spent.cost_usd += spent.cost_usd;
-    if let Current::Items(items) = &mut frame.current
-        && let Some(inside) = items.index_of(at).and_then(|index| items.open.get_mut(&index))
-    {
-        spend(inside, at, spent);
+fn spend(root: &mut StepFrame, at: &StepAddress, spent: SettledCost) {
+    let mut frame = root;
+    for depth in 0.. {
+        frame.spent.tokens = frame.spent.tokens.plus(spent.tokens);
+        frame.spent.cost_usd += spent.cost_usd;
+        let Current::Items(items) = &mut frame.current else { return };
+        let Some(inside) = at.item(depth).and_then(|index| items.open.get_mut(&index)) else { return };
+        frame = inside;
     }
 }
 
 /// Loops are at most three deep: the recursion ends.
-fn find<'p>(advance: &mut Advance<'p>, list: &StepList<'p>, frame: &mut StepFrame, at: &str, work: AtStep<'_, 'p>) {
+fn find<'p>(
+    advance: &mut Advance<'p>,
+    list: &StepList<'p>,
+    frame: &mut StepFrame,
+    at: &StepAddress,
+    depth: usize,
+    work: AtStep<'_, 'p>,
+) {
     let Some(step) = list.steps.get(frame.next) else { return };
     match &mut frame.current {
-        Current::Open(open) if open.at == at => {
+        Current::Open(open) if open.address == *at => {
             if let Some(step) = chosen(step, at) {
                 work(advance, list, step, frame);
             }
         }
         Current::Items(items) => {
-            let Some((index, step)) = items.index_of(at).zip(chosen(step, &items.at)) else { return };
+            let Some((index, step)) = at.item(depth).zip(chosen(step, &items.at)) else { return };
             let StepAction::Foreach(foreach) = &step.action else { return };
-            let list = StepList { steps: &foreach.steps, prefix: format!("{}.{index}", items.at), of: Some(foreach) };
             if let Some(frame) = items.open.get_mut(&index) {
-                find(advance, &list, frame, at, work);
+                find(advance, &StepList::of_item(foreach, &items.at, index), frame, at, depth.saturating_add(1), work);
             }
         }
         _ => {}

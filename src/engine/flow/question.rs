@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::engine::address::is_at;
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::decision::OTHER_CALL;
 use crate::engine::effect::Refused;
 use crate::engine::event::{Decided, SubrunCall, SubrunStep};
 use crate::engine::outcome::Termination;
-use crate::engine::record::WaitingCall;
+use crate::engine::question::WaitingCall;
 use crate::engine::timestamp::as_rfc3339_if_any;
 
 pub use crate::language::step::OnRejected;
@@ -167,21 +168,4 @@ pub(in crate::engine) fn meant<'q>(
         }
         _ => Err(Refused::new(format!("several steps wait; name one of them with `at`: {}", names()))),
     }
-}
-
-/// Whether an address is meant by another one, in which `*` stands for any part.
-pub fn is_at(address: &str, meant: &str) -> bool {
-    let (mut parts, mut others) = (address.split(['.', '/']), meant.split(['.', '/']));
-    loop {
-        match (parts.next(), others.next()) {
-            (None, None) => return true,
-            (Some(part), Some(other)) if other == "*" || part == other => {}
-            _ => return false,
-        }
-    }
-}
-
-/// The address of the workflow's own step, and that in the workflow which the step calls in turn.
-pub fn split_address(at: &str) -> (&str, Option<&str>) {
-    at.split_once('/').map_or((at, None), |(own, below)| (own, Some(below)))
 }

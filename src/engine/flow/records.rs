@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::items::counts_so_far;
 use super::record::{StepRecord, StepStatus};
-use super::state::{Current, ItemsState, OpenStep, StepFrame, StepProgress};
+use super::state::{Current, ItemsState, StepFrame};
+use crate::engine::operation::{OpenStep, Progress};
 use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 
@@ -29,7 +30,7 @@ impl<'r> StepSurroundings<'r> {
     /// Where an open step is.
     fn status(self, open: &OpenStep) -> StepStatus {
         match &open.progress {
-            StepProgress::Uncertain(_) => StepStatus::Uncertain,
+            Progress::Uncertain(_) => StepStatus::Uncertain,
             progress if progress.is_under_way() && !self.is_driven => StepStatus::Uncertain,
             _ if self.is_over => StepStatus::Cancelled,
             progress if progress.waits_for_human() => StepStatus::Waiting,
@@ -58,7 +59,7 @@ impl<'r> StepSurroundings<'r> {
 
     /// The record of an open step.
     pub fn open(self, open: &OpenStep) -> StepRecord {
-        let record = StepRecord::new(open.at.clone(), open.kind.clone(), self.status(open), open.since_ms);
+        let record = StepRecord::new(open.address.to_string(), open.name.clone(), self.status(open), open.due_at_ms);
         let run_id = open.run_id.as_deref().map(str::to_owned);
         StepRecord { input: Some(open.input.clone()), run_id, attempts: open.attempts.clone(), ..record }
     }

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::place::below;
 use super::record::{ItemCounts, StepRecord};
-use crate::engine::awaited_approval::AwaitedApproval;
-use crate::engine::call::{Doubt, SettledCost, Waits};
+use crate::engine::address::StepAddress;
 use crate::engine::call_attempt::CallAttempt;
-use crate::language::step::OnRejected;
+use crate::engine::operation::{OpenStep, SettledCost};
 use crate::program::flow::FlowStep;
 
 /// The state of a workflow.
@@ -116,36 +114,6 @@ pub enum Current {
     Items(Box<ItemsState>),
 }
 
-/// A call, a run or a question that has not ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OpenStep {
-    /// Its address.
-    pub at: String,
-    /// Its `type`: that of a call is the name of its action.
-    pub kind: String,
-    /// Its input; for a form, the keys that it asks for. It may be large, so all that name it share it.
-    pub input: Arc<Value>,
-    /// How far it is.
-    pub progress: StepProgress,
-    /// When it became due, in milliseconds since 1970.
-    pub since_ms: i64,
-    /// When it was requested last, in milliseconds since 1970; none before.
-    pub called_at_ms: Option<i64>,
-    /// The run that it is, once its id is known.
-    pub run_id: Option<Box<str>>,
-    /// How often failed steps had been run again when it became due: a run of its own is another one each time, unless it
-    /// continues.
-    pub round: u32,
-    /// Whether its run had failed for a reason outside of it, and continues.
-    pub continues: bool,
-    /// How often its request was changed by a new document after it failed: each has a key of its own.
-    pub request: u32,
-    /// What was counted of it so far.
-    pub settled: SettledCost,
-    /// The attempts that failed and were followed by another one.
-    pub attempts: Vec<CallAttempt>,
-}
-
 /// The run of a step that failed for a reason outside of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FailedRun {
@@ -153,69 +121,6 @@ pub struct FailedRun {
     pub round: u32,
     /// What was counted of it.
     pub settled: SettledCost,
-}
-
-/// How far a call, a run or a question is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StepProgress {
-    /// It may be requested. With a budget, a step that asks models waits until the cost of the one before is known.
-    Held,
-    /// It was requested; only the driver knows whether it is under way.
-    Asked,
-    /// It may or may not have happened; a human must decide.
-    Uncertain(Doubt),
-    /// Its run waits for a human.
-    Waits(Box<Waits>),
-    /// A human must approve the call first.
-    AwaitsApproval(Box<AwaitedApproval>),
-    /// A human is asked to approve.
-    AsksApproval {
-        /// What the human is asked.
-        comment: String,
-        /// What a no does.
-        on_rejected: OnRejected,
-    },
-    /// A human is asked to fill a form in.
-    AsksForm {
-        /// Until when, in milliseconds since 1970.
-        expires_at_ms: Option<i64>,
-    },
-}
-
-impl OpenStep {
-    /// The id of the run that a loop of mode `react` is; of one that failed and runs again, another one.
-    pub fn subrun_id(&self, run_id: &str) -> String {
-        let at = &self.at;
-        match self.round {
-            0 => format!("{run_id}.{at}"),
-            round => format!("{run_id}.{at}.retry-{round}"),
-        }
-    }
-}
-
-impl StepProgress {
-    /// Whether the driver must perform it: it was requested and has not ended.
-    pub fn is_under_way(&self) -> bool {
-        match self {
-            Self::Asked => true,
-            Self::Waits(waits) => waits.decided.is_some() || waits.again,
-            _ => false,
-        }
-    }
-
-    /// Whether a human must approve it, because of its tool or because it asks for that.
-    pub fn is_approval(&self) -> bool {
-        matches!(self, Self::AwaitsApproval(_) | Self::AsksApproval { .. })
-    }
-
-    /// Whether a human must decide about it.
-    pub fn waits_for_human(&self) -> bool {
-        match self {
-            Self::Held | Self::Asked => false,
-            Self::Waits(waits) => waits.decided.is_none() && !waits.again,
-            Self::Uncertain(_) | Self::AwaitsApproval(_) | Self::AsksApproval { .. } | Self::AsksForm { .. } => true,
-        }
-    }
 }
 
 /// A loop that is under way.
@@ -257,13 +162,6 @@ pub struct ItemsState {
     pub stopped: bool,
     /// When the loop began, in milliseconds since 1970.
     pub since_ms: i64,
-}
-
-impl ItemsState {
-    /// The item that an address leads into.
-    pub fn index_of(&self, address: &str) -> Option<u32> {
-        below(address, &self.at)?.split('.').next()?.parse().ok()
-    }
 }
 
 /// What a loop wrote when it ended.
@@ -310,6 +208,15 @@ impl StepFault {
 }
 
 impl StepFrame {
+    /// Whether the driver must perform a step of it. Loops are at most three deep: the recursion ends.
+    pub(super) fn is_under_way(&self) -> bool {
+        match &self.current {
+            Current::Idle => false,
+            Current::Open(open) => open.progress.is_under_way(),
+            Current::Items(items) => items.open.values().any(Self::is_under_way),
+        }
+    }
+
     /// Its steps that have started and not ended, those of items included, in the order of their addresses.
     pub(super) fn open(&self) -> Vec<&OpenStep> {
         let mut open = Vec::new();
@@ -325,8 +232,29 @@ impl FlowState {
     }
 
     /// The open step at an address.
-    pub fn open_at(&self, at: &str) -> Option<&OpenStep> {
-        self.open().into_iter().find(|step| step.at == at)
+    pub fn open_at(&self, at: &StepAddress) -> Option<&OpenStep> {
+        let mut frame = &self.root;
+        for depth in 0.. {
+            match &frame.current {
+                Current::Idle => return None,
+                Current::Open(open) => return Some(&**open).filter(|open| open.address == *at),
+                Current::Items(items) => frame = items.open.get(&at.item(depth)?)?,
+            }
+        }
+        None
+    }
+
+    /// The same, to be changed.
+    pub(super) fn open_at_mut(&mut self, at: &StepAddress) -> Option<&mut OpenStep> {
+        let mut frame = &mut self.root;
+        for depth in 0.. {
+            match &mut frame.current {
+                Current::Idle => return None,
+                Current::Open(open) => return Some(&mut **open).filter(|open| open.address == *at),
+                Current::Items(items) => frame = items.open.get_mut(&at.item(depth)?)?,
+            }
+        }
+        None
     }
 
     /// Visits the steps that have started and not ended.
@@ -336,7 +264,7 @@ impl FlowState {
 
     /// Whether the driver must perform a step.
     pub fn is_under_way(&self) -> bool {
-        self.open().iter().any(|step| step.progress.is_under_way())
+        self.root.is_under_way()
     }
 }
 

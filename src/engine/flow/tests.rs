@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
+use crate::engine::address::StepAddress;
 use crate::engine::due::due_beside;
 use crate::engine::effect::steps_of;
 use crate::engine::event::{
@@ -89,7 +90,7 @@ impl World {
         let event = Event { at, kind };
         let effects = step(&self.program, &mut self.state, event.clone()).unwrap();
         self.journal.push(event);
-        for at in steps_of(&effects) {
+        for at in steps_of(&effects).into_iter().map(|at| at.to_string()) {
             assert!(!self.returned.contains(&at), "{at} was done already");
             assert!(!self.under_way.contains(&at), "{at} is under way already");
             self.under_way.push(at);
@@ -109,7 +110,7 @@ impl World {
 
     /// What a call gives: a pure function of its address and input.
     fn result(&self, at: &str) -> ToolResult {
-        let input = &self.state.flow.as_ref().unwrap().open_at(at).unwrap().input;
+        let input = &self.state.flow.as_ref().unwrap().open_at(&StepAddress::new(at)).unwrap().input;
         if input["id"] == 5 && input.get("seen").is_some() {
             return ToolResult::Failed(ToolFault { class: "five fails".to_owned(), ..ToolFault::default() });
         }
@@ -119,7 +120,7 @@ impl World {
     /// A step returns what its input says.
     fn returns(&mut self, at: String) {
         let result = self.result(&at);
-        let kind = self.state.flow.as_ref().unwrap().open_at(&at).unwrap().kind.clone();
+        let kind = self.state.flow.as_ref().unwrap().open_at(&StepAddress::new(&at)).unwrap().name.clone();
         self.returned.insert(at.clone());
         self.take(EventKind::StepReturned(Box::new(StepReturned {
             outage: false,
@@ -363,7 +364,7 @@ fn what_a_step_used_before_its_driver_left_it_counts_for_the_run_and_for_its_ite
     take(&mut state, EventKind::Started(start));
     let begun = steps_of(&take(&mut state, work_returned("0")));
     let tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
-    let left = StepLeft { at: begun[0].clone(), tokens, cost_usd: None };
+    let left = StepLeft { at: begun[0].to_string(), tokens, cost_usd: None };
     take(&mut state, EventKind::StepLeft(left.clone()));
     let Current::Items(items) = &state.flow.as_ref().unwrap().root.current else { unreachable!() };
     assert_eq!((state.counters.tokens.input, items.open[&0].spent.tokens.output), (10, 5));

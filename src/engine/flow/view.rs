@@ -133,7 +133,7 @@ impl StepLog {
         let mut waits = flow_state.open();
         waits.retain(|open| open.progress.waits_for_human() && !around.is_over);
         if let Some(at) = &self.at {
-            waits.retain(|open| open.at == *at || below(&open.at, at).is_some());
+            waits.retain(|open| open.address.as_str() == *at || below(&open.address, at).is_some());
         }
         let mut view = StepView {
             at: self.at.clone(),
@@ -254,10 +254,10 @@ impl ListView<'_> {
     fn record(self, step: &FlowStep, frame: Option<&StepFrame>, last: Option<usize>) -> StepRecord {
         let is_current = |at: &str| self.is(step, at);
         match frame.map(|frame| &frame.current) {
-            Some(Current::Open(open)) if is_current(&open.at) => {
+            Some(Current::Open(open)) if is_current(&open.address) => {
                 let record = self.around.open(open);
-                let is_run = matches!(chosen(step, &open.at).map(|step| &step.action), Some(StepAction::React(_)));
-                let run_id = (is_run && open.called_at_ms.is_some()).then(|| open.subrun_id(self.around.run_id));
+                let is_run = matches!(chosen(step, &open.address).map(|step| &step.action), Some(StepAction::React(_)));
+                let run_id = (is_run && open.requested_at_ms.is_some()).then(|| open.subrun_id(self.around.run_id));
                 return StepRecord { run_id: record.run_id.clone().or(run_id), ..record };
             }
             Some(Current::Items(items)) if is_current(&items.at) => {

@@ -10,7 +10,8 @@ use crate::engine::event::{CallId, Event, EventKind, Finish};
 use crate::engine::flow::state::StepChange;
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::record::{Question, TokenUsage, TraceEntry};
+use crate::engine::question::Question;
+use crate::engine::record::{TokenUsage, TraceEntry};
 use crate::engine::state::{Phase, State, StoredEntry};
 use crate::engine::step::step;
 use crate::engine::waiting_calls::waiting_calls;
@@ -220,7 +221,7 @@ impl Baseline {
 fn retried(state: &State, id: CallId) -> Option<Notice> {
     let call = state.call(id)?;
     let last = call.attempts.last()?;
-    let of_call = RetriedCall { call: Some(id), at: None, action: &call.tool };
+    let of_call = RetriedCall { call: Some(id), at: None, action: &call.name };
     Some(of_call.notice(u32::try_from(call.attempts.len()).unwrap_or(u32::MAX), last))
 }
 
@@ -249,9 +250,9 @@ fn announced(state: &State, effect: &Effect) -> Option<Notice> {
     match effect {
         Effect::CallModel => Some(Notice::ModelAsked { iteration: state.counters.iterations + 1 }),
         Effect::CallTool(id) => state.call(*id).map(|call| Notice::ToolCalled {
-            call: call.id,
-            action: call.tool.clone(),
-            action_input: call.input.clone(),
+            call: call.address,
+            action: call.name.clone(),
+            action_input: Value::clone(&call.input),
         }),
         Effect::Remember(_) | Effect::Summarize | Effect::RunStep(_) => None,
     }

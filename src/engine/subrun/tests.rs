@@ -6,7 +6,8 @@ use serde_json::json;
 use super::*;
 use crate::compile::Texts;
 use crate::diagnostic::Source;
-use crate::engine::event::{Event, EventKind, Moment, ToolResult, ToolReturned};
+use crate::engine::event::{Decision, Event, EventKind, Moment, ToolResult, ToolReturned};
+use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::Termination;
 use crate::engine::step::step;
 use crate::engine::tests::{decides, started};
@@ -27,16 +28,8 @@ fn program() -> std::sync::Arc<Program> {
 fn calling(program: &Program, times: u32) -> State {
     let mut state = State::default();
     step(program, &mut state, at(0, started())).unwrap();
-    let call = |index| Call {
-        id: id(index),
-        tool: "helper".to_owned(),
-        input: json!({}),
-        progress: CallProgress::Asked,
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
-    };
+    let call =
+        |index| Call { progress: Progress::Requested, ..Call::new(id(index), "helper".to_owned(), json!({}), 0) };
     let calls = (0..times).map(call).collect();
     state.phase = Phase::Acting { turn: Turn { iteration: 1, calls, ..Turn::default() } };
     state
@@ -97,7 +90,7 @@ fn two_loops_of_a_turn_that_ask_are_answered_one_after_the_other() {
     assert_eq!(paused(&state).question, "question 0");
     let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), Some(1)))).unwrap();
     assert_eq!(effects, [Effect::CallTool(id(0))], "only the one that was answered goes on");
-    let CallProgress::Waits(waits) = &state.call(id(0)).unwrap().progress else { panic!() };
+    let Progress::Asks(AskedFor::Subrun(waits)) = &state.call(id(0)).unwrap().progress else { panic!() };
     assert_eq!(waits.decided.as_ref().unwrap().pause, Some(2), "it is handed on for the pause of the called run");
     step(&program, &mut state, at(1, gives(0, 15))).unwrap();
     assert_eq!((paused(&state).number, paused(&state).question.as_str()), (2, "question 1"));
@@ -116,7 +109,7 @@ fn a_loop_that_waits_for_a_human_lets_no_other_one_begin_where_there_is_a_budget
         let mut state = calling(&program, 2);
         std::sync::Arc::make_mut(&mut state.header).bound.tokens = Some(100);
         let Phase::Acting { turn } = &mut state.phase else { panic!() };
-        turn.calls[1].progress = CallProgress::Held;
+        turn.calls[1].progress = Progress::Held;
         assert!(step(&program, &mut state, at(1, asks(0, 2, Termination::Human, 10))).unwrap().is_empty());
         assert_eq!(paused(&state).question, "question 0");
         let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), None))).unwrap();
@@ -139,7 +132,9 @@ fn a_decision_is_handed_on_again_by_a_driver_that_takes_the_run_up() {
     for _ in 0..2 {
         let effects = step(&program, &mut state, at(2, EventKind::Resumed)).unwrap();
         assert_eq!(effects, [Effect::CallTool(id(0))]);
-        assert!(matches!(&state.call(id(0)).unwrap().progress, CallProgress::Waits(waits) if waits.decided.is_some()));
+        assert!(
+            matches!(&state.call(id(0)).unwrap().progress, Progress::Asks(AskedFor::Subrun(waits)) if waits.decided.is_some())
+        );
     }
 }
 
@@ -152,7 +147,9 @@ fn a_run_that_is_asked_again_what_it_asks_is_handed_no_decision_and_counted_once
     for _ in 0..2 {
         let effects = step(&program, &mut state, at(2, EventKind::Resumed)).unwrap();
         assert_eq!(effects, [Effect::CallTool(id(0))]);
-        assert!(matches!(&state.call(id(0)).unwrap().progress, CallProgress::Waits(waits) if waits.decided.is_none()));
+        assert!(
+            matches!(&state.call(id(0)).unwrap().progress, Progress::Asks(AskedFor::Subrun(waits)) if waits.decided.is_none())
+        );
         step(&program, &mut state.clone(), at(2, decides(Decision::Approve, None))).unwrap_err();
     }
     step(&program, &mut state, at(3, asks(0, 1, Termination::Approval, 1))).unwrap();

@@ -392,3 +392,14 @@ fn draft(source: &Value) -> Draft {
         _ => Draft::Draft202012,
     }
 }
+
+/// All faults of a value, one on each line, with their paths.
+pub fn list(faults: &[SchemaFault]) -> String {
+    faults
+        .iter()
+        .map(|fault| match fault.path.as_str() {
+            "" => format!("\n- {}", fault.message),
+            path => format!("\n- at {path}: {}", fault.message),
+        })
+        .collect()
+}

@@ -6,10 +6,11 @@ use super::conditions::{self, JudgedCall};
 use super::map::{CoverageMap, CoveragePart};
 use super::point::{CoverageOutcome, CoveragePoint};
 use super::steps::StepsReached;
+use crate::engine::operation::{AskedFor, Call, Progress};
 use serde_json::Value;
 
 use crate::engine::event::{CallId, Decision, Event, EventKind, Started, ToolResult};
-use crate::engine::state::{Call, CallProgress, Phase, State};
+use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::engine::stuck::{StepDigest, detect};
 use crate::language::ending::StuckPattern;
@@ -104,11 +105,14 @@ struct LoopBefore {
 impl LoopBefore {
     fn of(part: &CoveragePart, state: &State) -> Self {
         let calls = || state.turn().into_iter().flat_map(|turn| &turn.calls);
-        let awaits = |progress: &CallProgress| matches!(progress, CallProgress::AwaitsApproval(_));
+        let awaits = |progress: &Progress| matches!(progress, Progress::Asks(AskedFor::Approval(_)));
         let gives_hints = part.program.properties.on_stuck.action == StuckAction::RetryWithHint;
         Self {
-            awaiting: calls().filter(|call| awaits(&call.progress)).map(|call| (call.id, call.tool.clone())).collect(),
-            calls: calls().map(|call| (call.id, call.tool.clone(), call.input.clone())).collect(),
+            awaiting: calls()
+                .filter(|call| awaits(&call.progress))
+                .map(|call| (call.address, call.name.clone()))
+                .collect(),
+            calls: calls().map(|call| (call.address, call.name.clone(), Value::clone(&call.input))).collect(),
             steps: if gives_hints { state.watch.steps.clone() } else { Vec::new() },
             hints: state.hints.len(),
         }
@@ -148,7 +152,7 @@ impl LoopBefore {
                     _ => return,
                 };
                 for (id, tool) in &self.awaiting {
-                    let awaits = |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_));
+                    let awaits = |call: &Call| matches!(call.progress, Progress::Asks(AskedFor::Approval(_)));
                     if !state.call(*id).is_some_and(awaits) {
                         reached.insert(part.call(tool, outcome));
                     }

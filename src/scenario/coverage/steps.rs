@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conditions::{self, JudgedCall};
 use super::map::CoveragePart;
 use super::point::{CoverageOutcome, CoveragePoint};
+use crate::engine::address::StepAddress;
 use crate::engine::event::{Decision, EventKind};
 use crate::engine::flow::record::StepStatus;
-use crate::engine::flow::state::{Current, ItemStatus, StepChange, StepFrame, StepProgress};
+use crate::engine::flow::state::{Current, ItemStatus, StepChange, StepFrame};
+use crate::engine::operation::{AskedFor, Progress};
 use crate::engine::state::State;
 use crate::program::flow::{FlowStep, StepAction};
 
@@ -54,8 +56,10 @@ impl<'m> StepsReached<'m> {
             .open()
             .into_iter()
             .filter_map(|open| match open.progress {
-                StepProgress::AwaitsApproval(_) | StepProgress::AsksApproval { .. } => Some((open.at.clone(), false)),
-                StepProgress::AsksForm { .. } => Some((open.at.clone(), true)),
+                Progress::Asks(AskedFor::Approval(_)) | Progress::Asks(AskedFor::Consent { .. }) => {
+                    Some((open.address.to_string(), false))
+                }
+                Progress::Asks(AskedFor::Form { .. }) => Some((open.address.to_string(), true)),
                 _ => None,
             })
             .collect();
@@ -88,9 +92,14 @@ impl<'m> StepsReached<'m> {
             _ => None,
         };
         for (at, is_form) in &self.waiting {
-            let waits =
-                |progress: &StepProgress| progress.is_approval() || matches!(progress, StepProgress::AsksForm { .. });
-            let still = state.flow.as_ref().and_then(|flow| flow.open_at(at)).is_some_and(|open| waits(&open.progress));
+            let waits = |progress: &Progress| {
+                progress.is_approval() || matches!(progress, Progress::Asks(AskedFor::Form { .. }))
+            };
+            let still = state
+                .flow
+                .as_ref()
+                .and_then(|flow| flow.open_at(&StepAddress::new(at)))
+                .is_some_and(|open| waits(&open.progress));
             if let Some(outcome) = outcome(*is_form).filter(|_| !still)
                 && let Some((placed, _)) = self.part.step(at)
             {

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{MadeCall, of_call, of_step};
 use crate::engine::event::{CallId, Decided, Decision, Event, EventKind, ToolResult};
 use crate::engine::flow::waiting_steps;
-use crate::engine::state::{CallProgress, Phase, State};
+use crate::engine::operation::Progress;
+use crate::engine::state::{Phase, State};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::language::scenario::ScenarioDecision;
 use crate::policy::word;
@@ -107,11 +108,10 @@ pub(super) fn happened(state: &State, event: &EventKind) -> Option<(MadeCall, To
     if let Some(flow) = &state.flow {
         let open = flow.open();
         let waits = open.iter().find(|open| open.progress.waits_for_human());
-        let at = at.clone().or_else(|| Some(waits?.at.clone()))?;
+        let at = at.clone().or_else(|| Some(waits?.address.to_string()))?;
         return Some((of_step(state, &at), result));
     }
-    let is_open =
-        |known: CallId| state.call(known).is_some_and(|call| matches!(call.progress, CallProgress::Uncertain(_)));
+    let is_open = |known: CallId| state.call(known).is_some_and(|call| matches!(call.progress, Progress::Uncertain(_)));
     let waiting = waiting_calls(state);
     let first = waiting.first().map(|call| CallId { iteration: call.iteration, index: call.index });
     let call = call.or(first).filter(|call| is_open(*call))?;

@@ -18,8 +18,8 @@ use super::{Callbacks, Post, body, wait_after};
 use crate::drive::clock;
 use crate::engine::event::DecisionRights;
 use crate::engine::flow::question::StepQuestion;
-use crate::engine::flow::state::StepProgress;
 use crate::engine::flow::{reminders, waiting_steps};
+use crate::engine::operation::{AskedFor, Progress};
 use crate::engine::state::State;
 use crate::journal::RunSummary;
 use crate::journal::answer_token::NO_PAUSE;
@@ -106,8 +106,8 @@ impl QuestionPoster {
 fn fingerprint(state: &State) -> u64 {
     let mut hasher = DefaultHasher::new();
     for open in state.flow.iter().flat_map(|flow| flow.open()).filter(|open| open.progress.waits_for_human()) {
-        open.at.hash(&mut hasher);
-        if let StepProgress::Waits(waits) = &open.progress {
+        open.address.hash(&mut hasher);
+        if let Progress::Asks(AskedFor::Subrun(waits)) = &open.progress {
             waits.asks.pause.hash(&mut hasher);
         }
     }

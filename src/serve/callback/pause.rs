@@ -14,7 +14,7 @@ use crate::drive::fault::Fault;
 use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
-use crate::engine::record::WaitingCall;
+use crate::engine::question::WaitingCall;
 use crate::engine::state::{Phase, State};
 use crate::journal::answer_token::NO_PAUSE;
 use crate::journal::{AnswerToken, Callback, RunSummary, StoreFault};

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::engine::event::CallId;
 use crate::engine::outcome::Termination;
-use crate::engine::record::{Question, WaitingCall};
+use crate::engine::question::{Question, WaitingCall};
 
 #[test]
 fn what_others_wrote_is_hidden_by_its_names_and_our_own_fields_stay_what_they_are() {

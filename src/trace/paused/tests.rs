@@ -4,23 +4,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::event::CallId;
+use crate::engine::operation::{AskedFor, Call, Doubt, Progress};
 use crate::engine::outcome::Pause;
-use crate::engine::state::Doubt;
-use crate::engine::state::{Call, CallProgress, Phase, Turn};
+use crate::engine::state::{Phase, Turn};
 use crate::trace::tests_state;
 
-fn waiting(kind: Termination, progress: CallProgress) -> State {
+fn waiting(kind: Termination, progress: Progress) -> State {
     let id = CallId { iteration: 2, index: 0 };
-    let call = Call {
-        id,
-        tool: "pay".to_owned(),
-        input: json!({ "to": "Ada\u{202e}", "api_key": "k-123456" }),
-        progress,
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
-    };
+    let call =
+        Call { progress, ..Call::new(id, "pay".to_owned(), json!({ "to": "Ada\u{202e}", "api_key": "k-123456" }), 0) };
     let pause = Pause {
         steps: Vec::new(),
         number: 3,
@@ -43,7 +35,7 @@ fn shown(state: &State) -> Value {
 
 #[test]
 fn a_waiting_call_is_shown_with_its_hash_its_dangers_and_the_decisions_that_it_takes() {
-    let shown = shown(&waiting(Termination::Approval, CallProgress::AwaitsApproval(Box::default())));
+    let shown = shown(&waiting(Termination::Approval, Progress::Asks(AskedFor::Approval(Box::default()))));
     assert_eq!(
         (&shown["agent_run_id"], &shown["status"], &shown["loop"]),
         (&json!("run-1"), &json!("paused"), &json!("refund-check"))
@@ -64,10 +56,10 @@ fn a_waiting_call_is_shown_with_its_hash_its_dangers_and_the_decisions_that_it_t
 
 #[test]
 fn a_question_is_answered_and_a_doubtful_call_is_settled() {
-    let question = shown(&waiting(Termination::Human, CallProgress::Asked));
+    let question = shown(&waiting(Termination::Human, Progress::Requested));
     assert_eq!((&question["pause"]["choices"], &question["pause"]["options"]), (&json!(["answer"]), &json!(["yes"])));
     assert!(question["pause"].get("calls").is_none());
-    let doubt = shown(&waiting(Termination::Uncertain, CallProgress::Uncertain(Doubt::Stopped)));
+    let doubt = shown(&waiting(Termination::Uncertain, Progress::Uncertain(Doubt::Stopped)));
     assert_eq!(doubt["pause"]["calls"][0]["choices"], json!(["happened", "fail", "retry"]));
     assert_eq!(PausedRun::of(&tests_state::state(), &Redaction::default()), None, "it does not wait");
 }
@@ -76,7 +68,7 @@ fn a_question_is_answered_and_a_doubtful_call_is_settled() {
 fn a_token_is_in_the_json_and_in_no_other_text() {
     let (url, token) = ("/agents/r/answer".to_owned(), "loopctl-answer-s3cret".to_owned());
     let link = AnswerLink { url, token, expires_at: "2026-02-01T10:30:00.000Z".to_owned() };
-    let mut paused = PausedRun::of(&waiting(Termination::Human, CallProgress::Asked), &Redaction::default()).unwrap();
+    let mut paused = PausedRun::of(&waiting(Termination::Human, Progress::Requested), &Redaction::default()).unwrap();
     paused.pause.answer = Some(link);
     assert!(!format!("{paused:?}").contains("s3cret"), "{paused:?}");
     assert!(serde_json::to_string(&paused).unwrap().contains("s3cret"));

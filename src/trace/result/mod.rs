@@ -22,9 +22,11 @@ use crate::engine::event::ForkPoint;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::StepRecord;
 use crate::engine::flow::waiting_steps;
+use crate::engine::operation::Progress;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
-use crate::engine::record::{Question, TokenDetails, TraceAttempt, TraceEntry, WaitingCall};
-use crate::engine::state::{CallProgress, Phase, State};
+use crate::engine::question::{Question, WaitingCall};
+use crate::engine::record::{TokenDetails, TraceAttempt, TraceEntry};
+use crate::engine::state::{Phase, State};
 use crate::engine::stuck::Stuck;
 use crate::engine::waiting_calls::waiting_calls;
 
@@ -271,8 +273,8 @@ fn set_aside(state: &State) -> RunError {
 /// Where a run was stopped: a stop after the step waits for the calls of the turn, an immediate one does not.
 fn stopped_at(state: &State) -> String {
     let Phase::Acting { turn } = &state.phase else { return "between two steps".to_owned() };
-    let asked = turn.calls.iter().filter(|call| matches!(call.progress, CallProgress::Asked));
-    let names: Vec<&str> = asked.map(|call| call.tool.as_str()).collect();
+    let asked = turn.calls.iter().filter(|call| matches!(call.progress, Progress::Requested));
+    let names: Vec<&str> = asked.map(|call| call.name.as_str()).collect();
     if names.is_empty() { "between two steps".to_owned() } else { format!("while it called {}", names.join(", ")) }
 }
 

@@ -3,7 +3,8 @@
 use super::*;
 use crate::engine::event::CallId;
 use crate::engine::event::{ModelFacts, Tokens, ToolFault, ToolResult};
-use crate::engine::state::{Call, StoredEntry, Turn};
+use crate::engine::operation::{AskedFor, Call, Progress};
+use crate::engine::state::{StoredEntry, Turn};
 use crate::engine::stuck::StuckPattern;
 use crate::trace::tests_state::{entry, state};
 use serde_json::json;
@@ -100,14 +101,8 @@ fn a_forced_answer_says_which_limit() {
 #[test]
 fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
     let call = |index| Call {
-        id: CallId { iteration: 2, index },
-        tool: "pay".to_owned(),
-        input: json!({"amount": 12, "api_key": "k"}),
-        progress: CallProgress::AwaitsApproval(Box::default()),
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
+        progress: Progress::Asks(AskedFor::Approval(Box::default())),
+        ..Call::new(CallId { iteration: 2, index }, "pay".to_owned(), json!({"amount": 12, "api_key": "k"}), 0)
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
     let pause = Pause {
@@ -139,14 +134,8 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
 fn a_question_is_not_shown_again_as_a_call() {
     let id = CallId { iteration: 1, index: 0 };
     let call = Call {
-        id,
-        tool: "__pause_for_human__".to_owned(),
-        input: json!({"question": "Which?"}),
-        progress: CallProgress::Asked,
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
+        progress: Progress::Requested,
+        ..Call::new(id, "__pause_for_human__".to_owned(), json!({"question": "Which?"}), 0)
     };
     let pause = Pause {
         steps: Vec::new(),
@@ -181,19 +170,13 @@ fn an_interrupted_run_is_cancelled_and_may_be_tried_again() {
 #[test]
 fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
     let call = |index, tool: &str, progress| Call {
-        id: CallId { iteration: 1, index },
-        tool: tool.to_owned(),
-        input: json!({}),
         progress,
-        run_id: None,
-        is_subrun: false,
-        called_at_ms: None,
-        attempts: Vec::new(),
+        ..Call::new(CallId { iteration: 1, index }, tool.to_owned(), json!({}), 0)
     };
-    let done = CallProgress::Done { result: ToolResult::Ok(json!(1)), duration_ms: 1 };
+    let done = Progress::Done { result: ToolResult::Ok(json!(1)), duration_ms: 1 };
     let turn = |calls| Turn { iteration: 1, calls, ..Turn::default() };
     for (calls, said) in [
-        (vec![call(0, "look", done.clone()), call(1, "act", CallProgress::Asked)], "while it called act"),
+        (vec![call(0, "look", done.clone()), call(1, "act", Progress::Requested)], "while it called act"),
         (vec![call(0, "look", done)], "between two steps"),
     ] {
         let state = State { phase: Phase::Acting { turn: turn(calls) }, interrupted: true, ..state() };

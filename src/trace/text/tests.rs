@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::event::ToolFault;
 use crate::engine::outcome::{Answer, Ending};
-use crate::engine::record::{Question, WaitingCall};
+use crate::engine::question::{Question, WaitingCall};
 use crate::engine::state::{Phase, State};
 use crate::trace::tests_state::{entry, state};
 use crate::trace::{About, Redaction, Shown, result};

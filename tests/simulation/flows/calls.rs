@@ -1,10 +1,11 @@
 //! The calls of a world: what comes back, how many at a time, and what a driver does that is asked to stop.
 
 use loopctl::Termination;
+use loopctl::engine::address::StepAddress;
 use loopctl::engine::event::{
     EventKind, StepLeft, StepPaused, StepRetried, StepReturned, SubrunQuestion, Tokens, ToolFault, ToolResult,
 };
-use loopctl::engine::flow::state::{OpenStep, StepProgress};
+use loopctl::engine::operation::{AskedFor, OpenStep, Progress};
 use loopctl::engine::state::Phase;
 use serde_json::json;
 
@@ -38,7 +39,7 @@ impl World<'_> {
 
     /// Whether the driver stops between two attempts of the model that a step asks; a run of its own stops by itself.
     fn is_left(&mut self, at: &str) -> bool {
-        self.open(at).kind != "loop" && self.chance.one_in(3)
+        self.open(at).name != "loop" && self.chance.one_in(3)
     }
 
     /// Some of the calls under way come back, together.
@@ -65,11 +66,11 @@ impl World<'_> {
     }
 
     pub(super) fn open(&self, at: &str) -> &OpenStep {
-        self.state.flow.as_ref().unwrap().open_at(at).unwrap_or_else(|| panic!("{at} is not open"))
+        self.state.flow.as_ref().unwrap().open_at(&StepAddress::new(at)).unwrap_or_else(|| panic!("{at} is not open"))
     }
 
     fn outcome(&mut self, at: &str) -> EventKind {
-        let OpenStep { kind, input, progress, attempts, round, .. } = self.open(at).clone();
+        let OpenStep { name: kind, input, progress, attempts, repetition, .. } = self.open(at).clone();
         let attempt = attempts.len() as u64 + 1;
         if kind == "put" && attempt <= self.outside.failing_attempts(&input) {
             let error = ToolFault { class: "http 503".to_owned(), ..ToolFault::default() };
@@ -87,9 +88,9 @@ impl World<'_> {
         let mut tokens = None;
         if kind == "loop" {
             tokens = Some(Tokens { input: RUN_TOKENS - 5, output: 5, ..Tokens::default() });
-            let run_id = format!("r.{at}.{round}");
+            let run_id = format!("r.{at}.{}", repetition.round);
             let answered = self.answered.entry(run_id.clone()).or_default();
-            if let StepProgress::Waits(waits) = &progress
+            if let Progress::Asks(AskedFor::Subrun(waits)) = &progress
                 && let Some(decided) = &waits.decided
             {
                 // A decision that comes twice counts once.

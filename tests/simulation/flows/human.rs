@@ -2,8 +2,8 @@
 
 use loopctl::engine::event::{Decided, Decision, EventKind};
 use loopctl::engine::flow::question::StepQuestion;
-use loopctl::engine::flow::state::StepProgress;
 use loopctl::engine::flow::waiting_steps;
+use loopctl::engine::operation::{AskedFor, Progress};
 use loopctl::engine::state::Phase;
 use loopctl::program::flow::StepAction;
 use serde_json::json;
@@ -54,35 +54,37 @@ impl World<'_> {
         let open = self.open(&question.at).clone();
         let approved = |yes: bool| if yes { Decision::Approve } else { Decision::Deny(None) };
         Some(match &open.progress {
-            StepProgress::AsksApproval { .. } => {
+            Progress::Asks(AskedFor::Consent { .. }) => {
                 let flow = self.program.flow.as_ref().unwrap();
-                let StepAction::Approval(approval) = &flow.step_at(&open.at).unwrap().action else { unreachable!() };
+                let StepAction::Approval(approval) = &flow.step_at(&open.address).unwrap().action else {
+                    unreachable!()
+                };
                 approved(self.outside.approves(&open.input, approval.stops))
             }
-            StepProgress::AwaitsApproval(awaited)
+            Progress::Asks(AskedFor::Approval(awaited))
                 if awaited.expires_at_ms.is_some() && self.outside.lets_expire(&open.input) =>
             {
                 return None;
             }
-            StepProgress::AwaitsApproval(_) => match self.outside.edits(&open.input) {
+            Progress::Asks(AskedFor::Approval(_)) => match self.outside.edits(&open.input) {
                 _ if !self.outside.approves(&open.input, true) => Decision::Deny(None),
                 Some(edited) => Decision::Edit(edited),
                 None => Decision::Approve,
             },
-            StepProgress::AsksForm { expires_at_ms } => {
+            Progress::Asks(AskedFor::Form { expires_at_ms }) => {
                 let keys = open.input.as_array().unwrap();
-                Decision::Answer(json!(self.outside.fills(&open.at, keys, expires_at_ms.is_some())?).to_string())
+                Decision::Answer(json!(self.outside.fills(&open.address, keys, expires_at_ms.is_some())?).to_string())
             }
-            StepProgress::Waits(_) => Decision::Answer("go on".to_owned()),
+            Progress::Asks(AskedFor::Subrun(_)) => Decision::Answer("go on".to_owned()),
             _ => {
                 assert!(
-                    ["work", "pay", "claim", "grant"].contains(&open.kind.as_str()),
+                    ["work", "pay", "claim", "grant"].contains(&open.name.as_str()),
                     "{} is never of unknown outcome",
-                    open.kind
+                    open.name
                 );
                 self.sees("calls of unknown outcome");
-                match self.outside.call(&open.kind, &open.input) {
-                    Some(result) if self.made.contains(&open.at) => Decision::Happened(result),
+                match self.outside.call(&open.name, &open.input) {
+                    Some(result) if self.made.contains(open.address.as_str()) => Decision::Happened(result),
                     _ => Decision::Retry,
                 }
             }

@@ -41,9 +41,9 @@ pub fn late_steps(program: &Program, journal: &[String]) -> BTreeSet<String> {
             for (index, frame) in &items.open {
                 began.insert(format!("{}.{index}", items.at), (frame.began_active_ms, most));
                 if let Current::Open(open) = &frame.current
-                    && open.since_ms == now.wall_ms
+                    && open.due_at_ms == now.wall_ms
                 {
-                    assert!(now.active_ms - frame.began_active_ms < most, "{} begins too late", open.at);
+                    assert!(now.active_ms - frame.began_active_ms < most, "{} begins too late", open.address);
                 }
             }
         });

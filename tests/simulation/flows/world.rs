@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use loopctl::engine::address::StepAddress;
 use loopctl::engine::effect::steps_of;
 use loopctl::engine::event::{
     Allowance, Decided, Decision, Event, EventKind, LimitsRaised, Moment, RaisedLimits, Retried,
 };
-use loopctl::engine::flow::state::{Current, ItemsState, OpenStep, StepFrame, StepProgress, Stopping};
+use loopctl::engine::flow::state::{Current, ItemsState, StepFrame, Stopping};
+use loopctl::engine::operation::{AskedFor, OpenStep, Progress};
 use loopctl::engine::outcome::Ending;
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
@@ -183,7 +185,7 @@ impl<'w> World<'w> {
             // The event that asked for a step may be the one that let the run stop.
             EventKind::Resumed => {
                 let open = self.state.flow.iter().flat_map(|flow| flow.open());
-                open.filter(|open| open.progress.is_under_way()).map(|open| open.at.clone()).collect()
+                open.filter(|open| open.progress.is_under_way()).map(|open| open.address.to_string()).collect()
             }
             _ => Vec::new(),
         };
@@ -194,7 +196,7 @@ impl<'w> World<'w> {
         let effects = step(self.program, &mut self.state, event).unwrap_or_else(|refused| panic!("{refused}: {text}"));
         self.holds();
         let still = self.state.flow.as_ref().and_then(|flow| flow.stopping);
-        for at in steps_of(&effects) {
+        for at in steps_of(&effects).into_iter().map(|at| at.to_string()) {
             let may = stopping.is_none() || still.is_none() || goes_on.contains(&at);
             assert!(may, "{at} begins although the run stops: {text}");
             assert!(!self.under_way.contains(&at), "{at} is under way already");
@@ -212,7 +214,13 @@ impl<'w> World<'w> {
             self.journal.push(text);
         }
         for at in &self.under_way {
-            let open = self.state.flow.as_ref().unwrap().open_at(at).unwrap_or_else(|| panic!("{at} is not open"));
+            let open = self
+                .state
+                .flow
+                .as_ref()
+                .unwrap()
+                .open_at(&StepAddress::new(at))
+                .unwrap_or_else(|| panic!("{at} is not open"));
             assert!(!self.finished.contains(at) || self.outside.healed, "{at} was done already");
             let first = self.inputs.entry(at.clone()).or_insert_with(|| serde_json::Value::clone(&open.input));
             assert!(*first == *open.input || self.outside.healed, "{at} is given something else than before");
@@ -262,8 +270,8 @@ impl<'w> World<'w> {
         let lost: Vec<String> = flow
             .open()
             .into_iter()
-            .filter(|open| open.kind == "drop" && open.progress == StepProgress::Asked)
-            .map(|open| open.at.clone())
+            .filter(|open| open.name == "drop" && open.progress == Progress::Requested)
+            .map(|open| open.address.to_string())
             .collect();
         if matches!(self.state.phase, Phase::Stepping) {
             self.lost.extend(lost);
@@ -293,7 +301,7 @@ impl<'w> World<'w> {
             has_item_budget |= matches!(&step.action, StepAction::Foreach(foreach) if foreach.item_budget.is_some());
         });
         if self.program.properties.budget.is_some() && !has_item_budget {
-            let asks = |open: &&&OpenStep| open.kind == "loop" && open.progress == StepProgress::Asked;
+            let asks = |open: &&&OpenStep| open.name == "loop" && open.progress == Progress::Requested;
             assert!(state.open().iter().filter(asks).count() <= 1, "two steps spend at a time");
         }
     }
@@ -304,7 +312,7 @@ fn places(foreach: &Foreach, items: &ItemsState) -> usize {
     let waits = |frame: &&StepFrame| match (&frame.current, foreach.on_pause) {
         (Current::Open(open), OnItemPause::GoOn) => match &open.progress {
             // It is asked again whether it still waits.
-            StepProgress::Waits(waits) => waits.decided.is_none(),
+            Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.is_none(),
             progress => progress.waits_for_human(),
         },
         // An item whose items wait gives its place away too; which do is counted for that loop.

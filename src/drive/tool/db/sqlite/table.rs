@@ -10,7 +10,7 @@ use crate::diagnostic::nearest;
 use crate::drive::tool::db::rows::RowLimit;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
-use crate::language::step::Operation;
+use crate::language::step::TableOperation;
 use crate::program::table::{ColumnValue, TableRequest};
 
 /// The most names that are compared with one that is not there.
@@ -30,24 +30,24 @@ pub(super) fn run(request: &TableRequest, limit: RowLimit, connection: &Connecti
     let known = KnownTable::find(request, connection)?;
     let table = quoted(&known.name);
     let (keys, fields) = (known.columns(&request.keys)?, known.columns(&request.fields)?);
-    if request.operation != Operation::Update
+    if request.operation != TableOperation::Update
         && let Some(twice) = fields.iter().find(|field| keys.iter().any(|key| key.name == field.name))
     {
         let class = format!("database: the column `{}` is in `keys` and in `fields`", twice.name);
         return Err(fault(class, ""));
     }
     match request.operation {
-        Operation::Read => {
+        TableOperation::Read => {
             let mut statement = prepare(connection, &format!("SELECT * FROM {table}{}", condition([&keys, &fields])))?;
             bind(&mut statement, [&keys, &fields])?;
             rows(&mut statement, limit)
         }
-        Operation::Write => {
+        TableOperation::Write => {
             let changes = insert(connection, &table, [&keys, &fields])?;
             Ok(json!({ "changes": changes, "last_insert_rowid": connection.last_insert_rowid() }))
         }
-        Operation::Update => Ok(json!({ "changes": update(connection, &table, &keys, &fields)? })),
-        Operation::Upsert => {
+        TableOperation::Update => Ok(json!({ "changes": update(connection, &table, &keys, &fields)? })),
+        TableOperation::Upsert => {
             let failed = |error: rusqlite::Error| sql_fault(&error);
             // No other process writes between the two statements. The connection is dropped after an error, and what
             // was not committed with it.

@@ -1,0 +1,89 @@
+//! Where an operation is in its run: `2.0` is the first call of turn 2, `review.57.1` a step of item 57.
+
+use std::fmt::{self, Debug, Display};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::program::flow::MAX_LOOPS;
+
+/// The address of a step: its name, or the names and the items of the loops around it and its name. It is read once; the
+/// step is then found by the numbers of the items.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StepAddress {
+    text: Arc<str>,
+    /// The items around it, the outermost first; none when it is no address.
+    items: Option<ItemNumbers>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct ItemNumbers {
+    numbers: [u32; MAX_LOOPS],
+    count: usize,
+}
+
+impl StepAddress {
+    /// Reads an address.
+    pub fn new(text: &str) -> Self {
+        Self { text: text.into(), items: ItemNumbers::read(text) }
+    }
+
+    /// The item of the loop at this depth that the step is of: 0 is the outermost loop.
+    pub(super) fn item(&self, depth: usize) -> Option<u32> {
+        let items = self.items.as_ref()?;
+        items.numbers.get(..items.count)?.get(depth).copied()
+    }
+
+    /// The address as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl ItemNumbers {
+    fn read(text: &str) -> Option<Self> {
+        let mut items = Self::default();
+        let mut parts = text.split('.');
+        while let (Some(_name), Some(number)) = (parts.next(), parts.next()) {
+            *items.numbers.get_mut(items.count)? = number.parse().ok()?;
+            items.count += 1;
+        }
+        Some(items)
+    }
+}
+
+impl Deref for StepAddress {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Display for StepAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl Debug for StepAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Debug::fmt(&*self.text, formatter)
+    }
+}
+
+/// Whether an address is meant by another one, in which `*` stands for any part.
+pub fn is_at(address: &str, meant: &str) -> bool {
+    let (mut parts, mut others) = (address.split(['.', '/']), meant.split(['.', '/']));
+    loop {
+        match (parts.next(), others.next()) {
+            (None, None) => return true,
+            (Some(part), Some(other)) if other == "*" || part == other => {}
+            _ => return false,
+        }
+    }
+}
+
+/// The address of the workflow's own step, and that in the workflow which the step calls in turn.
+pub fn split_address(at: &str) -> (&str, Option<&str>) {
+    at.split_once('/').map_or((at, None), |(own, below)| (own, Some(below)))
+}
