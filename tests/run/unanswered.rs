@@ -248,11 +248,11 @@ fn scripts_and_recordings_play_replies_that_are_empty_or_refused() {
 /// A refusal of a provider, and a word that it gives.
 type NamedRefusal = (&'static str, Answer, &'static str);
 
-fn whole(provider: &'static str, body: &Value, word: &'static str) -> NamedRefusal {
+fn refused_whole(provider: &'static str, body: &Value, word: &'static str) -> NamedRefusal {
     (provider, Answer::json(body), word)
 }
 
-fn pieces(provider: &'static str, events: &[Value], word: &'static str) -> NamedRefusal {
+fn refused_in_pieces(provider: &'static str, events: &[Value], word: &'static str) -> NamedRefusal {
     (provider, Answer::events(events.iter().map(Value::to_string)), word)
 }
 
@@ -260,17 +260,17 @@ fn refusals_of_anthropic() -> Vec<NamedRefusal> {
     let details = json!({ "type": "refusal", "category": "cyber" });
     let says = |text: &str| json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } });
     vec![
-        whole(
+        refused_whole(
             "anthropic",
             &json!({ "type": "message", "content": [], "stop_reason": "refusal", "stop_details": details }),
             "cyber",
         ),
-        whole(
+        refused_whole(
             "anthropic",
             &json!({ "type": "message", "content": [], "stop_reason": "guardrail_intervened" }),
             "guardrail",
         ),
-        pieces(
+        refused_in_pieces(
             "anthropic",
             &[
                 says("Well"),
@@ -295,19 +295,19 @@ fn refusals() -> Vec<NamedRefusal> {
     let candidate = |reason: &str| json!({ "candidates": [{ "finishReason": reason, "safetyRatings": ratings }] });
     let mut refusals = refusals_of_anthropic();
     refusals.extend([
-        whole(
+        refused_whole(
             "openai",
             &choice(json!({ "message": { "content": null, "refusal": "I will not." }, "finish_reason": "stop" })),
             "I will not.",
         ),
-        whole(
+        refused_whole(
             "openai",
             &choice(
                 json!({ "message": { "content": "Well" }, "finish_reason": "content_filter", "content_filter_results": hate }),
             ),
             "hate",
         ),
-        pieces(
+        refused_in_pieces(
             "openai",
             &[
                 choice(json!({ "delta": { "refusal": "I will " } })),
@@ -316,7 +316,7 @@ fn refusals() -> Vec<NamedRefusal> {
             ],
             "I will not.",
         ),
-        pieces(
+        refused_in_pieces(
             "openai",
             &[
                 choice(json!({ "delta": { "content": "Well" } })),
@@ -324,14 +324,14 @@ fn refusals() -> Vec<NamedRefusal> {
             ],
             "hate",
         ),
-        whole("gemini", &candidate("SAFETY"), "HARM_CATEGORY_HATE_SPEECH"),
-        whole("gemini", &candidate("PROHIBITED_CONTENT"), "PROHIBITED_CONTENT"),
-        whole("gemini", &json!({ "promptFeedback": { "blockReason": "BLOCKLIST" } }), "BLOCKLIST"),
-        pieces("gemini", &[candidate("RECITATION")], "RECITATION"),
-        pieces("gemini", &[json!({ "promptFeedback": { "blockReason": "SAFETY", "safetyRatings": ratings } })], "HATE"),
-        whole("openai-responses", &response("completed", json!({ "output": [item] })), "I will not."),
-        whole("openai-responses", &response("incomplete", filtered.clone()), "content_filter"),
-        pieces(
+        refused_whole("gemini", &candidate("SAFETY"), "HARM_CATEGORY_HATE_SPEECH"),
+        refused_whole("gemini", &candidate("PROHIBITED_CONTENT"), "PROHIBITED_CONTENT"),
+        refused_whole("gemini", &json!({ "promptFeedback": { "blockReason": "BLOCKLIST" } }), "BLOCKLIST"),
+        refused_in_pieces("gemini", &[candidate("RECITATION")], "RECITATION"),
+        refused_in_pieces("gemini", &[json!({ "promptFeedback": { "blockReason": "SAFETY", "safetyRatings": ratings } })], "HATE"),
+        refused_whole("openai-responses", &response("completed", json!({ "output": [item] })), "I will not."),
+        refused_whole("openai-responses", &response("incomplete", filtered.clone()), "content_filter"),
+        refused_in_pieces(
             "openai-responses",
             &[
                 json!({ "type": "response.refusal.delta", "delta": "I will not." }),
@@ -339,7 +339,7 @@ fn refusals() -> Vec<NamedRefusal> {
             ],
             "I will not.",
         ),
-        pieces(
+        refused_in_pieces(
             "openai-responses",
             &[json!({ "type": "response.incomplete", "response": response("incomplete", filtered) })],
             "content_filter",
