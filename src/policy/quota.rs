@@ -1,9 +1,9 @@
 //! The words by which providers of models say that an account has nothing left: its credit, or its quota of a day or a
 //! month. To wait does not help then, as it does after a rate limit, although the status is often the same.
 
-/// Codes and types of errors, in lower case, as of November 2026. 1112, 1113, 1304, 1309 and 1310 are GLM's: an account that
-/// is locked, in arrears, or without calls for this day, plan or week.
-const CODES: [&str; 21] = [
+/// Codes and types of errors, in lower case, as of November 2026. 1112, 1113, 1304, 1308, 1309 and 1310 are GLM's: an account
+/// that is locked, in arrears, or without calls for this day, some hours, its plan or this week.
+const CODES: [&str; 26] = [
     "insufficient_quota",
     "insufficient_user_quota",
     "insufficient_balance",
@@ -20,15 +20,20 @@ const CODES: [&str; 21] = [
     "allocationquota.freetieronly",
     "usage_limit_reached",
     "usage_not_included",
+    "budget_exceeded",
+    "quota_exceeded",
+    "access_terminated_error",
+    "setlimitexceeded",
     "1112",
     "1113",
     "1304",
+    "1308",
     "1309",
     "1310",
 ];
 
 /// Words of messages, in lower case.
-const WORDS: [&str; 45] = [
+const WORDS: [&str; 67] = [
     // OpenAI, and those who speak its protocol.
     "insufficient_quota",
     "insufficient quota",
@@ -41,6 +46,23 @@ const WORDS: [&str; 45] = [
     "specified api usage limits",
     "workspace api usage limits",
     "extra usage is required",
+    "out of extra usage",
+    // LiteLLM: budgets of a key, a user, a team or a model.
+    "budget has been exceeded",
+    "exceededbudget",
+    "exceeded budget for",
+    "crossed budget",
+    // Plans with a number of requests in some hours, a day or a week: Kimi, GLM, Ollama, Copilot.
+    "hour usage limit",
+    "hourly usage limit",
+    "session usage limit",
+    "daily usage limit",
+    "weekly usage limit",
+    "(7-day) usage limit",
+    "reached your usage limit",
+    "hit your usage limit",
+    "premium request allowance",
+    "使用上限",
     // xAI.
     "used all available credits",
     "monthly spending limit",
@@ -56,10 +78,13 @@ const WORDS: [&str; 45] = [
     "for this billing cycle",
     "余额不足",
     "欠费",
+    "额度不足",
+    "额度已用",
     // DashScope, Volcengine.
     "account is in good standing",
     "overdue balance",
     "overdue account",
+    "set inference limit",
     "free tier of the model has been exhausted",
     "free quota has been",
     // OpenRouter, Hugging Face, Together, Fireworks, DeepInfra.
@@ -80,8 +105,12 @@ const WORDS: [&str; 45] = [
     "credits are depleted",
     "monthly spending cap",
     "limit: 0,",
-    // Bedrock.
+    // Bedrock, Cerebras.
     "too many tokens per day",
+    "tokens per day limit exceeded",
+    "daily token quota",
+    "daily token limit",
+    "daily request limit exceeded",
 ];
 
 /// OpenAI's words for a spent quota. Gemini and DashScope have them for a rate limit too.
@@ -153,6 +182,19 @@ mod tests {
             ),
             ("usage_limit_reached", "The usage limit has been reached"),
             ("", "Too many tokens per day, please wait before trying again."),
+            ("1308", "已达到 5 小时的使用上限。您的限额将在 2026-08-25 07:41:44 重置。"),
+            ("access_terminated_error", "You've reached your weekly (7-day) usage limit."),
+            ("", "You've reached your 5-hour usage limit. To continue now, purchase extra usage"),
+            ("budget_exceeded 429", "Budget has been exceeded! Current cost: 26.075, Max budget: 0.25"),
+            ("", "Budget has been exceeded! Team=99c7 Current cost: 3, Max budget: 1"),
+            ("auth_error", "ExceededBudget: End User=x over budget. Spend=0.0008, Budget=0.0001"),
+            ("", "No deployments available - crossed budget: Exceeded budget for deployment model_name: x"),
+            ("", "you (somebody) have reached your session usage limit, please wait or upgrade to continue"),
+            ("new_api_error", "用户额度不足, 剩余额度: -0.01"),
+            ("invalid_request_error", "You're out of extra usage. Add more in your settings and keep going."),
+            ("SetLimitExceeded", "Your account has reached the set inference limit for the [m] model."),
+            ("quota_exceeded", "You have exceeded your premium request allowance."),
+            ("too_many_tokens_error quota", "Tokens per day limit exceeded - too many tokens processed."),
         ] {
             assert!(is_spent(codes, message), "{codes} {message}");
         }
@@ -195,6 +237,15 @@ mod tests {
             ("1302", "Rate limit reached for requests"),
             ("ThrottlingException", "Too many tokens, please wait before trying again."),
             ("overloaded_error", "Overloaded"),
+            (
+                "too_many_tokens_error token_quota_exceeded",
+                "Tokens per minute limit exceeded - too many tokens processed.",
+            ),
+            ("rate_limit_error", "Server is temporarily limiting requests (not your usage limit)"),
+            (
+                "rate_limit_reached_error",
+                "request reached organization TPD rate limit, current: 1506556, limit: 1500000",
+            ),
         ] {
             assert!(!is_spent(codes, message), "{codes} {message}");
         }

@@ -37,7 +37,7 @@ const CODES: [&str; 7] = [
 /// What servers say of a request that is longer than the model's window, as of November 2026: in lower case, without
 /// quotation marks. `{window}` and `{prompt}` are numbers of tokens, and `*` is anything that is not long. The ones with
 /// numbers come first.
-const SENTENCES: [&str; 70] = [
+const SENTENCES: [&str; 85] = [
     // Anthropic, Bedrock, Vertex; Fireworks; Ollama; GLM.
     "prompt is too long: {prompt} tokens > {window}",
     "prompt is too long: {prompt}, model maximum context length: {window}",
@@ -45,6 +45,8 @@ const SENTENCES: [&str; 70] = [
     "exceed context limit",
     "prompt is too long",
     "prompt too long",
+    "prompt is too large",
+    "prompt too large",
     "prompt exceeds max length",
     "prompt 超长",
     // OpenAI, vLLM, DeepSeek, OpenRouter, Together, LiteLLM.
@@ -91,6 +93,7 @@ const SENTENCES: [&str; 70] = [
     // Bedrock.
     "too many input tokens. max input tokens: {window}, request input token count: {prompt}",
     "too many input tokens",
+    "prompt tokens {prompt} exceed model maximum {window}",
     "number of input tokens exceeds maximum length",
     // xAI, Copilot, Kimi.
     "maximum prompt length is {window} but the request contains {prompt}",
@@ -111,6 +114,19 @@ const SENTENCES: [&str; 70] = [
     "total number of tokens *cannot exceed {window} - received {prompt}",
     "total number of tokens *cannot exceed {window}",
     "too many tokens:",
+    // Perplexity, watsonx, Snowflake, ExLlama, and servers behind OpenCode.
+    "length of all messages is too long",
+    "number of input tokens {prompt} cannot exceed the total tokens limit {window}",
+    "number of input tokens {prompt} cannot exceed",
+    "max tokens of {window} exceeded",
+    "prompt length {prompt} *max_seq_len {window}",
+    "tokens in request more than max tokens allowed",
+    "context window is {window} tokens, you requested {prompt}",
+    "maximum number of input tokens {window}",
+    "total number of tokens in the prompt *not exceed {window}",
+    "total tokens *exceeds model limit {window}",
+    "超过模型最大上下文",
+    "上下文长度超",
     // LM Studio and llama.cpp.
     "keep the first {prompt} tokens *context length of only {window}",
     "tokens to keep from the initial prompt is greater than the context length",
@@ -258,7 +274,7 @@ fn matched_at(sentence: &str, text: &str, at: usize, found: RefusedLength) -> Op
 }
 
 /// The number that begins at a place, maybe in brackets, and its end; nothing when the place is within one. One that is
-/// too large to count is passed over. `128,000` is one number.
+/// too large to count is passed over. `128,000` is one number, and so is `128k`.
 fn number(text: &str, at: usize) -> Option<(Option<u64>, usize)> {
     let before = text.get(..at)?.chars().next_back();
     if before.is_some_and(|letter| letter.is_ascii_digit() || letter == '_') {
@@ -273,10 +289,24 @@ fn number(text: &str, at: usize) -> Option<(Option<u64>, usize)> {
     };
     let end = digits.char_indices().find(|(at, letter)| !is_part(*at, *letter)).map_or(digits.len(), |(at, _)| at);
     let count = digits.get(..end).filter(|count| count.starts_with(|letter: char| letter.is_ascii_digit()))?;
+    let (times, unit) = thousands(digits.get(end..)?);
+    let read = count.replace([',', '_'], "").parse::<u64>().ok().and_then(|count| count.checked_mul(times));
+    let end = end.saturating_add(unit);
     let is_closed = rest.get(..rest.len().saturating_sub(digits.len()))?.contains('(')
         && digits.get(end..).is_some_and(|behind| behind.starts_with(')'));
     let behind = text.len().saturating_sub(digits.len()).saturating_add(end).saturating_add(usize::from(is_closed));
-    Some((count.replace([',', '_'], "").parse().ok(), behind))
+    Some((read, behind))
+}
+
+/// What a letter right behind a number multiplies it with, and its length.
+fn thousands(behind: &str) -> (u64, usize) {
+    let mut letters = behind.chars();
+    let times = match letters.next() {
+        Some('k') => 1_000,
+        Some('m') => 1_000_000,
+        _ => return (1, 0),
+    };
+    if letters.next().is_some_and(char::is_alphanumeric) { (1, 0) } else { (times, 1) }
 }
 
 #[cfg(test)]
@@ -474,6 +504,34 @@ mod tests {
             Some(5_310),
         ),
         ("too many tokens: size limit exceeded by 4059 tokens. Try using shorter or fewer inputs", None, None),
+        // Bedrock's Mantle, Perplexity, watsonx, Snowflake, ExLlama, OpenCode.
+        ("prompt tokens (400007) exceed model maximum (278528) for openai.gpt-5.5", Some(278_528), Some(400_007)),
+        ("The total length of all messages is too long.", None, None),
+        (
+            "the number of input tokens 9000 cannot exceed the total tokens limit 8192 for this model",
+            Some(8_192),
+            Some(9_000),
+        ),
+        ("max tokens of 128000 exceeded", Some(128_000), None),
+        ("the prompt length (41234) exceeds max_seq_len (32768)", Some(32_768), Some(41_234)),
+        ("Prompt length 41234 is greater than max_seq_len 32768", Some(32_768), Some(41_234)),
+        ("tokens in request more than max tokens allowed", None, None),
+        ("Model context window is 128k tokens, you requested 256K tokens", Some(128_000), Some(256_000)),
+        ("Prompt too large for this model", None, None),
+        ("This request's input exceeds the maximum number of input tokens (200000)", Some(200_000), None),
+        (
+            "Please ensure that the total number of tokens in the prompt and completion does not exceed 32768 tokens",
+            Some(32_768),
+            None,
+        ),
+        (
+            "The request is too large. Total tokens (prompt + max_tokens) 140000 exceeds model limit 131072",
+            Some(131_072),
+            None,
+        ),
+        ("输入长度超过模型最大上下文长度", None, None),
+        ("Your input exceeds the model's context window", None, None),
+        ("This model's maximum context length is 1m tokens", Some(1_000_000), None),
         ("maximum context length is 99999999999999999999 tokens", None, None),
         ("maximum context length is 1 token", None, None),
     ];
@@ -516,6 +574,8 @@ mod tests {
             "Too many tokens per day, please wait before trying again.",
             "Prompt tokens limit exceeded: 36163 > 29652. To increase, visit https://openrouter.ai/settings/credits",
             "this key may not use the long context window",
+            "Model context window too small (minimum is 128k tokens)",
+            "max_tokens 9999 exceeds model limit 4096",
             "Context window editing is not supported by this model.",
             "messages: text content blocks must be non-empty",
             "failed to load the model: context size 131072 is too large for the memory",
