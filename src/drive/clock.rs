@@ -57,6 +57,11 @@ pub fn rfc3339(wall_ms: i64) -> String {
     text
 }
 
+/// The same in ISO 8601's basic form, to the second: `20260101T000000Z`.
+pub fn basic(wall_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(wall_ms).unwrap_or_default().strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
 /// A clock that a test plays, so that an hour passes in no time.
 #[cfg(test)]
 pub mod played {

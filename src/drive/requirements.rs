@@ -54,7 +54,7 @@ impl Engine {
         missing
     }
 
-    /// What a loop needs of programs that print secrets, and that they do not give now. A program that was not asked yet is
+    /// What a loop needs of programs that print secrets, and of AWS, and that they do not give now. Who was not asked yet is
     /// asked, and waited for shortly.
     pub async fn not_given(&self, program: &Program) -> Vec<MissingRequirement> {
         let mut missing = Vec::new();
@@ -63,7 +63,21 @@ impl Engine {
                 missing.push(MissingRequirement { why, ..requirement });
             }
         }
+        for name in self.named_models(program) {
+            // One that can't be made is reported as missing.
+            let Ok(model) = self.world.models.get(Some(&name)) else { continue };
+            if let Err(why) = model.signs().await {
+                missing.push(MissingRequirement { pointer: format!("/models/{}", token(&name)), name, why });
+            }
+        }
         missing
+    }
+
+    /// The models that a loop asks.
+    fn named_models(&self, program: &Program) -> BTreeSet<String> {
+        let mut needs = Needs::default();
+        self.gather(program, None, &mut needs);
+        needs.models
     }
 
     /// What a loop needs of programs that print secrets, and their sources.

@@ -331,7 +331,7 @@ impl Vault {
             return Ok(());
         }
         let asked = match self.printed(command).await {
-            Ok(printed) => self.take_printed(&source, &printed).map(|()| printed),
+            Ok(printed) => self.take(&source, &printed.text).map(|()| printed),
             Err(why) => Err(why),
         };
         match asked {
@@ -353,10 +353,14 @@ impl Vault {
         PrintedSecret::read(printed).map_err(wrong)
     }
 
-    fn take_printed(&self, source: &str, printed: &PrintedSecret) -> Result<(), String> {
-        let text = (source.to_owned(), printed.text.clone());
+    /// Keeps what a source has now, so that it is removed from texts from now on, as what it had before.
+    ///
+    /// # Errors
+    /// A sentence that names the source, when the text is too long to be searched for.
+    pub fn take(&self, source: &str, now: &str) -> Result<(), String> {
+        let text = (source.to_owned(), now.to_owned());
         match self.known(source) {
-            Some(known) if known.expose_secret() == printed.text => Ok(()),
+            Some(known) if known.expose_secret() == now => Ok(()),
             Some(known) => self.replace(vec![(source.to_owned(), known)], vec![text]),
             None => self.remember(vec![text]),
         }

@@ -75,16 +75,19 @@ pub enum ModelAuth {
     /// As `api-key: KEY`.
     #[serde(rename = "api-key")]
     ApiKey,
+    /// Not at all: each request is signed with the machine's credentials of AWS (Signature Version 4).
+    #[serde(rename = "sigv4")]
+    Sigv4,
     /// Not at all.
     #[serde(rename = "none")]
     None,
 }
 
 impl ModelAuth {
-    /// The name of the header; none when no key is sent.
+    /// The name of the header; none when nothing is sent.
     pub fn header(self) -> Option<&'static str> {
         match self {
-            Self::Bearer => Some("authorization"),
+            Self::Bearer | Self::Sigv4 => Some("authorization"),
             Self::XApiKey => Some("x-api-key"),
             Self::ApiKey => Some("api-key"),
             Self::None => None,

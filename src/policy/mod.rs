@@ -1,6 +1,7 @@
 //! Facts that several rooms must agree on. Each is written once, here: `check` and `run` apply the same.
 
 pub mod address;
+pub mod aws_host;
 pub mod call_form;
 pub mod characters;
 pub mod database_address;

@@ -98,6 +98,7 @@ mod side_by_side;
 mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;
+mod signed_requests;
 mod stores_alike;
 mod streaming;
 mod stuck;

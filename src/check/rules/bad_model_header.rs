@@ -6,6 +6,8 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ModelAuth;
 use crate::language::project::Model;
+use crate::policy::aws_host::{self, BedrockHost};
+use crate::policy::host::WrittenHost;
 use crate::policy::model_header;
 use crate::syntax::token;
 
@@ -16,10 +18,18 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (name, model) in &project.models {
         let place = format!("/models/{}", token(name));
-        let is_at_odds = model.auth == Some(ModelAuth::None) && model.api_key.is_some();
+        let is_at_odds = matches!(model.auth, Some(ModelAuth::None | ModelAuth::Sigv4)) && model.api_key.is_some();
         if let Some(cursor) = subject.in_project(&format!("{place}/auth")).filter(|_| is_at_odds) {
             let message = format!("`auth` of the model `{name}` says that no key is sent, and `api_key` gives one");
             let help = "take `api_key` out, or say how it is sent: \"bearer\", \"x-api-key\", \"api-key\"";
+            found.push(cursor.report(&RULE, message).help(help));
+        }
+        let base_url = subject.in_project(&format!("{place}/base_url"));
+        if let (Some(cursor), Some(host)) = (base_url, foreign_host(model)) {
+            let message =
+                format!("the requests of the model `{name}` are signed for AWS, and `{host}` is no host of Bedrock");
+            let help = "write an address such as \"https://bedrock-runtime.REGION.amazonaws.com/openai/v1\", or \
+                        \"env:VAR\" for an address of your own";
             found.push(cursor.report(&RULE, message).help(help));
         }
         let mut known = BTreeMap::new();
@@ -35,6 +45,13 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// The host of a model whose requests are signed, if AWS's credentials are not sent there.
+fn foreign_host(model: &Model) -> Option<String> {
+    let url = model.base_url.as_deref().filter(|_| model.auth == Some(ModelAuth::Sigv4))?;
+    let host = WrittenHost::of(url.trim())?.name()?;
+    BedrockHost::of(&host).is_none().then_some(host)
+}
+
 /// Why a header can't be sent, and what to do.
 fn fault(model: &Model, header: &str, twin: Option<&String>) -> Option<(String, String)> {
     if let Some(why) = model_header::name_fault(header) {
@@ -45,6 +62,10 @@ fn fault(model: &Model, header: &str, twin: Option<&String>) -> Option<(String, 
         return Some((message, "keep one of them".to_owned()));
     }
     let sends = |name: &str| header.eq_ignore_ascii_case(name);
+    if model.auth == Some(ModelAuth::Sigv4) && aws_host::SIGNATURE_HEADERS.into_iter().any(sends) {
+        let message = format!("the header `{header}` is a part of the signature that \"auth\": \"sigv4\" makes");
+        return Some((message, "take it out".to_owned()));
+    }
     if model.api_key.is_some() && key_header(model).is_some_and(sends) {
         let message = format!("`api_key` is sent as the header `{header}`, which is given here too");
         return Some((message, "keep one of them, or let `auth` say that the key is another header".to_owned()));

@@ -2,7 +2,7 @@
 
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
-use crate::language::SecretSource;
+use crate::language::{ModelAuth, SecretSource};
 use crate::policy::host::{WrittenHost, is_private};
 use crate::policy::model_header;
 use crate::syntax::token;
@@ -13,7 +13,8 @@ pub const RULE: Rule = Rule { code: codes::KEY_IN_THE_CLEAR, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (name, model) in &project.models {
-        let sends = model.api_key.is_some() || model.headers.values().any(is_secret);
+        let signs = model.auth == Some(ModelAuth::Sigv4);
+        let sends = signs || model.api_key.is_some() || model.headers.values().any(is_secret);
         let Some(url) = model.base_url.as_deref().filter(|_| sends) else { continue };
         let clear = url.get(..7).is_some_and(|begin| begin.eq_ignore_ascii_case("http://"));
         let public = WrittenHost::of(url).and_then(|host| host.name()).is_some_and(|name| !is_private(&name));

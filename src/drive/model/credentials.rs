@@ -1,18 +1,22 @@
-//! The headers of a model's requests: the key, and what the project gives with it. Secrets are read for each request, so
+//! The headers of a model's requests: the key or the signature, and what the project gives with it. Secrets are read for each request, so
 //! that one that has changed is sent from then on.
 
 use std::sync::Arc;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::http;
+use super::identity::{AwsCredentials, AwsIdentity};
 use super::protocol::Protocol;
+use super::signature::{SigningScope, UnsignedRequest};
+use crate::drive::clock;
 use crate::drive::secret::{HeldSecret, Vault};
 use crate::language::project::Model;
 use crate::language::{ModelAuth, SecretSource};
-use crate::policy::model_header;
 use crate::policy::provider::ProviderServer;
+use crate::policy::{aws_host, model_header};
 
 /// The headers of every request to a model.
 pub(super) struct Credentials {
@@ -20,6 +24,15 @@ pub(super) struct Credentials {
     /// Those that hold no secret.
     plain: HeaderMap,
     secret: Vec<SecretHeader>,
+    /// What signs them in place of a key.
+    signer: Option<RequestSigner>,
+}
+
+/// What signs requests to AWS.
+pub(super) struct RequestSigner {
+    pub(super) identity: Arc<AwsIdentity>,
+    pub(super) region: String,
+    pub(super) service: &'static str,
 }
 
 /// A header whose value is a secret.
@@ -45,6 +58,9 @@ pub(super) enum ModelKey {
 pub(super) struct SentHeaders {
     pub(super) headers: HeaderMap,
     held: Vec<HeldSecret>,
+    /// The credentials that signed it.
+    signed_by: Option<AwsCredentials>,
+    signature: Option<String>,
 }
 
 impl Credentials {
@@ -54,7 +70,7 @@ impl Credentials {
         for (header, value) in protocol.headers() {
             plain.insert(HeaderName::from_static(header), HeaderValue::from_static(value));
         }
-        Self { vault: Arc::clone(vault), plain, secret: Vec::new() }
+        Self { vault: Arc::clone(vault), plain, secret: Vec::new(), signer: None }
     }
 
     /// Sends a key as the project says, or else as the provider's own server takes it.
@@ -64,10 +80,15 @@ impl Credentials {
             Some(ModelAuth::Bearer) => ("authorization", "Bearer "),
             Some(ModelAuth::XApiKey) => ("x-api-key", ""),
             Some(ModelAuth::ApiKey) => ("api-key", ""),
-            Some(ModelAuth::None) => return,
+            Some(ModelAuth::None | ModelAuth::Sigv4) => return,
         };
         let called = format!("the key of the model {name:?}");
         self.secret.push(SecretHeader { name: HeaderName::from_static(header), scheme, called, key });
+    }
+
+    /// Signs each request in place of a key.
+    pub(super) fn sign_with(&mut self, signer: RequestSigner) {
+        self.signer = Some(signer);
     }
 
     /// Adds the headers that the project gives.
@@ -81,8 +102,9 @@ impl Credentials {
                 return Err(format!("{called} can't be sent: {fault}"));
             }
             let header = HeaderName::try_from(written.as_str()).map_err(|_| format!("{called} has no valid name"))?;
-            if self.secret.iter().any(|known| known.name == header) {
-                return Err(format!("{called} is sent already: it stands twice, or holds the key"));
+            let is_of_signature = self.signer.is_some() && aws_host::SIGNATURE_HEADERS.contains(&header.as_str());
+            if is_of_signature || self.secret.iter().any(|known| known.name == header) {
+                return Err(format!("{called} is sent already: it stands twice, or holds the key or the signature"));
             }
             let source = match source.written().and_then(|text| text.strip_prefix("orgconfig:")) {
                 Some(key) => self.vault.source(key).map_err(|why| format!("{called} can't be read: {why}"))?,
@@ -111,7 +133,18 @@ impl Credentials {
                 secret.value(held.expose_secret())?;
             }
         }
-        Ok(())
+        self.signer.as_ref().map_or(Ok(()), |signer| signer.identity.readable())
+    }
+
+    /// Whether the credentials that sign requests are given now.
+    ///
+    /// # Errors
+    /// A sentence without secrets that says why they are not.
+    pub(super) async fn signs(&self) -> Result<(), String> {
+        match &self.signer {
+            Some(signer) => signer.identity.probe().await,
+            None => Ok(()),
+        }
     }
 
     /// The sources whose secrets programs print.
@@ -122,12 +155,13 @@ impl Credentials {
         })
     }
 
-    /// The headers of a request that is sent now.
+    /// The headers of a request that is sent now to this address with this body.
     ///
     /// # Errors
     /// A sentence without secrets that says what can't be read.
-    pub(super) async fn headers(&self) -> Result<SentHeaders, String> {
-        let mut sent = SentHeaders { headers: self.plain.clone(), held: Vec::with_capacity(self.secret.len()) };
+    pub(super) async fn headers(&self, url: &Url, body: &[u8]) -> Result<SentHeaders, String> {
+        let held = Vec::with_capacity(self.secret.len());
+        let mut sent = SentHeaders { headers: self.plain.clone(), held, signed_by: None, signature: None };
         for secret in &self.secret {
             let text = match &secret.key {
                 ModelKey::Given(key) => key.clone(),
@@ -143,6 +177,10 @@ impl Credentials {
             };
             sent.headers.insert(secret.name.clone(), secret.value(text.expose_secret())?);
         }
+        if let Some(signer) = &self.signer {
+            let credentials = Box::pin(signer.identity.current()).await?;
+            signer.sign(&mut sent, credentials, url, body)?;
+        }
         Ok(sent)
     }
 
@@ -151,7 +189,52 @@ impl Credentials {
     /// # Errors
     /// A sentence without secrets that says what can't be read.
     pub(super) async fn renewed(&self, sent: &SentHeaders) -> Result<bool, String> {
-        self.vault.renewed(&sent.held).await
+        let is_other = self.vault.renewed(&sent.held).await?;
+        match (&self.signer, &sent.signed_by) {
+            (Some(signer), Some(credentials)) => Ok(signer.identity.renewed(credentials).await? || is_other),
+            _ => Ok(is_other),
+        }
+    }
+}
+
+impl RequestSigner {
+    /// Adds the signature of a request.
+    fn sign(&self, sent: &mut SentHeaders, credentials: AwsCredentials, url: &Url, body: &[u8]) -> Result<(), String> {
+        let called = "the signature of the request";
+        let moment = clock::basic(clock::wall_ms());
+        let host = url.host_str().unwrap_or_default();
+        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let kind = sent.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
+        let mut headers = vec![("content-type", kind.as_str()), ("host", &host), (aws_host::DATE, &moment)];
+        let token = credentials.session_token.as_ref().map(ExposeSecret::expose_secret);
+        headers.extend(token.map(|token| (aws_host::TOKEN, token)));
+        let query = url.query().unwrap_or_default();
+        let request = UnsignedRequest { method: "POST", path: url.path(), query, headers: &headers, body };
+        let scope = SigningScope {
+            moment: &moment,
+            region: &self.region,
+            service: self.service,
+            key_id: &credentials.key_id,
+            secret_key: credentials.secret_key.expose_secret(),
+        };
+        let signed = scope.sign(&request);
+        sent.headers.insert(HeaderName::from_static(aws_host::DATE), header_value(&moment, called)?);
+        if let Some(token) = token {
+            sent.headers.insert(HeaderName::from_static(aws_host::TOKEN), header_value(token, called)?);
+        }
+        sent.headers.insert(AUTHORIZATION, header_value(&signed.authorization, called)?);
+        sent.signature = Some(signed.signature);
+        sent.signed_by = Some(credentials);
+        Ok(())
+    }
+}
+
+impl SentHeaders {
+    /// The answer to a request, without the request's signature: a server may repeat it.
+    pub(super) fn without_signature(&self, answer: &[u8]) -> Option<String> {
+        let signature = self.signature.as_deref()?;
+        let text = String::from_utf8_lossy(answer);
+        text.contains(signature).then(|| text.replace(signature, "[hidden]"))
     }
 }
 

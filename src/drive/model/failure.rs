@@ -30,7 +30,7 @@ const SHOWN: usize = 300;
 
 /// Words and codes by which servers refuse a key with another status than 401 to 403, or within a stream: Gemini and xAI
 /// answer 400, Anthropic and OpenRouter send an event.
-const REFUSES_KEY: [&str; 15] = [
+const REFUSES_KEY: [&str; 16] = [
     "api key not valid",
     "api key not found",
     "api key expired",
@@ -46,6 +46,7 @@ const REFUSES_KEY: [&str; 15] = [
     "permission_denied",
     "token has expired",
     "token is expired",
+    "security token included in the request",
 ];
 
 /// Why one attempt failed.

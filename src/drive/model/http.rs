@@ -39,7 +39,7 @@ impl HttpClients {
         if secure { &self.secure } else { &self.plain }.get().is_some()
     }
 
-    fn client(&self, secure: bool) -> Result<&Client, String> {
+    pub(super) fn client(&self, secure: bool) -> Result<&Client, String> {
         let cell = if secure { &self.secure } else { &self.plain };
         cell.get_or_init(|| build(secure).map_err(|error| format!("no HTTP client can be made: {error}")))
             .as_ref()
@@ -103,7 +103,7 @@ impl Endpoint {
             .http
             .client(secure)
             .map_err(|message| AttemptFailure::lasting(ModelFaultCode::ModelUnreachable, message))?;
-        let sent = self.credentials.headers().await.map_err(|why| self.unread_key(&why))?;
+        let sent = self.credentials.headers(url, &body).await.map_err(|why| self.unread_key(&why))?;
         let mut patience = Patience::default();
         let mut response = loop {
             let answer = self.within(stall, client.execute(request(url, &sent, &body))).await?;
@@ -114,16 +114,16 @@ impl Endpoint {
         };
         if !response.status().is_success() {
             // What is rare has its place on the heap: every run that waits holds the common path only.
-            let failure = Box::pin(self.refusal(response)).await;
+            let failure = Box::pin(self.refusal(response, &sent)).await;
             if !failure.wants_a_key() {
                 return Err(failure);
             }
             self.renew(&sent, failure).await?;
-            let sent = self.credentials.headers().await.map_err(|why| self.unread_key(&why))?;
+            let sent = self.credentials.headers(url, &body).await.map_err(|why| self.unread_key(&why))?;
             let answer = self.within(stall, client.execute(request(url, &sent, &body))).await?;
             response = answer.map_err(|error| self.peer.connection(&error))?;
             if !response.status().is_success() {
-                return Err(Box::pin(self.refusal(response)).await);
+                return Err(Box::pin(self.refusal(response, &sent)).await);
             }
         }
         match response.headers().get(CONTENT_ENCODING) {
@@ -166,7 +166,7 @@ impl Endpoint {
         }
     }
 
-    async fn refusal(&self, mut response: Response) -> AttemptFailure {
+    async fn refusal(&self, mut response: Response, sent: &SentHeaders) -> AttemptFailure {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let after = retry::asked(status, header, clock::wall_ms());
@@ -178,7 +178,10 @@ impl Endpoint {
                 break;
             }
         }
-        self.peer.status(status, after, &body)
+        match sent.without_signature(&body) {
+            Some(text) => self.peer.status(status, after, text.as_bytes()),
+            None => self.peer.status(status, after, &body),
+        }
     }
 
     /// Reads the rest of a whole answer that begins so, at most [`MAX_ANSWER`] bytes of it.

@@ -16,6 +16,7 @@ pub mod fuzzing;
 mod gemini;
 mod halves;
 mod http;
+mod identity;
 mod models;
 mod openai;
 mod protocol;
@@ -26,6 +27,7 @@ mod reply;
 mod responses;
 mod script;
 mod settings;
+mod signature;
 mod sse;
 mod stop_reason;
 mod window;
@@ -217,6 +219,17 @@ impl ModelClient {
         match &self.backend {
             ModelBackend::Server(endpoint) => endpoint.credentials.programs().cloned().collect(),
             ModelBackend::Embedded(..) | ModelBackend::Script(..) => Vec::new(),
+        }
+    }
+
+    /// Whether the credentials that sign its requests are given now.
+    ///
+    /// # Errors
+    /// A sentence without secrets that says why they are not.
+    pub async fn signs(&self) -> Result<(), String> {
+        match &self.backend {
+            ModelBackend::Server(endpoint) => endpoint.credentials.signs().await,
+            ModelBackend::Embedded(..) | ModelBackend::Script(..) => Ok(()),
         }
     }
 

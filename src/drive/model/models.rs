@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use reqwest::Url;
 use secrecy::SecretString;
 
 use super::constraint::ReplyConstraint;
-use super::credentials::{Credentials, ModelKey};
+use super::credentials::{Credentials, ModelKey, RequestSigner};
 use super::failure::Peer;
 use super::http::{Endpoint, HttpClients};
+use super::identity::AwsIdentity;
 use super::refused::{RefusedFields, RequestField};
 use super::script::ScriptPlayer;
 use super::settings::ModelSettings;
@@ -22,6 +23,7 @@ use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
 use crate::language::project::{self, Provider};
 use crate::language::{ModelAuth, Project, SecretSource};
+use crate::policy::aws_host::{BEDROCK, BedrockHost};
 use crate::policy::provider::{ProviderServer, wants_signatures};
 use crate::project::guarded;
 use crate::project::paths::in_project;
@@ -38,6 +40,8 @@ pub struct Models {
     vault: Arc<Vault>,
     script: Option<Arc<ScriptPlayer>>,
     http: Arc<HttpClients>,
+    /// The machine's credentials of AWS.
+    identity: OnceLock<Arc<AwsIdentity>>,
     /// The embedder's models by name.
     embedded: BTreeMap<String, Arc<dyn DynModel>>,
     /// The embedder's key, in place of those of the environment.
@@ -66,6 +70,7 @@ impl Models {
             vault: Arc::clone(vault),
             script,
             http: Arc::default(),
+            identity: OnceLock::new(),
             embedded: BTreeMap::new(),
             key: None,
             variable,
@@ -213,11 +218,13 @@ impl Models {
         let official = url.host_str() == Some(home.host);
         let protocol = protocol_of(provider);
         let auth = declared.and_then(|model| model.auth);
+        let signs = auth == Some(ModelAuth::Sigv4);
         let key_header = auth.map_or(Some(home.key_header), ModelAuth::header);
         let is_given = |header: &str| {
             declared.is_some_and(|model| model.headers.keys().any(|name| name.eq_ignore_ascii_case(header)))
         };
         let key = match declared.and_then(|model| model.api_key.as_ref()) {
+            _ if signs => None,
             // The project gives the header itself, or wants none.
             None if key_header.is_none_or(is_given) => None,
             Some(source) => Some(ModelKey::Source(source.clone())),
@@ -243,6 +250,11 @@ impl Models {
         if let Some(key) = key {
             credentials.add_key(name, home, auth, key);
         }
+        if signs {
+            // An address that only a project file names is sent nothing of the machine's.
+            let is_named_here = held.is_some() || (!from_project && !official);
+            credentials.sign_with(self.signer(name, &url, is_named_here)?);
+        }
         if let Some(model) = declared {
             credentials.add_headers(name, model)?;
         }
@@ -253,6 +265,26 @@ impl Models {
         let form = RequestForm { protocol, limits, id, refused, window, settings, origin, identity, constraint };
         let stream_url = protocol.stream_url(&url);
         Ok((form, Endpoint { url, stream_url, credentials, peer, http: Arc::clone(&self.http) }))
+    }
+
+    /// What signs requests to an address. `is_named_here`: the environment names it.
+    fn signer(&self, name: &str, url: &Url, is_named_here: bool) -> Result<RequestSigner, String> {
+        let host = url.host_str().unwrap_or_default();
+        let bedrock = BedrockHost::of(host);
+        if bedrock.is_none() && !is_named_here {
+            return Err(format!(
+                "the model {name:?} has \"auth\": \"sigv4\", and {host} is no host of Amazon Bedrock: give it a \
+                 base_url such as \"https://bedrock-runtime.REGION.amazonaws.com/openai/v1\", or \"env:VAR\" for an \
+                 address of your own"
+            ));
+        }
+        let identity = self.identity.get_or_init(|| Arc::new(AwsIdentity::new(&self.vault, &self.http, self.variable)));
+        let region = bedrock.and_then(|bedrock| bedrock.region).map(str::to_owned).or_else(|| identity.region());
+        let region = region.ok_or_else(|| {
+            format!("the requests of the model {name:?} can't be signed: set AWS_REGION, as {host} names no region")
+        })?;
+        let service = bedrock.map_or(BEDROCK, |bedrock| bedrock.service);
+        Ok(RequestSigner { identity: Arc::clone(identity), region, service })
     }
 
     /// What was learned of a model of a server: the same for all names of that model.
