@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::awaited_approval::AwaitedApproval;
+use super::call_attempt::CallAttempt;
 use super::event::{CallId, Decided, Decision, DecisionKind};
 use super::timestamp::{as_rfc3339, as_rfc3339_if_any};
 use crate::language::approval::OnExpiry;
@@ -117,9 +118,21 @@ pub(super) fn called(decisions: &mut [DecisionRecord], call: CallId, at_ms: i64)
 }
 
 /// What the model must know of a call that a human changed or answered for, before the observation: without it, the
-/// model would report its own input, or a call that was not made.
-pub(super) fn note(decisions: &[DecisionRecord], call: CallId, input: &Value) -> Option<String> {
-    let last = decisions.iter().rev().find(|record| record.call == Some(call))?;
+/// model would report its own input, or a call that was not made. `attempts`: those of the call that failed.
+pub(super) fn note(
+    decisions: &[DecisionRecord],
+    call: CallId,
+    input: &Value,
+    attempts: &[CallAttempt],
+) -> Option<String> {
+    let mut about = decisions.iter().rev().filter(|record| record.call == Some(call));
+    let last = about.next()?;
+    // A call whose answer was lost may have been made again, and the process may have stopped then.
+    let is_newest = |lost: &CallAttempt| about.next().is_none_or(|before| before.at_ms <= lost.at_ms);
+    let doubt = match attempts.last().filter(|attempt| attempt.lost).is_some_and(is_newest) {
+        true => "The answer to this call was lost",
+        false => "The process stopped during this call",
+    };
     let edited = decisions.iter().any(|record| record.call == Some(call) && record.decision == DecisionKind::Edit);
     let mut note = String::new();
     if edited {
@@ -127,16 +140,16 @@ pub(super) fn note(decisions: &[DecisionRecord], call: CallId, input: &Value) ->
             format!("[A human changed the input of this call before it was made. It was called with {}]\n", cut(input));
     }
     match last.decision {
-        DecisionKind::Happened => note.push_str(
-            "[The process stopped during this call. A human says that it happened, and gave this result; it was not \
-             called again]\n",
-        ),
-        DecisionKind::Fail => note
-            .push_str("[The process stopped during this call. A human says that it failed; it was not called again]\n"),
-        DecisionKind::Retry => note.push_str(
-            "[The process stopped during this call, and it may have happened then. A human decided to make it again; \
-             this is the result of the second call]\n",
-        ),
+        DecisionKind::Happened => note.push_str(&format!(
+            "[{doubt}. A human says that it happened, and gave this result; it was not called again]\n"
+        )),
+        DecisionKind::Fail => {
+            note.push_str(&format!("[{doubt}. A human says that it failed; it was not called again]\n"));
+        }
+        DecisionKind::Retry => note.push_str(&format!(
+            "[{doubt}, and it may have happened then. A human decided to make it again; this is the result of the \
+             second call]\n"
+        )),
         DecisionKind::Answer
         | DecisionKind::Approve
         | DecisionKind::Deny

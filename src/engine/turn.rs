@@ -311,7 +311,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
         };
         effects.extend(keys.into_iter().filter(|_| state.header.session.is_some()).map(Effect::Remember));
         let (observation, mut text) = cut(state, value, most);
-        if let Some(note) = decision_record::note(&state.decisions, address, &input) {
+        if let Some(note) = decision_record::note(&state.decisions, address, &input, &attempts) {
             text.insert_str(0, &note);
         }
         text.push_str(&kept);

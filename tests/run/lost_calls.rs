@@ -134,6 +134,11 @@ fn a_document_that_says_pause_has_a_human_asked_about_a_call_whose_answer_was_lo
         let done = resume(&place, &["--happened", "{\"paid\": true}"]);
         assert_eq!((&done["status"], closed.requests().len()), (&json!("completed"), 1), "{done:#}");
         assert!(done.to_string().contains("paid"), "{done:#}");
+        let page = place.call(&["trace", id, "--store", "sqlite:runs.db", "--format", "html"]).stdout;
+        let read = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        // What the model reads beside the result.
+        let lost = read.contains("The answer to this call was lost. A human says that it happened");
+        assert_eq!((lost, read.contains("The process stopped")), (id == "in-loop", false), "{read}");
 
         let place = paying(&closed.url(), "pause", id == "in-flow");
         begun(&place, id, args);
