@@ -29,6 +29,7 @@ struct Peer {
 
 const KIMI: &str = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 4";
 const DEEPSEEK: &str = "The `reasoning_content` in the thinking mode must be passed back to the API.";
+const MIMO: &str = "The reasoning_content in the thinking mode must be passed back to the API.";
 const CLAUDE: &str = "messages.3.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When \
     `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of \
     `tool_use` and `tool_result` blocks).";
@@ -108,8 +109,12 @@ impl Peer {
             }
             if let Some(words) = rule(&request.json()) {
                 counted.fetch_add(1, Ordering::SeqCst);
-                return Answer::json(&json!({ "type": "error", "error": { "message": words, "param": null } }))
-                    .status(400);
+                // MiMo says it in the place of the name of a parameter.
+                let error = match words {
+                    MIMO => json!({ "code": "400", "message": "Param Incorrect", "param": words, "type": "" }),
+                    words => json!({ "message": words, "param": null }),
+                };
+                return Answer::json(&json!({ "type": "error", "error": error })).status(400);
             }
             let number = asked.fetch_add(1, Ordering::SeqCst);
             reply(provider, turns.get(number).copied().unwrap_or(Turn::Done), number)
@@ -188,6 +193,11 @@ fn kimi(request: &Value) -> Option<&'static str> {
 fn deepseek(request: &Value) -> Option<&'static str> {
     let is_bad = |message: &Value| message["role"] == "assistant" && !message["reasoning_content"].is_string();
     list(&request["messages"]).any(is_bad).then_some(DEEPSEEK)
+}
+
+/// MiMo: the same.
+fn mimo(request: &Value) -> Option<&'static str> {
+    deepseek(request).map(|_| MIMO)
 }
 
 /// Whether a turn with calls begins with something else than thinking.
@@ -313,9 +323,10 @@ fn a_name_that_says_no_version_is_signed_for_once_it_was_refused() {
 #[test]
 fn the_first_model_takes_the_turns_of_its_fallback_again() {
     let thinking = json!({ "thinking": { "type": "enabled", "budget_tokens": 2048 }, "model": "claude-sonnet-4-5" });
-    let cases: [(&'static str, Value, Rule, usize); 8] = [
+    let cases: [(&'static str, Value, Rule, usize); 9] = [
         ("openai", json!({}), kimi, 1),
         ("openai", json!({}), deepseek, 1),
+        ("openai", json!({}), mimo, 1),
         ("anthropic", thinking.clone(), claude, 0),
         ("anthropic", thinking, always_thinks, 1),
         ("anthropic", json!({ "thinking": { "type": "adaptive" } }), always_thinks, 1),

@@ -366,6 +366,12 @@ impl ServerError {
                 .or_else(|| text("detail"))
                 .or_else(|| (error.as_object().is_some_and(|fields| !fields.is_empty())).then(|| error.to_string())),
         };
+        // A server may say in the place of a parameter's name what is wrong: no name has a blank.
+        let wrong = text("param").filter(|param| param.trim().contains(' '));
+        let message = match (message, wrong) {
+            (Some(message), Some(wrong)) if !message.contains(&wrong) => Some(format!("{message}: {wrong}")),
+            (message, _) => message,
+        };
         let codes = codes(error);
         let words = message.as_deref().unwrap_or_default();
         let content = RefusalWords::of_error(error, &format!("{codes} {words}"));
