@@ -73,7 +73,7 @@ pub(super) fn bound_fault(vault: &Vault, fault: &mut ModelFault) {
 pub(super) fn bound_attempts(vault: &Vault, attempts: &mut [FailedAttempt]) {
     for attempt in attempts {
         // The model is one of the project.
-        let FailedAttempt { reason, model: _, delay_ms: _, usage: _, price: _ } = attempt;
+        let FailedAttempt { reason, model: _, delay_ms: _, usage: _, estimated: _, price: _ } = attempt;
         *reason = vault.scrub(std::mem::take(reason));
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn look(program: &Program, state: &mut State) {
 pub(super) fn tried(program: &Program, state: &mut State, attempts: Vec<FailedAttempt>) {
     let iteration = state.counters.iterations.saturating_add(1);
     for attempt in attempts {
+        state.counters.estimated |= attempt.estimated;
         if let Some(usage) = attempt.usage {
             let cost = price(state, &attempt).map(|price| self::cost_usd(usage, price));
             charge(program, state, usage, cost);

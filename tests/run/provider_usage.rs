@@ -80,6 +80,67 @@ fn zeros_are_no_usage_so_that_a_budget_holds() {
     }
 }
 
+/// A reply that stopped for a reason that nobody knows.
+fn broken(provider: &str, usage: &Value) -> Answer {
+    let text = "The refund is";
+    let mut body = match provider {
+        "openai" => json!({ "choices": [{ "message": { "content": text }, "finish_reason": "odd" }] }),
+        "anthropic" => {
+            json!({ "type": "message", "content": [{ "type": "text", "text": text }], "stop_reason": "odd" })
+        }
+        "gemini" => json!({ "candidates": [{ "content": { "parts": [{ "text": text }] }, "finishReason": "ODD" }] }),
+        _ => {
+            let message = json!({ "type": "message", "content": [{ "type": "output_text", "text": text }] });
+            json!({ "status": "odd", "error": null, "output": [message] })
+        }
+    };
+    body[names(provider)[0]] = usage.clone();
+    Answer::json(&body)
+}
+
+#[test]
+fn failed_attempts_whose_reply_came_are_estimated_too_so_that_a_budget_holds() {
+    let retry = json!({ "attempts": 1_000, "base_ms": 0 });
+    let more = json!({ "budget": { "tokens": 900 }, "max_iterations": 40, "retry": retry });
+    for provider in PROVIDERS {
+        for usage in [counts(provider, 0, 0), json!(null)] {
+            let played = Played::with(provider, "tool_calls", vec![broken(provider, &usage); 60], &more);
+            let result = played.place.call(&["run", "loop.json", "--output", "json"]).json();
+            assert_eq!(result["termination"], "budget", "{provider}: {result:#}");
+            let (input, output, estimated) = tokens(&result);
+            assert!((900..2_000).contains(&(input + output)) && estimated, "{provider}: {result:#}");
+            assert!(played.asked() < 20, "{provider}: {}", played.asked());
+        }
+    }
+    // An empty reply that is asked for again was paid for; one that was counted stays as it was.
+    let text = "The order is on its way.";
+    for (usage, most) in [(counts("openai", 0, 0), 0), (counts("openai", 100, 10), 220)] {
+        let answers = vec![whole("openai", Some(""), &usage), whole("openai", Some(text), &usage)];
+        let (input, output, estimated) = tokens(&Played::with("openai", "tool_calls", answers, &json!({})).run());
+        let once =
+            tokens(&Played::with("openai", "tool_calls", vec![whole("openai", Some(text), &usage)], &json!({})).run());
+        assert!(input >= once.0 * 2 - 1 && estimated == (most == 0), "{input} {output} {once:?}");
+        assert!(most == 0 || input + output == most, "{input} {output}");
+    }
+}
+
+#[test]
+fn empty_replies_of_an_llm_action_that_nobody_counted_are_estimated() {
+    let none = counts("openai", 0, 0);
+    let empty = || whole("openai", Some(""), &none);
+    let answers = vec![empty(), empty(), whole("openai", Some("A letter."), &none)];
+    let played = Played::with("openai", "tool_calls", answers, &json!({}));
+    let template = "Write to Ann, please. ".repeat(40);
+    let ask = json!({ "action_name": "ask", "kind": "llm", "description": "Asks.", "template": template,
+        "retry": { "base_ms": 0 } });
+    let step = json!({ "type": "ask", "properties": {}, "outputKey": "a" });
+    played.place.json("flow.json", &json!({ "name": "flow", "definition": { "actions": [step], "output": "@a" } }));
+    played.place.json("actions/ask.json", &ask);
+    let ran = played.place.call(&["run", "flow.json", "--output", "json"]);
+    let (input, _, estimated) = tokens(&ran.json());
+    assert!(played.asked() == 3 && input > 600 && estimated, "{ran:#?}");
+}
+
 #[test]
 fn the_one_side_that_is_zero_or_missing_is_estimated_and_the_other_counts() {
     for provider in PROVIDERS {

@@ -64,6 +64,8 @@ pub(super) struct AttemptFailure {
     pub(super) status: Option<u16>,
     /// The tokens that the provider counted all the same.
     pub(super) usage: Option<Tokens>,
+    /// The bytes of the reply that came all the same: it was made, whether the provider counted it or not.
+    pub(super) written: Option<usize>,
     /// The field that the model refuses: without it, the request may succeed.
     pub(super) refused: Option<RequestField>,
     /// What the server said of the length of a request that is too long.
@@ -82,6 +84,7 @@ impl AttemptFailure {
             after: None,
             status: None,
             usage: None,
+            written: None,
             refused: None,
             length: None,
             reply: None,
@@ -97,6 +100,7 @@ impl AttemptFailure {
             after: None,
             status: None,
             usage: None,
+            written: None,
             refused: None,
             length: None,
             reply: None,
@@ -112,6 +116,7 @@ impl AttemptFailure {
             after: None,
             status: None,
             usage: None,
+            written: None,
             refused: None,
             length: None,
             reply: None,

@@ -45,8 +45,8 @@ use reqwest::header::CONTENT_TYPE;
 use crate::drive::clock;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
-use crate::engine::conversation::{Conversation, Message, Role};
-use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
+use crate::engine::conversation::{Conversation, Message, Role, estimated_tokens};
+use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply, Tokens};
 use crate::language::SecretSource;
 use crate::language::project::Provider;
 use crate::language::react::{self, ReactProperties, Retry};
@@ -520,11 +520,13 @@ pub async fn ask(
                 return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, place }));
             }
             let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+            let (usage, estimated) = used(model, ask, &failure);
             tried.push(event::FailedAttempt {
                 model: facts.map(|facts| facts.name.clone()),
                 reason: failure.message.clone(),
                 delay_ms,
-                usage: failure.usage,
+                usage,
+                estimated,
                 price: facts.and_then(|facts| facts.price),
             });
             may_pass |= failure.transient || failure.wants_a_key();
@@ -544,6 +546,16 @@ pub async fn ask(
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
     Err(fault(none, tried, started_at, may_pass))
+}
+
+/// What a failed attempt used, and whether that is an estimate: a reply that came was made and is paid for, although its
+/// provider counts nothing or zeros. A script makes none.
+fn used(model: &ModelClient, ask: &Ask<'_>, failure: &AttemptFailure) -> (Option<Tokens>, bool) {
+    let is_played = matches!(model.backend, ModelBackend::Script(..));
+    let Some(written) = failure.written.filter(|_| !is_played) else { return (failure.usage, false) };
+    let (input, output) = (estimated_tokens(ask.conversation.bytes), estimated_tokens(written));
+    let (usage, is_estimate) = Tokens::of_reply(failure.usage, Tokens { input, output, ..Tokens::default() });
+    (Some(usage), is_estimate)
 }
 
 /// Since when, and as which of several models, one is asked.

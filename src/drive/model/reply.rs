@@ -35,6 +35,12 @@ pub(super) struct AttemptReply {
 }
 
 impl AttemptReply {
+    /// The bytes that the model wrote: text, calls and reasoning that can be read.
+    fn written(&self) -> usize {
+        let thought = self.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
+        self.calls.iter().fold(self.text.len().saturating_add(thought), |sum, call| sum.saturating_add(call.size()))
+    }
+
     /// The reply, unless one of its calls lost its name: then nobody knows what else of it was lost.
     ///
     /// # Errors
@@ -46,7 +52,7 @@ impl AttemptReply {
         }
         let name = &model.facts.name;
         let failure = AttemptFailure::protocol(format!("a call in the reply of the model {name:?} has no name"));
-        Err(AttemptFailure { usage: self.usage, ..failure })
+        Err(AttemptFailure { usage: self.usage, written: Some(self.written()), ..failure })
     }
 
     /// The reply, unless the model or its provider refused: then another model may answer.
@@ -63,7 +69,8 @@ impl AttemptReply {
             message.push_str(&self.refusal);
         }
         let failure = AttemptFailure::lasting(ModelFaultCode::ModelRefused, message);
-        Err(AttemptFailure { usage: self.usage, reply: Some(Box::new(self)), ..failure })
+        let written = Some(self.written());
+        Err(AttemptFailure { usage: self.usage, written, reply: Some(Box::new(self)), ..failure })
     }
 
     /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
@@ -77,7 +84,8 @@ impl AttemptReply {
         }
         let but = if self.reasoning.is_some() { " but for its reasoning" } else { "" };
         let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
-        Err(AttemptFailure { usage: self.usage, reply: Some(Box::new(self)), ..failure })
+        let written = Some(self.written());
+        Err(AttemptFailure { usage: self.usage, written, reply: Some(Box::new(self)), ..failure })
     }
 }
 
@@ -329,7 +337,9 @@ impl StreamedReply {
     /// When it was broken off, or the stream was cut before its end.
     pub(super) fn whole(self, peer: &Peer) -> Result<AttemptReply, AttemptFailure> {
         let usage = self.usage();
-        let failed = |failure| Err(AttemptFailure { usage, ..failure });
+        // One that says how it ended was made to its end.
+        let written = self.has_stopped().then(|| self.written());
+        let failed = |failure| Err(AttemptFailure { usage, written, ..failure });
         let name = &peer.name;
         let finish = match self.stopped {
             None if !self.ended => {

@@ -179,7 +179,9 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         && reply.is_empty()
     {
         failed.append(&mut reply.attempts);
-        failed.push(FailedAttempt { usage: reply.usage, ..FailedAttempt::default() });
+        let empty = uncounted(reply, conversation.bytes);
+        used(&empty);
+        failed.push(empty);
         if !enough(&failed) {
             after_empty = asking_for_an_answer(conversation);
             ask.conversation = &after_empty;
@@ -209,13 +211,15 @@ fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, as
             RawOutcome { result, spent: spent(&failed, None, price) }
         }
         Ok(reply) => {
-            let thought = reply.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
-            let text = reply.text.len().saturating_add(thought);
-            let usage = ReplyUsage { counted: reply.usage, asked: asked.bytes, text };
+            let usage = ReplyUsage { counted: reply.usage, asked: asked.bytes, text: written(&reply) };
             failed.extend(reply.attempts);
             let spent = spent(&failed, Some(usage), price);
             let result = match reply.finish {
-                Finish::Filtered => Err(fault(refused(reply.refusal.as_deref()), reply.text)),
+                Finish::Filtered => {
+                    let words = reply.refusal.unwrap_or_default();
+                    let more = if reply.text.trim() == &*words { String::new() } else { reply.text };
+                    Err(fault(refused(&words), more))
+                }
                 Finish::Length => {
                     let most = asked.max_tokens;
                     let class = format!(
@@ -237,6 +241,18 @@ fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, as
     }
 }
 
+/// The attempt whose reply was empty: it is paid for, whether it was counted or not.
+fn uncounted(reply: &Reply, asked: usize) -> FailedAttempt {
+    let (usage, estimated) = ReplyUsage { counted: reply.usage, asked, text: written(reply) }.tokens();
+    FailedAttempt { usage: Some(usage), estimated, ..FailedAttempt::default() }
+}
+
+/// The bytes of a reply's text, and of the reasoning that can be read.
+fn written(reply: &Reply) -> usize {
+    let thought = reply.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
+    reply.text.len().saturating_add(thought)
+}
+
 /// The question, behind it a reply that was empty, and a request for another one.
 fn asking_for_an_answer(question: &Conversation) -> Conversation {
     let mut asked = question.clone();
@@ -246,9 +262,9 @@ fn asking_for_an_answer(question: &Conversation) -> Conversation {
 }
 
 /// What a reply is that was refused. `words`: what the provider says of it.
-fn refused(words: Option<&str>) -> String {
+fn refused(words: &str) -> String {
     let class = "the model or its provider refused to answer";
-    match words.unwrap_or_default() {
+    match words {
         "" => class.to_owned(),
         words => format!("{class}: {words}"),
     }
@@ -267,13 +283,17 @@ struct ReplyUsage {
     text: usize,
 }
 
+impl ReplyUsage {
+    /// Its tokens, and whether some are an estimate.
+    fn tokens(&self) -> (Tokens, bool) {
+        let (input, output) = (estimated_tokens(self.asked), estimated_tokens(self.text));
+        Tokens::of_reply(self.counted, Tokens { input, output, ..Tokens::default() })
+    }
+}
+
 fn spent(attempts: &[FailedAttempt], last: Option<ReplyUsage>, price: Option<Price>) -> Spent {
-    let last = last.map(|usage| {
-        let (input, output) = (estimated_tokens(usage.asked), estimated_tokens(usage.text));
-        Tokens::of_reply(usage.counted, Tokens { input, output, ..Tokens::default() })
-    });
-    let (last, estimated) = last.unzip();
-    let estimated = estimated.unwrap_or(false);
+    let (last, estimated) = last.map(|usage| usage.tokens()).unzip();
+    let estimated = estimated.unwrap_or(false) || attempts.iter().any(|attempt| attempt.estimated);
     let all = attempts.iter().filter_map(|attempt| attempt.usage).chain(last);
     let tokens = all.reduce(Tokens::plus);
     Spent { tokens, cost_usd: tokens.zip(price).map(|(tokens, price)| budget::cost_usd(tokens, price)), estimated }

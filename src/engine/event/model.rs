@@ -80,6 +80,9 @@ pub struct FailedAttempt {
     /// The tokens that the provider counted all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
+    /// Whether `usage` is an estimate: a reply came, and the provider did not count it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// What a million tokens of that fallback cost, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
