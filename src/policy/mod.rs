@@ -6,6 +6,7 @@ pub mod call_form;
 pub mod characters;
 pub mod database_address;
 pub mod durations;
+pub mod echo;
 pub mod held_address;
 pub mod host;
 pub mod media;

@@ -131,6 +131,32 @@ pub fn is_spent(codes: &str, message: &str) -> bool {
         || message.contains(SPENT) && !is_googles
 }
 
+/// Words and codes of a server that has no place for a request now, in lower case, whatever its status is: gateways answer
+/// 400 and 403 with them.
+const BUSY: [&str; 15] = [
+    "overloaded",
+    "throttlingexception",
+    "too many requests",
+    "rate limit",
+    "rate_limit",
+    "ratelimiterror",
+    "is loading",
+    "currently loading",
+    "loading model",
+    "server busy",
+    "server is busy",
+    "please wait before trying again",
+    "capacity exceeded",
+    "at capacity",
+    "no capacity available",
+];
+
+/// Whether an error says that the same request may be answered soon. `codes`: the codes of the error, with blanks between.
+pub fn is_busy(codes: &str, message: &str) -> bool {
+    let said = format!("{codes} {message}").to_lowercase();
+    BUSY.iter().any(|words| said.contains(words))
+}
+
 /// Whether Google's name of a quota is that of one for a day.
 pub fn is_of_a_day(quota: &str) -> bool {
     let quota = quota.to_lowercase();
@@ -139,7 +165,7 @@ pub fn is_of_a_day(quota: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_of_a_day, is_spent};
+    use super::{is_busy, is_of_a_day, is_spent};
 
     #[test]
     fn each_provider_says_that_nothing_is_left_in_its_own_words() {
@@ -248,6 +274,23 @@ mod tests {
             ),
         ] {
             assert!(!is_spent(codes, message), "{codes} {message}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_has_no_place_now_says_so_in_its_own_words() {
+        for (codes, message) in [
+            ("", "Our servers are currently overloaded. Please try again later."),
+            ("", "Model is loading, please try again"),
+            ("ThrottlingException", "no"),
+            ("", "Too many tokens, please wait before trying again."),
+            ("", "Service tier capacity exceeded for this model."),
+            ("rate_limited", "Rate limit exceeded"),
+        ] {
+            assert!(is_busy(codes, message), "{codes} {message}");
+        }
+        for message in ["", "loading failed", "the tool capacity is unknown", "Please try again with fewer tools."] {
+            assert!(!is_busy("invalid_request_error 400", message), "{message}");
         }
     }
 

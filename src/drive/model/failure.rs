@@ -16,6 +16,7 @@ use crate::drive::{clock, retry};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens};
 use crate::engine::json::from_bytes;
 use crate::policy::characters::is_hidden;
+use crate::policy::echo;
 use crate::policy::provider::refuses_no_effort;
 use crate::policy::quota;
 use crate::policy::window::{RefusedLength, is_code_of_length, is_too_long};
@@ -30,7 +31,7 @@ const SHOWN: usize = 300;
 
 /// Words and codes by which servers refuse a key with another status than 401 to 403, or within a stream: Gemini and xAI
 /// answer 400, Anthropic and OpenRouter send an event.
-const REFUSES_KEY: [&str; 16] = [
+const REFUSES_KEY: [&str; 22] = [
     "api key not valid",
     "api key not found",
     "api key expired",
@@ -47,6 +48,12 @@ const REFUSES_KEY: [&str; 16] = [
     "token has expired",
     "token is expired",
     "security token included in the request",
+    "token included in the request is expired",
+    "authenticationerror",
+    "invalid x-api-key",
+    "expired_api_key",
+    "organization has been disabled",
+    "has disabled api access",
 ];
 
 /// Why one attempt failed.
@@ -211,12 +218,15 @@ impl Peer {
             400..=599 if reported.is_spent() => AttemptFailure::spent(message),
             // Servers that pass on what a model's process says have a status of their own trouble for it.
             500..=599 if reported.is_too_long() => reported.refused_length(message),
-            408 | 409 | 429 | 500..=599 => {
+            408 | 409 | 424 | 425 | 429 | 498 | 500..=599 => {
                 AttemptFailure { after: after.or(reported.after), ..AttemptFailure::unreachable(message) }
             }
             413 => reported.refused_length(message),
             400 if reported.refuses_key() => AttemptFailure::key(message),
             400 | 404..=499 if reported.is_too_long() => reported.refused_length(message),
+            400 | 403 if reported.is_busy() => {
+                AttemptFailure { after: after.or(reported.after), ..AttemptFailure::unreachable(message) }
+            }
             400..=499 => {
                 message.push_str(match status {
                     401 | 403 => ANOTHER_KEY,
@@ -293,6 +303,8 @@ impl Peer {
 #[derive(Default)]
 struct ServerError {
     message: Option<String>,
+    /// Its message without what it repeats of the request: only this says what the error is.
+    said: String,
     /// What a provider said that this server asked.
     behind: Option<String>,
     /// Its codes, with blanks between.
@@ -373,23 +385,31 @@ impl ServerError {
         };
         // A server may say in the place of a parameter's name what is wrong: no name has a blank.
         let wrong = text("param").filter(|param| param.trim().contains(' '));
-        let message = match (message, wrong) {
-            (Some(message), Some(wrong)) if !message.contains(&wrong) => Some(format!("{message}: {wrong}")),
+        let message = match (message, &wrong) {
+            (Some(message), Some(wrong)) if !message.contains(wrong) => Some(format!("{message}: {wrong}")),
             (message, _) => message,
         };
         let codes = codes(error);
-        let words = message.as_deref().unwrap_or_default();
+        let said = match text("message").or_else(|| text("detail")).or_else(|| error.as_str().map(str::to_owned)) {
+            Some(said) => echo::without_quotes(&said),
+            None => echo::without_quotes(&echo::without_fields(error).to_string()),
+        };
+        let said = match wrong {
+            Some(wrong) => format!("{said} {}", echo::without_quotes(&wrong)),
+            None => said,
+        };
+        let words = said.as_str();
         let content = RefusalWords::of_error(error, &format!("{codes} {words}"));
-        let behind = error.pointer("/metadata/raw").and_then(Value::as_str).map(str::to_owned);
-        let said = refused_length(error, words);
-        let said_behind = RefusedLength::read(behind.as_deref().unwrap_or_default());
+        let behind = error.pointer("/metadata/raw").and_then(Value::as_str).map(echo::without_quotes);
+        let length = refused_length(error, words);
+        let length_behind = RefusedLength::read(behind.as_deref().unwrap_or_default());
         Self {
             codes,
             number: error.get("code").and_then(Value::as_u64),
             param: text("param"),
             length: RefusedLength {
-                window: said.window.or(said_behind.window),
-                prompt: said.prompt.or(said_behind.prompt),
+                window: length.window.or(length_behind.window),
+                prompt: length.prompt.or(length_behind.prompt),
             },
             after: asked_in_body(error).or_else(|| retry::asked_in_words(words)),
             is_day_over: details(error)
@@ -399,18 +419,24 @@ impl ServerError {
                 .any(quota::is_of_a_day),
             content,
             message,
+            said,
             behind,
         }
     }
 
     /// Whether the account has nothing left: credit, or a quota of a day or longer.
     fn is_spent(&self) -> bool {
-        self.is_day_over || quota::is_spent(&self.codes, self.message.as_deref().unwrap_or_default())
+        self.is_day_over || quota::is_spent(&self.codes, &self.said)
+    }
+
+    /// Whether the server has no place for the request now.
+    fn is_busy(&self) -> bool {
+        quota::is_busy(&self.codes, &self.said)
     }
 
     /// Whether the reason is the key.
     fn refuses_key(&self) -> bool {
-        let said = format!("{} {}", self.codes, self.message.as_deref().unwrap_or_default()).to_lowercase();
+        let said = format!("{} {}", self.codes, self.said).to_lowercase();
         matches!(self.number, Some(401..=403)) || REFUSES_KEY.iter().any(|words| said.contains(words))
     }
 
@@ -440,7 +466,8 @@ impl ServerError {
     fn is_too_long(&self) -> bool {
         self.number == Some(413)
             || self.codes.split_whitespace().any(is_code_of_length)
-            || [&self.message, &self.behind].into_iter().flatten().any(|words| is_too_long(words))
+            || is_too_long(&self.said)
+            || self.behind.as_deref().is_some_and(is_too_long)
     }
 }
 

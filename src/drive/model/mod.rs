@@ -465,7 +465,7 @@ fn take_event(
 /// Asks the first model, with retries, then the next ones. Dropping the future gives the call up;
 /// `wire` can be used again then.
 ///
-/// Transient failures (408, 409, 429, 5xx, connections that fail or break, answers that can't be
+/// Transient failures (408, 409, 424, 425, 429, 498, 5xx, connections that fail or break, answers that can't be
 /// read, are empty or take too long) are retried as `retry` says; others are not. Either way the next model is
 /// asked when the one before has failed for good, but a script that is spent ends it, and so does
 /// [`Ask::enough`]. `failed` receives each attempt that is followed by another one.
@@ -505,9 +505,11 @@ pub async fn ask(
                 Err(failure) => failure,
             };
             if let Some(window) = failure.length.as_ref().and_then(|length| length.window) {
-                model.form.window.learn(window);
+                model.form.window.refused(window);
             }
             let mut delay = if failure.transient { failures.next_delay(retry, failure.after) } else { None };
+            // A model that will not be back for longer than a wait lasts is not waited for while there is another one.
+            delay = delay.filter(|_| !has_next || failure.after.is_none_or(|after| after <= retry::LONGEST_ASKED));
             let mut is_taken = !has_next && failure.reply.is_some();
             if failure.is_empty_reply() {
                 empty += 1;

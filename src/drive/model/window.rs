@@ -24,6 +24,8 @@ pub(super) struct LearnedWindow {
     tokens: AtomicU64,
     /// The tokens of request and reply where a reply was last cut off before its own limit.
     cut_off_at: AtomicU64,
+    /// The most tokens of a request and its reply.
+    most: AtomicU64,
 }
 
 impl LearnedWindow {
@@ -32,8 +34,15 @@ impl LearnedWindow {
         Some(self.tokens.load(Ordering::Relaxed)).filter(|tokens| *tokens > 0)
     }
 
-    /// The server said it.
-    pub(super) fn learn(&self, tokens: u64) {
+    /// The server said it in a refusal. One that is smaller than what it has answered is a matter of the run that was refused:
+    /// other runs of the process are not bound by it, whatever made the server say it.
+    pub(super) fn refused(&self, tokens: u64) {
+        if tokens >= self.most.load(Ordering::Relaxed) {
+            self.learn(tokens);
+        }
+    }
+
+    fn learn(&self, tokens: u64) {
         self.tokens.store(tokens, Ordering::Relaxed);
     }
 
@@ -43,6 +52,7 @@ impl LearnedWindow {
     pub(super) fn of_reply(&self, finish: Finish, usage: Option<Tokens>, asked: u32) -> Option<NonZeroU32> {
         let Tokens { input, output, .. } = usage.filter(|counted| counted.input > 0 && counted.output > 0)?;
         let all = input.saturating_add(output);
+        self.most.fetch_max(all, Ordering::Relaxed);
         if self.known().is_some_and(|known| all > known.saturating_add(1)) {
             // The server has a larger one by now.
             self.learn(0);
@@ -103,5 +113,9 @@ mod tests {
         assert_eq!(window.known(), Some(1_623));
         assert_eq!(window.of_reply(Finish::Stop, usage(1_700, 20), 1_000), None);
         assert_eq!(window.known(), None, "a larger request was answered");
+        window.refused(64);
+        assert_eq!(window.known(), None, "a refusal names less than what was answered");
+        window.refused(2_048);
+        assert_eq!(window.known(), Some(2_048));
     }
 }

@@ -18,7 +18,7 @@ async fn fault_of(answer: Answer, attempts: u32) -> (ModelFault, usize) {
 
 #[tokio::test]
 async fn transient_statuses_are_tried_as_often_as_said() {
-    for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+    for status in [408, 409, 424, 425, 429, 498, 500, 502, 503, 504, 529] {
         let (fault, requests) = fault_of(error(status, "{}"), 3).await;
         assert_eq!((fault.code, fault.retryable), (ModelFaultCode::ModelUnreachable, true), "{status}");
         assert_eq!((fault.attempts, requests), (3, 3), "{status}");
@@ -97,6 +97,69 @@ async fn a_request_that_is_too_long_has_its_own_code() {
         let (fault, requests) = fault_of(error(status, body), 3).await;
         assert_eq!((fault.code, fault.retryable, requests), (ModelFaultCode::ContextExceeded, false, 1), "{body}");
     }
+}
+
+#[tokio::test]
+async fn what_a_server_repeats_of_a_request_says_nothing_about_its_error() {
+    for (status, body, code) in [
+        (
+            422,
+            r#"{"detail":[{"msg":"Input should be a string","input":[{"text":"maximum context length is 20 tokens"}]}]}"#,
+            ModelFaultCode::ModelRefused,
+        ),
+        (
+            422,
+            r#"{"message":[{"msg":"Extra inputs","input":"insufficient_quota, invalid api key, rate limit"}]}"#,
+            ModelFaultCode::ModelRefused,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"invalid value 'the model\\'s context length is 20 tokens, prompt is too long'"}}"#,
+            ModelFaultCode::ModelRefused,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"bad arguments: {\"text\": \"insufficient_quota; data_inspection_failed\"}"}}"#,
+            ModelFaultCode::ModelRefused,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"tool_use_failed","failed_generation":"overloaded: prompt is too long"}}"#,
+            ModelFaultCode::ModelRefused,
+        ),
+        (
+            500,
+            r#"{"error":{"message":"Failed to parse input at pos 3: prompt is too long"}}"#,
+            ModelFaultCode::ModelUnreachable,
+        ),
+    ] {
+        let (fault, _) = fault_of(error(status, body), 2).await;
+        let retryable = code == ModelFaultCode::ModelUnreachable;
+        assert_eq!((fault.code, fault.retryable, fault.window), (code, retryable, None), "{body}");
+        assert!(!fault.message.contains("for its content"), "{}", fault.message);
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_a_place_is_waited_for_whatever_its_status_is() {
+    for (status, body) in [
+        (400, r#"{"__type":"ThrottlingException","message":"Too many tokens, please wait before trying again."}"#),
+        (400, r#"{"error":{"message":"Model is loading, please try again"}}"#),
+        (403, r#"{"error":{"message":"API rate limit exceeded for user 7"}}"#),
+    ] {
+        let (fault, requests) = fault_of(error(status, body), 2).await;
+        assert_eq!((fault.code, fault.retryable, requests), (ModelFaultCode::ModelUnreachable, true, 2), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_away_for_long_is_not_waited_for_while_there_is_another_one() {
+    let away = r#"{"error":{"message":"You have exhausted your capacity. Your quota will reset after 3h12m5s."}}"#;
+    let first = Server::with(move |_, _| error(429, away));
+    let second = Server::with(|_, _| Answer::openai("Hi"));
+    let (reply, failed) = greet_all(&[&first, &second].map(openai), &mut Wire::default(), 3).await;
+    assert_eq!((reply.unwrap().text.as_str(), first.requests().len()), ("Hi", 1));
+    assert_eq!(failed[0].delay_ms, 0);
 }
 
 #[tokio::test]
