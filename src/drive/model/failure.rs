@@ -72,13 +72,18 @@ pub(super) struct AttemptFailure {
     /// The tokens that the provider counted all the same.
     pub(super) usage: Option<Tokens>,
     /// The bytes of the reply that came all the same: it was made, whether the provider counted it or not.
-    pub(super) written: Option<usize>,
+    pub(super) written: Option<u32>,
     /// The field that the model refuses: without it, the request may succeed.
     pub(super) refused: Option<RequestField>,
     /// What the server said of the length of a request that is too long.
     pub(super) length: Option<Box<RefusedLength>>,
     /// The reply that is empty, or that was refused.
     pub(super) reply: Option<Box<AttemptReply>>,
+}
+
+/// A number of bytes. A reply is far shorter than what fits.
+pub(super) fn saturated(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 impl AttemptFailure {

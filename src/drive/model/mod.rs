@@ -555,6 +555,7 @@ pub async fn ask(
 fn used(model: &ModelClient, ask: &Ask<'_>, failure: &AttemptFailure) -> (Option<Tokens>, bool) {
     let is_played = matches!(model.backend, ModelBackend::Script(..));
     let Some(written) = failure.written.filter(|_| !is_played) else { return (failure.usage, false) };
+    let written = usize::try_from(written).unwrap_or(usize::MAX);
     let (input, output) = (estimated_tokens(ask.conversation.bytes), estimated_tokens(written));
     let (usage, is_estimate) = Tokens::of_reply(failure.usage, Tokens { input, output, ..Tokens::default() });
     (Some(usage), is_estimate)

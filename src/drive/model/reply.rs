@@ -6,7 +6,7 @@ use super::ModelClient;
 use super::constraint::TURN;
 use super::content_refusal::RefusalWords;
 use super::counted::CountedTokens;
-use super::failure::{AttemptFailure, Peer};
+use super::failure::{AttemptFailure, Peer, saturated};
 use super::halves::{self, HalfJoiner};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
 use super::responses::items::OutputItems;
@@ -52,7 +52,7 @@ impl AttemptReply {
         }
         let name = &model.facts.name;
         let failure = AttemptFailure::protocol(format!("a call in the reply of the model {name:?} has no name"));
-        Err(AttemptFailure { usage: self.usage, written: Some(self.written()), ..failure })
+        Err(AttemptFailure { usage: self.usage, written: Some(saturated(self.written())), ..failure })
     }
 
     /// The reply, unless the model or its provider refused: then another model may answer.
@@ -69,7 +69,7 @@ impl AttemptReply {
             message.push_str(&self.refusal);
         }
         let failure = AttemptFailure::lasting(ModelFaultCode::ModelRefused, message);
-        let written = Some(self.written());
+        let written = Some(saturated(self.written()));
         Err(AttemptFailure { usage: self.usage, written, reply: Some(Box::new(self)), ..failure })
     }
 
@@ -84,7 +84,7 @@ impl AttemptReply {
         }
         let but = if self.reasoning.is_some() { " but for its reasoning" } else { "" };
         let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
-        let written = Some(self.written());
+        let written = Some(saturated(self.written()));
         Err(AttemptFailure { usage: self.usage, written, reply: Some(Box::new(self)), ..failure })
     }
 }
@@ -338,7 +338,7 @@ impl StreamedReply {
     pub(super) fn whole(self, peer: &Peer) -> Result<AttemptReply, AttemptFailure> {
         let usage = self.usage();
         // One that says how it ended was made to its end.
-        let written = self.has_stopped().then(|| self.written());
+        let written = self.has_stopped().then(|| saturated(self.written()));
         let failed = |failure| Err(AttemptFailure { usage, written, ..failure });
         let name = &peer.name;
         let finish = match self.stopped {
