@@ -136,7 +136,7 @@ const SENTENCES: [&str; 85] = [
     "input and maximum output tokens {prompt} exceeded this model context window limit {window}",
 ];
 
-/// What stands beside such a sentence, or beside a code of one.
+/// What is beside such a sentence, or beside a code of one.
 const BESIDE: [&str; 20] = [
     "({prompt} in the messages",
     "({prompt} in your prompt",

@@ -34,7 +34,7 @@ impl Unread {
     }
 }
 
-/// Reads a regular file of at most so many bytes.
+/// Reads a regular file of at most this length in bytes.
 ///
 /// # Errors
 /// Why it was not read.

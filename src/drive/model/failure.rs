@@ -357,7 +357,7 @@ impl ServerError {
             Ok(value) => {
                 let value = value.get(0).unwrap_or(&value);
                 match value.get("error").filter(|error| !error.is_null()) {
-                    // Its code stands beside it.
+                    // Its code is beside it.
                     Some(error @ Value::String(_)) => Self { codes: codes(value), ..Self::of(error) },
                     Some(error) => Self::of(error),
                     None => Self::of(value),

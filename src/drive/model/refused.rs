@@ -34,7 +34,7 @@ pub(super) enum RequestField {
     MissingReasoning,
     /// The same, and words do not help: its calls and their results are said in a message of ours.
     MissingReasoningOfCalls,
-    /// The reasoning of earlier replies, which the server can't verify any more: a run goes on without it.
+    /// The reasoning of earlier replies, which the server can't verify any more: a run continues without it.
     StaleReasoning,
     /// A call without the signature of Gemini: the value that Google documents for such a call is sent.
     MissingSignature,

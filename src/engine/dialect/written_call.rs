@@ -182,7 +182,7 @@ fn marked(text: &str, tools: &CallableTools<'_>) -> Option<String> {
     found.next()
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// The beginning of a text, of at most this length in bytes.
 fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
