@@ -80,7 +80,7 @@ pub enum NextAttempt {
     Asked(ToolFault),
 }
 
-/// What follows an attempt at a call of a tool, after so many failed ones (1 and up, this one too). One whose answer was lost
+/// What follows an attempt at a call of a tool, after this number of failed ones (1 and up, this one too). One whose answer was lost
 /// follows the `on_uncertain` of the document: it is made again once, or a human is asked. Where the document wants neither, who
 /// made the call reads that it may have happened.
 pub fn next_attempt(tool: &Tool, failures: u32, outcome: CallOutcome) -> NextAttempt {

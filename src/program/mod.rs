@@ -217,7 +217,7 @@ impl Tool {
         if self.idempotent { OnUncertain::Retry } else { self.on_uncertain.unwrap_or_default() }
     }
 
-    /// What the document wants to be done with a call whose answer was lost while the run goes on. Where it wants nothing,
+    /// What the document wants to be done with a call whose answer was lost while the run continues. Where it wants nothing,
     /// the call has failed, and who made it reads that it may have happened.
     pub fn after_lost_answer(&self) -> OnUncertain {
         self.on_uncertain.unwrap_or(OnUncertain::Fail)

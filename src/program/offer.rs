@@ -49,7 +49,7 @@ impl OfferedTools {
         Self(program.offered().map(|tool| OfferedTool::of(program, tool)).collect())
     }
 
-    /// The tools that a request with at most so many of them declares: the first ones, and all built-in ones.
+    /// The tools that a request with at most this number of them declares: the first ones, and all built-in ones.
     pub fn at_most(&self, most: Option<usize>) -> impl Iterator<Item = &OfferedTool> {
         let built_in = self.0.iter().filter(|tool| tool.is_builtin).count();
         let mut room = most.map_or(usize::MAX, |most| most.saturating_sub(built_in));
@@ -106,7 +106,7 @@ impl OfferedTool {
         &self.tool
     }
 
-    /// Its description in at most so many characters.
+    /// Its description, cut to this number of characters.
     pub fn short_description(&self, most: Option<usize>) -> Cow<'_, str> {
         let Some(most) = most.filter(|most| self.description.chars().count() > *most) else {
             return Cow::Borrowed(&self.description);

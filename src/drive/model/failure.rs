@@ -89,34 +89,12 @@ pub(super) fn saturated(bytes: usize) -> u32 {
 impl AttemptFailure {
     /// No connection, or one that broke: may help to try again.
     pub(super) fn unreachable(message: String) -> Self {
-        Self {
-            code: ModelFaultCode::ModelUnreachable,
-            message,
-            transient: true,
-            after: None,
-            status: None,
-            usage: None,
-            written: None,
-            refused: None,
-            length: None,
-            reply: None,
-        }
+        Self { transient: true, ..Self::lasting(ModelFaultCode::ModelUnreachable, message) }
     }
 
     /// An answer that is not of the protocol: a server or a proxy in trouble, so it may help to try again.
     pub(super) fn protocol(message: String) -> Self {
-        Self {
-            code: ModelFaultCode::ModelProtocol,
-            message,
-            transient: true,
-            after: None,
-            status: None,
-            usage: None,
-            written: None,
-            refused: None,
-            length: None,
-            reply: None,
-        }
+        Self { transient: true, ..Self::lasting(ModelFaultCode::ModelProtocol, message) }
     }
 
     /// A failure that stays when the same is tried again.

@@ -72,7 +72,7 @@ fn pointer(members: &Map<String, Value>) -> Option<&str> {
     members.get("$ref").and_then(Value::as_str)?.strip_prefix('#')
 }
 
-/// Puts what stands beside a reference around it: Gemini's server takes nothing else beside `$ref`.
+/// Puts what is beside a reference around it: Gemini's server takes nothing else beside `$ref`.
 pub(super) fn alone(schema: &mut Map<String, Value>) {
     each_part(schema, &mut |members| {
         let says_more = members.keys().any(|name| !name.starts_with('$'));
