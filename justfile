@@ -56,7 +56,7 @@ live-providers *OPTIONS:
 
 # The main example, without a key or a network
 demo:
-    cargo run --release -- run examples/support-triage/loop.json --input ticket_id=TK-1042
+    cargo run -- run examples/support-triage/loop.json --input ticket_id=TK-1042
 
 # Delete the runs and the databases of the examples
 forget:

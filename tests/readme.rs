@@ -133,7 +133,7 @@ fn the_readmes_two_commands_are_those_of_the_gate_and_the_examples() {
     let readme = page("README.md");
     let shell: String = blocks(&readme, "sh").into_iter().map(|(_, body)| body).collect();
     assert!(
-        shell.contains(&format!("cargo run --release -- {FIRST_COMMAND}\n")),
+        shell.contains(&format!("cargo run -- {FIRST_COMMAND}\n")),
         "README.md: the first command is gone"
     );
     assert!(shell.contains("cargo test\n"), "README.md: the second command is gone");
