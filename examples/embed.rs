@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use loopctl::{EmbeddedTool, Engine, ToolCall, ToolError};
+use loopctl::{EmbeddedTool, Loop, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 /// What the model gives to the tool: its JSON Schema is made from this type.
@@ -54,8 +54,8 @@ const SCRIPT: &str = r#"{ "replies": [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     // A script plays the model; without it, the project's models or OPENAI_API_KEY are used. With
-    // `.store("sqlite:runs.db")`, runs outlive the process. `Engine::load` takes a file.
-    let stock = Engine::load_text("stock.json", LOOP).tool(Stock).script(serde_json::from_str(SCRIPT)?).build()?;
+    // `.store("sqlite:runs.db")`, runs outlive the process. `Loop::load` takes a file.
+    let stock = Loop::load_text("stock.json", LOOP).tool(Stock).script(serde_json::from_str(SCRIPT)?).build()?;
 
     let finished = stock.run(json!({ "part": "P-7" })).await?;
     println!("{}", finished.answer_as::<String>()?);

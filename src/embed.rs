@@ -29,7 +29,7 @@ pub struct Loop {
     warnings: Arc<[Diagnostic]>,
 }
 
-/// Makes a [`Loop`]: [`Engine::load`] and [`Engine::load_text`] return one.
+/// Makes a [`Loop`]: [`Loop::load`] and [`Loop::load_text`] return one.
 pub struct LoopBuilder {
     document: DocumentText,
     actions: Vec<PathBuf>,
@@ -55,7 +55,7 @@ pub enum LoadError {
     Store(#[from] StoreFault),
 }
 
-impl Engine {
+impl Loop {
     /// Loads the loop in the file at `path`, with the project file and the actions that belong to it, as
     /// `loopctl run` does.
     pub fn load(path: impl Into<PathBuf>) -> LoopBuilder {

@@ -11,7 +11,7 @@
 //! called. With [`LoopBuilder::store`], runs outlive the process.
 //!
 //! ```
-//! use loopctl::{Decision, EmbeddedTool, Engine, Notice, Resume, Start, Status, Stop, ToolCall, ToolError, Watch};
+//! use loopctl::{Decision, EmbeddedTool, Loop, Notice, Resume, Start, Status, Stop, ToolCall, ToolError, Watch};
 //! use serde_json::{Value, json};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -42,7 +42,7 @@
 //!     {"thought": "Look.", "action": "orders", "action_input": {"id": 7}},
 //!     {"thought": "Ask.", "action": "__pause_for_human__", "action_input": {"question": "Refund it?"}},
 //!     {"thought": "Done.", "action": "__complete__", "action_input": {"answer": "refunded"}}]}))?;
-//! let orders = Engine::load_text("orders.json", document.to_string()).tool(Orders).script(script).build()?;
+//! let orders = Loop::load_text("orders.json", document.to_string()).tool(Orders).script(script).build()?;
 //!
 //! // The run is driven by a task. Its notices are read here, as they come.
 //! let (listener, mut notices) = loopctl::notices();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use loopctl::{
-    AnswerError, EmbeddedModel, EmbeddedTool, Engine, Finished, Listener, LoadError, Loop, ModelError, ModelReasoning,
+    AnswerError, EmbeddedModel, EmbeddedTool, Finished, Listener, LoadError, Loop, ModelError, ModelReasoning,
     ModelReply, ModelRequest, Notice, Resume, Start, Status, Stop, ToolCall, ToolError, Watch,
 };
 use serde::Deserialize;
@@ -43,7 +43,7 @@ fn shares(grams: &[u32], end: &Value) -> Loop {
     let call = |grams: &u32| json!({"thought": "t", "action": "shares", "action_input": {"grams": grams}});
     let replies: Vec<Value> = grams.iter().map(call).chain([end.clone()]).collect();
     let script = serde_json::from_value(json!({ "replies": replies })).unwrap();
-    Engine::load_text("shares.json", DOCUMENT).tool(Shares).script(script).build().unwrap()
+    Loop::load_text("shares.json", DOCUMENT).tool(Shares).script(script).build().unwrap()
 }
 
 fn answer(value: &Value) -> Value {
@@ -84,11 +84,11 @@ async fn a_run_without_an_answer_says_where_it_is() {
 #[test]
 fn a_document_with_errors_is_refused_with_a_line_for_each() {
     let text = DOCUMENT.replace("\"shares\"", "\"share\"").replace("objective", "objectiv");
-    let error = Engine::load_text("shares.json", text).tool(Shares).build().unwrap_err().to_string();
+    let error = Loop::load_text("shares.json", text).tool(Shares).build().unwrap_err().to_string();
     let lines: Vec<&str> = error.lines().collect();
     assert_eq!(lines[0], "the document has errors");
     assert!(lines.len() > 2 && lines[1..].iter().all(|line| line.starts_with("shares.json:")), "{error}");
-    let missing = Engine::load("no/such/loop.json").build().unwrap_err().to_string();
+    let missing = Loop::load("no/such/loop.json").build().unwrap_err().to_string();
     assert!(missing.contains("no/such/loop.json"), "{missing}");
 }
 
@@ -97,11 +97,11 @@ async fn a_loop_keeps_its_runs_in_the_store_that_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("runs.db").display());
     let script = || serde_json::from_value(json!({"replies": [answer(&json!("done"))]})).unwrap();
-    let load = || Engine::load_text("shares.json", DOCUMENT).tool(Shares).store(&store).script(script()).build();
+    let load = || Loop::load_text("shares.json", DOCUMENT).tool(Shares).store(&store).script(script()).build();
     let first = load().unwrap().run(Value::Null).await.unwrap();
     let again = load().unwrap();
     assert_eq!(again.engine().find(first.run_id()).await.unwrap().unwrap().status, Status::Completed);
-    let wrong = Engine::load_text("shares.json", DOCUMENT).tool(Shares).store("nowhere:x").build().unwrap_err();
+    let wrong = Loop::load_text("shares.json", DOCUMENT).tool(Shares).store("nowhere:x").build().unwrap_err();
     assert!(matches!(wrong, LoadError::Store(_)), "{wrong}");
 }
 
@@ -127,7 +127,7 @@ impl EmbeddedModel for Scripted {
 
 fn with_model(model: impl EmbeddedModel) -> Loop {
     let text = DOCUMENT.replace(r#""mode""#, r#""retry": {"attempts": 2, "base_ms": 1, "max_ms": 1}, "mode""#);
-    Engine::load_text("shares.json", text).tool(Shares).model("own", model).build().unwrap()
+    Loop::load_text("shares.json", text).tool(Shares).model("own", model).build().unwrap()
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ impl Listener for Leaver {
 
 fn thinker(sent: &Sent, store: &str) -> Loop {
     let model = Thinker(Arc::clone(sent));
-    Engine::load_text("shares.json", DOCUMENT).tool(Shares).model("own", model).store(store).build().unwrap()
+    Loop::load_text("shares.json", DOCUMENT).tool(Shares).model("own", model).store(store).build().unwrap()
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn an_embedder_waits_for_the_runs_that_its_runs_started() {
     let call = json!({"thought": "t", "action": "later", "action_input": {}});
     let found = json!({ "found": [answer(&json!("it"))] });
     let script = serde_json::from_value(json!({ "replies": [call, answer(&json!("ok"))], "loops": found })).unwrap();
-    let looped = Engine::load(place.path().join("loop.json")).script(script).build().unwrap();
+    let looped = Loop::load(place.path().join("loop.json")).script(script).build().unwrap();
     let run = looped.run(Value::Null).await.unwrap();
     looped.engine().started_runs_ended().await;
     let own = looped.engine().find(&format!("{}.1.0", run.run_id())).await.unwrap().unwrap();

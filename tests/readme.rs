@@ -132,10 +132,7 @@ fn blocks(page: &str, language: &str) -> Vec<(usize, String)> {
 fn the_readmes_two_commands_are_those_of_the_gate_and_the_examples() {
     let readme = page("README.md");
     let shell: String = blocks(&readme, "sh").into_iter().map(|(_, body)| body).collect();
-    assert!(
-        shell.contains(&format!("cargo run -- {FIRST_COMMAND}\n")),
-        "README.md: the first command is gone"
-    );
+    assert!(shell.contains(&format!("cargo run -- {FIRST_COMMAND}\n")), "README.md: the first command is gone");
     assert!(shell.contains("cargo test\n"), "README.md: the second command is gone");
     assert!(page(".ci/run").contains(" cargo test"), ".ci/run: run the tests as the README does");
     assert!(page("examples/support-triage/README.md").contains(FIRST_COMMAND));

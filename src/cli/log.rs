@@ -24,7 +24,8 @@ const VARIABLE: &str = "LOOPCTL_LOG";
 /// connections and requests.
 pub fn init(repeats: Repeats) {
     let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env(VARIABLE) else { return };
-    let own = FilterFn::new(|event| event.target().split("::").next() == Some(env!("CARGO_PKG_NAME")));
+    // A target begins with the name of its crate: `loopctl`, or an inner one such as `loopctl_runtime`.
+    let own = FilterFn::new(|event| event.target().starts_with(env!("CARGO_PKG_NAME")));
     let writer = Stderr { repeats: matches!(repeats, Repeats::Counted).then(Arc::default) };
     let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer).with_filter(filter);
     // A second set-up in one process changes nothing.

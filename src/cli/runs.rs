@@ -1,7 +1,7 @@
 //! `loopctl runs`.
 
-use clap::builder::PossibleValue;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -38,7 +38,7 @@ pub struct RunsCommand {
     #[command(subcommand)]
     pub task: Option<RunsTask>,
     /// List only runs with this status
-    #[arg(long, value_enum, value_name = "STATUS")]
+    #[arg(long, value_parser = status_parser(), value_name = "STATUS")]
     pub status: Option<Status>,
     /// The maximum number of runs; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -62,22 +62,21 @@ pub enum RunsTask {
     Prune(prune::PruneTask),
 }
 
-impl ValueEnum for Status {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Self::Running => "In progress, or interrupted",
-            Self::Paused => "Waits for a human, also while other parts of it are under way",
-            Self::Completed => "Ended with an answer",
-            Self::Failed => "Ended without an answer",
-            Self::Cancelled => "Cancelled by a human or by a signal",
-            Self::Quarantined => "Interrupted too often: servers do not resume it",
+/// Reads a status by its word.
+fn status_parser() -> impl TypedValueParser<Value = Status> {
+    let words = Status::ALL.map(|status| {
+        let help = match status {
+            Status::Running => "In progress, or interrupted",
+            Status::Paused => "Waits for a human, also while other parts of it are under way",
+            Status::Completed => "Ended with an answer",
+            Status::Failed => "Ended without an answer",
+            Status::Cancelled => "Cancelled by a human or by a signal",
+            Status::Quarantined => "Interrupted too often: servers do not resume it",
         };
-        Some(PossibleValue::new(self.word()).help(help))
-    }
+        PossibleValue::new(status.word()).help(help)
+    });
+    PossibleValuesParser::new(words)
+        .try_map(|word| Status::ALL.into_iter().find(|status| status.word() == word).ok_or("this is no status"))
 }
 
 /// A run in the list, for machines.
