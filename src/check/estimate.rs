@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::Subject;
 use crate::program::template::{Template, ValueEscape};
-use crate::program::{Program, Tool, builtin};
+use crate::program::{LoopProgram, Tool, builtin};
 use crate::syntax::Node;
 
 /// Bytes of a token, estimated for English and JSON.
@@ -38,7 +38,7 @@ impl Prompt {
 /// nothing, and so are the parts that have errors.
 pub fn first_request(subject: &Subject<'_>) -> Option<u64> {
     let FirstRequest { objective, answer, tools, prompt } = match subject.program() {
-        Some(program) => of_program(program),
+        Some(program) => of_program(program.as_loop()?),
         None => of_document(subject)?,
     };
     let bytes = match prompt {
@@ -52,7 +52,7 @@ pub fn first_request(subject: &Subject<'_>) -> Option<u64> {
     Some(u64::try_from(bytes / BYTES_OF_A_TOKEN).unwrap_or(u64::MAX))
 }
 
-fn of_program(program: &Program) -> FirstRequest {
+fn of_program(program: &LoopProgram) -> FirstRequest {
     FirstRequest {
         objective: text_bytes(program.objective.source()),
         answer: program.answer.as_ref().map_or(0, |schema| schema.text().len()),

@@ -14,7 +14,7 @@ use super::scenario::endings::programs;
 use crate::compile::Compiled;
 use crate::diagnostic::{Diagnostic, Place, codes, nearest};
 use crate::program::builtin::RUN_WORKFLOW;
-use crate::program::flow::Flow;
+use crate::program::flow::FlowProgram;
 use crate::program::schema::Schema;
 use crate::program::{Program, Tool};
 use crate::syntax::document::{Document, DocumentKind};
@@ -206,10 +206,10 @@ fn unknown_workflow(
     loops: &[&Program],
     folder: &[&Program],
 ) -> Option<Diagnostic> {
-    let mut workflows: Vec<(&str, &Flow)> = loops.iter().flat_map(|program| workflows(program)).collect();
+    let mut workflows: Vec<(&str, &FlowProgram)> = loops.iter().flat_map(|program| workflows(program)).collect();
     let are_tools = !workflows.is_empty();
     if !are_tools {
-        let own = folder.iter().filter_map(|program| Some((program.name.as_str(), program.flow.as_ref()?)));
+        let own = folder.iter().filter_map(|program| Some((program.name.as_str(), program.as_flow()?)));
         workflows.extend(own.filter(|(_, flow)| flow.is_workflow()));
     }
     // Without any, the script belongs to others.
@@ -238,9 +238,9 @@ fn unknown_workflow(
 }
 
 /// The tools of a loop that are workflows, by name.
-fn workflows(program: &Program) -> impl Iterator<Item = (&str, &Flow)> {
-    program.tools.iter().filter_map(|tool| {
-        let flow = tool.called_loop().or(tool.launched())?.flow.as_ref()?;
+fn workflows(program: &Program) -> impl Iterator<Item = (&str, &FlowProgram)> {
+    program.tools().iter().filter_map(|tool| {
+        let flow = tool.called_loop().or(tool.launched())?.as_flow()?;
         flow.is_workflow().then_some((tool.name.as_str(), flow))
     })
 }

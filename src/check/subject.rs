@@ -150,7 +150,7 @@ impl<'a> Subject<'a> {
     pub fn react(&self, sound: &[&str]) -> Option<&ReactProperties> {
         let layout = self.layout.as_ref()?;
         if let Some(program) = self.program() {
-            return Some(&program.properties);
+            return program.as_loop().map(|program| &program.properties);
         }
         if sound.iter().any(|name| self.is_lost(layout, name)) {
             return None;
@@ -238,7 +238,7 @@ impl<'a> Subject<'a> {
         let Some(layout) = &self.layout else { return Vec::new() };
         let pointer = layout.pointer("tools");
         let at = |number: usize| format!("{pointer}/{number}");
-        if let Some(program) = self.program() {
+        if let Some(program) = self.program().and_then(Program::as_loop) {
             let tools = program.properties.tools.iter().enumerate();
             return tools.map(|(number, tool)| (at(number), Cow::Borrowed(tool))).collect();
         }

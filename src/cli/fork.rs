@@ -76,7 +76,8 @@ impl ForkCommand {
     /// What the new run has otherwise.
     fn edit(&self, program: &Program) -> Result<ForkEdit, CommandError> {
         let reply = self.reply.as_deref().map(|text| json("--reply", text)).transpose()?;
-        let reply = reply.map(|entry| reply_of(program, entry)).transpose();
+        // A workflow has no replies, and no forks.
+        let reply = reply.zip(program.as_loop()).map(|(entry, program)| reply_of(program, entry)).transpose();
         let reply = reply.map_err(|why| CommandError::usage(format!("--reply is no reply: {why}")))?;
         let observation = self.observation.as_deref().map(|text| json("--observation", text)).transpose()?;
         let results = match observation {

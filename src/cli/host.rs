@@ -28,7 +28,6 @@ use crate::engine::outcome::Status;
 use crate::engine::state::State;
 use crate::journal::prune::prune_all;
 use crate::journal::{Journal, PruneQuery, StoreFault};
-use crate::language::react::ReactProperties;
 use crate::language::{Project, Script, SecretSource};
 use crate::program::Program;
 
@@ -64,12 +63,12 @@ pub fn recorded_with(
     run_id: &str,
     events: &[Event],
     project: Option<Source>,
-    change: impl FnOnce(&mut ReactProperties),
+    change: impl FnOnce(&mut Program),
 ) -> Result<Arc<Program>, Fault> {
     let mut program = recorded(run_id, events, project)?;
     // It was compiled just now, for this caller.
     if let Some(program) = Arc::get_mut(&mut program) {
-        change(&mut program.properties);
+        change(program);
     }
     Ok(program)
 }

@@ -50,7 +50,7 @@ impl InputArgs {
     fn read_values(&self, program: &Program) -> Result<RunInput, CommandError> {
         let given = match &self.input_file {
             // Its long lists stay text.
-            Some(file) if program.flow.is_some() => Some(json_of(file, RunInput::read)?),
+            Some(file) if program.is_flow() => Some(json_of(file, RunInput::read)?),
             Some(file) => Some(RunInput::from(read_json(file)?)),
             None => None,
         };
@@ -59,7 +59,7 @@ impl InputArgs {
         }
         let mut lists = LongLists::new();
         let mut fields = match given {
-            None => program.default_input.clone().unwrap_or_default(),
+            None => program.default_input().cloned().unwrap_or_default(),
             Some(RunInput { value: Value::Object(fields), lists: long }) => {
                 lists = long;
                 fields

@@ -38,9 +38,8 @@ pub enum ListOutput {
 
 /// What the document wants to be shown of its result.
 pub fn shown(program: &Program) -> Shown<'_> {
-    let properties = &program.properties;
-    let trace = properties.include_reasoning_trace;
-    Shown { result_key: properties.result_key.as_deref(), trace, driven: false, is_quarantined: false }
+    let trace = program.as_loop().is_none_or(|program| program.properties.include_reasoning_trace);
+    Shown { result_key: program.result_key(), trace, driven: false, is_quarantined: false }
 }
 
 /// One line of JSON without characters that control a terminal, ended by a newline.

@@ -44,7 +44,7 @@ impl PromptCommand {
         let previous = self.what.previous_run.clone();
         let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);
         // Otherwise no other run is read, and no store is created.
-        let has_previous = previous.is_some() || program.previous_run_id.is_some();
+        let has_previous = previous.is_some() || program.previous_run_id().is_some();
         let journal = if has_previous && place.exists() { place.open()? } else { host::open("memory", &root)? };
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
         let start = Start {

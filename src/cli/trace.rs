@@ -100,7 +100,7 @@ impl TraceCommand {
         };
         if let Some(at) = &self.at {
             let events = engine.events(&run).await.map_err(CommandError::from)?;
-            if program.flow.is_none() {
+            if !program.is_flow() {
                 let page = self.iteration(at, &Asked { program: &program, events: &events, result: &result }, look)?;
                 return self.write(surface, &page);
             }
@@ -172,7 +172,7 @@ impl TraceCommand {
 /// What the model of a loop was sent for each reply; nothing for a workflow.
 fn prompts(program: &Program, events: &[Event], redact: &Redaction) -> SentPrompts {
     let mut prompts = SentPrompts::default();
-    if program.flow.is_none() {
+    if !program.is_flow() {
         let folded = each_asked(program, events, |iteration, state| {
             prompts.add(iteration, state, redact);
             ControlFlow::Continue(())

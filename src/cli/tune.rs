@@ -132,8 +132,10 @@ impl JudgedRuns {
             None => {
                 let mut threshold = 0;
                 let project = self.place.project.clone();
-                let quiet = host::recorded_with(&run.run_id, &events, project, |properties| {
-                    threshold = std::mem::replace(&mut properties.on_stuck.iterations, u32::MAX);
+                let quiet = host::recorded_with(&run.run_id, &events, project, |program| {
+                    if let Some(properties) = program.properties_mut() {
+                        threshold = std::mem::replace(&mut properties.on_stuck.iterations, u32::MAX);
+                    }
                 });
                 let program = quiet.map_err(|fault| fault.to_string())?;
                 if self.programs.len() >= MOST_PROGRAMS {
@@ -144,7 +146,7 @@ impl JudgedRuns {
             }
         };
         // A workflow thinks nothing.
-        if program.flow.is_some() {
+        if program.is_flow() {
             return Ok(());
         }
         let thresholds: Vec<u32> = self.tuning.thresholds.iter().map(|row| row.iterations).collect();

@@ -12,7 +12,6 @@ use super::input::{InputArgs, name_of, read_text};
 use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
 use crate::program::bind::run_input::RunInput;
-use crate::program::flow::Flow;
 use crate::program::{Program, ToolKind};
 use crate::syntax;
 use crate::syntax::document;
@@ -115,7 +114,7 @@ pub fn misspelt(program: &Program, script: &Script) -> Vec<String> {
 }
 
 fn gather<'p>(program: &'p Program, tools: &mut BTreeSet<&'p str>) {
-    for called in program.flow.iter().flat_map(Flow::loops) {
+    for called in program.step_loops() {
         gather(called, tools);
     }
     for tool in program.all_tools() {

@@ -1,8 +1,8 @@
-//! The steps of a sound document, lowered to a [`Flow`]. The walk through the steps has judged them before.
+//! The steps of a sound document, lowered to a [`FlowProgram`]. The walk through the steps has judged them before.
 
 mod inputs;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,20 +16,19 @@ use crate::diagnostic::Source;
 use crate::language::action::Action;
 use crate::language::action::Matcher;
 use crate::language::loop_document::LoopProperties;
-use crate::language::react::OnLimit;
 use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::condition::CompiledCondition;
 use crate::program::denial::{self, DenialRule, StepsAfterNo};
 use crate::program::flow::{
-    ApprovalStep, CallStep, Flow, FlowOutput, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction, fields,
+    ApprovalStep, CallStep, FlowOutput, FlowProgram, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction,
+    fields,
 };
 use crate::program::reference::{Field, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
-use crate::program::tool_names::ToolNames;
-use crate::program::{Program, Tool};
+use crate::program::{ProgramHead, Tool};
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape::Unknown;
 
@@ -49,20 +48,28 @@ pub(super) struct FlowHead {
 }
 
 /// Lowers the steps of a document; none when it has faults that were reported before.
-pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, head: FlowHead) -> Option<Program> {
+pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, head: FlowHead) -> Option<FlowProgram> {
     let mut lowering = FlowLowering { main, steps, declare };
-    let mut properties = layout::defaults()?;
-    properties.timeout_ms = TIMEOUT_MS;
-    properties.on_limit = OnLimit::Fail;
-    let flow = match main.kind? {
+    let FlowHead { name, description, input, project } = head;
+    let head = ProgramHead {
+        name,
+        description,
+        input,
+        project,
+        sources: Vec::new(),
+        levels: 1,
+        timeout_ms: TIMEOUT_MS,
+        budget: None,
+    };
+    let mut program = match main.kind? {
         DocumentKind::Workflow => {
             let WorkflowDocument { id, definition, .. } = WorkflowDocument::deserialize(&main.value).ok()?;
-            properties.timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
-            properties.budget.clone_from(&definition.budget);
             let output = definition.output.as_ref().and_then(|output| Field::compile(output).ok());
             let steps = lowering.list("/definition/actions", &definition.actions)?;
             let inputs = inputs::of(&main.value, &definition, &steps);
-            Flow {
+            let timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
+            FlowProgram {
+                head: ProgramHead { timeout_ms, budget: definition.budget.clone(), ..head },
                 id,
                 condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
                 steps,
@@ -78,11 +85,11 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
             else {
                 return None;
             };
-            lowering.alone(foreach)?
+            lowering.alone(head, foreach)?
         }
         _ => return None,
     };
-    let called = flow.loops().into_iter();
+    let called = program.loops().into_iter();
     let levels = called.clone().map(|called| called.levels).max().unwrap_or(0).saturating_add(1);
     let mut sources = vec![main.tree.source.clone()];
     let of_loops = called.flat_map(|called| called.sources.iter().cloned());
@@ -91,27 +98,8 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
             sources.push(source);
         }
     }
-    let FlowHead { name, description, input, project } = head;
-    Some(Program {
-        name,
-        description,
-        properties,
-        objective: Template::compile("", ValueEscape::Plain).ok()?,
-        system_prompt: None,
-        input,
-        default_input: None,
-        previous_run_id: None,
-        answer: None,
-        levels,
-        tools: Vec::new(),
-        called: ToolNames::of(std::iter::empty()),
-        turn_schema: OnceLock::new(),
-        offered_tools: OnceLock::new(),
-        project,
-        sources,
-        flow: Some(flow),
-        step: None,
-    })
+    (program.head.levels, program.head.sources) = (levels, sources);
+    Some(program)
 }
 
 struct FlowLowering<'l, 'a> {
@@ -122,7 +110,7 @@ struct FlowLowering<'l, 'a> {
 
 impl FlowLowering<'_, '_> {
     /// A document that is one loop of mode `foreach`: it answers with what the loop gathers, or else with its counts.
-    fn alone(&mut self, mut foreach: ForeachProperties) -> Option<Flow> {
+    fn alone(&mut self, head: ProgramHead, mut foreach: ForeachProperties) -> Option<FlowProgram> {
         let key = if foreach.collect_results { &mut foreach.result_key } else { &mut foreach.summary_key };
         let output = FlowOutput::Key(key.get_or_insert_with(|| "__result".to_owned()).clone());
         let step = FlowStep {
@@ -135,7 +123,8 @@ impl FlowLowering<'_, '_> {
             action: StepAction::Foreach(Box::new(self.foreach("/properties", foreach)?)),
         };
         let documents = documents::used(self.main);
-        Some(Flow {
+        Some(FlowProgram {
+            head,
             id: None,
             condition: None,
             steps: vec![step],

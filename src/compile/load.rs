@@ -14,12 +14,13 @@ use super::flow::{self, FlowHead};
 use super::layout::{self, LoopLayout, unreadable};
 use super::link::Linker;
 use super::names::{self, stem};
-use super::react::{Around, Head, LoweredLoop, ReadLoop, react, schema};
+use super::react::{Around, Head, ReadLoop, react, schema};
 use super::review::ReviewedValues;
 use super::steps::{self, Steps};
 use super::{Compiled, Texts};
 use crate::diagnostic::{Diagnostic, Source, codes, few};
 use crate::language::Project;
+use crate::program::Program;
 use crate::program::schema::too_many_patterns_in;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
@@ -70,7 +71,7 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     let layout = LoopLayout::of(&main).filter(|_| !steps::is_foreach(&main));
     let has_steps = !steps::roots(&main).is_empty();
     let dialect = layout.as_ref().map(|layout| layout.pointer("dialect"));
-    let mut steps = Steps::default();
+    let (mut steps, mut is_whole) = (Steps::default(), false);
     let heavy = patterns(&main);
     faults.extend(heavy.clone());
     let program = match main.kind {
@@ -86,7 +87,7 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
             let around = Around { texts, shelf: &shelf };
             let judged = whole(calls, &around, &main, layout);
             faults.extend(judged.faults.into_iter().filter(|fault| !main.is_guessed(fault)));
-            steps = judged.steps;
+            (steps, is_whole) = (judged.steps, judged.is_whole);
             judged.program
         }
         Some(kind) if !main.is_broken() => {
@@ -102,8 +103,8 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     }
     let is_sound = !faults.iter().any(Diagnostic::is_error);
     let (program, partial) = match program {
-        Some(LoweredLoop { program, is_whole }) if is_sound && is_whole => (Some(Arc::new(program)), None),
-        Some(LoweredLoop { program, .. }) => (None, Some(Arc::new(program))),
+        Some(program) if is_sound && is_whole => (Some(Arc::new(program)), None),
+        Some(program) => (None, Some(Arc::new(program))),
         None => (None, None),
     };
     // What takes the place of the dialect says nothing of the replies.
@@ -128,7 +129,9 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
 #[derive(Default)]
 struct Judged {
     /// The loop that the document is.
-    program: Option<LoweredLoop>,
+    program: Option<Program>,
+    /// Whether it has all its parts.
+    is_whole: bool,
     steps: Steps,
     faults: Vec<Diagnostic>,
 }
@@ -152,22 +155,25 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
     let own = layout.iter().filter_map(|layout| layout.get(main, "tools")?.as_array()).flatten();
     used.extend(tools.into_iter().chain(own).filter_map(|tool| tool.as_str().or_else(|| tool.get("name")?.as_str())));
     declare.idle(&used.into_iter().collect());
+    let mut is_whole = true;
     let program = match layout {
         Some(layout) => {
             let read = ReadLoop { layout: &layout, head, context: &Context::default(), lookup: &declare };
-            react(calls, around, main, read, &mut faults)
+            react(calls, around, main, read, &mut faults).map(|lowered| {
+                is_whole = lowered.is_whole;
+                Program::Loop(lowered.program)
+            })
         }
         // Faults of the steps are known; only what is sound can be lowered.
         None if main.is_broken() || faults.iter().chain(&declare.faults).any(Diagnostic::is_error) => None,
         None => {
             let Head { name, description, input, .. } = head;
             let head = FlowHead { name, description, input, project: calls.settings.clone().unwrap_or_default() };
-            let program = flow::lower(main, &steps, &mut declare, head);
-            program.map(|program| LoweredLoop { program, is_whole: true })
+            flow::lower(main, &steps, &mut declare, head).map(Program::Flow)
         }
     };
     faults.append(&mut declare.faults);
-    Judged { program, steps, faults }
+    Judged { program, is_whole, steps, faults }
 }
 
 /// The error when the patterns of its schemas together are too large.

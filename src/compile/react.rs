@@ -15,10 +15,10 @@ use super::prompt::Prompts;
 use super::review::{ReviewedValues, review};
 use super::{Texts, effort, names, tool};
 use crate::diagnostic::{Diagnostic, few_of_many};
-use crate::program::Program;
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
 use crate::program::tool_names::ToolNames;
+use crate::program::{LoopProgram, ProgramHead};
 use crate::syntax::document::Document;
 
 /// The texts around a document.
@@ -90,24 +90,28 @@ pub(super) fn react(
     }
     link::put(made, &mut tools, &mut sources);
     let is_whole = is_whole && sound && typed.is_some() && prompts.objective.is_some();
-    let program = Program {
-        name: head.name,
-        description: head.description,
-        properties: typed.or(defaults)?,
+    let properties = typed.or(defaults)?;
+    let program = LoopProgram {
+        head: ProgramHead {
+            name: head.name,
+            description: head.description,
+            input: head.input,
+            project: calls.settings.clone().unwrap_or_default(),
+            sources,
+            levels,
+            timeout_ms: properties.timeout_ms,
+            budget: properties.budget.clone(),
+        },
+        properties,
         objective: prompts.objective.or_else(|| Template::compile("", ValueEscape::Plain).ok())?,
         system_prompt: prompts.system_prompt,
-        input: head.input,
         default_input: head.default_input,
         previous_run_id: head.previous_run_id,
         answer,
         called: ToolNames::of(tools.iter().map(|tool| tool.name.as_str())),
-        levels,
         turn_schema: OnceLock::new(),
         offered_tools: OnceLock::new(),
         tools,
-        project: calls.settings.clone().unwrap_or_default(),
-        sources,
-        flow: None,
         step: None,
     };
     Some(LoweredLoop { program, is_whole })
@@ -116,7 +120,7 @@ pub(super) fn react(
 /// A loop as far as it can be compiled.
 pub(super) struct LoweredLoop {
     /// The loop. Where a part has an error, it is left out, or its default takes its place.
-    pub program: Program,
+    pub program: LoopProgram,
     /// Whether it has all its parts, so that it can run if nothing else has an error.
     pub is_whole: bool,
 }

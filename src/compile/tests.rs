@@ -59,8 +59,8 @@ fn the_reference_configuration_of_hyphens_page_loads() {
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
     let program = compiled.program.unwrap();
     assert_eq!(program.name, "case");
-    assert_eq!(program.properties.result_key.as_deref(), Some("agentResult"));
-    let names: Vec<_> = program.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(program.result_key(), Some("agentResult"));
+    let names: Vec<_> = program.tools().iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names[..3], ["tool_a", "tool_b", "__complete__"]);
     let sources: Vec<_> = program.sources.iter().map(|source| &*source.name).collect();
     assert_eq!(sources, ["loops/case.json", "actions/a.json"]);
@@ -71,7 +71,7 @@ fn numbers_in_any_spelling_load() {
     let text = REFERENCE.replace("0.7", "7.0e-1").replace(": 10,", ": 1e1,").replace("300000", "300000.0");
     let compiled = compiled(&text, &["tool_a", "tool_b"]);
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-    let properties = compiled.program.unwrap().properties.clone();
+    let properties = compiled.program.unwrap().as_loop().unwrap().properties.clone();
     assert_eq!((properties.max_iterations, properties.timeout_ms), (10, 300_000));
     assert!(properties.temperature.is_some_and(|temperature| (temperature - 0.7).abs() < f64::EPSILON));
 }
@@ -111,7 +111,7 @@ const ROUTER: &str = r#"{"objective":"~route\n\n{{input.document_text}}\n\n~from
 fn steps_are_compiled_and_workflows_that_are_not_there_are_reported_once_each() {
     let foreach = compiled(FOREACH, &["gmail_send"]);
     assert_eq!(codes_of(&foreach), [""; 0]);
-    assert!(foreach.program.unwrap().flow.is_some());
+    assert!(foreach.program.unwrap().is_flow());
     let router = compiled(ROUTER, &["document_classifier", "field_extractor"]);
     let unknown = codes::UNKNOWN_WORKFLOW;
     assert_eq!(codes_of(&router), [unknown, unknown]);
@@ -131,7 +131,7 @@ fn an_agent_request_is_a_loop_with_its_own_input() {
     let compiled = compiled(text, &["a"]);
     assert_eq!(codes_of(&compiled), [codes::DECLARED_BUILTIN]);
     let program = compiled.program.unwrap();
-    assert_eq!(program.properties.max_iterations, 3);
+    assert_eq!(program.as_loop().unwrap().properties.max_iterations, 3);
     assert_eq!(bind(&program, Value::Null, "now", "r").unwrap().objective, "bees");
     let bound = bind(&program, json!({"topic": "ants"}), "now", "r").unwrap();
     assert_eq!((bound.objective.as_str(), &bound.input.value["topic"]), ("ants", &json!("ants")));

@@ -19,7 +19,7 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::StoreFault;
 use crate::language::step::OnRejected;
-use crate::program::flow::{Flow, StepAction};
+use crate::program::flow::{FlowProgram, StepAction};
 use crate::program::{Body, Program, ToolKind};
 
 /// What follows from a document that is new to a run.
@@ -40,7 +40,7 @@ struct BegunStep {
 /// The run under one of the documents.
 struct FoldedSide<'p> {
     program: &'p Program,
-    flow: &'p Flow,
+    flow: &'p FlowProgram,
     state: State,
     /// The steps that have begun and not ended.
     begun: BTreeMap<String, BegunStep>,
@@ -127,7 +127,7 @@ impl Engine {
 
 impl<'p> FoldedSide<'p> {
     fn new(program: &'p Program) -> Option<Self> {
-        let flow = program.flow.as_ref()?;
+        let flow = program.as_flow()?;
         Some(Self { program, flow, state: State::default(), begun: BTreeMap::new() })
     }
 

@@ -30,7 +30,7 @@ struct AskingRun<'p> {
 /// The run below that asks the question of a paused run; in a workflow, the one that a decision is about, or the only one.
 fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) -> Option<AskingRun<'p>> {
     let run_id = &state.header.run_id;
-    if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
+    if let Some((flow, of_flow)) = program.as_flow().zip(state.flow.as_ref()) {
         let mut asking = of_flow.open().into_iter().filter_map(|open| match &open.progress {
             Progress::Asks(AskedFor::Subrun(waits)) if waits.decided.is_none() => Some((open, &waits.asks)),
             _ => None,

@@ -350,6 +350,7 @@ impl Engine {
     /// # Errors
     /// When the run could not be started.
     pub async fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
+        let Program::Loop(of_loop) = &**program else { return Ok(Bytes::new()) };
         let models = self.models(program, start.model.as_deref())?;
         start::priced(program, &models, &self.world.models)?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
@@ -362,15 +363,15 @@ impl Engine {
         step(program, &mut state, Event { at, kind: EventKind::Started(Box::new(started)) })?;
         let ask = Ask {
             conversation: &state.conversation,
-            program: Some(program),
-            max_tokens: window::max_tokens(program, &state),
-            temperature: program.properties.temperature,
-            stop: dialect::stop_sequences(program.properties.dialect),
+            program: Some(of_loop),
+            max_tokens: window::max_tokens(of_loop, &state),
+            temperature: of_loop.properties.temperature,
+            stop: dialect::stop_sequences(of_loop.properties.dialect),
             partial: None,
             enough: None,
             wait: None,
-            timeouts: ReplyTimeouts::of(&program.properties),
-            must_call: state.must_call_a_tool(program),
+            timeouts: ReplyTimeouts::of(&of_loop.properties),
+            must_call: state.must_call_a_tool(of_loop),
             empty_is_answered: false,
         };
         Ok(model.request(&ask, &mut Wire::default()))
@@ -379,16 +380,16 @@ impl Engine {
     /// The same, but a workflow without a model has none: its steps may name theirs.
     pub(super) fn models_of(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
         match self.models(program, name) {
-            Err(_) if program.flow.is_some() && name.is_none() => Ok(Vec::new()),
+            Err(_) if program.is_flow() && name.is_none() => Ok(Vec::new()),
             models => models,
         }
     }
 
     /// The run's model and its fallbacks.
     pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
-        let first = name.or(program.properties.model.as_deref());
+        let first = name.or(program.model());
         let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
-        for fallback in &program.properties.fallback_models {
+        for fallback in program.fallback_models() {
             models.push(self.world.models.get(Some(fallback)).map_err(Fault::Missing)?);
         }
         Ok(models)
@@ -408,7 +409,7 @@ fn again(program: &Program, state: &State, resume: &Resume) -> Result<Resume, Fa
         ));
     }
     let mut again = resume.clone();
-    if program.flow.is_some() {
+    if program.is_flow() {
         let by = |retried: &Retried| retried.by.clone();
         let anew = Retried { by: resume.retried.as_ref().and_then(by), anew: true, changed: Vec::new() };
         again.retried = match &resume.retried {

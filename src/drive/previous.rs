@@ -14,7 +14,7 @@ impl Engine {
     /// # Errors
     /// When there is no such run of the same organisation, it has not ended, or its journal can't be read.
     pub(super) async fn earlier(&self, program: &Program, start: &Start) -> Result<Option<Earlier>, Fault> {
-        let Some(run_id) = start.previous_run_id.as_deref().or(program.previous_run_id.as_deref()) else {
+        let Some(run_id) = start.previous_run_id.as_deref().or(program.previous_run_id()) else {
             return Ok(None);
         };
         // Another organisation's run is reported like one that does not exist.

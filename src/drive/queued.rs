@@ -54,7 +54,7 @@ impl Engine {
         resume: &Resume,
     ) -> Result<DecidedElsewhere, Fault> {
         let journal = &self.world.journal;
-        let is_plain = program.flow.is_some() && !resume.reopens() && !resume.new_document;
+        let is_plain = program.is_flow() && !resume.reopens() && !resume.new_document;
         let Some(decided) = resume.decided.clone().filter(|_| is_plain) else {
             return Err(Fault::Store(StoreFault::Driven(run_id.to_owned())));
         };
@@ -153,7 +153,7 @@ impl Engine {
         events: &[Event],
     ) -> Result<Vec<(String, Resume)>, Fault> {
         let mut fitting = Vec::new();
-        if program.flow.is_none() {
+        if !program.is_flow() {
             return Ok(fitting);
         }
         for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {

@@ -14,7 +14,7 @@ use crate::project::files;
 /// # Errors
 /// Which file can't be read, and why.
 pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Result<Vec<ReadFile>, Fault> {
-    let Some(flow) = &program.flow else { return Ok(Vec::new()) };
+    let Some(flow) = program.as_flow() else { return Ok(Vec::new()) };
     let (mut read, mut total, mut weight) = (Vec::new(), 0_usize, 0_usize);
     for name in &flow.documents {
         let Some(file) = program.project.documents.get(name) else {

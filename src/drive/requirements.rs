@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fault::Fault;
 use super::world::Engine;
 use crate::language::SecretSource;
-use crate::program::flow::Flow;
 use crate::program::{Program, ToolKind};
 use crate::syntax::token;
 
@@ -109,17 +108,17 @@ impl Engine {
     }
 
     fn gather(&self, program: &Program, model: Option<&str>, needs: &mut Needs) {
-        let own = program.properties.model.as_deref().or(program.project.model.as_deref());
+        let own = program.model().or(program.project.model.as_deref());
         // The caller's choice comes first at the top; a called loop is asked for its own model first.
         let model = if needs.known.is_empty() { model.or(own) } else { own.or(model) };
         if !needs.known.insert((std::ptr::from_ref(program), model.map(str::to_owned))) {
             return;
         }
         // The steps of a workflow that ask models name their own, or have this one.
-        let asks = program.flow.as_ref().is_none_or(|flow| !flow.loops().is_empty());
+        let asks = program.needs_a_model();
         needs.models.extend(model.filter(|_| asks).map(str::to_owned));
-        needs.models.extend(program.properties.fallback_models.iter().cloned());
-        for called in program.flow.iter().flat_map(Flow::loops) {
+        needs.models.extend(program.fallback_models().iter().cloned());
+        for called in program.step_loops() {
             self.gather(called, model, needs);
         }
         for tool in program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {

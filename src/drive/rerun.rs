@@ -14,7 +14,7 @@ pub fn start(run_id: &str, events: &[Event], recorded: Option<&Program>) -> Resu
     let Some(EventKind::Started(started)) = events.first().map(|event| &event.kind) else {
         return Err(Fault::Journal { run: run_id.to_owned(), reason: "it does not begin with its start".to_owned() });
     };
-    let own = recorded.and_then(|program| program.properties.model.as_deref().or(program.project.model.as_deref()));
+    let own = recorded.and_then(|program| program.model().or(program.project.model.as_deref()));
     let model = Some(started.model.name.as_str()).filter(|name| !name.is_empty() && own != Some(name));
     Ok(Start {
         input: started.input.clone(),

@@ -85,13 +85,13 @@ impl<'a> Driver<'a> {
         let HeldRun { state, lease } = run;
         let mut wire = Wire::default();
         wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
-        wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()), program.step.is_some());
+        wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()), program.step().is_some());
         wire.of_run(&state.header.run_id);
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         // The request may be older than the driver that resumes the run.
         let checked_at = (lease.events <= 1).then_some(now);
-        let listed_wait = (lease.events <= 1 || program.flow.is_none()).then(|| waits_beside_since_ms(&state));
+        let listed_wait = (lease.events <= 1 || !program.is_flow()).then(|| waits_beside_since_ms(&state));
         let budget = SubrunBudgetGuard::of(world, program, &state.header);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
         Box::new(Self {
@@ -125,7 +125,7 @@ impl<'a> Driver<'a> {
             other => other,
         };
         let is_called = self.state.header.caller.is_some();
-        if let Some(member) = self.budget.as_ref().filter(|_| !is_called && self.program.flow.is_none()) {
+        if let Some(member) = self.budget.as_ref().filter(|_| !is_called && !self.program.is_flow()) {
             // Including the sub-runs of earlier drivers.
             match self.world.journal.called_under(&self.lease.run_id).await {
                 Ok(called) => member.had(called),
@@ -140,7 +140,7 @@ impl<'a> Driver<'a> {
         while let Some(kind) = what.next() {
             self.continues = what.peek().is_some();
             match self.take(kind).await {
-                Ok(next) if self.program.flow.is_some() => effects.extend(next),
+                Ok(next) if self.program.is_flow() => effects.extend(next),
                 Ok(next) => effects = next,
                 Err(fault) => {
                     drop(self.lease.guard.give_back().await);
@@ -199,7 +199,7 @@ impl<'a> Driver<'a> {
     pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
         let ends = match &what {
             // The runs of a workflow's steps end by themselves in their time.
-            EventKind::DeadlinePassed => self.program.flow.is_none(),
+            EventKind::DeadlinePassed => !self.program.is_flow(),
             EventKind::Cancelled(_) => true,
             EventKind::ApprovalExpired => approval::fails_by(&self.state, clock::wall_ms()),
             _ => false,
@@ -331,7 +331,8 @@ impl<'a> Driver<'a> {
         let bound = match self.state.phase {
             // The last call has a time of its own, from the moment that it was asked for.
             Phase::Thinking { forced: Some(_) } => {
-                self.state.now.active_ms.saturating_add(self.program.properties.last_call_timeout_ms)
+                let last_call_ms = self.program.as_loop().map_or(0, |program| program.properties.last_call_timeout_ms);
+                self.state.now.active_ms.saturating_add(last_call_ms)
             }
             _ => self.state.timeout_ms(),
         };

@@ -139,14 +139,14 @@ impl Start {
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
         let given = RunInput { value: std::mem::take(&mut self.input), lists: std::mem::take(&mut self.lists) };
-        let mut given = if program.flow.is_some() { given } else { RunInput::from(given.into_whole()) };
+        let mut given = if program.is_flow() { given } else { RunInput::from(given.into_whole()) };
         let files = input_files::take(program, &mut given.value, &self.files, texts)?;
         // A second attempt has the input with the accounts.
         self.files.clone_from(&files);
         let bound = bind(program, given, &now, &run_id).map_err(Fault::Diagnostics)?;
         let mut input = bound.input;
         // What can't be stored is refused as it is.
-        if program.flow.is_some() && storable::fault_of(&input.value).is_none() {
+        if program.is_flow() && storable::fault_of(&input.value).is_none() {
             let RunInput { value, lists } = input;
             input = RunInput::of(value);
             input.lists.extend(lists);
@@ -159,13 +159,15 @@ impl Start {
             run_id: &run_id,
             reads_fences: true,
         };
-        let system = match &program.flow {
+        let system = match program {
             // No model is asked by the workflow itself.
-            Some(_) => String::new(),
-            None => prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?,
+            Program::Flow(_) => String::new(),
+            Program::Loop(of_loop) => {
+                prompt::system(of_loop, &facts).map_err(|missing| unresolved(program, &missing.0))?
+            }
         };
         let documents = documents(program, texts);
-        let machine = if program.flow.is_some() { Machine::Flow } else { Machine::Loop };
+        let machine = if program.is_flow() { Machine::Flow } else { Machine::Loop };
         Ok(Started {
             machine,
             loop_name: program.name.clone(),
@@ -182,7 +184,7 @@ impl Start {
             caller: None,
             started_by: None,
             bound: Allowance::default(),
-            order: program.properties.order,
+            order: program.order(),
             scripted: false,
             edition: EDITION,
             documents_sha256: Some(documents_sha256(&documents).to_string()),
@@ -199,7 +201,7 @@ impl Start {
 /// Whether the price of each model is known, when the budget is in US dollars: the run's own model, its
 /// fallbacks, and those of its `llm` actions.
 pub(super) fn priced(program: &Program, models: &[Arc<ModelClient>], all: &Models) -> Result<(), Fault> {
-    if program.properties.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
+    if program.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
         return Ok(());
     }
     let named = program.all_tools().into_iter().filter_map(|tool| all.get(Some(tool.model()?)).ok());

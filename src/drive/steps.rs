@@ -177,7 +177,7 @@ impl<'a> Driver<'a> {
     }
 
     fn begin_steps(&self, steps: &[StepAddress]) -> Vec<BoxFuture<'a, StepOutcome>> {
-        let Some((flow, state)) = self.program.flow.as_ref().zip(self.state.flow.as_ref()) else { return Vec::new() };
+        let Some((flow, state)) = self.program.as_flow().zip(self.state.flow.as_ref()) else { return Vec::new() };
         let left = budget::left(self.program, &self.state);
         let mut performed: Vec<BoxFuture<'a, StepOutcome>> = Vec::with_capacity(steps.len());
         for at in steps {
@@ -220,10 +220,10 @@ impl<'a> Driver<'a> {
 
     /// Begins or resumes the run of a step.
     fn begin_run(&self, called: &Arc<Program>, open: &OpenStep, left: Allowance) -> BoxFuture<'a, StepOutcome> {
-        let flow = self.program.flow.as_ref().zip(self.state.flow.as_ref());
+        let flow = self.program.as_flow().zip(self.state.flow.as_ref());
         let item =
             flow.map(|(flow, state)| ItemRest::of(flow, state, &open.address, self.active_ms())).unwrap_or_default();
-        let most_ms = item.time_ms.into_iter().chain([called.properties.timeout_ms]).min().unwrap_or_default();
+        let most_ms = item.time_ms.into_iter().chain([called.timeout_ms]).min().unwrap_or_default();
         let time = self.time_left().min(Duration::from_millis(most_ms));
         let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
@@ -331,7 +331,7 @@ async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> (bool, bo
 
 /// The tool that the step at an address calls.
 fn tool_at<'p>(program: &'p Program, at: &str) -> Option<&'p Tool> {
-    match &program.flow.as_ref()?.step_at(at)?.action {
+    match &program.as_flow()?.step_at(at)?.action {
         StepAction::Call(call) => Some(&call.tool),
         _ => None,
     }

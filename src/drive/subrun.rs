@@ -33,7 +33,6 @@ use crate::engine::waiting_calls::waiting_calls;
 use crate::journal::{CancelRequest, RunSummary, StoreFault};
 use crate::policy::word::written;
 use crate::program::Program;
-use crate::program::flow::Flow;
 
 /// The wait before the next look at a sub-run that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -87,7 +86,7 @@ impl SubrunOrigin {
 
 /// Whether a loop names a model of its own.
 fn names_model(called: &Program) -> bool {
-    called.properties.model.is_some() || called.project.model.is_some()
+    called.model().is_some() || called.project.model.is_some()
 }
 
 fn unpriced(model: &str, called: &str) -> Fault {
@@ -170,7 +169,7 @@ pub(super) fn call<'a>(
         };
         let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
         // The items of a workflow are bounded by `max_items`.
-        let is_step = program.step.is_some();
+        let is_step = program.step().is_some();
         if !known && !is_step && !budget.enter() {
             let returned = ToolReturned { run_id: None, ..failed(subrun_budget::full(), String::new()) };
             return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
@@ -239,7 +238,7 @@ pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
 /// The result of a call whose sub-run has ended.
 fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
     if let Some(Answer { answer, confidence, summary }) = &ending.answer {
-        return ToolResult::Ok(match &program.step {
+        return ToolResult::Ok(match program.step() {
             Some(_) => react_output(answer, confidence, summary.as_deref()),
             // No step ran: there is no answer.
             None if ending.termination == Termination::ConditionNotMet => json!({ "status": ending.termination }),
@@ -288,7 +287,7 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
 /// The sub-runs that may have started and have not returned.
 pub(super) fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, String)> {
     let run_id = &state.header.run_id;
-    if let Some((flow, of_flow)) = program.flow.as_ref().zip(state.flow.as_ref()) {
+    if let Some((flow, of_flow)) = program.as_flow().zip(state.flow.as_ref()) {
         let may_run =
             |open: &&OpenStep| matches!(open.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_)));
         let run = |open: &OpenStep| Some((loop_at(flow, &open.address)?, open.subrun_id(run_id)));
@@ -310,11 +309,11 @@ impl Engine {
         let mut seen = BTreeSet::new();
         let mut open: Vec<(&Program, String, bool)> = vec![(program, model.to_owned(), false)];
         while let Some((program, model, priced)) = open.pop() {
-            let budget = program.properties.budget.as_ref();
+            let budget = program.budget.as_ref();
             let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
-            let tools = program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
+            let tools = program.tools().iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
             let called = tools.filter_map(|tool| tool.called_loop().or(tool.launched()));
-            for called in called.chain(program.flow.iter().flat_map(Flow::loops)) {
+            for called in called.chain(program.step_loops()) {
                 let file = called.sources.first().map(|source| Arc::clone(&source.name));
                 if !seen.insert((file, priced)) {
                     continue;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::event::CallId;
 use crate::engine::operation::Call;
 use crate::program::Program;
-use crate::program::flow::{Flow, StepAction};
+use crate::program::flow::{FlowProgram, StepAction};
 
 /// The id of a sub-run.
 pub(super) fn id(run_id: &str, call: CallId) -> String {
@@ -18,7 +18,7 @@ pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<P
 }
 
 /// The loop that the step at an address is.
-pub(super) fn loop_at<'p>(flow: &'p Flow, at: &str) -> Option<&'p Arc<Program>> {
+pub(super) fn loop_at<'p>(flow: &'p FlowProgram, at: &str) -> Option<&'p Arc<Program>> {
     match &flow.step_at(at)?.action {
         StepAction::React(react) => Some(&react.program),
         _ => None,

@@ -33,7 +33,7 @@ pub fn each_asked(
     events: &[Event],
     mut visit: impl FnMut(u32, &State) -> ControlFlow<()>,
 ) -> Result<u32, String> {
-    if program.flow.is_some() {
+    if program.is_flow() {
         return Err("it is a workflow, which has no iterations".to_owned());
     }
     let (mut state, mut last) = (State::default(), 0);

@@ -3,7 +3,7 @@
 use super::event::{Allowance, FailedAttempt, Tokens};
 use super::state::State;
 use crate::language::project::Price;
-use crate::program::Program;
+use crate::program::ProgramHead;
 
 /// What tokens cost in US dollars.
 pub fn cost_usd(tokens: Tokens, price: Price) -> f64 {
@@ -22,13 +22,13 @@ fn number(tokens: u64) -> f64 {
 }
 
 /// What the run may spend by its document, or by what that was raised to.
-pub(super) fn own(program: &Program, state: &State) -> Option<Allowance> {
-    let (budget, raised) = (program.properties.budget.as_ref()?, state.limits.budget);
+pub(super) fn own(program: &ProgramHead, state: &State) -> Option<Allowance> {
+    let (budget, raised) = (program.budget.as_ref()?, state.limits.budget);
     Some(Allowance { tokens: raised.tokens.or(budget.tokens), cost_usd: raised.cost_usd.or(budget.cost_usd) })
 }
 
 /// Counts tokens and their cost; `None`: the price is not known, so the cost of the run is not known either.
-pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_usd: Option<f64>) {
+pub(super) fn charge(program: &ProgramHead, state: &mut State, tokens: Tokens, cost_usd: Option<f64>) {
     let tally = &mut state.counters;
     tally.tokens = tally.tokens.plus(tokens);
     match cost_usd {
@@ -39,15 +39,15 @@ pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_
 }
 
 /// Computes the share of the budget that is used, and whether a warning is due.
-pub(super) fn look(program: &Program, state: &mut State) {
-    if let (Some(budget), Some(own)) = (&program.properties.budget, own(program, state)) {
+pub(super) fn look(program: &ProgramHead, state: &mut State) {
+    if let (Some(budget), Some(own)) = (&program.budget, own(program, state)) {
         state.watch.budget_used = share(own, &spent(state, &[]));
         state.watch.budget_warned |= state.watch.budget_used >= budget.warn_at;
     }
 }
 
 /// Counts what failed attempts used, and keeps them for the trace.
-pub(super) fn tried(program: &Program, state: &mut State, attempts: Vec<FailedAttempt>) {
+pub(super) fn tried(program: &ProgramHead, state: &mut State, attempts: Vec<FailedAttempt>) {
     let iteration = state.counters.iterations.saturating_add(1);
     for attempt in attempts {
         state.counters.estimated |= attempt.estimated;
@@ -60,12 +60,12 @@ pub(super) fn tried(program: &Program, state: &mut State, attempts: Vec<FailedAt
 }
 
 /// Whether the run has any limit on spending.
-pub(super) fn is_bound(program: &Program, state: &State) -> bool {
+pub(super) fn is_bound(program: &ProgramHead, state: &State) -> bool {
     own(program, state).is_some_and(|own| !own.is_none()) || !state.header.bound.is_none()
 }
 
 /// Whether nothing is left for another call.
-pub(super) fn is_spent(program: &Program, state: &State) -> bool {
+pub(super) fn is_spent(program: &ProgramHead, state: &State) -> bool {
     is_spent_by(program, state, &[])
 }
 
@@ -75,7 +75,7 @@ pub(super) fn is_spent_for_the_caller(state: &State) -> bool {
 }
 
 /// What a run may still spend: of its own budget, and of the allowance of its caller.
-pub fn left(program: &Program, state: &State) -> Allowance {
+pub fn left(program: &ProgramHead, state: &State) -> Allowance {
     let (own, given) = (own(program, state), state.header.bound);
     let tokens = [given.tokens, own.and_then(|budget| budget.tokens)].into_iter().flatten().min();
     let cost_usd = [given.cost_usd, own.and_then(|budget| budget.cost_usd)].into_iter().flatten().reduce(f64::min);
@@ -95,11 +95,11 @@ pub fn uses_up(left: Allowance, attempts: &[FailedAttempt]) -> bool {
 
 /// Whether the last failed attempt cost something and nothing is left now: no further attempt is made. An
 /// attempt that cost nothing may be retried, also in the last call of a spent budget.
-pub fn is_enough(program: &Program, state: &State, attempts: &[FailedAttempt]) -> bool {
+pub fn is_enough(program: &ProgramHead, state: &State, attempts: &[FailedAttempt]) -> bool {
     attempts.last().is_some_and(|last| last.usage.is_some()) && is_spent_by(program, state, attempts)
 }
 
-fn is_spent_by(program: &Program, state: &State, attempts: &[FailedAttempt]) -> bool {
+fn is_spent_by(program: &ProgramHead, state: &State, attempts: &[FailedAttempt]) -> bool {
     let spent = spent(state, attempts);
     own(program, state).into_iter().chain([state.header.bound]).any(|most| share(most, &spent) >= 1.0)
 }

@@ -10,7 +10,7 @@ use super::outcome::Answer;
 use super::state::State;
 use super::storable;
 use crate::program::schema;
-use crate::program::{Builtin, Program};
+use crate::program::{Builtin, LoopProgram};
 
 /// The outcome of a built-in tool.
 pub(super) enum Done {
@@ -55,7 +55,7 @@ impl HumanQuestion {
 }
 
 /// Runs a built-in tool with an input that its schema accepts.
-pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &Value) -> Done {
+pub(super) fn run(program: &LoopProgram, state: &mut State, which: Builtin, input: &Value) -> Done {
     match which {
         Builtin::Complete => complete(program, state, input),
         Builtin::PauseForHuman => Done::AsksHuman,
@@ -75,7 +75,7 @@ pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &
     }
 }
 
-fn complete(program: &Program, state: &State, input: &Value) -> Done {
+fn complete(program: &LoopProgram, state: &State, input: &Value) -> Done {
     let mut answer = input.get("answer").cloned().unwrap_or_default();
     if let Some(schema) = &program.answer {
         let mut faults = schema.faults(&answer);

@@ -9,11 +9,11 @@ use super::conversation::Role;
 use super::dialect;
 use super::effect::Refused;
 use super::event::{Allowance, LimitsRaised, RaisedLimits, Retried};
-use super::limit;
+use super::limit::{self, DocumentLimits};
 use super::next::Next;
 use super::outcome::{Ending, Limit, Status, Termination};
 use super::state::{Phase, State};
-use crate::program::Program;
+use crate::program::{LoopProgram, Program};
 
 /// What the model reads when it was asked for its last answer, and may go on after all.
 const GO_ON: &str = "The limit of this run was raised: the last answer is not wanted yet. Go on as before; tools may \
@@ -95,32 +95,54 @@ pub(super) fn retry_paused(state: &mut State, phase: Phase, retried: Retried) ->
 }
 
 /// Raises limits of a run that has not ended.
-pub(super) fn raise(program: &Program, state: &mut State, phase: Phase, raised: LimitsRaised) -> Next {
-    if let Err(refused) = apply(program, state, &raised) {
-        return Next::Refuse { phase, refused };
+pub(super) fn raise<'p>(
+    limits: impl Into<DocumentLimits<'p>>,
+    state: &mut State,
+    raised: LimitsRaised,
+) -> Result<(), Refused> {
+    let limits = limits.into();
+    apply(limits, state, &raised)?;
+    record(limits, state, raised, None);
+    Ok(())
+}
+
+/// The same for a loop.
+pub(super) fn raise_open(program: &LoopProgram, state: &mut State, phase: Phase, raised: LimitsRaised) -> Next {
+    match raise(program, state, raised) {
+        Ok(()) => Next::Wait(phase),
+        Err(refused) => Next::Refuse { phase, refused },
     }
-    record(program, state, raised, None);
-    Next::Wait(phase)
+}
+
+/// Raises the limit that ended a run. A cancelled run may raise any.
+pub(super) fn raise_spent<'p>(
+    limits: impl Into<DocumentLimits<'p>>,
+    state: &mut State,
+    ending: &Ending,
+    raised: LimitsRaised,
+) -> Result<(), Refused> {
+    let (limits, before, limit) = (limits.into(), state.limits, limit_of(ending));
+    let fits = match (limit, &state.cancelled_in) {
+        (None, None) => Err(Refused::new(no_limit(ending))),
+        (Some(limit), _) if !gives(limit, &raised.limits) => Err(Refused::new(other_limit(ending, limit))),
+        _ => apply(limits, state, &raised),
+    };
+    let fits = fits.and_then(|()| match limit::spent(limits, state) {
+        Some(still) if limit.is_some() => Err(Refused::new(still_spent(limits, state, still))),
+        _ => Ok(()),
+    });
+    match fits {
+        Ok(()) => record(limits, state, raised, Some(ending)),
+        Err(_) => state.limits = before,
+    }
+    fits
 }
 
 /// Raises the limit that ended a run, and continues it. A cancelled run waits in the phase that it was in.
-pub(super) fn raise_ended(program: &Program, state: &mut State, ending: Box<Ending>, raised: LimitsRaised) -> Next {
-    let before = state.limits;
-    let limit = limit_of(&ending);
-    let fits = match (limit, &state.cancelled_in) {
-        (None, None) => Err(Refused::new(no_limit(&ending))),
-        (Some(limit), _) if !gives(limit, &raised.limits) => Err(Refused::new(other_limit(&ending, limit))),
-        _ => apply(program, state, &raised),
-    };
-    let fits = fits.and_then(|()| match limit::spent(program, state) {
-        Some(still) if limit.is_some() => Err(Refused::new(still_spent(program, state, still))),
-        _ => Ok(()),
-    });
-    if let Err(refused) = fits {
-        state.limits = before;
+pub(super) fn raise_ended(program: &LoopProgram, state: &mut State, ending: Box<Ending>, raised: LimitsRaised) -> Next {
+    if let Err(refused) = raise_spent(program, state, &ending, raised) {
         return Next::Refuse { phase: Phase::Ended(ending), refused };
     }
-    record(program, state, raised, Some(&ending));
     if let Some(phase) = state.cancelled_in.take() {
         return Next::Wait(*phase);
     }
@@ -131,7 +153,7 @@ pub(super) fn raise_ended(program: &Program, state: &mut State, ending: Box<Endi
 }
 
 /// The model was asked for its last answer, and gave none that could be taken.
-fn take_back_the_last_call(program: &Program, state: &mut State) {
+fn take_back_the_last_call(program: &LoopProgram, state: &mut State) {
     let dialect = program.properties.dialect;
     let answered = state.conversation.messages.last().is_some_and(|message| message.role == Role::Assistant);
     if answered {
@@ -141,22 +163,22 @@ fn take_back_the_last_call(program: &Program, state: &mut State) {
     }
 }
 
-fn record(program: &Program, state: &mut State, raised: LimitsRaised, ending: Option<&Ending>) {
+fn record(limits: DocumentLimits<'_>, state: &mut State, raised: LimitsRaised, ending: Option<&Ending>) {
     let record = entry(state, raised.by, ending);
     state.continuations.push(ContinuationRecord { limits: Some(raised.limits), ..record });
     // The warning is due again at the share of the new budget.
     state.watch.budget_warned = false;
-    budget::look(program, state);
+    budget::look(limits.head, state);
 }
 
 /// Raises the limits, each above the present one and above what is used.
-fn apply(program: &Program, state: &mut State, raised: &LimitsRaised) -> Result<(), Refused> {
+fn apply(limits: DocumentLimits<'_>, state: &mut State, raised: &LimitsRaised) -> Result<(), Refused> {
     let RaisedLimits { max_iterations, timeout_ms, budget } = raised.limits;
     if raised.limits.is_none() {
         return Err(Refused::new("no limit is given"));
     }
-    let (own, used) = (budget::own(program, state).unwrap_or_default(), budget::used(state));
-    let iterations = Some(limit::max_iterations(program, state));
+    let (own, used) = (budget::own(limits.head, state).unwrap_or_default(), budget::used(state));
+    let iterations = Some(limits.max_iterations(state));
     higher("max_iterations", max_iterations, iterations, Some(state.counters.iterations))?;
     higher("timeout_ms", timeout_ms, Some(state.timeout_ms()), Some(state.now.active_ms))?;
     higher("budget.tokens", budget.tokens, own.tokens, used.tokens)?;
@@ -229,8 +251,8 @@ fn other_limit(ending: &Ending, limit: Limit) -> String {
     format!("this limit did not end the run: {message}. Raise {}", field(limit))
 }
 
-fn still_spent(program: &Program, state: &State, still: Limit) -> String {
-    let own = budget::own(program, state).unwrap_or_default();
+fn still_spent(limits: DocumentLimits<'_>, state: &State, still: Limit) -> String {
+    let own = budget::own(limits.head, state).unwrap_or_default();
     let used = budget::used(state);
     let spent = match still {
         Limit::MaxIterations => format!("`max_iterations` ({} are used)", state.counters.iterations),
@@ -257,7 +279,7 @@ pub fn used(state: &State) -> RaisedLimits {
 /// The present limits of a run.
 pub fn limits(program: &Program, state: &State) -> RaisedLimits {
     RaisedLimits {
-        max_iterations: Some(limit::max_iterations(program, state)),
+        max_iterations: Some(DocumentLimits::from(program).max_iterations(state)),
         timeout_ms: Some(state.timeout_ms()),
         budget: budget::own(program, state).unwrap_or_default(),
     }

@@ -10,13 +10,13 @@ use super::outcome::{RunError, Termination};
 use super::state::{Phase, State, Turn};
 use super::turn;
 use crate::language::approval::OnExpiry;
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// What the model reads of a call that nobody approved in time.
 const LATE: &str = "not called: nobody approved this call in time";
 
 /// Applies the expiry of all approvals that are due.
-pub(super) fn expired(program: &Program, state: &mut State, paused: Paused, effects: &mut Effects) -> Next {
+pub(super) fn expired(program: &LoopProgram, state: &mut State, paused: Paused, effects: &mut Effects) -> Next {
     let Paused { pause, turn } = paused;
     let now_ms = state.now.wall_ms;
     let is_due = |call: &Call| pause.calls.contains(&call.address) && call.progress.is_expired(now_ms);
@@ -63,7 +63,7 @@ fn late(state: &mut State, call: &mut Call) {
 }
 
 /// The run fails; none of the calls that still wait is made.
-fn fail(program: &Program, state: &mut State, mut turn: Turn, tool: &str, effects: &mut Effects) -> Next {
+fn fail(program: &LoopProgram, state: &mut State, mut turn: Turn, tool: &str, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         let was_made = matches!(call.progress, Progress::Done { .. } | Progress::Asks(AskedFor::Subrun(_)));
         if !was_made {

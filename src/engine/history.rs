@@ -13,7 +13,7 @@ use super::state::State;
 use super::usage;
 use super::window;
 use crate::language::react::{History, OnLimit};
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 pub use summary::{max_tokens, question};
 
@@ -34,7 +34,7 @@ pub(super) fn is_last(state: &State) -> bool {
 }
 
 /// Checks the length of the next request.
-pub(super) fn look(program: &Program, state: &State) -> Length {
+pub(super) fn look(program: &LoopProgram, state: &State) -> Length {
     let history = program.properties.history.as_ref();
     if let Some(until) = history.and_then(|history| over_messages(history, state)) {
         return Length::Over { until, summed: history.and_then(|history| history.summarize) == Some(true) };
@@ -46,7 +46,7 @@ pub(super) fn look(program: &Program, state: &State) -> Length {
 }
 
 /// What to remove when a request must have less than `bound` tokens: half of them is left free.
-pub(super) fn too_long(program: &Program, state: &State, bound: u64) -> Length {
+pub(super) fn too_long(program: &LoopProgram, state: &State, bound: u64) -> Length {
     let summarize = program.properties.history.as_ref().and_then(|history| history.summarize);
     // A loop with `on_limit: answer` and without `summarize` treats the full window as a limit.
     if program.properties.on_limit == OnLimit::Answer && summarize.is_none() {
@@ -102,7 +102,7 @@ fn fitting(state: &State, room: u64) -> Option<usize> {
 }
 
 /// The model has summarised the removed messages.
-pub(super) fn summed(program: &Program, state: &mut State, mut reply: Reply, until: usize) -> Next {
+pub(super) fn summed(program: &LoopProgram, state: &mut State, mut reply: Reply, until: usize) -> Next {
     let sent = question(program, state, until).bytes;
     window::learn(state, reply.own_window(), None);
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
@@ -123,7 +123,7 @@ pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
 }
 
 /// The model could not write a summary: the messages are removed anyway.
-pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault, until: usize) -> Next {
+pub(super) fn not_summed(program: &LoopProgram, state: &mut State, fault: ModelFault, until: usize) -> Next {
     window::learn(state, fault.own_window(), None);
     usage::of_failure(program, state, fault);
     drop_until(state, until, None);
@@ -132,7 +132,7 @@ pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault
 
 /// Before the last call: removes the older half when the request would not fit, or when `must`. Returns whether it
 /// became shorter.
-pub(super) fn make_room(program: &Program, state: &mut State, must: bool) -> bool {
+pub(super) fn make_room(program: &LoopProgram, state: &mut State, must: bool) -> bool {
     let bound = window::of_request(program, state);
     if !must && bound.is_none_or(|bound| next_request(state) <= bound) {
         return false;
@@ -148,7 +148,7 @@ pub(super) fn make_room(program: &Program, state: &mut State, must: bool) -> boo
 
 /// Where no iteration can be removed and a server showed the window: cuts what the last iteration reports, so that the
 /// request fits. Returns whether it became shorter.
-pub(super) fn shorten(program: &Program, state: &mut State) -> bool {
+pub(super) fn shorten(program: &LoopProgram, state: &mut State) -> bool {
     let Some(bound) = window::of_request(program, state).filter(|_| state.watch.window.is_some()) else { return false };
     let opening = state.conversation.opening();
     let is_report = |message: &Message| matches!(message.role, Role::User | Role::Tool);

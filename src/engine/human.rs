@@ -16,7 +16,7 @@ use super::state::{Phase, RunHeader, State, Turn};
 use super::subrun;
 use super::subrun_decision;
 use super::turn::{self, denied};
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// A pause, and the turn whose calls wait; none for a stuck run.
 pub(super) struct Paused {
@@ -35,7 +35,7 @@ impl Paused {
     ///
     /// # Errors
     /// Why it does not, and what would.
-    fn fits(&self, program: &Program, state: &State, decided: &Decided) -> Result<(), Refused> {
+    fn fits(&self, program: &LoopProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
         let (pause, header) = (&self.pause, &state.header);
         if let Some(number) = decided.pause
             && number != pause.number
@@ -109,7 +109,7 @@ fn is_asked_about(pause: &Pause, call: &Call) -> bool {
 
 /// Applies a decision.
 pub(super) fn decided(
-    program: &Program,
+    program: &LoopProgram,
     state: &mut State,
     paused: Paused,
     decided: Decided,
@@ -165,7 +165,7 @@ pub(super) fn decided(
 }
 
 /// All waiting calls of a turn are decided: those that may be made are called.
-pub(super) fn decided_all(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn decided_all(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     if let Some(question) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, question);
     }

@@ -10,7 +10,7 @@ use super::operation::Call;
 use super::state::State;
 use super::window;
 use crate::language::react::Dialect;
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// How much of a refused or overlong reply stays in the conversation, in characters: enough to see what was wrong.
 const KEPT_CHARS: usize = 500;
@@ -86,7 +86,7 @@ pub(super) fn shorten_unreadable(state: &mut State) {
 }
 
 /// Cuts a reply with these calls in the conversation, if it is overlong, or long and nothing of it was accepted.
-pub(super) fn shorten(program: &Program, state: &mut State, thought: &str, calls: &[Call], is_refused: bool) {
+pub(super) fn shorten(program: &LoopProgram, state: &mut State, thought: &str, calls: &[Call], is_refused: bool) {
     let whole = window::whole_reply_bytes(state);
     let most = if is_refused { whole.min(CORRECTED) } else { whole };
     if !state.header.knows_windows() || size_of_last(&state.conversation) <= most {

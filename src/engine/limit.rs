@@ -8,15 +8,16 @@ use super::next::Next;
 use super::outcome::{Limit, RunError};
 use super::state::State;
 use super::window;
-use crate::language::react::OnLimit;
-use crate::program::Program;
+use crate::language::react::{OnLimit, defaults};
+use crate::program::flow::FlowProgram;
+use crate::program::{LoopProgram, Program, ProgramHead};
 
 /// How often a request is made shorter and sent again, when the provider said how long it may be.
 const REFUSALS: u32 = 4;
 
 /// After an iteration: the model is asked again, unless a limit is reached. If the history is too long, it is
 /// shortened first.
-pub(super) fn think(program: &Program, state: &mut State) -> Next {
+pub(super) fn think(program: &LoopProgram, state: &mut State) -> Next {
     loop {
         if let Some(limit) = spent(program, state) {
             return Next::Limit(limit);
@@ -31,25 +32,59 @@ pub(super) fn think(program: &Program, state: &mut State) -> Next {
     }
 }
 
-/// The most iterations of the run.
-pub(super) fn max_iterations(program: &Program, state: &State) -> u32 {
-    state.limits.max_iterations.unwrap_or(program.properties.max_iterations)
+/// The limits that a document sets.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DocumentLimits<'p> {
+    /// Its time and its budget.
+    pub head: &'p ProgramHead,
+    max_iterations: u32,
+}
+
+impl<'p> From<&'p LoopProgram> for DocumentLimits<'p> {
+    fn from(program: &'p LoopProgram) -> Self {
+        Self { head: &program.head, max_iterations: program.properties.max_iterations }
+    }
+}
+
+impl<'p> From<&'p FlowProgram> for DocumentLimits<'p> {
+    /// A workflow has no iterations. A raised limit is compared with the default of a loop, as it always was: journals
+    /// hold such limits.
+    fn from(program: &'p FlowProgram) -> Self {
+        Self { head: &program.head, max_iterations: defaults::max_iterations() }
+    }
+}
+
+impl<'p> From<&'p Program> for DocumentLimits<'p> {
+    fn from(program: &'p Program) -> Self {
+        match program {
+            Program::Loop(program) => program.into(),
+            Program::Flow(program) => program.into(),
+        }
+    }
+}
+
+impl DocumentLimits<'_> {
+    /// The most iterations of the run.
+    pub fn max_iterations(self, state: &State) -> u32 {
+        state.limits.max_iterations.unwrap_or(self.max_iterations)
+    }
 }
 
 /// The limit that is reached, if any; the window is checked by the history.
-pub(super) fn spent(program: &Program, state: &State) -> Option<Limit> {
-    if state.counters.iterations >= max_iterations(program, state) {
+pub(super) fn spent<'p>(limits: impl Into<DocumentLimits<'p>>, state: &State) -> Option<Limit> {
+    let limits = limits.into();
+    if state.counters.iterations >= limits.max_iterations(state) {
         return Some(Limit::MaxIterations);
     }
     if state.now.active_ms >= state.timeout_ms() {
         return Some(Limit::Timeout);
     }
-    budget::is_spent(program, state).then_some(Limit::Budget)
+    budget::is_spent(limits.head, state).then_some(Limit::Budget)
 }
 
 /// The provider reports that the request is too long: it is shortened, and sent again. Once, when the provider does not
 /// say how long it may be.
-pub(super) fn too_long(program: &Program, state: &mut State, refused: LengthRefusal) -> Next {
+pub(super) fn too_long(program: &LoopProgram, state: &mut State, refused: LengthRefusal) -> Next {
     let is_new = refused.learn(state);
     if let Some(limit) = spent(program, state) {
         return Next::Limit(limit);
@@ -75,7 +110,7 @@ pub(super) fn too_long(program: &Program, state: &mut State, refused: LengthRefu
 }
 
 /// The same of the last call, which is sent again only when the provider said how long it may be.
-pub(super) fn last_too_long(program: &Program, state: &mut State, limit: Limit, refused: LengthRefusal) -> Next {
+pub(super) fn last_too_long(program: &LoopProgram, state: &mut State, limit: Limit, refused: LengthRefusal) -> Next {
     let is_new = refused.learn(state);
     let may = refused.window.is_some() && state.watch.too_long <= most_refusals(state);
     if may && (history::make_room(program, state, true) || is_new) {
@@ -110,7 +145,7 @@ fn most_refusals(state: &State) -> u32 {
 
 /// A limit is reached: the run fails, or one last call must answer. A sub-run whose caller has nothing left
 /// gets no last call: with one at each level of nested loops, they would exceed the budget together.
-pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Next {
+pub(super) fn reached(program: &LoopProgram, state: &mut State, limit: Limit) -> Next {
     if program.properties.on_limit == OnLimit::Fail || budget::is_spent_for_the_caller(state) {
         return failed(program, state, limit);
     }
@@ -123,18 +158,19 @@ pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Nex
 }
 
 /// The last call gave an empty reply: the model is asked once more.
-pub(super) fn ask_again(program: &Program, state: &mut State, limit: Limit, why: &str) -> Next {
+pub(super) fn ask_again(program: &LoopProgram, state: &mut State, limit: Limit, why: &str) -> Next {
     let words = dialect::forced_question(program.properties.dialect, words(limit));
     state.conversation.push(Role::User, format!("{why}\n\n{words}"));
     Next::Ask { forced: Some(limit) }
 }
 
 /// The run fails because of a limit.
-pub(super) fn failed(program: &Program, state: &State, limit: Limit) -> Next {
+pub(super) fn failed(program: &LoopProgram, state: &State, limit: Limit) -> Next {
     let (code, message) = match limit {
-        Limit::MaxIterations => {
-            ("max_iterations", format!("{} iterations passed without an answer", max_iterations(program, state)))
-        }
+        Limit::MaxIterations => (
+            "max_iterations",
+            format!("{} iterations passed without an answer", DocumentLimits::from(program).max_iterations(state)),
+        ),
         Limit::Timeout => ("timeout", format!("{} ms of active time passed without an answer", state.timeout_ms())),
         Limit::Context => ("context", context_words(program, state)),
         Limit::Budget => ("budget", "the run's budget is spent".to_owned()),
@@ -145,7 +181,7 @@ pub(super) fn failed(program: &Program, state: &State, limit: Limit) -> Next {
 }
 
 /// Why the conversation does not fit, and what to write.
-fn context_words(program: &Program, state: &State) -> String {
+fn context_words(program: &LoopProgram, state: &State) -> String {
     let what = "the conversation no longer fits the model's window";
     let (reply, request) = (window::max_tokens(program, state), history::next_request(state));
     let model = &state.header.model.name;

@@ -6,7 +6,7 @@ use super::dialect;
 use crate::language::react::Dialect;
 use crate::program::builtin::input_in_short;
 use crate::program::reference::{Scope, Unresolved};
-use crate::program::{Program, ToolKind};
+use crate::program::{LoopProgram, ToolKind};
 
 /// The values for the system prompt, besides the program.
 pub struct Facts<'a> {
@@ -28,7 +28,7 @@ pub struct Facts<'a> {
 ///
 /// # Errors
 /// When the author's prompt needs a name that has no value.
-pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved> {
+pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unresolved> {
     let tools = tools(program);
     let instructions = instructions(program);
     match &program.system_prompt {
@@ -73,7 +73,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
 ///
 /// # Errors
 /// When a text needs a name that has no value.
-pub fn of_step(program: &Program, input: &serde_json::Value, scope: &Scope<'_>) -> Result<(), Unresolved> {
+pub fn of_step(program: &LoopProgram, input: &serde_json::Value, scope: &Scope<'_>) -> Result<(), Unresolved> {
     let names = input.as_object();
     let of_run = Scope { context: names.as_slice(), input: program.input_of(input), lists: None, ..*scope };
     let objective = program.objective.render(&of_run)?;
@@ -86,7 +86,7 @@ pub fn of_step(program: &Program, input: &serde_json::Value, scope: &Scope<'_>) 
 }
 
 /// How the model is to answer, with the schema that its answer must match.
-fn instructions(program: &Program) -> Cow<'static, str> {
+fn instructions(program: &LoopProgram) -> Cow<'static, str> {
     let dialect = program.properties.dialect;
     let instructions = dialect::instructions(dialect);
     let Some(schema) = &program.answer else { return Cow::Borrowed(instructions) };
@@ -99,7 +99,7 @@ fn instructions(program: &Program) -> Cow<'static, str> {
 }
 
 /// The tools as text for the model: name, purpose, and input schema.
-fn tools(program: &Program) -> String {
+fn tools(program: &LoopProgram) -> String {
     let mut lines = String::with_capacity(1000);
     for tool in program.offered() {
         let name = dialect::name_for_model(program, &tool.name);

@@ -24,7 +24,7 @@ use super::validate;
 use super::window;
 use crate::language::react::OnModelOutage;
 use crate::program::builtin::COMPLETE;
-use crate::program::{Builtin, Program, ToolKind};
+use crate::program::{Builtin, LoopProgram, ToolKind};
 
 /// How many unreadable replies in a row end a run.
 const INVALID_IN_A_ROW: u32 = 3;
@@ -34,7 +34,7 @@ const EXAMPLE_FROM: u32 = 2;
 
 /// Applies a reply.
 pub(super) fn take(
-    program: &Program,
+    program: &LoopProgram,
     state: &mut State,
     mut reply: Reply,
     forced: Option<Limit>,
@@ -136,7 +136,7 @@ impl MadeReply {
 }
 
 /// Adds a reply to the conversation, in the form in which it stays there.
-fn keep(program: &Program, state: &mut State, reading: &Reading, made: MadeReply) {
+fn keep(program: &LoopProgram, state: &mut State, reading: &Reading, made: MadeReply) {
     let MadeReply { text, calls, reasoning, counts } = made;
     let dialect = program.properties.dialect;
     let has_native = !calls.is_empty() && state.header.knows_written_calls();
@@ -151,7 +151,7 @@ fn keep(program: &Program, state: &mut State, reading: &Reading, made: MadeReply
 }
 
 /// Gives a native call the names that the document has: those of its tool and of its parameters.
-fn with_own_names(program: &Program, wanted: &mut Wanted) {
+fn with_own_names(program: &LoopProgram, wanted: &mut Wanted) {
     wanted.name = program.called.back(&wanted.name).to_owned();
     let input = std::mem::take(&mut wanted.input);
     wanted.input = program.offered_tools().own_input(program, &wanted.name, input);
@@ -191,7 +191,7 @@ fn too_many(reading: &mut Reading, most: usize) {
 
 /// An answer that the dialect has as text, in the form that the loop needs: if the text does not match
 /// `answer_schema`, it is parsed as JSON.
-fn answer_of(program: &Program, answer: Value) -> Value {
+fn answer_of(program: &LoopProgram, answer: Value) -> Value {
     match (&answer, &program.answer) {
         (Value::String(text), Some(schema)) if !schema.faults(&answer).is_empty() => {
             dialect::as_json(text).unwrap_or(answer)
@@ -201,7 +201,7 @@ fn answer_of(program: &Program, answer: Value) -> Value {
 }
 
 /// The request to the model failed.
-pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Next {
+pub(super) fn failed(program: &LoopProgram, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Next {
     let enough = budget::is_enough(program, state, &fault.failed);
     let own = fault.own_window();
     let refused = LengthRefusal { window: own, prompt: fault.prompt_tokens.filter(|_| own.is_some()) };
@@ -237,7 +237,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
 
 /// Makes a turn from a readable reply: validates each call, runs the built-in tools at once, and requests the
 /// others.
-fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>, effects: &mut Effects) -> Next {
+fn turn(program: &LoopProgram, state: &mut State, mut new: Turn, calls: Vec<Wanted>, effects: &mut Effects) -> Next {
     let calls: Vec<Wanted> = calls.into_iter().map(|wanted| validate::meant(program, state, wanted)).collect();
     let policy = TurnPolicy::of(program, &calls);
     let mut ending = None;
@@ -289,7 +289,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>,
     }
 }
 
-fn called(program: &Program, id: CallId, wanted: Wanted, at_ms: i64) -> Call {
+fn called(program: &LoopProgram, id: CallId, wanted: Wanted, at_ms: i64) -> Call {
     let Wanted { name, input, .. } = wanted;
     let is_subrun = program.tool(&name).is_some_and(|tool| matches!(tool.kind, ToolKind::Loop(_)));
     Call { is_subrun, ..Call::new(id, name, input, at_ms) }
@@ -308,7 +308,13 @@ struct Completion {
 }
 
 /// The run ends with an answer, unless one of the other calls of the turn failed.
-fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Completion, effects: &mut Effects) -> Next {
+fn ended(
+    program: &LoopProgram,
+    state: &mut State,
+    mut new: Turn,
+    completion: Completion,
+    effects: &mut Effects,
+) -> Next {
     let Completion { answer, id, wanted } = completion;
     if new.calls.iter().any(is_refused) {
         let result = ToolResult::failed("the answer was not taken: another call of its turn failed");
@@ -332,7 +338,7 @@ fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Comple
 }
 
 /// The last call of `on_limit: answer`: only an answer counts.
-fn last_word(program: &Program, state: &mut State, new: Turn, reply: LastReply) -> Next {
+fn last_word(program: &LoopProgram, state: &mut State, new: Turn, reply: LastReply) -> Next {
     let LastReply { calls, limit, refused } = reply;
     let mut calls = calls.into_iter().filter(|wanted| wanted.name == COMPLETE);
     let only = calls.next().map(|wanted| validate::meant(program, state, wanted));
@@ -354,7 +360,13 @@ fn last_word(program: &Program, state: &mut State, new: Turn, reply: LastReply) 
 }
 
 /// A reply that can't be read: the model receives the reason; three in a row end the run.
-fn unreadable(program: &Program, state: &mut State, new: Turn, refused: RefusedReply, forced: Option<Limit>) -> Next {
+fn unreadable(
+    program: &LoopProgram,
+    state: &mut State,
+    new: Turn,
+    refused: RefusedReply,
+    forced: Option<Limit>,
+) -> Next {
     let mut why = refused.why.clone();
     let asks_again = refused.cause == RefusalCause::Empty && !state.has_answered_an_empty_reply();
     kept_reply::shorten_unreadable(state);

@@ -18,7 +18,7 @@ use super::operation::{Call, Progress};
 use super::outcome::{Ending, Limit, Pause, Status, Termination};
 use super::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 pub use super::header::RunHeader;
 
@@ -304,7 +304,7 @@ impl State {
     }
 
     /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.
-    pub fn must_call_a_tool(&self, program: &Program) -> bool {
+    pub fn must_call_a_tool(&self, program: &LoopProgram) -> bool {
         matches!(self.phase, Phase::Thinking { forced: None })
             && super::validate::missing_before_answer(program, self).is_some()
     }

@@ -22,7 +22,7 @@ use super::state::{Phase, State};
 use super::storable;
 use super::subrun;
 use super::turn;
-use crate::program::Program;
+use crate::program::{LoopProgram, Program};
 
 pub use super::effect::Refused;
 
@@ -38,9 +38,14 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
     {
         return fork::begin(program, state, event);
     }
-    if let Some(flow) = &program.flow {
-        return flow::step(program, flow, state, event);
+    match program {
+        Program::Loop(program) => step_loop(program, state, event),
+        Program::Flow(program) => flow::step(program, state, event),
     }
+}
+
+/// Applies an event to a loop.
+fn step_loop(program: &LoopProgram, state: &mut State, event: Event) -> Result<Effects, Refused> {
     let before = mem::replace(&mut state.now, event.at);
     let phase = mem::take(&mut state.phase);
     let mut effects = Effects::new();
@@ -86,7 +91,7 @@ fn has_ended(ending: Box<Ending>) -> Next {
 /// The table of phases and events: the only place that says which event fits which phase. A refused event
 /// changes nothing.
 // house: flat match
-fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKind, effects: &mut Effects) -> Next {
+fn transition(program: &LoopProgram, state: &mut State, phase: Phase, event: EventKind, effects: &mut Effects) -> Next {
     match (phase, event) {
         (Phase::New, EventKind::Started(started)) => begin::begin(program, state, *started),
         (Phase::New, _) => Next::refuse(Phase::New, "the run has not started"),
@@ -117,7 +122,7 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
         (phase, EventKind::Left) => Next::Wait(phase),
         (phase, EventKind::Cancelled(cancelled)) => cancel(state, phase, cancelled),
         (phase, EventKind::Resumed) => resume(program, state, phase, effects),
-        (phase, EventKind::LimitsRaised(raised)) => continuation::raise(program, state, phase, raised),
+        (phase, EventKind::LimitsRaised(raised)) => continuation::raise_open(program, state, phase, raised),
         (phase, EventKind::Retried(retried)) => match continuation::retry_paused(state, phase, retried) {
             Next::Wait(phase) => resume(program, state, phase, effects),
             next => next,
@@ -176,14 +181,14 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
 }
 
 /// Requests to the model failed before something else interrupted its call.
-fn count_attempts(program: &Program, state: &mut State, attempts: Vec<FailedAttempt>) {
+fn count_attempts(program: &LoopProgram, state: &mut State, attempts: Vec<FailedAttempt>) {
     let attempted = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
     state.counters.model_retries = state.counters.model_retries.saturating_add(attempted);
     budget::tried(program, state, attempts);
 }
 
 /// A driver resumes the run: requests without a result are made again.
-fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effects) -> Next {
+fn resume(program: &LoopProgram, state: &mut State, phase: Phase, effects: &mut Effects) -> Next {
     state.interrupted = false;
     match phase {
         Phase::Thinking { forced } => Next::Ask { forced },

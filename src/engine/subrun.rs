@@ -8,13 +8,13 @@ use super::next::Next;
 use super::operation::{Call, SettledCost};
 use super::outcome::Pause;
 use super::state::{Phase, State, Turn};
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 #[cfg(test)]
 mod tests;
 
 /// A sub-run waits for a human.
-pub(super) fn paused(program: &Program, state: &mut State, mut turn: Turn, paused: ToolPaused) -> Next {
+pub(super) fn paused(program: &LoopProgram, state: &mut State, mut turn: Turn, paused: ToolPaused) -> Next {
     let call = match turn.call_under_way(paused.call) {
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
@@ -66,7 +66,7 @@ pub(super) fn decided(pause: &Pause, mut turn: Turn, decided: &Decided, effects:
 
 /// Counts what a call used, without the part that was counted when it paused.
 pub(super) fn count(
-    program: &Program,
+    program: &LoopProgram,
     state: &mut State,
     settled: SettledCost,
     tokens: Option<Tokens>,

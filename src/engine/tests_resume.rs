@@ -204,7 +204,7 @@ fn an_unreadable_reply_does_not_fill_the_window() {
 /// A run with these calls in its turn, after the turn was settled.
 fn settled(program: &Program, mut state: State, calls: Vec<Call>) -> State {
     let turn = Turn { iteration: 1, calls, ..Turn::default() };
-    match turn::settle(program, &mut state, turn, &mut Vec::new()) {
+    match turn::settle(program.as_loop().unwrap(), &mut state, turn, &mut Vec::new()) {
         Next::Wait(phase) => State { phase, ..state },
         next => panic!("{next:?}"),
     }

@@ -26,7 +26,7 @@ use super::turn_policy::OpenCalls;
 use super::window;
 use crate::language::action::OnUncertain;
 use crate::language::react::StuckAction;
-use crate::program::{Builtin, Program, Tool, ToolKind};
+use crate::program::{Builtin, LoopProgram, Tool, ToolKind};
 
 /// How often a model is given a hint before its run fails as stuck.
 const HINTS: u32 = 2;
@@ -42,7 +42,7 @@ pub(super) fn request(state: &mut State, call: &mut Call, effects: &mut Effects)
 }
 
 /// A call returned.
-pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Next {
+pub(super) fn returned(program: &LoopProgram, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Next {
     let call = match turn.call_under_way(returned.call) {
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
@@ -75,7 +75,7 @@ pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, e
 }
 
 /// Nothing of a call is under way, although it was requested: it is requested again when the run is resumed.
-pub(super) fn left(program: &Program, state: &mut State, mut turn: Turn, left: &ToolLeft) -> Next {
+pub(super) fn left(program: &LoopProgram, state: &mut State, mut turn: Turn, left: &ToolLeft) -> Next {
     let call = match turn.call_under_way(left.call) {
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
@@ -88,7 +88,7 @@ pub(super) fn left(program: &Program, state: &mut State, mut turn: Turn, left: &
 }
 
 /// The time of the run is over while calls are under way.
-pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn out_of_time(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if matches!(call.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_))) {
             call.progress = Progress::done(ToolResult::failed(cut_off(program, state, call)));
@@ -110,7 +110,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
 }
 
 /// Why a call failed that was under way when the time of the run was over.
-fn cut_off(program: &Program, state: &State, call: &Call) -> String {
+fn cut_off(program: &LoopProgram, state: &State, call: &Call) -> String {
     let mut class = "cut off: the run's time is over".to_owned();
     let is_lost = program.tool(&call.name).is_some_and(Tool::may_be_lost);
     if is_lost && state.header.names_lost_calls() {
@@ -120,7 +120,7 @@ fn cut_off(program: &Program, state: &State, call: &Call) -> String {
 }
 
 /// A driver resumes the turn after a crash or a stop: requested calls may have happened.
-pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn resumed(program: &LoopProgram, state: &State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if !call.progress.is_under_way() {
             continue;
@@ -139,7 +139,7 @@ pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects:
 
 /// Whether a call of the turn that asks models has started, and its total cost is not known yet: a sub-run that
 /// waits for a human may still spend its allowance.
-fn is_spending(program: &Program, turn: &Turn) -> bool {
+fn is_spending(program: &LoopProgram, turn: &Turn) -> bool {
     let open = |call: &&Call| {
         matches!(call.progress, Progress::Requested | Progress::Uncertain(_) | Progress::Asks(AskedFor::Subrun(_)))
     };
@@ -149,7 +149,7 @@ fn is_spending(program: &Program, turn: &Turn) -> bool {
 /// Requests the held calls that may start now: those for which the `order` of the run lets them start and, with a
 /// budget, one at a time of those that ask models, because the cost of a call is known only when it has returned. When
 /// the budget is spent, no call that asks models is made.
-fn start_held(program: &Program, state: &mut State, turn: &mut Turn, effects: &mut Effects) {
+fn start_held(program: &LoopProgram, state: &mut State, turn: &mut Turn, effects: &mut Effects) {
     let has_budget = budget::is_bound(program, state);
     let mut is_spending = has_budget && is_spending(program, turn);
     let mut open = OpenCalls::default();
@@ -170,7 +170,7 @@ fn start_held(program: &Program, state: &mut State, turn: &mut Turn, effects: &m
 }
 
 /// Settles a turn: waits for calls under way, then for humans, then observes all results.
-pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn settle(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     start_held(program, state, &mut turn, effects);
     if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         return Next::Wait(Phase::Acting { turn });
@@ -207,7 +207,7 @@ fn uncertain_question(turn: &Turn) -> String {
 }
 
 /// The run waits for the approval of these calls.
-pub(super) fn ask_approval(program: &Program, state: &mut State, mut turn: Turn, ids: Vec<CallId>) -> Next {
+pub(super) fn ask_approval(program: &LoopProgram, state: &mut State, mut turn: Turn, ids: Vec<CallId>) -> Next {
     for call in turn.calls.iter_mut().filter(|call| ids.contains(&call.address)) {
         if let Progress::Asks(AskedFor::Approval(awaited)) = &mut call.progress
             && let Some(tool) = program.tool(&call.name)
@@ -236,7 +236,7 @@ fn approval_question(turn: &Turn, ids: &[CallId]) -> String {
 }
 
 /// The first question of a turn that no human has answered yet.
-pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<HumanQuestion> {
+pub(super) fn question_of(program: &LoopProgram, turn: &Turn) -> Option<HumanQuestion> {
     let mut open = turn.calls.iter().filter(|call| call.progress == Progress::Requested);
     let asks = |call: &&Call| {
         let kind = program.tool(&call.name).map(|tool| &tool.kind);
@@ -260,7 +260,7 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 
 /// All calls of the turn are done: their observations go to the trace and to the model, then repetitions are
 /// detected.
-fn observe(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> Next {
+fn observe(program: &LoopProgram, state: &mut State, turn: Turn, effects: &mut Effects) -> Next {
     let TurnRecord { observations, step } = record(program, state, turn, effects);
     let stuck = step.and_then(|mut step| {
         step.label = shared(state.last_action(), &step.label);
@@ -292,7 +292,7 @@ pub(super) struct TurnRecord {
 }
 
 /// Adds the finished calls of a turn to the trace, and what must be kept of them to the memory.
-pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> TurnRecord {
+pub(super) fn record(program: &LoopProgram, state: &mut State, turn: Turn, effects: &mut Effects) -> TurnRecord {
     let mut observations = Vec::with_capacity(turn.calls.len());
     let mut outcomes = Vec::with_capacity(turn.calls.len());
     let most = window::observation_chars(program, state, turn.calls.len());
@@ -357,7 +357,7 @@ struct ToolOutcome {
     attempts: Vec<CallAttempt>,
 }
 
-fn step_of(program: &Program, iteration: u32, thought: &str, outcomes: &[ToolOutcome]) -> StepDigest {
+fn step_of(program: &LoopProgram, iteration: u32, thought: &str, outcomes: &[ToolOutcome]) -> StepDigest {
     let calls = outcomes.iter().map(|call| {
         let polling = program.tool(&call.tool).is_some_and(|tool| tool.polling);
         (call.tool.as_str(), &call.input, &call.observation, call.error.is_some(), polling)
@@ -366,7 +366,7 @@ fn step_of(program: &Program, iteration: u32, thought: &str, outcomes: &[ToolOut
 }
 
 /// The agent repeats itself: does what the loop's `on_stuck` says.
-fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Vec<Observation>) -> Next {
+fn is_stuck(program: &LoopProgram, state: &mut State, stuck: Stuck, observations: Vec<Observation>) -> Next {
     let rule = &program.properties.on_stuck;
     let dialect = program.properties.dialect;
     match rule.action {
@@ -405,7 +405,7 @@ fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Ve
 }
 
 /// The tool of a call, if the program has it.
-pub(super) fn tool_of<'a>(program: &'a Program, call: &Call) -> Option<&'a Tool> {
+pub(super) fn tool_of<'a>(program: &'a LoopProgram, call: &Call) -> Option<&'a Tool> {
     program.tool(&call.name).filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)))
 }
 

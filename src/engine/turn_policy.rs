@@ -4,7 +4,7 @@
 use super::dialect::Wanted;
 use super::operation::Call;
 use crate::language::react::CallOrder;
-use crate::program::{Builtin, Program, Tool, ToolKind};
+use crate::program::{Builtin, LoopProgram, Tool, ToolKind};
 
 /// The kinds of the calls of a turn.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(super) struct TurnPolicy {
 
 impl TurnPolicy {
     /// The policy of a turn's calls.
-    pub fn of(program: &Program, calls: &[Wanted]) -> Self {
+    pub fn of(program: &LoopProgram, calls: &[Wanted]) -> Self {
         let mut policy = Self { calls: calls.len(), endings: 0, telling: 0, asks: false };
         for wanted in calls {
             match builtin(program, wanted) {
@@ -88,7 +88,7 @@ impl OpenCalls {
     }
 }
 
-fn builtin<'a>(program: &'a Program, wanted: &Wanted) -> Option<(Builtin, &'a Tool)> {
+fn builtin<'a>(program: &'a LoopProgram, wanted: &Wanted) -> Option<(Builtin, &'a Tool)> {
     let tool = program.tool(&wanted.name)?;
     match tool.kind {
         ToolKind::Builtin(which) => Some((which, tool)),

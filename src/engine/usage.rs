@@ -3,10 +3,10 @@
 use super::budget;
 use super::event::{Finish, ModelFault, Reply, Tokens};
 use super::state::State;
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// Counts a reply to a request of `sent` bytes: tokens, cost, retries.
-pub(super) fn of_reply(program: &Program, state: &mut State, reply: &Reply, sent: usize) -> Tokens {
+pub(super) fn of_reply(program: &LoopProgram, state: &mut State, reply: &Reply, sent: usize) -> Tokens {
     let counters = &mut state.counters;
     counters.model_retries = counters.model_retries.saturating_add(reply.retries);
     if reply.finish == Finish::Length {
@@ -33,7 +33,7 @@ pub(super) fn of_reply(program: &Program, state: &mut State, reply: &Reply, sent
 }
 
 /// Counts a failure: its attempts, and what they used.
-pub(super) fn of_failure(program: &Program, state: &mut State, mut fault: ModelFault) -> ModelFault {
+pub(super) fn of_failure(program: &LoopProgram, state: &mut State, mut fault: ModelFault) -> ModelFault {
     state.counters.model_retries = state.counters.model_retries.saturating_add(fault.attempts.saturating_sub(1));
     state.counters.calls_failed = state.counters.calls_failed.saturating_add(u32::from(fault.attempts > 0));
     budget::tried(program, state, std::mem::take(&mut fault.failed));

@@ -8,15 +8,15 @@ use super::state::State;
 use crate::diagnostic::nearest;
 use crate::language::react::RequiredTools;
 use crate::program::builtin::RUN_WORKFLOW;
-use crate::program::flow::Flow;
+use crate::program::flow::FlowProgram;
 use crate::program::schema::list;
-use crate::program::{Builtin, Program, Tool, ToolKind};
+use crate::program::{Builtin, LoopProgram, Tool, ToolKind};
 
 /// The tool of a call that may be made.
 ///
 /// # Errors
 /// All that is wrong, in words for the model.
-pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> Result<&'a Tool, String> {
+pub(super) fn call<'a>(program: &'a LoopProgram, state: &State, wanted: &Wanted) -> Result<&'a Tool, String> {
     let tool = program.tool(&wanted.name).ok_or_else(|| unknown(program, &wanted.name))?;
     if let Some(why) = &wanted.unread {
         return Err(why.clone());
@@ -50,7 +50,7 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
 }
 
 /// The call that is meant: the tool that it calls, and the one reading of its input.
-pub(super) fn meant(program: &Program, state: &State, wanted: Wanted) -> Wanted {
+pub(super) fn meant(program: &LoopProgram, state: &State, wanted: Wanted) -> Wanted {
     let mut wanted = of_workflow(program, wanted);
     if !state.header.fits_values() || wanted.unread.is_some() {
         return wanted;
@@ -70,13 +70,13 @@ pub(super) fn meant(program: &Program, state: &State, wanted: Wanted) -> Wanted 
 }
 
 /// Hyphen's old way to call a workflow becomes a call of the tool that the workflow is.
-fn of_workflow(program: &Program, mut wanted: Wanted) -> Wanted {
+fn of_workflow(program: &LoopProgram, mut wanted: Wanted) -> Wanted {
     if wanted.name != RUN_WORKFLOW || wanted.unread.is_some() {
         return wanted;
     }
     let given = |name: &str| wanted.input.get(name).and_then(Value::as_str);
     let (id, name) = (given("workflow_id"), given("workflow_name"));
-    let is_meant = |tool: &Tool, flow: &Flow| {
+    let is_meant = |tool: &Tool, flow: &FlowProgram| {
         name.is_none_or(|name| tool.name == name) && id.is_none_or(|id| flow.id.as_deref() == Some(id))
     };
     let named = (id.or(name)).and_then(|_| workflows(program).find(|(tool, flow)| is_meant(tool, flow)));
@@ -86,15 +86,15 @@ fn of_workflow(program: &Program, mut wanted: Wanted) -> Wanted {
 }
 
 /// The tools that are workflows.
-fn workflows(program: &Program) -> impl Iterator<Item = (&Tool, &Flow)> {
+fn workflows(program: &LoopProgram) -> impl Iterator<Item = (&Tool, &FlowProgram)> {
     program.tools.iter().filter_map(|tool| {
-        let flow = tool.called_loop().or(tool.launched())?.flow.as_ref()?;
+        let flow = tool.called_loop().or(tool.launched())?.as_flow()?;
         flow.is_workflow().then_some((tool, flow))
     })
 }
 
 /// What must be called before an answer is accepted, as the model reads it; none when all of it was called.
-pub fn missing_before_answer(program: &Program, state: &State) -> Option<String> {
+pub fn missing_before_answer(program: &LoopProgram, state: &State) -> Option<String> {
     let was_called = |name: &str| state.counters.calls.get(name).is_some_and(|calls| *calls > 0);
     match program.properties.require_tool_before_answer.as_ref()? {
         RequiredTools::Any(_) => {
@@ -108,7 +108,7 @@ pub fn missing_before_answer(program: &Program, state: &State) -> Option<String>
     }
 }
 
-fn unknown(program: &Program, name: &str) -> String {
+fn unknown(program: &LoopProgram, name: &str) -> String {
     let names = || program.offered().map(|tool| dialect::name_for_model(program, &tool.name));
     let shown: String = name.chars().take(64).collect();
     let near = nearest(name, names()).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use super::state::State;
 use crate::policy::window;
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// Bytes of a token, for parts of a window: fewer than most texts have, so that the part is not exceeded.
 const BYTES: u64 = 3;
@@ -32,7 +32,7 @@ pub(super) fn learn(state: &mut State, window: Option<u64>, counted: Option<u64>
 
 /// The most tokens of a reply. A window that a server showed was not known to the author: there a reply takes half of
 /// it at most, whatever is written.
-pub fn max_tokens(program: &Program, state: &State) -> u32 {
+pub fn max_tokens(program: &LoopProgram, state: &State) -> u32 {
     let learned = state.watch.window;
     match (program.properties.max_tokens, tokens(state)) {
         (Some(written), Some(window)) if learned.is_some() => {
@@ -45,7 +45,7 @@ pub fn max_tokens(program: &Program, state: &State) -> u32 {
 }
 
 /// The most tokens of a request; none when nothing bounds it.
-pub(super) fn of_request(program: &Program, state: &State) -> Option<u64> {
+pub(super) fn of_request(program: &LoopProgram, state: &State) -> Option<u64> {
     let less_reply = |window: u64| window.saturating_sub(u64::from(max_tokens(program, state)));
     let history = program.properties.history.as_ref().and_then(|history| history.context_tokens);
     let written = history.or_else(|| state.header.model.context_tokens.map(less_reply));
@@ -53,7 +53,7 @@ pub(super) fn of_request(program: &Program, state: &State) -> Option<u64> {
 }
 
 /// The most characters of each observation in a turn of so many: those of a turn take a quarter of the window together.
-pub(super) fn observation_chars(program: &Program, state: &State, observations: usize) -> usize {
+pub(super) fn observation_chars(program: &LoopProgram, state: &State, observations: usize) -> usize {
     let most = program.properties.max_observation_chars;
     match tokens(state).filter(|_| state.header.knows_windows()) {
         Some(window) => {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use self::run_input::RunInput;
 use super::Program;
 use super::reference::Scope;
-use super::template::Variable;
+use super::template::{Template, Variable};
 use crate::diagnostic::{Diagnostic, Place, Source, codes, nearest};
 use crate::syntax;
 
@@ -44,7 +44,7 @@ fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for fault in &mut faults {
         let name = fault.path.split('/').nth(1).unwrap_or_default();
         let property = format!("/input/properties/{name}");
-        let variables = program.objective.variables().iter();
+        let variables = program.objective().into_iter().flat_map(Template::variables);
         let in_objective = variables.filter(|variable| variable.path.first().is_some_and(|first| first == "input"));
         let named =
             in_objective.into_iter().find(|variable| variable.path.get(1).is_some_and(|at| syntax::token(at) == name));
@@ -72,7 +72,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
             return Err(vec![fault.help("give its names one by one, as in --input name=value")]);
         }
     };
-    let value = match program.default_input.clone() {
+    let value = match program.default_input().cloned() {
         None => Value::Object(given),
         Some(mut merged) => {
             merged.extend(given);
@@ -84,7 +84,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
     let judged = if program.input.is_some() { input.whole() } else { Cow::Borrowed(&input.value) };
     let binding = Binding { program, input: &judged, place: &place };
     // The input of a step has what its texts use, as far as the workflow has it.
-    if program.step.is_none() {
+    if program.step().is_none() {
         let mut faults = binding.schema_faults();
         if faults.is_empty() {
             faults = binding.missing_in_tools();
@@ -93,11 +93,15 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
             return Err(faults);
         }
     }
-    let names = program.step.as_ref().and(input.value.as_object());
+    let Some(of_loop) = program.as_loop() else {
+        drop(judged);
+        return Ok(Bound { objective: String::new(), input });
+    };
+    let names = of_loop.step.as_ref().and(input.value.as_object());
     let scope = Scope {
         arguments: &Value::Null,
         context: names.as_slice(),
-        input: program.input_of(&input.value),
+        input: of_loop.input_of(&input.value),
         lists: Some(&input.lists),
         now,
         run_id,
@@ -105,7 +109,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
         reads_fences: true,
         secrets: None,
     };
-    match program.objective.render(&scope) {
+    match of_loop.objective.render(&scope) {
         Ok(objective) => {
             drop(judged);
             Ok(Bound { objective, input })
@@ -134,7 +138,7 @@ impl Binding<'_> {
         let required = schema.source().get("required").and_then(Value::as_array).into_iter().flatten();
         let absent: Vec<&str> =
             required.filter_map(Value::as_str).filter(|name| self.input.get(name).is_none()).collect();
-        let of = if self.program.flow.is_some() { "workflow" } else { "loop" };
+        let of = if self.program.is_flow() { "workflow" } else { "loop" };
         let needs = |name: &&str| self.missing(name, format!("the {of}'s input needs `{name}`, and it was not given"));
         let mut faults: Vec<Diagnostic> = absent.iter().map(needs).collect();
         for fault in schema.faults(self.input) {
@@ -154,7 +158,7 @@ impl Binding<'_> {
     fn missing_in_objective(&self) -> Vec<Diagnostic> {
         let mut reported: Vec<&str> = Vec::new();
         let mut faults = Vec::new();
-        for variable in self.program.objective.variables() {
+        for variable in self.program.objective().into_iter().flat_map(Template::variables) {
             let [first, name, ..] = variable.path.as_slice() else { continue };
             if first == "input" && self.input.get(name).is_none() && !reported.contains(&name.as_str()) {
                 reported.push(name);
@@ -169,7 +173,7 @@ impl Binding<'_> {
     fn missing_in_tools(&self) -> Vec<Diagnostic> {
         let mut reported: Vec<String> = Vec::new();
         let mut faults = Vec::new();
-        for tool in &self.program.tools {
+        for tool in self.program.tools() {
             for variable in tool.variables().iter().filter(|variable| !variable.optional) {
                 let [first, name, ..] = variable.path.as_slice() else { continue };
                 if first == "input" && self.input.get(name).is_none() && !reported.contains(name) {
@@ -199,6 +203,6 @@ fn is_known(program: &Program, name: &str) -> bool {
     let schema = program.input.as_ref().and_then(|schema| schema.source().get("properties"));
     let names = |variable: &Variable| matches!(variable.path.as_slice(), [first, second, ..] if first == "input" && second == name);
     schema.is_some_and(|properties| properties.get(name).is_some())
-        || program.objective.variables().iter().any(names)
-        || program.tools.iter().any(|tool| tool.variables().iter().any(names))
+        || program.objective().is_some_and(|objective| objective.variables().iter().any(names))
+        || program.tools().iter().any(|tool| tool.variables().iter().any(names))
 }

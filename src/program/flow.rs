@@ -11,7 +11,7 @@ use super::reference::Field;
 use super::schema::Schema;
 use super::template::Template;
 use super::timetable::Timetable;
-use super::{Program, Tool, ToolKind};
+use super::{Program, ProgramHead, Tool, ToolKind};
 use crate::language::foreach::{FailureStrategy, OnItemPause};
 use crate::language::react::Budget;
 use crate::language::step::OnRejected;
@@ -24,9 +24,11 @@ pub const MAX_CONCURRENCY: u32 = 256;
 /// The keys that each approval writes: whether it was given, what the human wrote, and what was shown.
 pub const APPROVAL_KEYS: [&str; 3] = ["__approved", "__comment", "__approval_data"];
 
-/// The steps of a workflow, or of a loop of mode `foreach`.
+/// A compiled workflow, or loop of mode `foreach`.
 #[derive(Debug)]
-pub struct Flow {
+pub struct FlowProgram {
+    /// What it has in common with loops of mode `react`.
+    pub head: ProgramHead,
     /// The id of the workflow.
     pub id: Option<String>,
     /// The workflow runs only when it holds.
@@ -191,7 +193,7 @@ pub struct FormStep {
     pub reminders_ms: Vec<u64>,
 }
 
-impl Flow {
+impl FlowProgram {
     /// The step at an address like `review.57.1`: the names of steps, and the number of the item after each loop.
     pub fn step_at(&self, address: &str) -> Option<&FlowStep> {
         let mut parts = address.split('.');

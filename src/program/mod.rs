@@ -30,16 +30,18 @@ pub use schema::{Schema, SchemaFault};
 pub use step_context::StepContext;
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
 use crate::diagnostic::Source;
 use crate::language::action::{ActionKind as _, CommandAction, DbAction, HttpAction, OnUncertain};
+use crate::language::react::{Budget, CallOrder};
 use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
-use crate::program::flow::Flow;
+use crate::program::flow::FlowProgram;
 use crate::program::input_file::FilePlace;
 use crate::program::matcher::MatcherTool;
 use crate::program::offer::OfferedTools;
@@ -50,28 +52,54 @@ use crate::program::turn_schema::TurnSchema;
 
 /// A compiled loop or workflow: immutable, shared by all its runs.
 #[derive(Debug)]
-pub struct Program {
-    /// The loop's name, else its file's stem.
+#[expect(clippy::large_enum_variant, reason = "a program is made once, and shared")]
+pub enum Program {
+    /// A loop of mode `react`: a model is asked turn by turn.
+    Loop(LoopProgram),
+    /// A workflow, or a loop of mode `foreach`: steps are performed.
+    Flow(FlowProgram),
+}
+
+/// What loops and workflows have in common.
+#[derive(Debug)]
+pub struct ProgramHead {
+    /// Its name, else its file's stem.
     pub name: String,
-    /// What the loop is for.
+    /// What it is for.
     pub description: Option<String>,
-    /// The author's properties, as written.
+    /// The schema of its input.
+    pub input: Option<Schema>,
+    /// The settings of the folder.
+    pub project: Arc<Project>,
+    /// The texts that the program was compiled from: the document first, then the files of the actions that it
+    /// uses. The journal of a run stores them.
+    pub sources: Vec<Source>,
+    /// How many levels of loops call each other here: 1 for a loop that calls none, at most
+    /// [`crate::compile::MAX_LEVELS`].
+    pub levels: usize,
+    /// The active time of a run in milliseconds.
+    pub timeout_ms: u64,
+    /// What a whole run may use.
+    pub budget: Option<Budget>,
+}
+
+/// A compiled loop of mode `react`.
+#[derive(Debug)]
+pub struct LoopProgram {
+    /// What it has in common with workflows.
+    pub head: ProgramHead,
+    /// The author's properties, as written. Time and budget are those of the head.
     pub properties: ReactProperties,
     /// The objective, compiled.
     pub objective: Template,
     /// The author's system prompt, compiled.
     pub system_prompt: Option<Template>,
-    /// The schema of the loop's input.
-    pub input: Option<Schema>,
     /// The document's own input (of an agent request).
     pub default_input: Option<serde_json::Map<String, Value>>,
     /// The previous run that the document itself names (an agent request): the new run gets its outcome.
     pub previous_run_id: Option<String>,
     /// The schema of the answer.
     pub answer: Option<Schema>,
-    /// How many levels of loops call each other here: 1 for a loop that calls none, at most
-    /// [`crate::compile::MAX_LEVELS`].
-    pub levels: usize,
     /// Every tool that the model may call: the declared ones in their order, then the built-ins.
     pub tools: Vec<Tool>,
     /// The names of the tools in native tool calls, where a provider allows fewer names.
@@ -80,22 +108,73 @@ pub struct Program {
     pub turn_schema: OnceLock<TurnSchema>,
     /// The tools as requests declare them, made when they are first needed.
     pub offered_tools: OnceLock<OfferedTools>,
-    /// The settings of the folder.
-    pub project: Arc<Project>,
-    /// The texts that the program was compiled from: the document first, then the files of the actions that it
-    /// uses. The journal of a run stores them.
-    pub sources: Vec<Source>,
-    /// Its steps, when it is a workflow or a loop of mode `foreach`: then only its time and its budget count of
-    /// `properties`, and it has no tools and no objective of its own.
-    pub flow: Option<Flow>,
     /// What it takes of the context of its workflow, when it is a step of one.
     pub step: Option<StepContext>,
 }
 
+// The head is read everywhere, and most readers don't care which machine runs the program.
+impl Deref for Program {
+    type Target = ProgramHead;
+
+    fn deref(&self) -> &ProgramHead {
+        match self {
+            Self::Loop(program) => &program.head,
+            Self::Flow(program) => &program.head,
+        }
+    }
+}
+
+impl Deref for LoopProgram {
+    type Target = ProgramHead;
+
+    fn deref(&self) -> &ProgramHead {
+        &self.head
+    }
+}
+
+impl Deref for FlowProgram {
+    type Target = ProgramHead;
+
+    fn deref(&self) -> &ProgramHead {
+        &self.head
+    }
+}
+
 impl Program {
-    /// The tool of this exact name.
+    /// The loop of mode `react`, when it is one.
+    pub fn as_loop(&self) -> Option<&LoopProgram> {
+        match self {
+            Self::Loop(program) => Some(program),
+            Self::Flow(_) => None,
+        }
+    }
+
+    /// The workflow or loop of mode `foreach`, when it is one.
+    pub fn as_flow(&self) -> Option<&FlowProgram> {
+        match self {
+            Self::Loop(_) => None,
+            Self::Flow(program) => Some(program),
+        }
+    }
+
+    /// Whether its runs perform steps, and ask no model themselves.
+    pub fn is_flow(&self) -> bool {
+        matches!(self, Self::Flow(_))
+    }
+
+    /// The tools that a model may call: those of a loop.
+    pub fn tools(&self) -> &[Tool] {
+        self.as_loop().map(|program| program.tools.as_slice()).unwrap_or_default()
+    }
+
+    /// The tool of this exact name that a model may call.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name)
+        self.as_loop()?.tool(name)
+    }
+
+    /// The loops that are steps of it.
+    pub fn step_loops(&self) -> Vec<&Arc<Self>> {
+        self.as_flow().map(FlowProgram::loops).unwrap_or_default()
     }
 
     /// The approximate size in memory, in bytes: of its texts, and of its compiled patterns. Called loops count
@@ -114,38 +193,145 @@ impl Program {
 
     /// The tools that its runs call: those that a model may call, and those that its steps call.
     pub fn all_tools(&self) -> Vec<&Tool> {
-        self.tools.iter().chain(self.flow.iter().flat_map(Flow::tools)).collect()
+        match self {
+            Self::Loop(program) => program.tools.iter().collect(),
+            Self::Flow(program) => program.tools(),
+        }
     }
 
     /// The loops and workflows that its runs start: those that are tools, and those that are steps.
     pub fn called_loops(&self) -> Vec<&Arc<Self>> {
-        let tools = self.tools.iter().filter_map(|tool| tool.called_loop().or(tool.launched()));
-        tools.chain(self.flow.iter().flat_map(Flow::loops)).collect()
+        match self {
+            Self::Loop(program) => program.called_loops().collect(),
+            Self::Flow(program) => program.loops(),
+        }
     }
 
     /// What it is in a word: `loop` or `workflow`.
     pub fn word(&self) -> &'static str {
-        if self.flow.as_ref().is_some_and(Flow::is_workflow) { "workflow" } else { "loop" }
+        match self {
+            Self::Flow(program) if program.is_workflow() => "workflow",
+            Self::Flow(_) | Self::Loop(_) => "loop",
+        }
     }
 
     /// Whether its runs only read: no step asks a human, and each tool only reads.
     pub fn only_reads(&self) -> bool {
-        let of_flow = |flow: &Flow| !flow.asks_humans() && flow.loops().into_iter().all(|called| called.only_reads());
-        self.all_tools().into_iter().all(|tool| tool.read_only) && self.flow.as_ref().is_none_or(of_flow)
+        let of_flow =
+            |flow: &FlowProgram| !flow.asks_humans() && flow.loops().into_iter().all(|called| called.only_reads());
+        self.all_tools().into_iter().all(|tool| tool.read_only) && self.as_flow().is_none_or(of_flow)
     }
 
     /// Whether its runs ask models. A loop does; a workflow may have no step that does.
     pub fn spends(&self) -> bool {
-        let Some(flow) = &self.flow else { return true };
+        let Self::Flow(program) = self else { return true };
         let mut spends = false;
-        flow.each(&mut |step| spends |= step.spends());
+        program.each(&mut |step| spends |= step.spends());
         spends
+    }
+
+    /// Whether its runs need a model: a loop asks one, and so does a step that is a loop.
+    pub fn needs_a_model(&self) -> bool {
+        match self {
+            Self::Loop(_) => true,
+            Self::Flow(program) => !program.loops().is_empty(),
+        }
+    }
+
+    /// What it takes of the context of its workflow, when it is a step of one.
+    pub fn step(&self) -> Option<&StepContext> {
+        self.as_loop()?.step.as_ref()
+    }
+
+    /// The objective of a loop.
+    pub fn objective(&self) -> Option<&Template> {
+        self.as_loop().map(|program| &program.objective)
+    }
+
+    /// The document's own input (of an agent request).
+    pub fn default_input(&self) -> Option<&serde_json::Map<String, Value>> {
+        self.as_loop()?.default_input.as_ref()
+    }
+
+    /// The model that a loop names.
+    pub fn model(&self) -> Option<&str> {
+        self.as_loop()?.properties.model.as_deref()
+    }
+
+    /// The models that a loop asks when its own is not reached.
+    pub fn fallback_models(&self) -> &[String] {
+        self.as_loop().map(|program| program.properties.fallback_models.as_slice()).unwrap_or_default()
+    }
+
+    /// In which order the calls of a turn are made.
+    pub fn order(&self) -> CallOrder {
+        self.as_loop().map(|program| program.properties.order).unwrap_or_default()
+    }
+
+    /// The previous run that the document itself names (an agent request).
+    pub fn previous_run_id(&self) -> Option<&str> {
+        self.as_loop()?.previous_run_id.as_deref()
+    }
+
+    /// The tools that the model may call, in their order.
+    pub fn offered(&self) -> impl Iterator<Item = &Tool> {
+        self.tools().iter().filter(|tool| tool.is_offered())
+    }
+
+    /// The head, to be changed before the program is shared.
+    pub fn head_mut(&mut self) -> &mut ProgramHead {
+        match self {
+            Self::Loop(program) => &mut program.head,
+            Self::Flow(program) => &mut program.head,
+        }
+    }
+
+    /// The properties of a loop, to be changed before the program is shared.
+    pub fn properties_mut(&mut self) -> Option<&mut ReactProperties> {
+        match self {
+            Self::Loop(program) => Some(&mut program.properties),
+            Self::Flow(_) => None,
+        }
+    }
+
+    /// The key that the answer of a loop is kept under.
+    pub fn result_key(&self) -> Option<&str> {
+        self.as_loop()?.properties.result_key.as_deref()
     }
 
     /// The places of its input that hold files. The steps of a workflow are sent none.
     pub fn file_places(&self) -> Vec<FilePlace> {
-        let schema = self.input.as_ref().filter(|_| self.flow.is_none() && self.step.is_none());
+        let schema = self.as_loop().filter(|program| program.step.is_none()).and_then(|program| program.input.as_ref());
         schema.map(|schema| input_file::places(schema.source())).unwrap_or_default()
+    }
+
+    /// The run's input as its tools and texts name it: that of the workflow, when the loop is a step of one.
+    pub fn input_of<'v>(&self, input: &'v Value) -> &'v Value {
+        match self {
+            Self::Loop(program) => program.input_of(input),
+            Self::Flow(_) => input,
+        }
+    }
+
+    fn own_weight(&self) -> usize {
+        const TIMES_TEXT: usize = 16;
+        let of_loop = self.as_loop().and_then(|program| program.answer.as_ref());
+        let schemas = self.tools().iter().map(|tool| &tool.parameters).chain(&self.input).chain(of_loop);
+        let patterns: usize = schemas.map(Schema::pattern_bytes).sum();
+        let texts: usize = self.sources.iter().map(|source| source.text.len()).sum();
+        texts.saturating_mul(TIMES_TEXT).saturating_add(patterns)
+    }
+}
+
+impl LoopProgram {
+    /// The tool of this exact name.
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The loops and workflows that its tools start.
+    pub fn called_loops(&self) -> impl Iterator<Item = &Arc<Program>> {
+        self.tools.iter().filter_map(|tool| tool.called_loop().or(tool.launched()))
     }
 
     /// The run's input as its tools and texts name it: that of the workflow, when the loop is a step of one.
@@ -154,14 +340,6 @@ impl Program {
             Some(_) => input.get("input").unwrap_or(&Value::Null),
             None => input,
         }
-    }
-
-    fn own_weight(&self) -> usize {
-        const TIMES_TEXT: usize = 16;
-        let schemas = self.tools.iter().map(|tool| &tool.parameters).chain(&self.input).chain(&self.answer);
-        let patterns: usize = schemas.map(Schema::pattern_bytes).sum();
-        let texts: usize = self.sources.iter().map(|source| source.text.len()).sum();
-        texts.saturating_mul(TIMES_TEXT).saturating_add(patterns)
     }
 
     /// The schema of a turn in the dialect `json`, made at the first call.

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::{Program, Tool, ToolKind};
+use super::{LoopProgram, Tool, ToolKind};
 use names::ParameterNames;
 
 /// The most characters of what is said about a schema behind the description of its tool.
@@ -45,7 +45,7 @@ pub struct OfferedTools(Vec<OfferedTool>);
 
 impl OfferedTools {
     /// Those of a program.
-    pub fn of(program: &Program) -> Self {
+    pub fn of(program: &LoopProgram) -> Self {
         Self(program.offered().map(|tool| OfferedTool::of(program, tool)).collect())
     }
 
@@ -66,7 +66,7 @@ impl OfferedTools {
     }
 
     /// The input of a call with the names that the document has.
-    pub fn own_input(&self, program: &Program, tool: &str, input: Value) -> Value {
+    pub fn own_input(&self, program: &LoopProgram, tool: &str, input: Value) -> Value {
         let offered = self.0.iter().find(|offered| offered.tool == tool);
         match (offered.filter(|offered| !offered.names.is_empty()), program.tool(tool)) {
             (Some(offered), Some(tool)) => offered.names.restored(input, tool.parameters.source()),
@@ -76,7 +76,7 @@ impl OfferedTools {
 }
 
 impl OfferedTool {
-    fn of(program: &Program, tool: &Tool) -> Self {
+    fn of(program: &LoopProgram, tool: &Tool) -> Self {
         let name = program.called.out(&tool.name);
         let mut description =
             if name == tool.name { tool.description.clone() } else { format!("{}: {}", tool.name, tool.description) };

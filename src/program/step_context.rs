@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::reference::{RESERVED, Scope};
-use super::{Program, Tool};
+use super::{LoopProgram, Tool};
 
 /// The names that only a system prompt can use.
 const OF_PROMPT: [&str; 4] = ["objective", "tools", "today", "dialect_instructions"];
@@ -22,7 +22,7 @@ pub struct StepContext {
 
 impl StepContext {
     /// What the texts and tools of a loop use.
-    pub fn of(program: &Program) -> Self {
+    pub fn of(program: &LoopProgram) -> Self {
         let mut context = Self::default();
         let texts = [Some(&program.objective), program.system_prompt.as_ref()];
         for variable in texts.into_iter().flatten().flat_map(|text| text.variables()) {

@@ -8,7 +8,7 @@ use std::sync::Once;
 
 use serde_json::{Value, json};
 
-use super::{Builtin, Program, Tool, ToolKind};
+use super::{Builtin, LoopProgram, Tool, ToolKind};
 use shape::Shapes;
 use strict::ShapeLimits;
 
@@ -46,7 +46,7 @@ pub struct TurnForms {
 
 impl TurnSchema {
     /// The schema of a program's turns.
-    pub fn of(program: &Program) -> Self {
+    pub fn of(program: &LoopProgram) -> Self {
         let mut open_inputs = Vec::new();
         let mut inputs: Vec<(&str, Value)> = Vec::new();
         for tool in program.offered() {
@@ -113,7 +113,7 @@ fn open_input() -> Value {
 }
 
 /// The shape of a tool's input; the answer of `__complete__` has that of `answer_schema`. None when it is too large.
-fn input(program: &Program, tool: &Tool) -> Option<Value> {
+fn input(program: &LoopProgram, tool: &Tool) -> Option<Value> {
     let mut shapes = Shapes::default();
     let mut input = shapes.shape(tool.parameters.source());
     if let (ToolKind::Builtin(Builtin::Complete), Some(answer)) = (&tool.kind, &program.answer)

@@ -52,7 +52,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
     let Some(EventKind::Started(old)) = events.first().map(|event| &event.kind) else {
         return Err("the journal does not begin with the start of the run".to_owned().into());
     };
-    if recorded.flow.is_some() || program.flow.is_some() {
+    if recorded.is_flow() || program.is_flow() {
         return Err("it is a workflow, which has no iterations: `loopctl rerun` starts it anew".to_owned().into());
     }
     if old.caller.is_some() {

@@ -28,9 +28,9 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
         run_id: &old.run_id,
         reads_fences: true,
     };
-    let system = match &program.flow {
-        Some(_) => String::new(),
-        None => prompt::system(program, &facts).map_err(|missing| missing.0)?,
+    let system = match program {
+        Program::Flow(_) => String::new(),
+        Program::Loop(of_loop) => prompt::system(of_loop, &facts).map_err(|missing| missing.0)?,
     };
     let documents = program.sources.iter();
     let documents: Vec<RunDocument> = documents
@@ -41,7 +41,7 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
         loop_name: program.name.clone(),
         objective: bound.objective,
         system: Blob::new(system),
-        order: program.properties.order,
+        order: program.order(),
         documents,
         documents_sha256: sha256,
         input: bound.input.value,

@@ -238,7 +238,7 @@ impl Together<'_> {
 
     /// A verdict about the present iteration.
     fn verdict(&self, kind: ReplayKind, why: String) -> ReplayVerdict {
-        let iteration = (self.programs.0.flow.is_none()).then_some(self.old.counters.iterations);
+        let iteration = (!self.programs.0.is_flow()).then_some(self.old.counters.iterations);
         ReplayVerdict { iteration, why: Some(why), ..ReplayVerdict::new(kind) }
     }
 }
@@ -286,8 +286,13 @@ fn same_messages(old: &Conversation, new: &Conversation, from: usize) -> bool {
 /// Whether a request declares the same tools, with the same settings.
 fn same_tools(old: &Program, new: &Program) -> bool {
     let settings = |program: &Program| {
-        let properties = &program.properties;
-        (properties.temperature.map(f64::to_bits), properties.max_tokens, properties.dialect, properties.model.clone())
+        let properties = &program.as_loop()?.properties;
+        Some((
+            properties.temperature.map(f64::to_bits),
+            properties.max_tokens,
+            properties.dialect,
+            properties.model.clone(),
+        ))
     };
     let same = |one: &Tool, other: &Tool| {
         one.name == other.name
@@ -295,6 +300,6 @@ fn same_tools(old: &Program, new: &Program) -> bool {
             && one.parameters.text() == other.parameters.text()
     };
     settings(old) == settings(new)
-        && old.tools.len() == new.tools.len()
-        && old.tools.iter().zip(&new.tools).all(|(one, other)| same(one, other))
+        && old.tools().len() == new.tools().len()
+        && old.tools().iter().zip(new.tools()).all(|(one, other)| same(one, other))
 }

@@ -64,7 +64,7 @@ impl ServedFolder {
 
     /// For so long an invocation may be silent: no step of a run takes longer than a run may.
     pub fn longest_silence(&self) -> Duration {
-        let longest = self.folder.loops.values().map(|offered| offered.program.properties.timeout_ms).max();
+        let longest = self.folder.loops.values().map(|offered| offered.program.timeout_ms).max();
         Duration::from_millis(longest.unwrap_or(0)).saturating_add(BEYOND_LIMITS)
     }
 
@@ -160,6 +160,6 @@ fn unkept_approval(program: &Program, level: usize) -> Option<String> {
 /// Whether a run of this program may start runs without waiting for them.
 fn launches(program: &Program, level: usize) -> bool {
     level < crate::compile::MAX_LEVELS
-        && (program.tools.iter().any(|tool| tool.launched().is_some())
+        && (program.tools().iter().any(|tool| tool.launched().is_some())
             || program.called_loops().into_iter().any(|called| launches(called, level + 1)))
 }

@@ -326,7 +326,7 @@ impl Performance<'_> {
 /// The loop or workflow of a name that a program's runs start, or those that they call. Chains of calls are bounded: the
 /// recursion ends.
 fn started_by<'p>(program: &'p Arc<Program>, name: &str) -> Option<&'p Arc<Program>> {
-    let started = program.tools.iter().filter_map(Tool::launched).find(|started| started.name == name);
+    let started = program.tools().iter().filter_map(Tool::launched).find(|started| started.name == name);
     started.or_else(|| program.called_loops().into_iter().find_map(|called| started_by(called, name)))
 }
 

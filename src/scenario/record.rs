@@ -68,7 +68,7 @@ pub fn extracted(journals: &RunJournals<'_>) -> Result<Recording, String> {
         document: document_digest(program),
         loop_name: program.name.clone(),
         run_id: Some(journals.run_id.to_owned()),
-        dialect: program.flow.is_none().then_some(program.properties.dialect),
+        dialect: program.as_loop().map(|program| program.properties.dialect),
         now: rfc3339(at.wall_ms),
         input: started.given_input(),
         entries,
@@ -107,7 +107,7 @@ impl EntryCollector<'_> {
         match &event.kind {
             EventKind::ModelReplied(reply) | EventKind::Summarized(reply) => self.replied(of, reply),
             EventKind::AttemptsFailed(attempts) => self.attempts(of, attempts, true),
-            EventKind::DeadlinePassed if of.program.flow.is_none() && state.turn().is_none() => {
+            EventKind::DeadlinePassed if !of.program.is_flow() && state.turn().is_none() => {
                 self.ask(of, RecordedAsk::default());
             }
             EventKind::ModelFailed(fault) => self.failed(of, fault),
@@ -270,7 +270,7 @@ fn sub_run(program: &Program, state: &State, event: &EventKind) -> Option<(Arc<P
         let tool = program.tool(&state.call(call)?.name)?;
         tool.called_loop().or(tool.launched()).cloned()
     };
-    let of_step = |at: &str| match &program.flow.as_ref()?.step_at(at)?.action {
+    let of_step = |at: &str| match &program.as_flow()?.step_at(at)?.action {
         StepAction::React(react) => Some(Arc::clone(&react.program)),
         _ => None,
     };

@@ -153,7 +153,7 @@ impl RunStory {
             ran_out: collector.ran_out,
             pauses,
             effects,
-            flow: journals.program.flow.as_ref().map(|_| FlowStory {
+            flow: journals.program.as_flow().map(|_| FlowStory {
                 program: Arc::clone(journals.program),
                 events: journals.events.get(journals.run_id).map(Vec::as_slice).unwrap_or_default().into(),
             }),
@@ -241,7 +241,7 @@ impl Collector<'_> {
         let replies = self.replies.entry(part).or_default();
         *replies = u64::from(state.model_calls()).max(*replies);
         for EndedStep { at, kind, input, result, run_id } in steps {
-            let found = program.flow.as_ref().and_then(|flow| flow.step_at(&at));
+            let found = program.as_flow().and_then(|flow| flow.step_at(&at));
             let called = found.and_then(|step| match &step.action {
                 StepAction::React(react) => Some(Arc::clone(&react.program)),
                 _ => None,

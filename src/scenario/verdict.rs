@@ -329,7 +329,7 @@ impl<'a> StagedScenario<'a> {
 
     /// Replies that are left over, and those that ran out.
     fn script_left(&self, played: &Played, story: &RunStory) -> Vec<Failure> {
-        let is_flow = self.set.loaded.program.flow.is_some();
+        let is_flow = self.set.loaded.program.is_flow();
         let used = |part: Option<&String>| story.replies.get(&part.cloned()).copied().unwrap_or_default();
         let own = |name: &String| self.script.loops.contains_key(name);
         // The steps of a workflow that have no part of their own take `replies`.

@@ -166,12 +166,8 @@ impl Feed {
         let notices = notices.map_err(|refused| unreadable(&self.run_id, refused))?;
         self.folded += 1;
         if matches!(self.state.phase, Phase::Ended(_)) {
-            let shown = Shown {
-                result_key: self.program.properties.result_key.as_deref(),
-                trace: false,
-                driven: false,
-                is_quarantined: false,
-            };
+            let shown =
+                Shown { result_key: self.program.result_key(), trace: false, driven: false, is_quarantined: false };
             let result = result(shown, &self.state, &redact);
             let text = serde_json::to_string(&events::last(&result)).unwrap_or_default();
             self.last = Some((EventPosition { event: number, notice: notices.len() }, text));

@@ -178,7 +178,7 @@ impl ScheduledStarts {
 }
 
 fn schedule(offered: &ServedLoop) -> Option<&FlowSchedule> {
-    offered.program.flow.as_ref()?.schedule.as_ref()
+    offered.program.as_flow()?.schedule.as_ref()
 }
 
 /// The schedules of a folder.

@@ -104,7 +104,7 @@ impl Driver {
         if calls.is_empty() && (sums_up || owed.contains(&Effect::CallModel)) {
             world.ledger.asks(world.program, &self.state);
             let lost = world.trouble(15);
-            let tags = world.program.properties.dialect == Dialect::Tags;
+            let tags = world.program.as_loop().unwrap().properties.dialect == Dialect::Tags;
             let what = if lost {
                 words::model_fault(&mut world.chance)
             } else if sums_up {

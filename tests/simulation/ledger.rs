@@ -190,7 +190,7 @@ impl Ledger {
 
     /// What spends is made one after the other where there is a budget, and only while something is left.
     fn spends(&mut self, program: &Program, state: &State, id: CallId) {
-        if program.properties.budget.is_none() {
+        if program.budget.is_none() {
             return;
         }
         let budget = limits(program, state).budget;

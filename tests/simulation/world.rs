@@ -261,11 +261,11 @@ const SYSTEM: &str = "You are an agent.";
 
 /// How the run begins.
 pub fn started(program: &Program) -> EventKind {
-    let priced = program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
+    let priced = program.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
     let price = priced.then(|| json!({ "input": PRICE.input, "output": PRICE.output }));
     let started = json!({
         "run_id": "r", "session": "s", "loop_name": "simulated", "input": {}, "objective": "Do it.",
-        "system": Blob::from(SYSTEM), "model": { "name": "m", "price": price }, "order": program.properties.order,
+        "system": Blob::from(SYSTEM), "model": { "name": "m", "price": price }, "order": program.order(),
         "edition": EDITION
     });
     let mut what = EventKind::Started(Box::new(serde_json::from_value(started).expect("it is one")));

@@ -73,7 +73,7 @@ impl<'s> ToolResults<'s> {
             }),
             TypedTool::Workflow(tool) => {
                 let is_meant = |program: &Program| {
-                    let flow = program.flow.as_ref().filter(|flow| flow.is_workflow());
+                    let flow = program.as_flow().filter(|flow| flow.is_workflow());
                     let by_id = flow.is_some_and(|flow| tool.id.is_some() && flow.id == tool.id);
                     by_id || (flow.is_some() && tool.name.as_deref() == Some(program.name.as_str()))
                 };
@@ -81,13 +81,15 @@ impl<'s> ToolResults<'s> {
             }
             TypedTool::Loop(tool) => {
                 let is_meant = |program: &Program| {
-                    program.name == tool.name && program.flow.as_ref().is_none_or(|flow| !flow.is_workflow())
+                    program.name == tool.name && program.as_flow().is_none_or(|flow| !flow.is_workflow())
                 };
                 let called = called(subject, is_meant)?;
                 let program = called.program.as_deref()?;
-                match program.flow {
-                    Some(_) => Some(known(Cow::Borrowed(&called.steps.answer))),
-                    None => program.properties.answer_schema.as_ref().map(|schema| known(Cow::Borrowed(schema))),
+                match program {
+                    Program::Flow(_) => Some(known(Cow::Borrowed(&called.steps.answer))),
+                    Program::Loop(program) => {
+                        program.properties.answer_schema.as_ref().map(|schema| known(Cow::Borrowed(schema)))
+                    }
                 }
             }
             TypedTool::Mcp(_) => None,

@@ -11,7 +11,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
 use crate::program::Program;
-use crate::program::flow::Flow;
 use crate::syntax::token;
 
 /// The rule.
@@ -72,17 +71,15 @@ fn called<'s, 'a>(subject: &'s Subject<'a>, own: Option<&'s str>) -> Vec<(Option
         let first = subject.compiled.called.iter().find(is_named).and_then(|(_, called)| called.program.as_ref());
         let mut open: Vec<(&Program, Option<&str>)> = first.map(|called| (&**called, own)).into_iter().collect();
         while let Some((called, caller)) = open.pop() {
-            let model = called.properties.model.as_deref().or(called.project.model.as_deref()).or(caller);
+            let model = called.model().or(called.project.model.as_deref()).or(caller);
             if !seen.insert((called.sources.first().map(|source| &*source.name), called.name.as_str(), model)) {
                 continue;
             }
             // The main model of a workflow answers nothing by itself.
-            if called.flow.is_none() {
+            if !called.is_flow() {
                 found.push((model, Some(subject.at(&format!("{pointer}/{field}")))));
             }
-            let tools = called.tools.iter().filter_map(|tool| tool.called_loop().or(tool.launched()));
-            let steps = called.flow.iter().flat_map(Flow::loops);
-            open.extend(tools.chain(steps).map(|called| (&**called, model)));
+            open.extend(called.called_loops().into_iter().map(|called| (&**called, model)));
         }
     }
     found

@@ -6,6 +6,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
 use crate::language::{Action, ToolDeclaration};
 use crate::policy::window;
+use crate::program::{LoopProgram, Program};
 use crate::syntax::token;
 
 /// The rule.
@@ -38,7 +39,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 /// Reports tools that are left out of requests, and descriptions that are cut, once for each provider.
 fn tools(subject: &Subject<'_>, models: &[NamedModel<'_>], found: &mut Vec<Diagnostic>) {
-    let Some(offered) = subject.program().map(|program| program.offered_tools()) else { return };
+    let Some(offered) = subject.program().and_then(Program::as_loop).map(LoopProgram::offered_tools) else { return };
     let mut judged = Vec::new();
     for model in models {
         let model::ProviderLimits { provider, limits } = model.limits();

@@ -54,7 +54,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// The names of the tools, also of those with faults; nothing where one of them has no name that can be read.
 fn declared<'a>(subject: &Subject<'a>) -> Option<Vec<&'a str>> {
     if let Some(program) = subject.program() {
-        let own = program.tools.iter().filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)));
+        let own = program.tools().iter().filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)));
         return Some(own.map(|tool| tool.name.as_str()).collect());
     }
     let tools = subject.property("tools")?.node()?.items()?;

@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::project::Constrain;
 use crate::language::react::Dialect;
+use crate::program::Program;
 use crate::program::turn_schema::lost_keywords;
 
 /// The rule.
@@ -33,7 +34,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if let (Some(schema), Some(place)) = (&react.answer_schema, subject.property("answer_schema")) {
         judge(schema, &place, found);
     }
-    let open = subject.program().map(|program| program.turn_schema().open_inputs.as_slice()).unwrap_or_default();
+    let open = subject.program().and_then(Program::as_loop);
+    let open = open.map(|program| program.turn_schema().open_inputs.as_slice()).unwrap_or_default();
     for (pointer, declaration) in subject.declarations() {
         if let Some(name) = name(declaration).filter(|name| open.iter().any(|open| open == name)) {
             let message = format!("what `{name}` takes is too large for the schema that constrains replies");

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::ScenarioSubject;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ending::{Limit, Termination};
-use crate::language::react::{OnLimit, OnModelOutage, OnStuck, StuckAction};
+use crate::language::react::{OnLimit, OnModelOutage, OnStuck, ReactProperties, StuckAction};
 use crate::policy::word::written;
-use crate::program::flow::{Flow, StepAction};
+use crate::program::flow::StepAction;
 use crate::program::{Builtin, Program, ToolKind};
 
 /// How the runs of a document can end or wait, in the order of their words.
@@ -65,37 +65,40 @@ const UNREADABLE: u32 = 3;
 
 /// Why no run of a document ends or waits in this way, in a sentence; none when one can.
 pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
-    let is_flow = program.flow.is_some();
-    let of_loop =
-        |why: Option<&'static str>| if is_flow { Some("a workflow does not end so: a step fails") } else { why };
-    let budget = || {
-        program.properties.budget.as_ref().is_some_and(|budget| budget.tokens.is_some() || budget.cost_usd.is_some())
+    let of_loop = |why: &dyn Fn(&ReactProperties) -> Option<&'static str>| match program {
+        Program::Flow(_) => Some("a workflow does not end so: a step fails"),
+        Program::Loop(program) => why(&program.properties),
     };
+    let budget = || program.budget.as_ref().is_some_and(|budget| budget.tokens.is_some() || budget.cost_usd.is_some());
     match ending {
         Termination::Complete | Termination::Timeout => None,
-        Termination::MaxIterations | Termination::Context => of_loop(None),
-        Termination::InvalidReplies => {
-            let never = program.properties.max_iterations < UNREADABLE;
-            of_loop(never.then_some("it takes three replies, and `max_iterations` allows fewer"))
-        }
-        Termination::ForcedAnswer => {
-            let fails = program.properties.on_limit == OnLimit::Fail;
-            of_loop(fails.then_some("`on_limit` is not `answer`"))
-        }
+        Termination::MaxIterations | Termination::Context => of_loop(&|_| None),
+        Termination::InvalidReplies => of_loop(&|properties| {
+            let never = properties.max_iterations < UNREADABLE;
+            never.then_some("it takes three replies, and `max_iterations` allows fewer")
+        }),
+        Termination::ForcedAnswer => of_loop(&|properties| {
+            let fails = properties.on_limit == OnLimit::Fail;
+            fails.then_some("`on_limit` is not `answer`")
+        }),
         Termination::Budget => (!budget()).then_some("it has no `budget`"),
-        Termination::Stuck if is_flow => pauses(program, Termination::Stuck),
-        Termination::Stuck => {
-            let OnStuck { iterations, action, .. } = program.properties.on_stuck;
-            let rounds = if action == StuckAction::RetryWithHint { HINTS + 1 } else { 1 };
-            let never = iterations.saturating_mul(rounds) > program.properties.max_iterations;
-            never.then_some("`on_stuck` needs more iterations than `max_iterations` allows")
-        }
-        Termination::ModelError if is_flow => pauses(program, Termination::ModelError),
-        Termination::ModelError => None,
+        Termination::Stuck => match program {
+            Program::Flow(_) => pauses(program, Termination::Stuck),
+            Program::Loop(program) => {
+                let OnStuck { iterations, action, .. } = program.properties.on_stuck;
+                let rounds = if action == StuckAction::RetryWithHint { HINTS + 1 } else { 1 };
+                let never = iterations.saturating_mul(rounds) > program.properties.max_iterations;
+                never.then_some("`on_stuck` needs more iterations than `max_iterations` allows")
+            }
+        },
+        Termination::ModelError => match program {
+            Program::Flow(_) => pauses(program, Termination::ModelError),
+            Program::Loop(_) => None,
+        },
         Termination::Human | Termination::Approval => pauses(program, ending),
         Termination::Uncertain => None,
         Termination::Cancelled => Some("nobody cancels the run of a scenario"),
-        Termination::StepFailed => (!is_flow).then_some("it is no workflow"),
+        Termination::StepFailed => (!program.is_flow()).then_some("it is no workflow"),
         Termination::Rejected => {
             let stops = |step: &StepAction| matches!(step, StepAction::Approval(approval) if approval.stops);
             (!has_step(program, &stops)).then_some("it has no step that asks for an approval and stops without one")
@@ -105,7 +108,7 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
             (!has_step(program, &expires)).then_some("it has no form that expires")
         }
         Termination::ConditionNotMet => {
-            let has = program.flow.as_ref().is_some_and(|flow| flow.condition.is_some());
+            let has = program.as_flow().is_some_and(|flow| flow.condition.is_some());
             (!has).then_some("it has no `condition`")
         }
     }
@@ -113,7 +116,7 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
 
 fn has_step(program: &Program, is_meant: &dyn Fn(&StepAction) -> bool) -> bool {
     let mut found = false;
-    if let Some(flow) = &program.flow {
+    if let Some(flow) = program.as_flow() {
         flow.each(&mut |step| found |= is_meant(&step.action));
     }
     found
@@ -141,20 +144,20 @@ fn pauses(program: &Program, kind: Termination) -> Option<&'static str> {
 }
 
 fn asks(program: &Program, kind: Termination) -> bool {
-    let properties = &program.properties;
-    let is_loop = program.flow.is_none();
+    let of_loop =
+        |asks: &dyn Fn(&ReactProperties) -> bool| program.as_loop().is_some_and(|program| asks(&program.properties));
     match kind {
         Termination::Human => {
             let builtin = |kind: &ToolKind| matches!(kind, ToolKind::Builtin(Builtin::PauseForHuman));
-            program.tools.iter().any(|tool| builtin(&tool.kind))
+            program.tools().iter().any(|tool| builtin(&tool.kind))
                 || has_step(program, &|step| matches!(step, StepAction::Form(_)))
         }
         Termination::Approval => {
             program.all_tools().iter().any(|tool| tool.approval.always || !tool.approval.when.is_empty())
                 || has_step(program, &|step| matches!(step, StepAction::Approval(_)))
         }
-        Termination::Stuck => is_loop && properties.on_stuck.action != StuckAction::Fail,
-        _ => is_loop && properties.on_model_outage == OnModelOutage::Pause,
+        Termination::Stuck => of_loop(&|properties| properties.on_stuck.action != StuckAction::Fail),
+        _ => of_loop(&|properties| properties.on_model_outage == OnModelOutage::Pause),
     }
 }
 
@@ -202,7 +205,7 @@ pub fn programs(program: &Program) -> Vec<&Program> {
     while let Some(program) = open.pop() {
         if known.insert(std::ptr::from_ref(program)) {
             all.push(program);
-            let called = program.called_loops().into_iter().chain(program.flow.iter().flat_map(Flow::loops));
+            let called = program.called_loops().into_iter();
             open.extend(called.map(|called| &**called));
         }
     }

@@ -9,7 +9,7 @@ use super::endings::programs;
 use crate::check::script_calls::unknown_workflows;
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::scenario::{Expectations, FaultPlan};
-use crate::program::flow::Flow;
+use crate::program::flow::FlowProgram;
 use crate::program::{Program, ToolKind, builtin};
 use crate::syntax::{quoted, token};
 
@@ -24,7 +24,7 @@ struct DocumentNames<'a> {
     /// The names of the top-level steps of a workflow, and the types of all its steps.
     steps: BTreeSet<&'a str>,
     kinds: BTreeSet<&'a str>,
-    flow: Option<&'a Flow>,
+    flow: Option<&'a FlowProgram>,
 }
 
 impl<'a> DocumentNames<'a> {
@@ -35,7 +35,7 @@ impl<'a> DocumentNames<'a> {
             llm: BTreeSet::new(),
             steps: BTreeSet::new(),
             kinds: BTreeSet::new(),
-            flow: program.flow.as_ref(),
+            flow: program.as_flow(),
         };
         for (index, part) in programs(program).into_iter().enumerate() {
             if index > 0 {
@@ -50,7 +50,7 @@ impl<'a> DocumentNames<'a> {
                 }
             }
         }
-        if let Some(flow) = &program.flow {
+        if let Some(flow) = program.as_flow() {
             known.steps.extend(flow.steps.iter().map(|step| step.name.as_str()));
             flow.each(&mut |step| {
                 known.kinds.insert(&step.kind);

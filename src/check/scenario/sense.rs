@@ -8,7 +8,7 @@ use super::{PlacedExpectations, ScenarioSubject};
 use crate::diagnostic::{Diagnostic, codes, nearest};
 use crate::language::scenario::{FaultPlan, Quantities, Scenario, ScenarioDecision, ScenarioFault, ToolFailure};
 use crate::program::input_file;
-use crate::program::{Program, bind, builtin};
+use crate::program::{LoopProgram, Program, bind, builtin};
 
 const CODE: &str = codes::SCENARIO_SENSE;
 
@@ -60,7 +60,7 @@ fn has_unknown(subject: &ScenarioSubject<'_>, at: &str) -> bool {
 /// Whether the run of a scenario can start.
 fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec<Diagnostic>) {
     let Some(scenario) = subject.file.scenarios.get(index) else { return };
-    let asks_no_model = subject.program.is_none_or(|program| program.flow.is_some());
+    let asks_no_model = subject.program.is_none_or(|program| program.is_flow());
     match scenario.sources() {
         // A key that is not known may be meant to say it.
         0 if asks_no_model || has_unknown(subject, at) => {}
@@ -174,7 +174,8 @@ fn leftover(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found:
 
 /// Whether the first answer of the model ends the run.
 fn takes_any_answer(program: &Program) -> bool {
-    program.flow.is_none() && program.answer.is_none() && program.properties.require_tool_before_answer.is_none()
+    let answers_at_once = |of: &LoopProgram| of.answer.is_none() && of.properties.require_tool_before_answer.is_none();
+    program.as_loop().is_some_and(answers_at_once)
 }
 
 /// Expectations that exclude each other.

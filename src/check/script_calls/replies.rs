@@ -7,8 +7,8 @@ use super::lists;
 use crate::check::Cursor;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
-use crate::program::Program;
 use crate::program::builtin::COMPLETE;
+use crate::program::{LoopProgram, Program};
 use crate::syntax::document::Document;
 
 /// The most faults that are reported of one answer.
@@ -17,9 +17,9 @@ const MAX_OF_ANSWER: usize = 5;
 /// What every loop that may read the replies has against them.
 pub(super) fn replies(document: &Document, loops: &[&Program], most: usize) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let react: Vec<&Program> = loops.iter().copied().filter(|program| program.flow.is_none()).collect();
+    let react: Vec<&LoopProgram> = loops.iter().filter_map(|program| program.as_loop()).collect();
     for list in lists(document) {
-        let own: Vec<&Program> =
+        let own: Vec<&LoopProgram> =
             react.iter().copied().filter(|program| list.of.is_none_or(|name| program.name == name)).collect();
         if own.is_empty() {
             continue;
@@ -61,11 +61,11 @@ fn ends(reply: &Value) -> bool {
 }
 
 /// Whether the first answer ends a run of the loop, and no other run takes its replies.
-fn ends_at_once(program: &Program) -> bool {
+fn ends_at_once(program: &LoopProgram) -> bool {
     program.answer.is_none()
         && program.properties.answer_schema.is_none()
         && program.properties.require_tool_before_answer.is_none()
-        && program.called_loops().is_empty()
+        && program.called_loops().next().is_none()
 }
 
 fn after_the_end(document: &Document, replies: &[Value], pointer: &str, next: usize) -> Option<Diagnostic> {
@@ -78,9 +78,9 @@ fn after_the_end(document: &Document, replies: &[Value], pointer: &str, next: us
 }
 
 /// Several calls in a reply, where each loop takes fewer.
-fn too_many_calls(document: &Document, reply: &Value, at: &str, own: &[&Program]) -> Option<Diagnostic> {
+fn too_many_calls(document: &Document, reply: &Value, at: &str, own: &[&LoopProgram]) -> Option<Diagnostic> {
     let calls = reply.get("calls").and_then(Value::as_array)?.len();
-    let most = |program: &&Program| match program.properties.dialect {
+    let most = |program: &&LoopProgram| match program.properties.dialect {
         Dialect::Json => 1,
         _ => usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX),
     };
@@ -102,7 +102,7 @@ fn too_many_calls(document: &Document, reply: &Value, at: &str, own: &[&Program]
 }
 
 /// What the `answer_schema` of each loop has against an answer.
-fn unfit(document: &Document, answer: &Value, pointer: &str, own: &[&Program]) -> Vec<Diagnostic> {
+fn unfit(document: &Document, answer: &Value, pointer: &str, own: &[&LoopProgram]) -> Vec<Diagnostic> {
     // A text may be the JSON that is asked for.
     let read = answer.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let faults = own.iter().map(|program| {

@@ -17,7 +17,8 @@ use crate::engine::outcome::{Limit, Status, Termination};
 use crate::engine::refusal::RefusalCause;
 use crate::engine::state::State;
 use crate::journal::Journal;
-use crate::language::react::{ReactProperties, StuckAction};
+use crate::language::react::{OnLimit, ReactProperties, StuckAction};
+use crate::program::Program;
 use crate::replay::together::replay;
 use crate::replay::verdict::{ReplayKind, ReplayVerdict};
 use crate::trace::json::gist;
@@ -83,9 +84,8 @@ pub(super) async fn perform(
     let result = result(Shown { trace: true, is_quarantined, ..shown(&program) }, &state, &redact);
     let mut tried = Vec::new();
     if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
-        for change in changes(&result, &program.properties) {
-            let edited =
-                host::recorded_with(run, &events, place.project.clone(), |properties| (change.apply)(properties))?;
+        for change in changes(&result, &program) {
+            let edited = host::recorded_with(run, &events, place.project.clone(), |program| (change.apply)(program))?;
             tried.extend(try_change(&program, &edited, &events, change));
         }
     }
@@ -95,11 +95,7 @@ pub(super) async fn perform(
         termination: result.termination,
         why: why(&result),
         cancelled_by: result.cancelled_by.clone(),
-        evidence: if is_quarantined {
-            way_on(run)
-        } else {
-            evidence(&result, &program.properties, state.now.active_ms)
-        },
+        evidence: if is_quarantined { way_on(run) } else { evidence(&result, &program, state.now.active_ms) },
         tried,
         next: next(run, place, &state, &result),
     };
@@ -137,10 +133,11 @@ fn way_on(run: &str) -> Vec<String> {
 }
 
 /// What shows why a run ended so.
-fn evidence(result: &RunResult, properties: &ReactProperties, active_ms: u64) -> Vec<String> {
+fn evidence(result: &RunResult, program: &Program, active_ms: u64) -> Vec<String> {
     let trace = result.trace.as_deref().unwrap_or_default();
     let mut evidence = Vec::new();
-    if let Some(stuck) = &result.stuck {
+    let properties = program.as_loop().map(|program| &program.properties);
+    if let Some((stuck, properties)) = result.stuck.as_ref().zip(properties) {
         let (first, last) = stuck.iterations;
         let threshold = properties.on_stuck.iterations;
         evidence.push(format!("with `on_stuck.iterations` {threshold}, these calls are a pattern:"));
@@ -148,7 +145,8 @@ fn evidence(result: &RunResult, properties: &ReactProperties, active_ms: u64) ->
     }
     match result.termination {
         Some(Termination::MaxIterations) => {
-            evidence.push(format!("{} of {} iterations are used", result.iterations, properties.max_iterations));
+            let most = properties.map_or(0, |properties| properties.max_iterations);
+            evidence.push(format!("{} of {most} iterations are used", result.iterations));
             evidence.extend(most_called(trace));
         }
         Some(Termination::Timeout) => evidence.push(format!("it was active for {}", duration(active_ms))),
@@ -227,60 +225,70 @@ struct PropertyChange {
     field: &'static str,
     from: String,
     to: String,
-    apply: Box<dyn Fn(&mut ReactProperties)>,
+    apply: Box<dyn Fn(&mut Program)>,
 }
 
 impl PropertyChange {
-    fn new<T: std::fmt::Display>(
+    fn new<T: std::fmt::Display>(field: &'static str, from: T, to: T, apply: impl Fn(&mut Program) + 'static) -> Self {
+        Self { field, from: from.to_string(), to: to.to_string(), apply: Box::new(apply) }
+    }
+
+    /// A change of a property that only a loop has.
+    fn of_loop<T: std::fmt::Display>(
         field: &'static str,
         from: T,
         to: T,
         apply: impl Fn(&mut ReactProperties) + 'static,
     ) -> Self {
-        Self { field, from: from.to_string(), to: to.to_string(), apply: Box::new(apply) }
+        Self::new(field, from, to, move |program: &mut Program| {
+            if let Some(properties) = program.properties_mut() {
+                apply(properties);
+            }
+        })
     }
 }
 
 /// The words that may have ended a run, each with another value.
-fn changes(result: &RunResult, properties: &ReactProperties) -> Vec<PropertyChange> {
+fn changes(result: &RunResult, program: &Program) -> Vec<PropertyChange> {
     let limit = result.limit.map(Termination::from).or(result.termination);
     let mut changes = Vec::new();
-    match limit {
-        Some(Termination::MaxIterations) => {
+    let properties = program.as_loop().map(|program| &program.properties);
+    match (limit, properties) {
+        (Some(Termination::MaxIterations), Some(properties)) => {
             let from = properties.max_iterations;
             let to = from.saturating_mul(2).min(1000);
-            changes.push(PropertyChange::new("max_iterations", from, to, move |other| other.max_iterations = to));
+            changes.push(PropertyChange::of_loop("max_iterations", from, to, move |other| other.max_iterations = to));
         }
-        Some(Termination::Timeout) => {
-            let from = properties.timeout_ms;
+        (Some(Termination::Timeout), _) => {
+            let from = program.timeout_ms;
             let to = from.saturating_mul(2);
-            changes.push(PropertyChange::new("timeout_ms", from, to, move |other| other.timeout_ms = to));
+            changes.push(PropertyChange::new("timeout_ms", from, to, move |other| other.head_mut().timeout_ms = to));
         }
-        Some(Termination::Budget) => {
-            let budget = properties.budget.as_ref();
+        (Some(Termination::Budget), _) => {
+            let budget = program.budget.as_ref();
             if let Some(from) = budget.and_then(|budget| budget.tokens) {
                 let used = result.usage.input_tokens.saturating_add(result.usage.output_tokens);
                 let to = from.max(used).saturating_mul(2);
                 changes.push(PropertyChange::new("budget.tokens", from, to, move |other| {
-                    other.budget.iter_mut().for_each(|budget| budget.tokens = Some(to));
+                    other.head_mut().budget.iter_mut().for_each(|budget| budget.tokens = Some(to));
                 }));
             }
             if let Some(from) = budget.and_then(|budget| budget.cost_usd) {
                 let to = from.max(result.usage.cost_usd.unwrap_or_default()) * 2.0;
                 changes.push(PropertyChange::new("budget.cost_usd", from, to, move |other| {
-                    other.budget.iter_mut().for_each(|budget| budget.cost_usd = Some(to));
+                    other.head_mut().budget.iter_mut().for_each(|budget| budget.cost_usd = Some(to));
                 }));
             }
         }
-        Some(Termination::Stuck) => {
+        (Some(Termination::Stuck), Some(properties)) => {
             let from = properties.on_stuck.iterations;
             for to in [from.saturating_add(1), from.saturating_mul(2)] {
-                changes.push(PropertyChange::new("on_stuck.iterations", from, to, move |other| {
+                changes.push(PropertyChange::of_loop("on_stuck.iterations", from, to, move |other| {
                     other.on_stuck.iterations = to
                 }));
             }
             if properties.on_stuck.action == StuckAction::Fail {
-                changes.push(PropertyChange::new("on_stuck.action", "fail", "retry_with_hint", |other| {
+                changes.push(PropertyChange::of_loop("on_stuck.action", "fail", "retry_with_hint", |other| {
                     other.on_stuck.action = StuckAction::RetryWithHint;
                 }));
             }
@@ -288,22 +296,17 @@ fn changes(result: &RunResult, properties: &ReactProperties) -> Vec<PropertyChan
         _ => {}
     }
     if limit.is_some_and(|limit| Limit::ALL.into_iter().any(|one| Termination::from(one) == limit))
-        && properties.on_limit == crate::language::react::OnLimit::Fail
+        && properties.is_some_and(|properties| properties.on_limit == OnLimit::Fail)
     {
-        changes.push(PropertyChange::new("on_limit", "fail", "answer", |other| {
-            other.on_limit = crate::language::react::OnLimit::Answer;
+        changes.push(PropertyChange::of_loop("on_limit", "fail", "answer", |other| {
+            other.on_limit = OnLimit::Answer;
         }));
     }
     changes
 }
 
 /// Tries a change; none when the run can't be replayed.
-fn try_change(
-    recorded: &crate::program::Program,
-    edited: &crate::program::Program,
-    events: &[Event],
-    change: PropertyChange,
-) -> Option<TriedChange> {
+fn try_change(recorded: &Program, edited: &Program, events: &[Event], change: PropertyChange) -> Option<TriedChange> {
     let verdict = replay(recorded, edited, events).ok()?;
     let changes = matches!(verdict.kind, ReplayKind::GoesOn | ReplayKind::OtherEnding);
     let PropertyChange { field, from, to, .. } = change;

@@ -76,8 +76,8 @@ pub(super) fn verdict(recorded: &Arc<Program>, against: &Arc<Program>, events: &
     {
         return Err("another run called it: replay that one".to_owned());
     }
-    if recorded.flow.is_some() != against.flow.is_some() {
-        let (old, new) = if recorded.flow.is_some() { ("workflow", "loop") } else { ("loop", "workflow") };
+    if recorded.is_flow() != against.is_flow() {
+        let (old, new) = if recorded.is_flow() { ("workflow", "loop") } else { ("loop", "workflow") };
         return Err(format!("the run is one of a {old}, and the document is a {new}"));
     }
     let redact = Redaction::new(&against.project.redact);

@@ -75,7 +75,7 @@ impl Spans {
             redact: Redaction::new(&program.project.redact),
             content,
             providers,
-            model: program.properties.model.clone().unwrap_or_default(),
+            model: program.model().unwrap_or_default().to_owned(),
             agent: None,
             chat: None,
             tools: HashMap::new(),

@@ -42,7 +42,7 @@ impl TestCommand {
                     continue;
                 }
             };
-            if loaded.program.flow.is_some() {
+            if loaded.program.is_flow() {
                 if target.named {
                     return Err(CommandError::usage_help(
                         format!("{} is no loop of mode `react`", source.name),

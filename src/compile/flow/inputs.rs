@@ -22,7 +22,7 @@ pub(super) fn of(document: &Value, definition: &Definition, steps: &[FlowStep]) 
     }
     let mut visit = |step: &FlowStep| match &step.action {
         StepAction::Call(call) => taken.tool(&call.tool),
-        StepAction::React(react) => match react.program.step.as_ref().and_then(|context| context.inputs()) {
+        StepAction::React(react) => match react.program.step().and_then(|context| context.inputs()) {
             Some(names) => names.iter().for_each(|name| taken.names.add(name, false)),
             None => taken.whole = true,
         },

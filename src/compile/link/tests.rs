@@ -55,7 +55,7 @@ fn the_texts_that_a_journal_keeps_make_the_same_program() {
     let again = compile(&again).program.unwrap();
     let names = |program: &Program| program.sources.iter().map(|source| source.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&again), names(&program));
-    assert!(called(called(&again, "a"), "c").tools.iter().any(|tool| tool.name == "__complete__"));
+    assert!(called(called(&again, "a"), "c").tools().iter().any(|tool| tool.name == "__complete__"));
 }
 
 #[test]

@@ -19,10 +19,10 @@ use crate::compile::documents;
 use crate::compile::link::Linker;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
-use crate::program::StepContext;
 use crate::program::file_value::PREFIX;
 use crate::program::flow::{APPROVAL_KEYS, MAX_LOOPS};
 use crate::program::reference::as_path;
+use crate::program::{Program, StepContext};
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
 
@@ -234,9 +234,9 @@ impl<'a> Walk<'_, 'a, '_> {
         let key = properties.get("result_key").and_then(Value::as_str);
         let name = name_of_loop(step, at.rsplit('/').next().unwrap_or_default());
         let program = program.filter(|lowered| sound && lowered.is_whole).map(|LoweredLoop { mut program, .. }| {
-            program.name = name.to_owned();
+            program.head.name = name.to_owned();
             program.step = Some(StepContext::of(&program));
-            Arc::new(program)
+            Arc::new(Program::Loop(program))
         });
         self.typed_prompts(&layout, program.as_deref(), context);
         self.steps.loops.push(Inner { layout, program });

@@ -26,7 +26,7 @@ use crate::program::fault::LocalFault;
 use crate::program::reference::RESERVED;
 use crate::program::schema::Schema;
 use crate::program::template::Variable;
-use crate::program::{Program, Tool, ToolKind};
+use crate::program::{LoopProgram, Program, Tool, ToolKind};
 use crate::syntax::shape::Unknown;
 
 pub use floor::loosened;
@@ -151,13 +151,13 @@ pub fn embedded(
 /// # Errors
 /// When no object matches its `input`; the pointer begins at the other document.
 pub fn looped(declaration: &LoopTool, called: Arc<Program>, waits: bool) -> Result<Tool, Box<LocalFault>> {
-    let parameters = match (&called.input, &called.flow) {
+    let parameters = match (&called.input, &*called) {
         (Some(input), _) => match parameters::no_object(input) {
             Some(fault) => return Err(Box::new(fault.under("/input"))),
             None => input.clone(),
         },
-        (None, Some(flow)) => flow.inputs.clone(),
-        (None, None) => inputs(&called),
+        (None, Program::Flow(flow)) => flow.inputs.clone(),
+        (None, Program::Loop(called)) => inputs(called),
     };
     let described = declaration.description.as_deref().or(called.description.as_deref()).map(str::trim);
     let described = described.filter(|text| !text.is_empty());
@@ -170,9 +170,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>, waits: bool) -> Resu
         approval: ApprovalPolicy::default(),
         max_calls: declaration.max_calls,
         // The loop has a time of its own: only what the declaration says cuts it shorter.
-        timeout_ms: declaration
-            .timeout_ms
-            .map_or(called.properties.timeout_ms, |own| own.min(called.properties.timeout_ms)),
+        timeout_ms: declaration.timeout_ms.map_or(called.timeout_ms, |own| own.min(called.timeout_ms)),
         polling: declaration.polling,
         remember: declaration.remember.clone(),
         // A call is a run with an id of its own: called again, it resumes where it stopped.
@@ -186,7 +184,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>, waits: bool) -> Resu
 
 /// A schema of the names of a run's input that a loop's objective and tools take. Those that they can do
 /// without are not required.
-fn inputs(program: &Program) -> Schema {
+fn inputs(program: &LoopProgram) -> Schema {
     let mut names = InputNames::default();
     let of_tools = program.tools.iter().flat_map(Tool::variables);
     for variable in program.objective.variables().iter().cloned().chain(of_tools) {

@@ -9,7 +9,7 @@ use super::refused::{RefusedFields, RequestField};
 use super::reply::AttemptReply;
 use crate::language::project::Constrain;
 use crate::language::react::Dialect;
-use crate::program::Program;
+use crate::program::LoopProgram;
 use crate::program::turn_schema::{TurnForms, TurnSchema};
 
 /// The name of the schema in a request; of the tool that takes a turn, where a provider has tools only.
@@ -131,7 +131,7 @@ fn forms<'a>(ask: &Ask<'a>) -> Option<&'a TurnForms> {
 }
 
 /// Logs what is left out of a schema that would be too large.
-fn report(program: &Program, turn: &TurnSchema) {
+fn report(program: &LoopProgram, turn: &TurnSchema) {
     let tools = turn.open_inputs.join(", ");
     if turn.forms.is_none() {
         tracing::warn!("the loop {} has too many tools for a schema of its turns: it is left out", program.name);

@@ -50,7 +50,7 @@ use crate::engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode,
 use crate::language::SecretSource;
 use crate::language::project::Provider;
 use crate::language::react::{self, ReactProperties, Retry};
-use crate::program::Program;
+use crate::program::LoopProgram;
 use failure::{AttemptFailure, Peer};
 use http::Endpoint;
 use protocol::Protocol;
@@ -117,7 +117,7 @@ pub struct Ask<'a> {
     pub conversation: &'a Conversation,
     /// The loop whose conversation it is: its dialect decides whether its tools go into the request.
     /// A lone question has none.
-    pub program: Option<&'a Program>,
+    pub program: Option<&'a LoopProgram>,
     /// The most tokens of the reply.
     pub max_tokens: u32,
     /// The temperature; none is sent where no document has one.

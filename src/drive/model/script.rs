@@ -19,7 +19,7 @@ use crate::language;
 use crate::language::react::Dialect;
 use crate::language::scenario::ToolFailure;
 use crate::language::script::{ANSWER, CALL, CALLS, ONE_OF_CALLS, REFUSAL, ReplyForm, TEXT};
-use crate::program::{Program, builtin};
+use crate::program::{LoopProgram, builtin};
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
 /// how far a run is, its `Wire` knows.
@@ -171,7 +171,7 @@ impl DialectReply {
     }
 
     /// The reply in the dialect of a loop.
-    fn in_dialect(&self, program: &Program, number: usize) -> Result<AttemptReply, AttemptFailure> {
+    fn in_dialect(&self, program: &LoopProgram, number: usize) -> Result<AttemptReply, AttemptFailure> {
         let as_written = || AttemptReply { text: self.object.clone(), ..AttemptReply::default() };
         let dialect = program.properties.dialect;
         if dialect == Dialect::Json && self.is_json {
@@ -193,7 +193,7 @@ impl DialectReply {
 ///
 /// # Errors
 /// When the entry is no reply.
-pub fn reply_of(program: &Program, entry: Value) -> Result<Reply, String> {
+pub fn reply_of(program: &LoopProgram, entry: Value) -> Result<Reply, String> {
     let vault = Arc::new(Vault::new(BTreeMap::new(), std::path::Path::new("")));
     let peer = Peer { name: "the reply".to_owned(), vault };
     let said = match ScriptedReply::read(&peer, 1, entry) {

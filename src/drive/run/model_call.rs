@@ -18,6 +18,7 @@ use crate::engine::event::{self, EventKind, ModelFaultCode};
 use crate::engine::history;
 use crate::engine::notice::Notice;
 use crate::engine::window;
+use crate::program::Program;
 
 impl Driver<'_> {
     /// What came of asking the model. Failed attempts of a call that something else interrupted are recorded before.
@@ -38,10 +39,12 @@ impl Driver<'_> {
     /// returns the failed attempts, when something else interrupted their call.
     async fn ask_model(&mut self) -> Result<(Interruption, Vec<event::FailedAttempt>), Fault> {
         self.confirm().await?;
+        // The steps of a workflow ask models; it does not.
+        let Program::Loop(program) = &**self.program else { return Ok((Interruption::Stop, Vec::new())) };
         let iteration = self.state.counters.iterations + 1;
-        let summary = self.state.summary_question(self.program);
+        let summary = self.state.summary_question(program);
         let sums_up = summary.is_some();
-        let (program, state, listener) = (self.program, &self.state, self.watch.listener);
+        let (state, listener) = (&self.state, self.watch.listener);
         let properties = &program.properties;
         let watching = listener.filter(|listener| !sums_up && listener.wants_deltas());
         let live = watching.map(|listener| {

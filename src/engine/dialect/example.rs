@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::{Saying, is_native, name_for_model, say};
-use crate::program::{Program, Schema, Tool};
+use crate::program::{LoopProgram, Schema, Tool};
 
 /// The most names that are listed.
 const MAX_NAMES: usize = 50;
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 4;
 const MAX_MEMBERS: usize = 20;
 
 /// The words behind the second refusal in a row.
-pub fn example(program: &Program) -> String {
+pub fn example(program: &LoopProgram) -> String {
     let names: Vec<&str> = program.offered().take(MAX_NAMES).map(|tool| name_for_model(program, &tool.name)).collect();
     let tools = format!("The tools are: {}.", names.join(", "));
     let dialect = program.properties.dialect;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::thinking::{self, Split};
 use super::{Reading, Saying, Wanted, native};
 use crate::engine::event::{Reply, SaidCall};
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// The marks that an answer begins with.
 const MARKERS: [&str; 2] = ["FINAL_ANSWER:", "FINAL ANSWER:"];
@@ -46,7 +46,7 @@ enum End<'a> {
 }
 
 /// Reads a reply.
-pub fn read(reply: &Reply, program: Option<&Program>) -> Reading {
+pub fn read(reply: &Reply, program: Option<&LoopProgram>) -> Reading {
     let Split { thought, rest, open } = thinking::split(&reply.text);
     let best = |own: &str| if thought.is_empty() { own.trim().to_owned() } else { thought.clone() };
     if !reply.calls.is_empty() {

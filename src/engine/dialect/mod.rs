@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::event::{Finish, Reply, SaidCall};
 use super::refusal;
 use crate::language::react::Dialect;
-use crate::program::{Program, builtin};
+use crate::program::{LoopProgram, builtin};
 pub use answer::as_json;
 pub use example::{example, sample_of};
 pub use report::{Observation, kept_calls, report, report_refusal};
@@ -100,7 +100,7 @@ pub fn is_native(dialect: Dialect) -> bool {
 }
 
 /// The name that the model knows a tool by.
-pub fn name_for_model<'a>(program: &'a Program, name: &'a str) -> &'a str {
+pub fn name_for_model<'a>(program: &'a LoopProgram, name: &'a str) -> &'a str {
     if is_native(program.properties.dialect) { program.called.out(name) } else { name }
 }
 
@@ -127,7 +127,7 @@ pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
 /// What a reply means, and how many of its text's bytes count: what a model invents behind its action,
 /// as if the tool had answered already, does not. `program`: whose tools a text may call; without one, a text that has the
 /// form of a call is no answer, as in runs of older editions.
-pub fn read_counted(dialect: Dialect, reply: &Reply, program: Option<&Program>) -> (Reading, usize) {
+pub fn read_counted(dialect: Dialect, reply: &Reply, program: Option<&LoopProgram>) -> (Reading, usize) {
     let not_taken = |why| (Reading::Unreadable { thought: String::new(), why }, reply.text.len());
     if let Some(words) = &reply.refusal {
         // What came before a refusal is no turn, whatever it says.

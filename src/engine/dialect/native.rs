@@ -8,7 +8,7 @@ use super::{Reading, Saying, Wanted};
 use crate::engine::event::{Finish, Reply, SaidCall};
 use crate::language::react::Dialect;
 use crate::program::tool_names::ToolNames;
-use crate::program::{Program, Schema};
+use crate::program::{LoopProgram, Schema};
 
 /// The longest id of a call that is kept, in bytes: OpenAI's server takes no longer one.
 const LONGEST_ID: usize = 40;
@@ -134,7 +134,7 @@ pub fn no_answer(reply: &Reply, text: &str, open: bool) -> Option<String> {
 
 /// Why a text that writes a call is no answer. `answer`: the part that would be the answer; one that is JSON and matches the
 /// schema of answers is one. `program`: as for [`super::read_counted`].
-pub fn written_call(text: &str, answer: Option<&str>, program: Option<&Program>) -> Option<String> {
+pub fn written_call(text: &str, answer: Option<&str>, program: Option<&LoopProgram>) -> Option<String> {
     let Some(program) = program else {
         let words = "Your reply writes a tool call as text, and nothing was called. Make it as a real tool call.";
         return is_written_call(text).then(|| words.to_owned());
@@ -163,7 +163,7 @@ fn is_wanted(schema: &Schema, answer: &str) -> bool {
 
 /// What a reply with native calls means in a dialect whose calls are text: some servers make native calls of such texts, and
 /// some models know nothing else. The calls are those of the text, or the text has none.
-pub fn beside_text(dialect: Dialect, reply: &Reply, of_text: Reading, program: &Program) -> Reading {
+pub fn beside_text(dialect: Dialect, reply: &Reply, of_text: Reading, program: &LoopProgram) -> Reading {
     let (is_call, thought) = match &of_text {
         Reading::Unreadable { thought, .. } => (false, thought.clone()),
         Reading::Calls { thought, .. } | Reading::Answer { thought, .. } => (true, thought.clone()),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::thinking::{self, Split};
 use super::{Reading, Saying, native};
 use crate::engine::event::{Reply, SaidCall};
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// The instructions at the end of the system prompt.
 pub const INSTRUCTIONS: &str = "How to answer:
@@ -25,7 +25,7 @@ reply without any tool call is taken as your final answer too.";
 pub const QUESTION: &str = "What is your next step? Call tools, or give your final answer.";
 
 /// Reads a reply.
-pub fn read(reply: &Reply, program: Option<&Program>) -> Reading {
+pub fn read(reply: &Reply, program: Option<&LoopProgram>) -> Reading {
     let Split { thought, rest, open } = thinking::split(&reply.text);
     if !reply.calls.is_empty() {
         return native::read(reply, if thought.is_empty() { rest.to_owned() } else { thought });

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::relaxed::{self, UnclosedBrackets};
 use crate::policy::call_form::{self, has, plain};
-use crate::program::{Program, Schema};
+use crate::program::{LoopProgram, Schema};
 
 /// How many bytes of a mark are looked at.
 const MARK: usize = 96;
@@ -41,7 +41,7 @@ pub struct CallableTools<'a>(Vec<CallableTool<'a>>);
 
 impl<'a> CallableTools<'a> {
     /// Those that a program offers.
-    pub fn of(program: &'a Program) -> Self {
+    pub fn of(program: &'a LoopProgram) -> Self {
         let tool = |name: &'a str, parameters: &'a Schema| CallableTool {
             name,
             called: program.called.out(name),

@@ -17,14 +17,13 @@ use crate::engine::header::RunHeader;
 use crate::engine::operation::{AskedFor, OpenStep, Progress, Repetition};
 use crate::engine::state::State;
 use crate::engine::timestamp::rfc3339;
-use crate::program::Program;
 use crate::program::condition::CompiledCondition;
-use crate::program::flow::{Flow, FlowStep, Foreach, StepAction};
+use crate::program::flow::{FlowProgram, FlowStep, Foreach, StepAction};
 use crate::program::reference::Scope;
 
 /// What advancing the steps of a run needs, and what it gives.
 pub(super) struct Advance<'p> {
-    pub flow: &'p Flow,
+    pub program: &'p FlowProgram,
     pub header: Arc<RunHeader>,
     /// The moment of the event: when steps become due.
     pub now: Moment,
@@ -101,15 +100,15 @@ impl<'p> StepList<'p> {
 
 impl<'p> Advance<'p> {
     /// What an event of a run advances.
-    pub fn of(program: &'p Program, flow: &'p Flow, state: &State, flow_state: &FlowState) -> Self {
+    pub fn of(program: &'p FlowProgram, state: &State, flow_state: &FlowState) -> Self {
         Self {
-            flow,
+            program,
             header: Arc::clone(&state.header),
             now: state.now,
             stopping: flow_state.stopping,
             blocked: false,
-            spending: spending(flow, &flow_state.open()),
-            may_spend: may_spend(program, flow, state),
+            spending: spending(program, &flow_state.open()),
+            may_spend: may_spend(program, state),
             freed: false,
             is_spent: budget::is_spent(program, state),
             around: Vec::new(),
@@ -314,7 +313,7 @@ impl<'p> Advance<'p> {
 
     /// The open steps of an item that was cancelled count no longer among those that spend.
     pub fn no_longer_spends(&mut self, frame: &StepFrame) {
-        let spending = spending(self.flow, &frame.open());
+        let spending = spending(self.program, &frame.open());
         self.spending = self.spending.saturating_sub(spending);
         self.freed |= spending > 0;
     }
@@ -347,23 +346,23 @@ impl<'p> Advance<'p> {
 }
 
 /// How many of these steps ask models and have started to.
-fn spending(flow: &Flow, open: &[&OpenStep]) -> usize {
+fn spending(program: &FlowProgram, open: &[&OpenStep]) -> usize {
     let spends = |open: &&&OpenStep| {
         let has_started = !matches!(open.progress, Progress::Held | Progress::Asks(AskedFor::Approval(_)));
-        has_started && flow.step_at(&open.address).is_some_and(FlowStep::spends)
+        has_started && program.step_at(&open.address).is_some_and(FlowStep::spends)
     };
     open.iter().filter(spends).count()
 }
 
 /// How many steps that ask models may be open at once. Without a budget all of them; with one, the cost of a step must be
 /// known before the next begins, unless each item has a budget of its own.
-fn may_spend(program: &Program, flow: &Flow, state: &State) -> usize {
+fn may_spend(program: &FlowProgram, state: &State) -> usize {
     if !budget::is_bound(program, state) {
         return usize::MAX;
     }
     let left = budget::left(program, state);
     let mut most = 1;
-    flow.each(&mut |step| {
+    program.each(&mut |step| {
         if let StepAction::Foreach(foreach) = &step.action
             && let Some(item) = &foreach.item_budget
         {

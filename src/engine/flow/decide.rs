@@ -16,29 +16,23 @@ use crate::engine::event::Decided;
 use crate::engine::operation::{AfterDecision, Conclusion, Taken};
 use crate::engine::state::{Phase, State};
 use crate::language::step::OnRejected;
-use crate::program::Program;
-use crate::program::flow::{APPROVAL_KEYS, Flow, StepAction};
+use crate::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
 
 /// Applies a decision to the step that it is about.
 ///
 /// # Errors
 /// Why it does not fit; the state is untouched then.
-pub(super) fn decided(
-    program: &Program,
-    flow: &Flow,
-    state: &mut State,
-    decided: &Decided,
-) -> Result<Effects, Refused> {
+pub(super) fn decided(program: &FlowProgram, state: &mut State, decided: &Decided) -> Result<Effects, Refused> {
     let pause = pause(state, decided)?;
     let about = about(state, decided)?;
     for at in &about {
-        fits(flow, state, at, decided)?;
+        fits(program, state, at, decided)?;
     }
     state.interrupted = false;
     let now_ms = state.now.wall_ms;
     let mut records = Vec::new();
     let header = std::sync::Arc::clone(&state.header);
-    let effects = advanced(program, flow, state, |advance, flow_state| {
+    let effects = advanced(program, state, |advance, flow_state| {
         for at in &about {
             let new = DecisionRecord::new(now_ms, pause, decided);
             let record = flow_state.open_at(at).map(|open| open.record(&header, new));
@@ -99,9 +93,9 @@ fn about(state: &State, decided: &Decided) -> Result<Vec<StepAddress>, Refused> 
 }
 
 /// Whether a decision fits a step that waits.
-fn fits(flow: &Flow, state: &State, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
+fn fits(program: &FlowProgram, state: &State, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
     let open = state.flow.as_ref().and_then(|flow| flow.open_at(at)).ok_or_else(|| Refused::new("no such step"))?;
-    let tool = match flow.step_at(at).map(|step| &step.action) {
+    let tool = match program.step_at(at).map(|step| &step.action) {
         Some(StepAction::Call(call)) => Some(&call.tool),
         _ => None,
     };

@@ -11,15 +11,14 @@ use crate::engine::event::SubrunQuestion;
 use crate::engine::operation::{Address as _, AskedFor, OpenStep, Progress};
 use crate::engine::state::{Phase, State};
 use crate::language::approval::OnExpiry;
-use crate::program::Program;
-use crate::program::flow::Flow;
+use crate::program::flow::FlowProgram;
 
 /// Nobody decided in time: about a call, a form, or what the run of a step asks. Such a run is resumed, and what it asks
 /// expires there.
 ///
 /// # Errors
 /// When nothing has expired.
-pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Result<Effects, Refused> {
+pub(super) fn expired(program: &FlowProgram, state: &mut State) -> Result<Effects, Refused> {
     let now_ms = state.now.wall_ms;
     let is_paused = matches!(state.phase, Phase::Paused { .. });
     let is_due = |open: &&OpenStep| open.progress.is_expired(now_ms);
@@ -37,7 +36,7 @@ pub(super) fn expired(program: &Program, flow: &Flow, state: &mut State) -> Resu
     let pause = state.watch.pauses;
     state.interrupted = false;
     let mut records = Vec::new();
-    let effects = advanced(program, flow, state, |advance, flow_state| {
+    let effects = advanced(program, state, |advance, flow_state| {
         for at in &below {
             flow_state.open_at_mut(at).map(OpenStep::ask_again);
         }

@@ -39,9 +39,10 @@ impl Advance<'_> {
 
     /// The input of a run that is a step: what its texts name. They are made from it, as at the start of the run.
     pub fn react(&self, react: &ReactStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
-        let program = &react.program;
-        let input = program.step.as_ref().map_or(Value::Null, |context| context.input(scope));
-        prompt::of_step(program, &input, scope).map_err(|unresolved| self.missing(&unresolved))?;
+        let input = react.program.step().map_or(Value::Null, |context| context.input(scope));
+        if let Some(program) = react.program.as_loop() {
+            prompt::of_step(program, &input, scope).map_err(|unresolved| self.missing(&unresolved))?;
+        }
         Ok(Opened::Step { input, progress: Progress::Held })
     }
 
@@ -118,7 +119,7 @@ impl Advance<'_> {
         let Unresolved(why) = unresolved;
         let key = why.split_once("` was not given").and_then(|(key, _)| key.strip_prefix('`'));
         let mut writer = None;
-        self.flow.each(&mut |step| {
+        self.program.each(&mut |step| {
             if key.is_some_and(|key| step.writes(key)) {
                 writer = Some(step.name.clone());
             }

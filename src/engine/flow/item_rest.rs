@@ -3,7 +3,7 @@
 use super::state::{Current, FlowState, chosen};
 use crate::engine::address::StepAddress;
 use crate::engine::event::Allowance;
-use crate::program::flow::{Flow, StepAction};
+use crate::program::flow::{FlowProgram, StepAction};
 
 /// What is left for a step of an item.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,9 +16,9 @@ pub struct ItemRest {
 
 impl ItemRest {
     /// What the items around an open step leave it, when the run was active for so long: the least of them counts.
-    pub fn of(flow: &Flow, state: &FlowState, at: &StepAddress, active_ms: u64) -> Self {
+    pub fn of(program: &FlowProgram, state: &FlowState, at: &StepAddress, active_ms: u64) -> Self {
         let mut rest = Self::default();
-        let (mut steps, mut frame) = (flow.steps.as_slice(), &state.root);
+        let (mut steps, mut frame) = (program.steps.as_slice(), &state.root);
         // Loops are at most three deep.
         for depth in 0.. {
             let Current::Items(items) = &frame.current else { break };

@@ -36,13 +36,11 @@ use super::consent;
 use super::continuation;
 use super::effect::{Effects, Refused};
 use super::event::{Cancelled, Event, EventKind, ReadFile, Started};
-use super::next::Next;
 use super::operation::OpenStep;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::state::{Phase, RunHeader, State};
-use crate::program::Program;
 use crate::program::file_value;
-use crate::program::flow::Flow;
+use crate::program::flow::FlowProgram;
 
 pub use outcome::react_output;
 pub use place::NoSuchStep;
@@ -54,10 +52,10 @@ pub use waiting::{reminders, waiting_steps};
 ///
 /// # Errors
 /// When the event does not fit; the state is untouched then.
-pub(super) fn step(program: &Program, flow: &Flow, state: &mut State, event: Event) -> Result<Effects, Refused> {
+pub(super) fn step(program: &FlowProgram, state: &mut State, event: Event) -> Result<Effects, Refused> {
     let before = mem::replace(&mut state.now, event.at);
     let changes = state.flow.as_mut().map(|flow| mem::take(&mut flow.changes));
-    let effects = transition(program, flow, state, event.kind);
+    let effects = transition(program, state, event.kind);
     if effects.is_err() {
         state.now = before;
         if let (Some(flow), Some(changes)) = (&mut state.flow, changes) {
@@ -69,15 +67,15 @@ pub(super) fn step(program: &Program, flow: &Flow, state: &mut State, event: Eve
 
 /// The table of phases and events: the only place that says which event fits which phase.
 // house: flat match
-fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKind) -> Result<Effects, Refused> {
+fn transition(program: &FlowProgram, state: &mut State, event: EventKind) -> Result<Effects, Refused> {
     let refused = |why: &str| Err(Refused::new(why));
     match (&state.phase, event) {
-        (Phase::New, EventKind::Started(started)) => Ok(begin(program, flow, state, *started)),
+        (Phase::New, EventKind::Started(started)) => Ok(begin(program, state, *started)),
         (Phase::New, _) => refused("the run has not started"),
         (_, EventKind::Started(_)) => refused("the run has started already"),
-        (Phase::Ended(_), EventKind::Retried(retried)) => redrive::retried(program, flow, state, retried),
+        (Phase::Ended(_), EventKind::Retried(retried)) => redrive::retried(program, state, retried),
         (Phase::Ended(ending), EventKind::LimitsRaised(raised)) if continuation::limit_of(ending).is_some() => {
-            redrive::limits_raised(program, flow, state, raised)
+            redrive::limits_raised(program, state, raised)
         }
         // What makes it continue with them comes next.
         (Phase::Ended(ending), EventKind::NewDocument(documents)) if ending.status != Status::Cancelled => {
@@ -103,40 +101,29 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
             Ok(Effects::new())
         }
         (_, EventKind::LimitsRaised(raised)) => {
-            let phase = mem::take(&mut state.phase);
-            match continuation::raise(program, state, phase, raised) {
-                Next::Wait(phase) => {
-                    state.phase = phase;
-                    Ok(Effects::new())
-                }
-                Next::Refuse { phase, refused } => {
-                    state.phase = phase;
-                    Err(refused)
-                }
-                // Raising limits leads to nothing else.
-                _ => Ok(Effects::new()),
-            }
+            continuation::raise(program, state, raised)?;
+            Ok(Effects::new())
         }
-        (_, EventKind::Resumed) => Ok(resume::resumed(program, flow, state)),
-        (_, EventKind::Retried(retried)) if retried.anew => Ok(redrive::anew(program, flow, state, retried)),
+        (_, EventKind::Resumed) => Ok(resume::resumed(program, state)),
+        (_, EventKind::Retried(retried)) if retried.anew => Ok(redrive::anew(program, state, retried)),
         (Phase::Paused { .. } | Phase::Stepping, EventKind::Human(decided)) => {
-            decide::decided(program, flow, state, &decided)
+            decide::decided(program, state, &decided)
         }
-        (Phase::Paused { .. } | Phase::Stepping, EventKind::ApprovalExpired) => expire::expired(program, flow, state),
+        (Phase::Paused { .. } | Phase::Stepping, EventKind::ApprovalExpired) => expire::expired(program, state),
         (_, EventKind::Human(_) | EventKind::ApprovalExpired) => refused("the run waits for no human"),
         (Phase::Paused { .. }, _) => refused("the run waits for a human"),
 
-        (_, EventKind::Stopping) => Ok(stop(program, flow, state, Stopping::Interrupt)),
-        (_, EventKind::DeadlinePassed) => Ok(stop(program, flow, state, Stopping::Timeout)),
-        (_, EventKind::StepReturned(returned)) => outcome::returned(program, flow, state, *returned),
-        (_, EventKind::StepRetried(retried)) => outcome::retried(program, flow, state, *retried),
+        (_, EventKind::Stopping) => Ok(stop(program, state, Stopping::Interrupt)),
+        (_, EventKind::DeadlinePassed) => Ok(stop(program, state, Stopping::Timeout)),
+        (_, EventKind::StepReturned(returned)) => outcome::returned(program, state, *returned),
+        (_, EventKind::StepRetried(retried)) => outcome::retried(program, state, *retried),
         (_, EventKind::StepLeft(left)) => {
             let at = StepAddress::new(&left.at);
             outcome::left(program, state, &at, &left)?;
             resume::step_left(state, &at);
             Ok(Effects::new())
         }
-        (_, EventKind::StepPaused(paused)) => outcome::paused(program, flow, state, *paused),
+        (_, EventKind::StepPaused(paused)) => outcome::paused(program, state, *paused),
         (_, EventKind::Retried(_)) => refused("the run has not failed: resume it"),
         (
             _,
@@ -153,7 +140,7 @@ fn transition(program: &Program, flow: &Flow, state: &mut State, event: EventKin
 }
 
 /// Initialises the state and begins the first steps.
-fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) -> Effects {
+fn begin(program: &FlowProgram, state: &mut State, started: Started) -> Effects {
     let input = started.run_input();
     let files = Arc::new(files(&started.read, started.edition));
     state.header = Arc::new(RunHeader {
@@ -164,7 +151,7 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
         input,
         model: started.model,
         at_ms: state.now.wall_ms,
-        timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
+        timeout_ms: started.timeout_ms.unwrap_or(program.timeout_ms),
         meaning: consent::meaning(&started.documents),
         bound: started.bound,
         order: started.order,
@@ -179,12 +166,12 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });
     state.flow = Some(Box::default());
-    let condition = flow
+    let condition = program
         .condition
         .as_ref()
-        .map_or(Ok(true), |condition| Advance::of(program, flow, state, &FlowState::default()).holds(condition));
+        .map_or(Ok(true), |condition| Advance::of(program, state, &FlowState::default()).holds(condition));
     match condition {
-        Ok(true) => advanced(program, flow, state, |_, _| {}),
+        Ok(true) => advanced(program, state, |_, _| {}),
         Ok(false) => {
             let ending = Ending::new(Status::Completed, Termination::ConditionNotMet, state.now.wall_ms);
             state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(Value::Null)), ..ending }));
@@ -199,8 +186,8 @@ fn begin(program: &Program, flow: &Flow, state: &mut State, started: Started) ->
 }
 
 /// No further step begins; the run ends once no call is under way.
-fn stop(program: &Program, flow: &Flow, state: &mut State, why: Stopping) -> Effects {
-    advanced(program, flow, state, |_, flow_state| flow_state.stopping = flow_state.stopping.or(Some(why)))
+fn stop(program: &FlowProgram, state: &mut State, why: Stopping) -> Effects {
+    advanced(program, state, |_, flow_state| flow_state.stopping = flow_state.stopping.or(Some(why)))
 }
 
 fn cancel(state: &mut State, cancelled: Cancelled) {
@@ -214,18 +201,17 @@ fn cancel(state: &mut State, cancelled: Cancelled) {
 
 /// Changes the steps, and advances all of them as far as they go without an outcome from outside.
 fn advanced(
-    program: &Program,
-    flow: &Flow,
+    program: &FlowProgram,
     state: &mut State,
     change: impl FnOnce(&mut Advance<'_>, &mut FlowState),
 ) -> Effects {
     let mut flow_state = state.flow.take().unwrap_or_default();
-    let mut advance = Advance::of(program, flow, state, &flow_state);
+    let mut advance = Advance::of(program, state, &flow_state);
     change(&mut advance, &mut flow_state);
     (advance.stopping, advance.round) = (flow_state.stopping, flow_state.rounds);
     advance.changed = mem::take(&mut flow_state.changed);
     advance.outages = mem::take(&mut flow_state.outages);
-    let list = root(flow);
+    let list = root(program);
     let files = Arc::clone(&state.header.files);
     let mut end = advance.list(&list, &mut flow_state.root, &[&files]);
     while end.is_none() && mem::take(&mut advance.freed) {
@@ -243,7 +229,7 @@ fn advanced(
     }
     flow_state.changes = advance.changes;
     let effects = advance.effects;
-    settle(program, flow, state, &flow_state, end);
+    settle(program, state, &flow_state, end);
     state.flow = Some(flow_state);
     effects
 }
@@ -260,15 +246,15 @@ fn files(read: &[ReadFile], edition: u32) -> Map<String, Value> {
 }
 
 /// The steps of the workflow.
-fn root(flow: &Flow) -> StepList<'_> {
-    StepList { steps: &flow.steps, prefix: String::new(), of: None }
+fn root(program: &FlowProgram) -> StepList<'_> {
+    StepList { steps: &program.steps, prefix: String::new(), of: None }
 }
 
 /// Where the run is after its steps advanced.
-fn settle(program: &Program, flow: &Flow, state: &mut State, flow_state: &FlowState, end: Option<ListEnd>) {
+fn settle(program: &FlowProgram, state: &mut State, flow_state: &FlowState, end: Option<ListEnd>) {
     match end {
         Some(ListEnd::Completed | ListEnd::Skipped) => {
-            let output = output(program, flow, state, flow_state);
+            let output = output(program, state, flow_state);
             let ending = Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms);
             state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(output)), ..ending }));
         }

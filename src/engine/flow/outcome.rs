@@ -14,19 +14,13 @@ use crate::engine::effect::{Effect, Effects, Refused};
 use crate::engine::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
 use crate::engine::operation::{OpenStep, SettledCost};
 use crate::engine::state::State;
-use crate::program::Program;
-use crate::program::flow::{Flow, FlowStep, StepAction};
+use crate::program::flow::{FlowProgram, FlowStep, StepAction};
 
 /// The most characters of an operator's detail in a fault.
 const DETAIL_CHARS: usize = 300;
 
 /// A step returned.
-pub(super) fn returned(
-    program: &Program,
-    flow: &Flow,
-    state: &mut State,
-    returned: StepReturned,
-) -> Result<Effects, Refused> {
+pub(super) fn returned(program: &FlowProgram, state: &mut State, returned: StepReturned) -> Result<Effects, Refused> {
     let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, .. } = returned;
     let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
@@ -43,7 +37,7 @@ pub(super) fn returned(
     let calls = state.counters.calls.entry(kind).or_default();
     *calls = calls.saturating_add(1);
     let spent = charge(program, state, before, tokens, cost_usd);
-    Ok(advanced(program, flow, state, |advance, flow_state| {
+    Ok(advanced(program, state, |advance, flow_state| {
         match failed {
             Some(failed) => drop(flow_state.outages.insert(at.to_string(), failed)),
             None => drop(flow_state.outages.remove(at.as_str())),
@@ -65,12 +59,7 @@ pub(super) fn returned(
 }
 
 /// An attempt at the call of a step failed: it is requested again.
-pub(super) fn retried(
-    program: &Program,
-    flow: &Flow,
-    state: &mut State,
-    retried: StepRetried,
-) -> Result<Effects, Refused> {
+pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: StepRetried) -> Result<Effects, Refused> {
     let StepRetried { at, attempt, error, duration_ms, delay_ms, lost } = retried;
     let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
@@ -81,7 +70,7 @@ pub(super) fn retried(
         let retries = state.counters.tool_retries.entry(kind.clone()).or_default();
         *retries = retries.saturating_add(1);
     }
-    Ok(advanced(program, flow, state, |advance, flow_state| {
+    Ok(advanced(program, state, |advance, flow_state| {
         let Some(open) = flow_state.open_at_mut(&at) else { return };
         open.failed(failed.clone());
         if lost {
@@ -94,17 +83,12 @@ pub(super) fn retried(
 }
 
 /// The run of a step waits for a human.
-pub(super) fn paused(
-    program: &Program,
-    flow: &Flow,
-    state: &mut State,
-    paused: StepPaused,
-) -> Result<Effects, Refused> {
+pub(super) fn paused(program: &FlowProgram, state: &mut State, paused: StepPaused) -> Result<Effects, Refused> {
     let StepPaused { at, run_id, asks, tokens, cost_usd } = paused;
     let at = StepAddress::new(&at);
     let before = under_way(state, &at)?.settled;
     let spent = charge(program, state, before, tokens, cost_usd);
-    Ok(advanced(program, flow, state, |advance, flow_state| {
+    Ok(advanced(program, state, |advance, flow_state| {
         at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
             let Current::Open(open) = &mut frame.current else { return };
             open.waits(&run_id, asks.clone(), SettledCost::of(tokens, cost_usd));
@@ -113,7 +97,7 @@ pub(super) fn paused(
 }
 
 /// The driver left a step between two attempts of its model: what those used is counted, and the step has yet to be made.
-pub(super) fn left(program: &Program, state: &mut State, at: &StepAddress, left: &StepLeft) -> Result<(), Refused> {
+pub(super) fn left(program: &FlowProgram, state: &mut State, at: &StepAddress, left: &StepLeft) -> Result<(), Refused> {
     under_way(state, at)?;
     let spent = charge(program, state, SettledCost::default(), left.tokens, left.cost_usd);
     if let Some(flow_state) = &mut state.flow {
@@ -134,7 +118,7 @@ pub(super) fn under_way<'s>(state: &'s State, at: &StepAddress) -> Result<&'s Op
 
 /// Counts what a step used, without the part that was counted before. Returns what is new.
 fn charge(
-    program: &Program,
+    program: &FlowProgram,
     state: &mut State,
     before: SettledCost,
     tokens: Option<Tokens>,
@@ -193,9 +177,9 @@ pub(super) fn at_step<'p>(
     target: StepTarget<'_>,
     work: AtStep<'_, 'p>,
 ) {
-    let flow = advance.flow;
+    let program = advance.program;
     spend(&mut state.root, target.at, target.spent);
-    find(advance, &root(flow), &mut state.root, target.at, 0, work);
+    find(advance, &root(program), &mut state.root, target.at, 0, work);
 }
 
 /// Counts what a step has spent for the lists around it.

@@ -5,19 +5,18 @@ use serde_json::Value;
 use super::advance::Advance;
 use super::state::FlowState;
 use crate::engine::state::State;
-use crate::program::Program;
-use crate::program::flow::{Flow, FlowOutput};
+use crate::program::flow::{FlowOutput, FlowProgram};
 use crate::program::reference::{Field, Scope};
 
 /// What the run answers.
-pub(super) fn output(program: &Program, flow: &Flow, state: &State, flow_state: &FlowState) -> Value {
+pub(super) fn output(program: &FlowProgram, state: &State, flow_state: &FlowState) -> Value {
     let keys = &flow_state.root.keys;
-    match &flow.output {
+    match &program.output {
         None => Value::Object(keys.clone()),
         Some(FlowOutput::Key(key)) => keys.get(key).cloned().unwrap_or(Value::Null),
         Some(FlowOutput::Field(field)) => {
             let names = [keys, &*state.header.files];
-            Advance::of(program, flow, state, flow_state).with_scope(&names, |_, scope| or_null(field, scope))
+            Advance::of(program, state, flow_state).with_scope(&names, |_, scope| or_null(field, scope))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::state::{Current, ItemStatus, ItemsState, StepFrame, chosen};
 use crate::diagnostic::nearest;
-use crate::program::flow::{Flow, FlowStep, StepAction};
+use crate::program::flow::{FlowProgram, FlowStep, StepAction};
 
 /// The most names in the sentence about an unknown address.
 const MOST_NAMES: usize = 20;
@@ -51,12 +51,13 @@ pub(super) fn below<'a>(address: &'a str, of: &str) -> Option<&'a str> {
 /// # Errors
 /// When there is no such step, or the loop has no such item, or not yet.
 pub(super) fn found_at<'p>(
-    flow: &'p Flow,
+    program: &'p FlowProgram,
     root: &'p StepFrame,
     address: &str,
     ended: &BTreeMap<String, Box<[ItemStatus]>>,
 ) -> Result<FoundStep<'p>, NoSuchStep> {
-    let mut place = FoundStep { kind: AddressKind::Item, list: &flow.steps, frame: Some(root), prefix: String::new() };
+    let mut place =
+        FoundStep { kind: AddressKind::Item, list: &program.steps, frame: Some(root), prefix: String::new() };
     let mut parts = address.split('.');
     while let Some(name) = parts.next() {
         let Some(step) = place.list.iter().find_map(|step| chosen(step, name)) else {

@@ -6,17 +6,15 @@ use super::state::{Current, FlowState, ItemStatus, ItemsState, StepFrame};
 use crate::engine::continuation;
 use crate::engine::effect::{Effects, Refused};
 use crate::engine::event::{LimitsRaised, Retried};
-use crate::engine::next::Next;
 use crate::engine::outcome::{Ending, Status, Termination};
 use crate::engine::state::{Phase, State};
-use crate::program::Program;
-use crate::program::flow::Flow;
+use crate::program::flow::FlowProgram;
 
 /// A human has the failed steps run again.
 ///
 /// # Errors
 /// When no step failed; the state is untouched then.
-pub(super) fn retried(program: &Program, flow: &Flow, state: &mut State, retried: Retried) -> Result<Effects, Refused> {
+pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: Retried) -> Result<Effects, Refused> {
     let Phase::Ended(ending) = &state.phase else {
         return Err(Refused::new("the run has not failed: resume it"));
     };
@@ -33,7 +31,7 @@ pub(super) fn retried(program: &Program, flow: &Flow, state: &mut State, retried
         return Ok(Effects::new());
     }
     state.phase = Phase::Stepping;
-    Ok(advanced(program, flow, state, |advance, flow_state| {
+    Ok(advanced(program, state, |advance, flow_state| {
         flow_state.rounds = flow_state.rounds.saturating_add(1);
         change(flow_state, &changed);
         flow_state.stopping = None;
@@ -48,12 +46,12 @@ pub(super) fn retried(program: &Program, flow: &Flow, state: &mut State, retried
 }
 
 /// A human has the run continue with a document by which it has not ended: nothing that is under way by it was requested.
-pub(super) fn anew(program: &Program, flow: &Flow, state: &mut State, retried: Retried) -> Effects {
+pub(super) fn anew(program: &FlowProgram, state: &mut State, retried: Retried) -> Effects {
     let Retried { by, changed, .. } = retried;
     let record = continuation::entry(state, by, None);
     state.continuations.push(record);
     resume::left(state);
-    advanced(program, flow, state, |_, flow_state| {
+    advanced(program, state, |_, flow_state| {
         flow_state.stopping = None;
         change(flow_state, &changed);
     })
@@ -87,18 +85,17 @@ fn may_retry(ending: &Ending) -> Result<(), Refused> {
 /// # Errors
 /// When another limit ended it, or it would end again at once.
 pub(super) fn limits_raised(
-    program: &Program,
-    flow: &Flow,
+    program: &FlowProgram,
     state: &mut State,
     raised: LimitsRaised,
 ) -> Result<Effects, Refused> {
     let Phase::Ended(ending) = std::mem::take(&mut state.phase) else { return Ok(Effects::new()) };
-    if let Next::Refuse { phase, refused } = continuation::raise_ended(program, state, ending, raised) {
-        state.phase = phase;
+    if let Err(refused) = continuation::raise_spent(program, state, &ending, raised) {
+        state.phase = Phase::Ended(ending);
         return Err(refused);
     }
     state.phase = Phase::Stepping;
-    Ok(advanced(program, flow, state, |_, flow_state| flow_state.stopping = None))
+    Ok(advanced(program, state, |_, flow_state| flow_state.stopping = None))
 }
 
 /// Has what failed in a list of steps begin again. Loops are at most three deep: the recursion ends.

@@ -10,14 +10,13 @@ use crate::engine::effect::{Effect, Effects};
 use crate::engine::operation::{Doubt, LOST, OpenStep, Progress};
 use crate::engine::state::{Phase, State};
 use crate::language::action::OnUncertain;
-use crate::program::Program;
-use crate::program::flow::{Flow, StepAction};
+use crate::program::flow::{FlowProgram, StepAction};
 
 /// A driver resumes the run.
-pub(super) fn resumed(program: &Program, flow: &Flow, state: &mut State) -> Effects {
+pub(super) fn resumed(program: &FlowProgram, state: &mut State) -> Effects {
     state.interrupted = false;
     let is_paused = matches!(state.phase, Phase::Paused { .. });
-    advanced(program, flow, state, |advance, flow_state| {
+    advanced(program, state, |advance, flow_state| {
         if flow_state.stopping == Some(Stopping::Interrupt) {
             flow_state.stopping = None;
         }
@@ -30,7 +29,7 @@ pub(super) fn resumed(program: &Program, flow: &Flow, state: &mut State) -> Effe
                     requested.push(open.address.clone());
                 }
             } else if open.progress.is_under_way() {
-                match after_crash(flow, open) {
+                match after_crash(program, open) {
                     OnUncertain::Retry => {
                         open.requested_at_ms = Some(now_ms);
                         requested.push(open.address.clone());
@@ -69,8 +68,8 @@ fn hold(open: &mut OpenStep) {
     open.requested_at_ms = None;
 }
 
-fn after_crash(flow: &Flow, open: &OpenStep) -> OnUncertain {
-    match flow.step_at(&open.address).map(|step| &step.action) {
+fn after_crash(program: &FlowProgram, open: &OpenStep) -> OnUncertain {
+    match program.step_at(&open.address).map(|step| &step.action) {
         Some(StepAction::Call(call)) => call.tool.after_crash(),
         // A run of its own continues where it stopped.
         Some(_) => OnUncertain::Retry,

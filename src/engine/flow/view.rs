@@ -127,7 +127,9 @@ impl StepLog {
         driven: bool,
         window: ItemWindow,
     ) -> Result<StepView, NoSuchStep> {
-        let (Some(flow), Some(flow_state)) = (&program.flow, &state.flow) else { return Err(NoSuchStep::of_loop()) };
+        let (Some(program), Some(flow_state)) = (program.as_flow(), &state.flow) else {
+            return Err(NoSuchStep::of_loop());
+        };
         let around = StepSurroundings::of(state, driven);
         let all = ListView { log: self, recorded: &flow_state.records, around, prefix: "", ended: None };
         let mut waits = flow_state.open();
@@ -145,10 +147,10 @@ impl StepLog {
             questions: waits.iter().take(MOST_QUESTIONS).map(|open| waiting::question(open, &state.header)).collect(),
         };
         let Some(at) = &self.at else {
-            view.steps = all.steps(&flow.steps, Some(&flow_state.root));
+            view.steps = all.steps(&program.steps, Some(&flow_state.root));
             return Ok(view);
         };
-        let FoundStep { kind, list, frame, prefix, .. } = found_at(flow, &flow_state.root, at, &self.items)?;
+        let FoundStep { kind, list, frame, prefix, .. } = found_at(program, &flow_state.root, at, &self.items)?;
         let item = (!prefix.is_empty()).then(|| self.item(state, &prefix, around)).flatten();
         let is_over = around.is_over || item.is_some_and(|status| status == StepStatus::Cancelled);
         let around = StepSurroundings { is_over, ..around };

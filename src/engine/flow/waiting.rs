@@ -123,14 +123,14 @@ pub(in crate::engine) fn calls(steps: &[StepQuestion]) -> Vec<WaitingCall> {
 
 /// When somebody is reminded of the steps of a workflow that wait, in milliseconds since 1970: all times, past ones too.
 pub fn reminders(program: &Program, state: &State) -> Vec<i64> {
-    let (Some(flow), Some(flow_state)) = (&program.flow, &state.flow) else { return Vec::new() };
+    let (Some(program), Some(flow_state)) = (program.as_flow(), &state.flow) else { return Vec::new() };
     let mut times = Vec::new();
     for open in flow_state.open() {
         if !matches!(open.progress, Progress::Asks(AskedFor::Consent { .. } | AskedFor::Form { .. })) {
             continue;
         }
         let expires_at_ms = open.progress.expires_at_ms();
-        let after_ms = flow.step_at(&open.address).map(FlowStep::reminders_ms).unwrap_or_default();
+        let after_ms = program.step_at(&open.address).map(FlowStep::reminders_ms).unwrap_or_default();
         let at = after_ms.iter().map(|after_ms| open.due_at_ms.saturating_add_unsigned(*after_ms));
         times.extend(at.filter(|at_ms| expires_at_ms.is_none_or(|expires_at_ms| *at_ms < expires_at_ms)));
     }

@@ -10,7 +10,7 @@ use crate::engine::conversation::{Conversation, Role};
 use crate::engine::memory;
 use crate::engine::state::{Phase, State};
 use crate::engine::window;
-use crate::program::Program;
+use crate::program::LoopProgram;
 
 /// The instruction to summarise.
 const SYSTEM: &str = "\
@@ -32,12 +32,12 @@ const LEAST: usize = 200;
 const MOST: usize = 400_000;
 
 /// The most tokens of a summary.
-pub fn max_tokens(program: &Program, state: &State) -> u32 {
+pub fn max_tokens(program: &LoopProgram, state: &State) -> u32 {
     window::max_tokens(program, state).min(MAX_TOKENS)
 }
 
 /// The request for a summary of the messages up to `until`: a conversation of its own.
-pub fn question(program: &Program, state: &State, until: usize) -> Conversation {
+pub fn question(program: &LoopProgram, state: &State, until: usize) -> Conversation {
     let conversation = &state.conversation;
     let opening = conversation.opening();
     let going = || conversation.messages.iter().skip(opening).take(until.saturating_sub(opening));
@@ -111,7 +111,7 @@ pub(super) fn stand_in(gone: usize, notes: Option<&str>, memory: &BTreeMap<Strin
 
 impl State {
     /// The request for a summary, in a run that needs one.
-    pub fn summary_question(&self, program: &Program) -> Option<Conversation> {
+    pub fn summary_question(&self, program: &LoopProgram) -> Option<Conversation> {
         match self.phase {
             Phase::Summarizing { until } => Some(question(program, self, until)),
             _ => None,

@@ -97,7 +97,7 @@ fn what_does_not_fit_is_summed_up_and_the_summary_is_data_in_a_message_of_ours()
     let asked = play(&program, looked(3, 4_000));
     let Phase::Summarizing { until } = asked.phase else { panic!("{:?}", asked.phase) };
     assert_eq!(until, 6, "half of the room is left free, and the last iteration stays");
-    let question = asked.summary_question(&program).unwrap();
+    let question = asked.summary_question(program.as_loop().unwrap()).unwrap();
     assert_eq!(roles(&question), "Su");
     assert!(question.messages[1].text.contains("Find it.") && question.messages[1].text.contains("\"at\":\"1\""));
     assert_ne!(question.generation, asked.conversation.generation);
@@ -124,7 +124,7 @@ fn a_later_summary_takes_the_earlier_one_in_and_replaces_it() {
         events.push((3, returns(iteration, ToolResult::Ok(json!("y".repeat(4_000))))));
     }
     let asked = play(&program, events.clone());
-    let question = asked.summary_question(&program).expect("it is too long again");
+    let question = asked.summary_question(program.as_loop().unwrap()).expect("it is too long again");
     assert!(question.messages[1].text.contains("the first notes"));
     events.push((4, notes("the second notes")));
     let state = play(&program, events);
@@ -218,7 +218,7 @@ fn notes_and_question_are_bounded_however_long_the_history_is() {
     let program = narrow(&json!({}));
     let wide = narrow(&json!({ "history": { "context_tokens": 7_000 } }));
     let asked = play(&wide, looked(3, 11_000));
-    let question = asked.summary_question(&wide).unwrap();
+    let question = asked.summary_question(wide.as_loop().unwrap()).unwrap();
     assert!((10_000..17_000).contains(&question.bytes), "{}", question.bytes);
     assert!(question.messages[1].text.contains("bytes left out"));
     let state = after(&program, looked(3, 4_000), vec![notes(&"long ".repeat(100_000))]);

@@ -106,7 +106,7 @@ impl Baseline {
                 model: header.model.name.clone(),
                 objective: header.objective.clone(),
                 // A workflow has none.
-                max_iterations: if program.flow.is_some() { 0 } else { program.properties.max_iterations },
+                max_iterations: program.as_loop().map_or(0, |program| program.properties.max_iterations),
                 fork_of: header.fork.clone(),
             }),
             Cause::Resume => notices.push(Notice::RunResumed {

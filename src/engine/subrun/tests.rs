@@ -11,6 +11,7 @@ use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::Termination;
 use crate::engine::step::step;
 use crate::engine::tests::{decides, started};
+use crate::program::Program;
 
 fn program() -> std::sync::Arc<Program> {
     let main = json!({ "type": "loop", "properties": { "mode": "react", "objective": "x", "timeout_ms": 1000,

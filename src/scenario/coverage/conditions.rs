@@ -51,7 +51,7 @@ pub(super) fn of(part: &CoveragePart, found: &mut Vec<CoveragePoint>) {
 pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reached: &mut BTreeSet<CoveragePoint>) {
     let program = &part.program;
     let now = rfc3339(at_ms);
-    let names = program.step.as_ref().and(started.input.as_object());
+    let names = program.step().and(started.input.as_object());
     let scope = Scope {
         arguments: &Value::Null,
         context: names.as_slice(),
@@ -106,12 +106,10 @@ pub(super) fn in_call(part: &CoveragePart, call: &JudgedCall<'_>, reached: &mut 
 
 /// The texts of a loop.
 fn texts(part: &CoveragePart) -> Vec<PlacedText<'_>> {
-    if part.program.flow.is_some() {
-        return Vec::new();
-    }
+    let Some(program) = part.program.as_loop() else { return Vec::new() };
     let text = |template, name: &str| PlacedText { template, pointer: part.property(name), of: String::new() };
-    let prompt = part.program.system_prompt.as_ref().map(|template| text(template, "system_prompt"));
-    std::iter::once(text(&part.program.objective, "objective")).chain(prompt).collect()
+    let prompt = program.system_prompt.as_ref().map(|template| text(template, "system_prompt"));
+    std::iter::once(text(&program.objective, "objective")).chain(prompt).collect()
 }
 
 /// The texts of a tool.

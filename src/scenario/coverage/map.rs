@@ -7,7 +7,7 @@ use super::point::{CoverageKind, CoveragePoint};
 use crate::compile::layout::LoopLayout;
 use crate::diagnostic::Place;
 use crate::engine::event::Started;
-use crate::program::flow::{Flow, FlowStep, StepAction};
+use crate::program::flow::{FlowProgram, FlowStep, StepAction};
 use crate::program::{Program, Tool};
 use crate::syntax::document::{self, Document, DocumentKind};
 use crate::syntax::{Tree, value_at};
@@ -71,14 +71,14 @@ impl CoverageMap {
             file: Arc::clone(&file),
             root: root.unwrap_or_default().to_owned(),
             tools: declared(&document, &layout),
-            steps: program.flow.as_ref().map(|flow| placed(flow, document.kind)).unwrap_or_default(),
+            steps: program.as_flow().map(|flow| placed(flow, document.kind)).unwrap_or_default(),
             layout,
         };
         let places: Vec<(String, String)> =
             part.steps.iter().map(|step| (step.address.clone(), step.pointer.clone())).collect();
         self.parts.push(part);
         self.trees.entry(file).or_insert(document.tree);
-        if let Some(flow) = &program.flow {
+        if let Some(flow) = program.as_flow() {
             for (address, pointer) in places {
                 if let Some(StepAction::React(react)) = flow.step_at(&address).map(|step| &step.action) {
                     self.add(&react.program, Some(&format!("{pointer}/properties")));
@@ -118,12 +118,12 @@ impl CoverageMap {
         let at = started.caller.iter().chain(&started.started_by).find_map(|call| call.at.as_deref());
         let called = |tool: &'_ Tool| tool.called_loop().or(tool.launched()).cloned();
         let program = match at {
-            Some(at) => match &caller.program.flow.as_ref()?.step_at(at)?.action {
+            Some(at) => match &caller.program.as_flow()?.step_at(at)?.action {
                 StepAction::React(react) => Some(Arc::clone(&react.program)),
                 StepAction::Call(call) => called(&call.tool),
                 _ => None,
             },
-            None => caller.program.tools.iter().filter_map(called).find(|called| called.name == started.loop_name),
+            None => caller.program.tools().iter().filter_map(called).find(|called| called.name == started.loop_name),
         }?;
         self.parts.iter().find(|part| Arc::ptr_eq(&part.program, &program))
     }
@@ -144,7 +144,7 @@ impl CoveragePart {
     pub fn step(&self, address: &str) -> Option<(&PlacedStep, &FlowStep)> {
         let first = first_items(address);
         let placed = self.steps.iter().find(|step| step.address == first)?;
-        Some((placed, self.program.flow.as_ref()?.step_at(&placed.address)?))
+        Some((placed, self.program.as_flow()?.step_at(&placed.address)?))
     }
 }
 
@@ -163,7 +163,7 @@ fn first_items(address: &str) -> String {
 }
 
 /// The steps of a workflow with their places. A loop of mode `foreach` that is a document is its own step.
-fn placed(flow: &Flow, kind: Option<DocumentKind>) -> Vec<PlacedStep> {
+fn placed(flow: &FlowProgram, kind: Option<DocumentKind>) -> Vec<PlacedStep> {
     let mut found = Vec::new();
     match kind {
         Some(DocumentKind::Workflow) => list(&flow.steps, "/definition/actions", "", &mut found),

@@ -12,7 +12,7 @@ use crate::language::foreach::FailureStrategy;
 use crate::language::react::{OnLimit, StuckAction};
 use crate::policy::word::written;
 use crate::program::flow::{FlowStep, StepAction};
-use crate::program::{Builtin, Tool, ToolKind};
+use crate::program::{Builtin, LoopProgram, Program, Tool, ToolKind};
 
 /// All stuck patterns, each with how many iterations it needs as a multiple of `on_stuck.iterations`.
 const PATTERNS: [(StuckPattern, u32); 5] = [
@@ -61,9 +61,9 @@ impl CoveragePart {
             Termination::Approval => "tools",
             _ => "objective",
         };
-        let pointer = match &self.program.flow {
-            Some(_) => self.root.clone(),
-            None => self.property(property),
+        let pointer = match *self.program {
+            Program::Flow(_) => self.root.clone(),
+            Program::Loop(_) => self.property(property),
         };
         self.point(pointer, CoverageKind::Ending, written(&ending).unwrap_or_default(), CoverageOutcome::Happens)
     }
@@ -85,7 +85,7 @@ impl CoveragePart {
 
     /// Another model answers.
     pub fn fallback(&self, model: &str) -> CoveragePoint {
-        let models = &self.program.properties.fallback_models;
+        let models = self.program.fallback_models();
         let at = models.iter().position(|known| known == model).unwrap_or_default();
         self.point(
             format!("{}/{at}", self.property("fallback_models")),
@@ -114,29 +114,30 @@ fn of(part: &CoveragePart) -> Vec<CoveragePoint> {
     let is_judged = |ending: &Termination| match ending {
         Termination::Context | Termination::Uncertain | Termination::Cancelled => false,
         // Without a time of its own, a workflow has days.
-        Termination::Timeout if program.flow.is_some() => program.properties.timeout_ms != flow::TIMEOUT_MS,
+        Termination::Timeout if program.is_flow() => program.timeout_ms != flow::TIMEOUT_MS,
         // A last call answers at a limit; only if it fails, the run ends by the limit itself.
         Termination::MaxIterations | Termination::Timeout | Termination::Budget => {
-            program.flow.is_some() || program.properties.on_limit == OnLimit::Fail
+            program.as_loop().is_none_or(|program| program.properties.on_limit == OnLimit::Fail)
         }
         _ => true,
     };
     found.extend(endings(program).into_iter().filter(is_judged).map(|ending| part.ending(ending)));
-    if program.flow.is_some() {
-        for placed in &part.steps {
-            if let Some((_, step)) = part.step(&placed.address) {
-                of_step(part, placed, step, &mut found);
+    match &**program {
+        Program::Flow(_) => {
+            for placed in &part.steps {
+                if let Some((_, step)) = part.step(&placed.address) {
+                    of_step(part, placed, step, &mut found);
+                }
             }
         }
-    } else {
-        of_loop(part, &mut found);
+        Program::Loop(program) => of_loop(part, program, &mut found),
     }
     conditions::of(part, &mut found);
     found
 }
 
-fn of_loop(part: &CoveragePart, found: &mut Vec<CoveragePoint>) {
-    let properties = &part.program.properties;
+fn of_loop(part: &CoveragePart, program: &LoopProgram, found: &mut Vec<CoveragePoint>) {
+    let properties = &program.properties;
     let fits = |times: u32| properties.on_stuck.iterations.saturating_mul(times) <= properties.max_iterations;
     found.extend(PATTERNS.into_iter().filter(|(_, times)| fits(*times)).map(|(pattern, _)| part.stuck(pattern)));
     if properties.on_stuck.action == StuckAction::RetryWithHint && fits(1) {
@@ -149,7 +150,7 @@ fn of_loop(part: &CoveragePart, found: &mut Vec<CoveragePoint>) {
         ToolKind::Builtin(_) => properties.builtins.is_some(),
         _ => true,
     };
-    for tool in part.program.offered().filter(is_listed) {
+    for tool in program.offered().filter(is_listed) {
         found.extend(outcomes(tool).into_iter().map(|outcome| part.call(&tool.name, outcome)));
     }
 }

@@ -59,7 +59,7 @@ fn of_run(part: &CoveragePart, events: &[Event], reached: &mut BTreeSet<Coverage
             return;
         }
         ending(part, &state, reached);
-        if part.program.flow.is_some() {
+        if part.program.is_flow() {
             steps.take(&event.kind, &state, reached);
         } else {
             before.take(part, event, &state, reached);
@@ -72,7 +72,7 @@ fn of_run(part: &CoveragePart, events: &[Event], reached: &mut BTreeSet<Coverage
 }
 
 fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reached: &mut BTreeSet<CoveragePoint>) {
-    if part.program.flow.is_none() {
+    if !part.program.is_flow() {
         conditions::at_start(part, started, at_ms, reached);
     }
 }
@@ -86,7 +86,7 @@ fn ending(part: &CoveragePart, state: &State, reached: &mut BTreeSet<CoveragePoi
         _ => return,
     };
     reached.insert(part.ending(termination));
-    if let Some(stuck) = stuck.filter(|_| part.program.flow.is_none()) {
+    if let Some(stuck) = stuck.filter(|_| !part.program.is_flow()) {
         reached.insert(part.stuck(stuck.pattern));
     }
 }
@@ -106,7 +106,9 @@ impl LoopBefore {
     fn of(part: &CoveragePart, state: &State) -> Self {
         let calls = || state.turn().into_iter().flat_map(|turn| &turn.calls);
         let awaits = |progress: &Progress| matches!(progress, Progress::Asks(AskedFor::Approval(_)));
-        let gives_hints = part.program.properties.on_stuck.action == StuckAction::RetryWithHint;
+        let of_loop = part.program.as_loop();
+        let gives_hints =
+            of_loop.is_some_and(|program| program.properties.on_stuck.action == StuckAction::RetryWithHint);
         Self {
             awaiting: calls()
                 .filter(|call| awaits(&call.progress))
@@ -190,6 +192,6 @@ impl LoopBefore {
         });
         let thought = turn.first().map_or("", |entry| &entry.thought);
         self.steps.push(StepDigest::new(last, thought, calls));
-        Some(detect(&self.steps, part.program.properties.on_stuck.iterations)?.pattern)
+        Some(detect(&self.steps, part.program.as_loop()?.properties.on_stuck.iterations)?.pattern)
     }
 }

@@ -149,7 +149,7 @@ impl<'m> StepsReached<'m> {
 
     /// Takes the state at the end of the journal: lists that have not ended, or failed.
     pub fn finish(&self, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
-        if let (Some(flow), Some(of_program)) = (&state.flow, &self.part.program.flow) {
+        if let (Some(flow), Some(of_program)) = (&state.flow, self.part.program.as_flow()) {
             self.frame(&of_program.steps, &flow.root, "", reached);
         }
     }

@@ -52,8 +52,9 @@ pub(super) struct ProbeScript {
 
 /// Plays the probes of a loop in its folder.
 pub fn probes(program: &Arc<Program>, root: &Path) -> Vec<Probe> {
+    let Some(of_loop) = program.as_loop() else { return Vec::new() };
     let map = CoverageMap::of(program);
-    let scripts = scripts::all(program, &map);
+    let scripts = scripts::all(of_loop, &map);
     scripts.into_iter().map(|script| played(program, root, &map, script)).collect()
 }
 

@@ -7,7 +7,7 @@ use super::sample::sample;
 use super::{ProbeAim, ProbeScript};
 use crate::language::react::{RequiredTools, StuckAction};
 use crate::language::scenario::Scenario;
-use crate::program::{Program, Tool, ToolKind, builtin};
+use crate::program::{LoopProgram, Tool, ToolKind, builtin};
 use crate::scenario::coverage::{CoverageKind, CoverageMap, CoverageOutcome, CoveragePoint};
 
 /// So many requests fail before a fallback is asked, if `retry.attempts` says nothing.
@@ -18,7 +18,7 @@ const INVALID_REPLIES: usize = 3;
 const MOST_REPLIES: u32 = 1_000;
 
 /// The scripts for everything that a loop can come to.
-pub(super) fn all(program: &Program, map: &CoverageMap) -> Vec<ProbeScript> {
+pub(super) fn all(program: &LoopProgram, map: &CoverageMap) -> Vec<ProbeScript> {
     let maker = ScriptMaker { program };
     let of_loop = map.points_of_document().into_iter().map(|point| {
         let replies = maker.of_point(&point);
@@ -45,7 +45,7 @@ pub(super) fn all(program: &Program, map: &CoverageMap) -> Vec<ProbeScript> {
 }
 
 struct ScriptMaker<'p> {
-    program: &'p Program,
+    program: &'p LoopProgram,
 }
 
 impl<'p> ScriptMaker<'p> {
@@ -75,8 +75,7 @@ impl<'p> ScriptMaker<'p> {
         let loops: Map<String, Value> = self
             .program
             .called_loops()
-            .into_iter()
-            .filter(|called| called.flow.is_none())
+            .filter_map(|called| called.as_loop())
             .filter_map(|called| Some((called.name.clone(), json!(ScriptMaker { program: called }.complete().ok()?))))
             .collect();
         fields.insert("loops".to_owned(), Value::Object(loops));

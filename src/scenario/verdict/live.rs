@@ -180,13 +180,13 @@ fn plays(count: u32) -> String {
 
 /// The models that a program, and what it calls, may ask. Chains of calls are bounded: the recursion ends.
 fn asked_models(program: &Program) -> BTreeSet<String> {
-    let own = program.properties.model.as_ref().or(program.project.model.as_ref());
-    let asks = program.flow.as_ref().is_none_or(|flow| !flow.loops().is_empty());
-    let mut models: BTreeSet<String> = own.filter(|_| asks).into_iter().cloned().collect();
-    models.extend(program.properties.fallback_models.iter().cloned());
+    let own = program.model().or(program.project.model.as_deref());
+    let asks = program.needs_a_model();
+    let mut models: BTreeSet<String> = own.filter(|_| asks).into_iter().map(str::to_owned).collect();
+    models.extend(program.fallback_models().iter().cloned());
     models.extend(program.all_tools().into_iter().filter_map(|tool| tool.model().map(str::to_owned)));
     let called = program.called_loops().into_iter();
-    let started = program.tools.iter().filter_map(Tool::launched);
+    let started = program.tools().iter().filter_map(Tool::launched);
     called.chain(started).for_each(|called| models.extend(asked_models(called)));
     models
 }

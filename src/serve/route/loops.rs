@@ -93,7 +93,7 @@ pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetai
         description: offered.program.description.clone(),
         input: offered.program.input.as_ref().map(|schema| schema.source().clone()),
         tools: offered.program.all_tools().into_iter().map(|tool| tool.name.clone()).collect(),
-        schedule: offered.program.flow.as_ref().and_then(|flow| flow.schedule.as_ref()).map(ScheduleRow::from),
+        schedule: offered.program.as_flow().and_then(|flow| flow.schedule.as_ref()).map(ScheduleRow::from),
     };
     let mut loops: Vec<LoopRow> = app.folder.loops.iter().map(row).collect();
     for row in &mut loops {

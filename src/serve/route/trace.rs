@@ -45,7 +45,7 @@ pub async fn trace(
 /// A result with its trace.
 fn whole<'p>(program: &'p Program, run: &RunSummary) -> Shown<'p> {
     Shown {
-        result_key: program.properties.result_key.as_deref(),
+        result_key: program.result_key(),
         trace: true,
         driven: run.driven,
         is_quarantined: run.status == Status::Quarantined,
@@ -57,7 +57,7 @@ async fn at(app: &App, run: &RunSummary, steps: &StepsQuery) -> Result<Response,
     let window = steps.window()?;
     let events = app.runs.events(&run.run_id).await?;
     let ProgramOfRun { program, .. } = app.runs.program(&run.run_id, &events).await?;
-    if program.flow.is_none() {
+    if !program.is_flow() {
         return iteration(&program, run, events, steps.at.as_deref().unwrap_or_default());
     }
     let mut log = StepLog::new(steps.address());

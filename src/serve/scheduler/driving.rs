@@ -118,7 +118,7 @@ impl Scheduler {
         let ProgramOfRun { program, engine } = program;
         driven.active.drive_with(engine);
         driven.active.watch_replies(Redaction::new(&program.project.redact));
-        let questions = match &program.flow {
+        let questions = match program.as_flow() {
             Some(_) => self.callbacks.follow(&driven.run_id).await,
             None => None,
         };

@@ -9,6 +9,7 @@ use super::Scheduler;
 use crate::drive::clock;
 use crate::engine::outcome::Termination;
 use crate::engine::state::Phase;
+use crate::language::react::Retry;
 use crate::serve::run_store::FoldedRun;
 use futures_util::FutureExt as _;
 
@@ -58,7 +59,8 @@ impl Scheduler {
                 return schedule.outages.forget(run_id);
             }
             // The waits grow on from where the retries of a single request stopped.
-            schedule.outages.next_wait(run_id, program.properties.retry.max_ms)
+            let most_ms = program.as_loop().map_or(Retry::default().max_ms, |program| program.properties.retry.max_ms);
+            schedule.outages.next_wait(run_id, most_ms)
         };
         // Runs that failed together must not come back together.
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);

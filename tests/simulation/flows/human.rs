@@ -55,7 +55,7 @@ impl World<'_> {
         let approved = |yes: bool| if yes { Decision::Approve } else { Decision::Deny(None) };
         Some(match &open.progress {
             Progress::Asks(AskedFor::Consent { .. }) => {
-                let flow = self.program.flow.as_ref().unwrap();
+                let flow = self.program.as_flow().unwrap();
                 let StepAction::Approval(approval) = &flow.step_at(&open.address).unwrap().action else {
                     unreachable!()
                 };

@@ -13,7 +13,7 @@ use super::world::each_loop;
 
 /// The steps that did not begin because the time of their item was over.
 pub fn late_steps(program: &Program, journal: &[String]) -> BTreeSet<String> {
-    let (flow, mut has_times) = (program.flow.as_ref().unwrap(), false);
+    let (flow, mut has_times) = (program.as_flow().unwrap(), false);
     flow.each(&mut |step| {
         has_times |= matches!(&step.action, StepAction::Foreach(foreach) if foreach.item_timeout_ms.is_some());
     });

@@ -152,7 +152,7 @@ impl<'w> World<'w> {
             Termination::Timeout | Termination::Budget => {
                 self.sees(if ending.termination == Termination::Budget { "budgets raised" } else { "limits raised" });
                 // Both: the other limit may be reached too.
-                let tokens = self.program.properties.budget.is_some().then_some(1_000_000 + self.active_ms);
+                let tokens = self.program.budget.is_some().then_some(1_000_000 + self.active_ms);
                 let budget = Allowance { tokens, cost_usd: None };
                 let timeout_ms = Some(self.active_ms + 100_000_000);
                 let limits = RaisedLimits { timeout_ms, budget, ..RaisedLimits::default() };
@@ -282,14 +282,14 @@ impl<'w> World<'w> {
     /// What holds after each event: no loop works on more items than it may, and with a budget one step at a time asks a
     /// model.
     fn holds(&self) {
-        let flow = self.program.flow.as_ref().unwrap();
+        let flow = self.program.as_flow().unwrap();
         let state = self.state.flow.as_ref().unwrap();
         each_loop(&state.root, &mut |items| {
             let StepAction::Foreach(foreach) = &flow.step_at(&items.at).unwrap().action else { unreachable!() };
             let places = places(foreach, items);
             // An item whose human has answered goes on at once, or, with a budget, waits for its turn to spend.
-            let may_have_more = foreach.on_pause == OnItemPause::GoOn
-                && (self.program.properties.budget.is_some() || self.has_decided_beside);
+            let may_have_more =
+                foreach.on_pause == OnItemPause::GoOn && (self.program.budget.is_some() || self.has_decided_beside);
             assert!(
                 may_have_more || places <= foreach.max_concurrency as usize,
                 "{}: {places} items at a time",
@@ -300,7 +300,7 @@ impl<'w> World<'w> {
         flow.each(&mut |step| {
             has_item_budget |= matches!(&step.action, StepAction::Foreach(foreach) if foreach.item_budget.is_some());
         });
-        if self.program.properties.budget.is_some() && !has_item_budget {
+        if self.program.budget.is_some() && !has_item_budget {
             let asks = |open: &&&OpenStep| open.name == "loop" && open.progress == Progress::Requested;
             assert!(state.open().iter().filter(asks).count() <= 1, "two steps spend at a time");
         }

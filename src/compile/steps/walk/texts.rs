@@ -146,7 +146,9 @@ impl<'a> Walk<'_, 'a, '_> {
 
     /// The same for the texts that the loop of a step sends.
     pub(super) fn typed_prompts(&mut self, layout: &LoopLayout, program: Option<&Program>, context: &Context) {
-        let compiled = program.map(|program| [Some(&program.objective), program.system_prompt.as_ref()]);
+        let compiled = program
+            .and_then(Program::as_loop)
+            .map(|program| [Some(&program.objective), program.system_prompt.as_ref()]);
         for (name, compiled) in ["objective", "system_prompt"].into_iter().zip(compiled.unwrap_or_default()) {
             self.document_in_prompt(&layout.pointer(name), layout.get(self.main, name));
             let mut text = TypedText::new(&layout.pointer(name));

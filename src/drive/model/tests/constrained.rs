@@ -38,7 +38,7 @@ fn model(server: &Server, provider: &str, mode: &str) -> Arc<ModelClient> {
 
 async fn turn(model: &Arc<ModelClient>, program: &Program) -> Result<Reply, ModelFault> {
     let conversation = hello();
-    let asked = Ask { program: Some(program), ..plain(&conversation) };
+    let asked = Ask { program: program.as_loop(), ..plain(&conversation) };
     ask(std::slice::from_ref(model), &asked, &mut Wire::default(), &retry(1), &|_| ()).await
 }
 
@@ -141,7 +141,7 @@ fn body(provider: &str, model: Value, program: &Program) -> Value {
     file["base_url"] = json!("https://models.example/v1");
     let models = models(&json!({"models": {"m": file}}));
     let conversation = hello();
-    let asked = Ask { program: Some(program), ..plain(&conversation) };
+    let asked = Ask { program: program.as_loop(), ..plain(&conversation) };
     serde_json::from_slice(&models.get(Some("m")).unwrap().request(&asked, &mut Wire::default())).unwrap()
 }
 
@@ -184,7 +184,7 @@ fn a_schema_that_is_open_somewhere_is_not_sent_as_strict() {
 #[test]
 fn a_member_that_strict_mode_makes_null_is_absent_for_the_engine() {
     let (closed, conversation) = (closed(), hello());
-    let asked = Ask { program: Some(&closed), ..plain(&conversation) };
+    let asked = Ask { program: closed.as_loop(), ..plain(&conversation) };
     let text = |answer: &str| {
         format!(r#"{{"thought":"t","action":"__complete__","action_input":{{"answer":{{"name":"x"{answer}}}}}}}"#)
     };
@@ -225,7 +225,7 @@ fn the_largest_inputs_are_left_open_when_a_schema_would_be_too_large() {
     let small = json!({"type": "object", "properties": {}});
     for large in [of_bytes, of_nodes] {
         let program = program_with(&large, &small);
-        assert_eq!(program.turn_schema().open_inputs, ["large"]);
+        assert_eq!(program.as_loop().unwrap().turn_schema().open_inputs, ["large"]);
         let sent = body("openai", json!({}), &program);
         let inputs = sent.pointer("/response_format/json_schema/schema/properties/action_input/anyOf").unwrap();
         assert_eq!(inputs[0], json!({"type": "object", "properties": {}, "additionalProperties": true}));
@@ -236,13 +236,13 @@ fn the_largest_inputs_are_left_open_when_a_schema_would_be_too_large() {
 #[tokio::test]
 async fn the_schema_is_made_at_the_first_request_and_once_a_program() {
     let program = closed();
-    assert!(program.turn_schema.get().is_none());
+    assert!(program.as_loop().unwrap().turn_schema.get().is_none());
     let mut made = Vec::new();
     for (provider, answer) in PROVIDERS {
         let server = Server::with(move |_, _| Answer::json(answer));
         for _ in 0..2 {
             turn(&model(&server, provider, "auto"), &program).await.unwrap();
-            made.push(std::ptr::from_ref(program.turn_schema.get().unwrap()));
+            made.push(std::ptr::from_ref(program.as_loop().unwrap().turn_schema.get().unwrap()));
         }
         assert_eq!(has_schema(&server.requests()), [true, true]);
     }

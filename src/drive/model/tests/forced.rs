@@ -15,7 +15,7 @@ fn model_of(mut file: Value, url: &str) -> Result<Arc<ModelClient>, String> {
 /// A request of a loop with native calls that must call a tool.
 fn forced(file: &Value) -> Value {
     let (program, conversation) = (compiled(&json!({"dialect": "tool_calls"}), &["look"]), hello());
-    let asked = Ask { program: Some(&program), must_call: true, max_tokens: 4_096, ..plain(&conversation) };
+    let asked = Ask { program: program.as_loop(), must_call: true, max_tokens: 4_096, ..plain(&conversation) };
     let model = model_of(file.clone(), "http://127.0.0.1:9").unwrap();
     serde_json::from_slice(&model.request(&asked, &mut Wire::default())).unwrap()
 }
@@ -50,7 +50,7 @@ fn a_model_that_is_made_to_call_the_tool_of_its_turn_does_not_think() {
     let file = |id: &str| json!({"provider": "anthropic", "model": id, "constrain": "on", "thinking": thinking});
     // Tools that are open somewhere: the schema of a turn can't be that of a reply.
     let (program, conversation) = (compiled(&json!({}), &["look"]), hello());
-    let asked = Ask { program: Some(&program), ..plain(&conversation) };
+    let asked = Ask { program: program.as_loop(), ..plain(&conversation) };
     let model = model_of(file("claude-opus-4-7"), "http://127.0.0.1:9").unwrap();
     let request: Value = serde_json::from_slice(&model.request(&asked, &mut Wire::default())).unwrap();
     assert_eq!((&request["tool_choice"]["type"], &request["thinking"]), (&json!("tool"), &Value::Null));
@@ -73,7 +73,7 @@ async fn a_refusal_of_a_forced_call_is_learned_once_and_is_no_failed_attempt() {
             false => Answer::json(&json!({"error": {"message": words, "type": "invalid_request_error"}})).status(400),
         });
         let (program, conversation) = (compiled(&json!({"dialect": "tool_calls"}), &["look"]), hello());
-        let asked = Ask { program: Some(&program), must_call: true, ..plain(&conversation) };
+        let asked = Ask { program: program.as_loop(), must_call: true, ..plain(&conversation) };
         let model = at(&server, provider);
         for requests in [2, 3] {
             let reply = ask(&[Arc::clone(&model)], &asked, &mut Wire::default(), &retry(1), &|_| ()).await.unwrap();
