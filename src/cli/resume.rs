@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::Value;
 
 use super::drive::{CurrentDocument, DriveAction, RunToDrive};
 use super::exit::Exit;
@@ -17,7 +16,7 @@ use super::surface::Surface;
 use super::user::{acting_user, local_user};
 use super::watch::WatchArgs;
 use super::what::ScriptArgs;
-use crate::engine::event::{CallId, Decided, DecisionRights, Event, Retried};
+use crate::engine::event::{Decided, DecisionRights, Event, Retried};
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 
 /// Resume a run that waits for a human or was interrupted
@@ -32,45 +31,8 @@ use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
   loopctl resume triage-7k2m9q4x --deny --reason \"too much\"
   loopctl resume triage-7k2m9q4x --max-iterations 40")]
 pub struct ResumeCommand {
-    /// The answer to the run's question, or guidance for an agent that is stuck
-    #[arg(long, value_name = "TEXT")]
-    pub answer: Option<String>,
-    /// Approve the waiting tool call
-    #[arg(long)]
-    pub approve: bool,
-    /// Deny the waiting tool call
-    #[arg(long)]
-    pub deny: bool,
-    /// The reason for the denial; the model reads it
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-    /// Approve the waiting tool call with this input in place of its own
-    #[arg(long, value_name = "JSON", value_parser = json)]
-    pub edit: Option<Value>,
-    /// State that the call of unknown outcome happened, and what it returned
-    #[arg(long, value_name = "JSON", value_parser = json)]
-    pub happened: Option<Value>,
-    /// State that the call of unknown outcome failed, and why
-    #[arg(long, value_name = "REASON")]
-    pub fail: Option<String>,
-    /// Retry the call of unknown outcome, or ask the model again that could not be reached
-    #[arg(long)]
-    pub retry: bool,
-    /// The waiting call to decide, if there are several
-    #[arg(long, value_name = "ITERATION.INDEX")]
-    pub call: Option<CallId>,
-    /// The waiting step of a workflow to decide, if there are several; `*` stands for any part with --retry
-    #[arg(long, value_name = "ADDRESS")]
-    pub at: Option<String>,
-    /// The hash of the call as it was shown; refuse the decision if a different call waits now
-    #[arg(long = "if", value_name = "HASH")]
-    pub hash: Option<String>,
-    /// A comment to record with the decision; the model does not read it
-    #[arg(long, value_name = "TEXT")]
-    pub comment: Option<String>,
-    /// The number of the pause to decide, from 1; refuse the decision if the run has another pause now
-    #[arg(long, value_name = "N")]
-    pub pause: Option<u32>,
+    #[command(flatten)]
+    pub decision: WrittenDecision,
     /// Run the failed steps and items of a workflow again; what completed is not repeated
     #[arg(long, conflicts_with_all = ["answer", "approve", "deny", "edit", "happened", "fail", "retry"])]
     pub retry_failed: bool,
@@ -97,25 +59,8 @@ impl ResumeCommand {
 
     /// The decision; none when the run is only resumed.
     fn decided(&self) -> Result<Option<Decided>, CommandError> {
-        let written = WrittenDecision {
-            answer: self.answer.clone(),
-            approve: self.approve,
-            deny: self.deny,
-            reason: self.reason.clone(),
-            edit: self.edit.clone(),
-            happened: self.happened.clone(),
-            fail: self.fail.clone(),
-            retry: self.retry,
-            resume: false,
-            pause: self.pause,
-            call: self.call,
-            at: self.at.clone(),
-            hash: self.hash.clone(),
-            comment: self.comment.clone(),
-            by: local_user(),
-            rights: DecisionRights::All,
-        };
-        written.read(DecisionSyntax::Flags).map_err(CommandError::usage)
+        let written = self.decision.clone().read(DecisionSyntax::Flags, local_user(), DecisionRights::All);
+        written.map_err(CommandError::usage)
     }
 }
 
@@ -184,10 +129,6 @@ fn find(file: &Path, place: &StorePlace) -> Result<PathBuf, CommandError> {
             "name its new place: --document FILE",
         )
     })
-}
-
-fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}; write a text as '\"text\"'"))
 }
 
 #[cfg(test)]

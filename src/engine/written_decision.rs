@@ -1,6 +1,9 @@
 //! The written form of a decision, as fields of a request or as flags of a command: one table of the kinds, and
 //! one message for each mistake.
 
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::event::{CallId, Decided, Decision, DecisionRights};
@@ -8,41 +11,144 @@ use super::event::{CallId, Decided, Decision, DecisionRights};
 /// The most characters of a comment: it is in every trace of the run.
 const COMMENT_CHARS: usize = 2_000;
 
-/// What a human wrote: exactly one kind of decision, and what it is about.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What a human wrote: exactly one kind of decision, and what it is about. The bodies of routes and the flags of
+/// `loopctl resume` hold it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+#[serde(default)]
 pub struct WrittenDecision {
-    /// The answer to a question.
+    /// The answer to the question, or guidance for a run that repeats itself.
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long,
+            value_name = "TEXT",
+            help = "The answer to the run's question, or guidance for an agent that is stuck"
+        )
+    )]
     pub answer: Option<String>,
-    /// The waiting call may be made.
+    /// `true`: the waiting call may be made.
+    #[serde(deserialize_with = "is_true")]
+    #[schemars(with = "Option<bool>")]
+    #[cfg_attr(feature = "cli", arg(long, help = "Approve the waiting tool call"))]
     pub approve: bool,
-    /// The waiting call may not be made.
+    /// `true`: the waiting call may not be made.
+    #[serde(deserialize_with = "is_true")]
+    #[schemars(with = "Option<bool>")]
+    #[cfg_attr(feature = "cli", arg(long, help = "Deny the waiting tool call"))]
     pub deny: bool,
-    /// Why not.
+    /// Why not; the model reads it.
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "TEXT", help = "The reason for the denial; the model reads it")
+    )]
     pub reason: Option<String>,
-    /// The input to make the waiting call with.
+    /// The waiting call may be made with this input.
+    #[serde(deserialize_with = "given")]
+    #[cfg_attr(feature = "cli", arg(
+        long,
+        value_name = "JSON",
+        value_parser = json,
+        help = "Approve the waiting tool call with this input in place of its own"
+    ))]
     pub edit: Option<Value>,
-    /// The result of a call of unknown outcome.
+    /// The call of unknown outcome happened, with this result.
+    #[serde(deserialize_with = "given")]
+    #[cfg_attr(feature = "cli", arg(
+        long,
+        value_name = "JSON",
+        value_parser = json,
+        help = "State that the call of unknown outcome happened, and what it returned"
+    ))]
     pub happened: Option<Value>,
-    /// Why a call of unknown outcome failed.
+    /// The call of unknown outcome failed, for this reason.
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "REASON", help = "State that the call of unknown outcome failed, and why")
+    )]
     pub fail: Option<String>,
-    /// A call of unknown outcome is to be made again.
+    /// `true`: the call of unknown outcome, or the model that could not be reached, is retried.
+    #[serde(deserialize_with = "is_true")]
+    #[schemars(with = "Option<bool>")]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, help = "Retry the call of unknown outcome, or ask the model again that could not be reached")
+    )]
     pub retry: bool,
-    /// A quarantined run is to be resumed.
+    /// A quarantined run is to be resumed: a field of the one request that takes it.
+    #[serde(skip)]
+    #[cfg_attr(feature = "cli", arg(skip))]
     pub resume: bool,
-    /// The pause that is decided.
-    pub pause: Option<u32>,
-    /// The call that is decided.
+    /// Which of several waiting calls: the iteration and the place in the turn, like `2.0`.
+    #[serde(deserialize_with = "call_id")]
+    #[schemars(with = "Option<String>")]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "ITERATION.INDEX", help = "The waiting call to decide, if there are several")
+    )]
     pub call: Option<CallId>,
-    /// The address of the step of a workflow that is decided.
+    /// The waiting step of a workflow, by its address, if there are several.
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long,
+            value_name = "ADDRESS",
+            help = "The waiting step of a workflow to decide, if there are several; `*` stands for any part with --retry"
+        )
+    )]
     pub at: Option<String>,
-    /// The hash of the call as it was shown.
+    /// The hash of the call as it was shown: the decision is refused when the call is another one now.
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long = "if",
+            value_name = "HASH",
+            help = "The hash of the call as it was shown; refuse the decision if a different call waits now"
+        )
+    )]
     pub hash: Option<String>,
-    /// What is to be recorded with the decision.
+    /// What is recorded with the decision, at most 2,000 characters; the model does not read it.
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "TEXT", help = "A comment to record with the decision; the model does not read it")
+    )]
     pub comment: Option<String>,
-    /// Who decides.
-    pub by: Option<String>,
-    /// What they may decide about.
-    pub rights: DecisionRights,
+    /// Which pause is decided, from 1: the decision is refused when there is a newer one.
+    #[serde(deserialize_with = "whole_number")]
+    #[cfg_attr(
+        feature = "cli",
+        arg(
+            long,
+            value_name = "N",
+            help = "The number of the pause to decide, from 1; refuse the decision if the run has another pause now"
+        )
+    )]
+    pub pause: Option<u32>,
+}
+
+/// `null` is a value like any other.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+/// `null` is as good as nothing.
+fn is_true<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    Ok(Option::deserialize(from)? == Some(true))
+}
+
+/// A flattened field is read from a buffer, in which a number of arbitrary precision is no number of serde.
+fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    serde_json::from_value(Value::deserialize(from)?).map_err(D::Error::custom)
+}
+
+fn call_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CallId>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    text.map(|text| text.parse()).transpose().map_err(|why| D::Error::custom(format_args!("`call`: {why}")))
+}
+
+#[cfg(feature = "cli")]
+fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}; write a text as '\"text\"'"))
 }
 
 /// Where a decision is written.
@@ -97,11 +203,16 @@ impl DecisionSyntax {
 }
 
 impl WrittenDecision {
-    /// The decision; none when the run is only resumed.
+    /// The decision, by somebody with these rights; none when the run is only resumed.
     ///
     /// # Errors
     /// A sentence that says what to write instead.
-    pub fn read(mut self, syntax: DecisionSyntax) -> Result<Option<Decided>, String> {
+    pub fn read(
+        mut self,
+        syntax: DecisionSyntax,
+        by: Option<String>,
+        rights: DecisionRights,
+    ) -> Result<Option<Decided>, String> {
         let is_denied = self.deny;
         let mut decisions = KINDS.iter().filter_map(|(_, take)| take(&mut self)).collect::<Vec<_>>();
         let count = decisions.len() + usize::from(self.resume);
@@ -130,7 +241,7 @@ impl WrittenDecision {
                 None => Ok(None),
             };
         };
-        let Self { pause, call, at, hash, comment, by, rights, .. } = self;
+        let Self { pause, call, at, hash, comment, .. } = self;
         Ok(Some(Decided { pause, call, at, hash, decision, by, also: Vec::new(), comment, rights }))
     }
 }
@@ -141,8 +252,12 @@ mod tests {
 
     use super::*;
 
+    fn read(written: &WrittenDecision, syntax: DecisionSyntax) -> Result<Option<Decided>, String> {
+        written.clone().read(syntax, None, DecisionRights::All)
+    }
+
     fn sentence(written: &WrittenDecision, syntax: DecisionSyntax) -> String {
-        written.clone().read(syntax).unwrap_err()
+        read(written, syntax).unwrap_err()
     }
 
     #[test]
@@ -163,7 +278,7 @@ mod tests {
         ];
         for syntax in [DecisionSyntax::Fields, DecisionSyntax::Flags] {
             for (written, decision) in &one {
-                let decided = written.clone().read(syntax).unwrap().unwrap();
+                let decided = read(written, syntax).unwrap().unwrap();
                 assert_eq!(&decided.decision, decision);
                 for second in [
                     WrittenDecision { approve: true, retry: true, ..written.clone() },
@@ -196,11 +311,38 @@ mod tests {
     #[test]
     fn without_a_decision_a_command_resumes_and_a_request_is_refused() {
         let nothing = WrittenDecision::default();
-        assert_eq!(nothing.clone().read(DecisionSyntax::Flags), Ok(None));
+        assert_eq!(read(&nothing, DecisionSyntax::Flags), Ok(None));
         assert!(sentence(&nothing, DecisionSyntax::Fields).starts_with("give one decision"));
         let resume = WrittenDecision { resume: true, ..nothing.clone() };
-        assert_eq!(resume.read(DecisionSyntax::Fields), Ok(None));
+        assert_eq!(read(&resume, DecisionSyntax::Fields), Ok(None));
         let hash = WrittenDecision { hash: Some("3f9c".to_owned()), ..nothing };
         assert!(sentence(&hash, DecisionSyntax::Flags).starts_with("`--if` goes with a decision: `--answer`"));
+    }
+
+    #[test]
+    fn a_body_is_read_on_its_own_and_within_a_request() {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Request {
+            #[serde(flatten)]
+            decision: WrittenDecision,
+        }
+        let read = |body: &str| serde_json::from_str::<Request>(body).map(|request| request.decision);
+        let text = r#"{"edit":{"n":1.0,"m":12345678901234567890123},"approve":null,"pause":3,"call":"2.1"}"#;
+        let written = read(text).unwrap();
+        assert_eq!(serde_json::from_str::<WrittenDecision>(text).unwrap(), written);
+        assert_eq!(written.edit.unwrap().to_string(), r#"{"n":1.0,"m":12345678901234567890123}"#);
+        assert_eq!((written.approve, written.pause), (false, Some(3)));
+        assert_eq!(written.call, Some(CallId { iteration: 2, index: 1 }));
+        assert_eq!(read(r#"{"happened":null}"#).unwrap().happened, Some(Value::Null));
+        for (body, why) in [
+            (r#"{"call":"2"}"#, "`call`: write the iteration and the index in the turn, like 2.0"),
+            (r#"{"pause":-1}"#, "expected u32"),
+            (r#"{"aprove":true}"#, "unknown field `aprove`"),
+            (r#"{"resume":true}"#, "unknown field `resume`"),
+        ] {
+            let error = read(body).unwrap_err().to_string();
+            assert!(error.contains(why), "{body}: {error}");
+        }
     }
 }

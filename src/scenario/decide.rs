@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::drive::engine::Resume;
 use crate::drive::stage::StagedCall;
 use crate::engine::due::due_at_ms;
-use crate::engine::event::{CallId, Decided, Decision, ToolResult};
+use crate::engine::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
@@ -146,10 +146,10 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
         // One that waits alone needs no name.
         call: meant.call.filter(|_| waiting.len() > 1),
         at: meant.at.clone(),
-        by: Some(decision.by.clone().unwrap_or_else(|| "scenario".to_owned())),
         ..WrittenDecision::default()
     };
-    let decided = written.read(DecisionSyntax::Fields)?;
+    let by = decision.by.clone().unwrap_or_else(|| "scenario".to_owned());
+    let decided = written.read(DecisionSyntax::Fields, Some(by), DecisionRights::All)?;
     Ok(Answered::Resume(Box::new(Resume { decided, ..Resume::default() })))
 }
 

@@ -1,9 +1,10 @@
 //! Which flags make which decision, and which can be combined.
 
 use clap::Parser;
+use serde_json::Value;
 
 use super::*;
-use crate::engine::event::Decision;
+use crate::engine::event::{CallId, Decision};
 
 #[derive(Debug, Parser)]
 struct Line {

@@ -9,16 +9,16 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::resume::ResumeRequest;
 use super::status::accepted_answer;
 use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::engine::event::{CALLBACK, Decided, DecisionRights, EventKind, callback_of};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
+use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::journal::{AnswerToken, RunSummary, StoreFault};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::app::App;
@@ -42,36 +42,11 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 pub struct AnswerRequest {
     /// The token, unless it is in `Authorization: Bearer`.
     pub token: Option<String>,
-    /// The answer to the question, or guidance for a run that repeats itself.
-    pub answer: Option<String>,
     /// The keys of a form.
     pub data: Option<Map<String, Value>>,
-    /// `true`: the call may be made.
-    pub approve: Option<bool>,
-    /// `true`: the call may not be made.
-    pub deny: Option<bool>,
-    /// Why not; the model reads it.
-    pub reason: Option<String>,
-    /// The call may be made with this input.
-    #[serde(deserialize_with = "given")]
-    pub edit: Option<Value>,
-    /// The call of unknown outcome happened, with this result.
-    #[serde(deserialize_with = "given")]
-    pub happened: Option<Value>,
-    /// The call of unknown outcome failed, for this reason.
-    pub fail: Option<String>,
-    /// `true`: the call of unknown outcome is retried.
-    pub retry: Option<bool>,
-    /// The pause; the decision is refused when the token is for another one.
-    pub pause: Option<u32>,
-    /// The call; the decision is refused when the token is for another one.
-    pub call: Option<String>,
-    /// The address of the step; the decision is refused when the token is for another one.
-    pub at: Option<String>,
-    /// The hash of the call as it was shown; the decision is refused when the token is for another one.
-    pub hash: Option<String>,
-    /// What is recorded with the decision, at most 2,000 characters; the model does not read it.
-    pub comment: Option<String>,
+    /// The decision. What it is about is what the token is for: a pause, a call, a step or a hash that differs is refused.
+    #[serde(flatten)]
+    pub decision: WrittenDecision,
 }
 
 /// The one field that is read before it is known whether the rest may be.
@@ -79,11 +54,6 @@ pub struct AnswerRequest {
 #[serde(default)]
 struct TokenInBody {
     token: Option<String>,
-}
-
-/// `null` is a value like any other.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
 }
 
 impl AnswerRequest {
@@ -100,39 +70,25 @@ impl AnswerRequest {
             AnswerSubject::Call { id, hash } => (None, Some(id), Some(hash)),
             AnswerSubject::Step(StepSubject { at, call, hash, .. }) => (Some(at), call, hash),
         };
-        let is_other = self.pause.is_some_and(|pause| pause != token.pause)
-            || (self.call.is_some() && self.call != call)
-            || (self.at.is_some() && self.at != at)
-            || (self.hash.is_some() && self.hash != hash);
+        let Self { data, decision: written, .. } = self;
+        let is_other = written.pause.is_some_and(|pause| pause != token.pause)
+            || written.call.is_some_and(|own| call.as_deref() != Some(own.to_string().as_str()))
+            || (written.at.is_some() && written.at != at)
+            || (written.hash.is_some() && written.hash != hash);
         if is_other {
             let what = subject.said();
             let detail =
                 format!("this token is for {what} in pause {}, as it was posted, and for nothing else", token.pause);
             return Err(ProblemDetails::conflict("refused", detail));
         }
-        let Self { answer, data, approve, deny, reason, edit, happened, fail, retry, comment, .. } = self;
-        if answer.is_some() && data.is_some() {
+        if written.answer.is_some() && data.is_some() {
             return Err(ProblemDetails::bad_request("`data` is the answer to a form: leave `answer` out"));
         }
-        let answer = data.map(|data| Value::Object(data).to_string()).or(answer);
-        let pause = Some(token.pause);
-        let written = ResumeRequest {
-            answer,
-            approve,
-            deny,
-            reason,
-            edit,
-            happened,
-            fail,
-            retry,
-            pause,
-            call,
-            at,
-            hash,
-            comment,
-            ..ResumeRequest::default()
-        };
-        written.decided(by, rights)
+        let answer = data.map(|data| Value::Object(data).to_string()).or(written.answer);
+        // The store keeps the call as it was posted.
+        let call = call.map(|call| call.parse()).transpose().map_err(|_| unknown())?;
+        let decision = WrittenDecision { answer, pause: Some(token.pause), call, at, hash, ..written };
+        decision.read(DecisionSyntax::Fields, by, rights).map_err(ProblemDetails::bad_request)
     }
 }
 

@@ -8,8 +8,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::status::answer;
 use crate::drive::engine::Resume;
@@ -27,36 +26,11 @@ use crate::serve::request::{self, RunId, WaitQuery};
 #[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResumeRequest {
-    /// The answer to its question, or guidance for a run that repeats itself.
-    pub answer: Option<String>,
-    /// `true`: the waiting call may be made.
-    pub approve: Option<bool>,
-    /// `true`: the waiting call may not be made.
-    pub deny: Option<bool>,
-    /// Why not; the model reads it.
-    pub reason: Option<String>,
-    /// The waiting call may be made with this input.
-    #[serde(deserialize_with = "given")]
-    pub edit: Option<Value>,
-    /// The call of unknown outcome happened, with this result.
-    #[serde(deserialize_with = "given")]
-    pub happened: Option<Value>,
-    /// The call of unknown outcome failed, for this reason.
-    pub fail: Option<String>,
-    /// `true`: the call of unknown outcome, or the model that could not be reached, is retried.
-    pub retry: Option<bool>,
+    /// The decision.
+    #[serde(flatten)]
+    pub decision: WrittenDecision,
     /// `true`: a quarantined run is resumed.
     pub resume: Option<bool>,
-    /// Which pause is decided, from 1: the decision is refused when there is a newer one.
-    pub pause: Option<u32>,
-    /// Which of several waiting calls: the iteration and the place in the turn, like `2.0`.
-    pub call: Option<String>,
-    /// The waiting step of a workflow, by its address, if there are several.
-    pub at: Option<String>,
-    /// The hash of the call as it was shown: the decision is refused when the call is another one now.
-    pub hash: Option<String>,
-    /// What is recorded with the decision, at most 2,000 characters; the model does not read it.
-    pub comment: Option<String>,
     /// The iterations of the whole run, above those of the document. A run that ended by them continues.
     #[schemars(range(min = 1))]
     pub max_iterations: Option<u32>,
@@ -81,11 +55,6 @@ pub struct RaisedBudget {
     pub cost_usd: Option<f64>,
 }
 
-/// `null` is a value like any other.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
-}
-
 impl ResumeRequest {
     /// The limits to raise, if any.
     fn raised(&mut self, by: Option<String>) -> Option<LimitsRaised> {
@@ -97,27 +66,8 @@ impl ResumeRequest {
 
     /// The decision; none for a run that only waits for its resumption, or for higher limits.
     pub(crate) fn decided(self, by: Option<String>, rights: DecisionRights) -> Result<Option<Decided>, ProblemDetails> {
-        let is_true = |field: Option<bool>| field == Some(true);
-        let call = self.call.as_deref().map(str::parse).transpose();
-        let written = WrittenDecision {
-            answer: self.answer,
-            approve: is_true(self.approve),
-            deny: is_true(self.deny),
-            reason: self.reason,
-            edit: self.edit,
-            happened: self.happened,
-            fail: self.fail,
-            retry: is_true(self.retry),
-            resume: is_true(self.resume),
-            pause: self.pause,
-            call: call.map_err(|why| ProblemDetails::bad_request(format!("`call`: {why}")))?,
-            at: self.at,
-            hash: self.hash,
-            comment: self.comment,
-            by,
-            rights,
-        };
-        written.read(DecisionSyntax::Fields).map_err(ProblemDetails::bad_request)
+        let decision = WrittenDecision { resume: self.resume == Some(true), ..self.decision };
+        decision.read(DecisionSyntax::Fields, by, rights).map_err(ProblemDetails::bad_request)
     }
 }
 
@@ -138,7 +88,7 @@ pub async fn resume(
     let is_meant = written.resume == Some(true);
     // Higher limits need no decision.
     let decided = match &raised {
-        Some(_) if written == ResumeRequest { resume: written.resume, ..ResumeRequest::default() } => None,
+        Some(_) if written.decision == WrittenDecision::default() => None,
         _ => written.decided(caller.name.clone(), rights)?,
     };
     if decided.is_none() || raised.is_some() {

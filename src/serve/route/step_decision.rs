@@ -12,13 +12,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::resume::ResumeRequest;
 use super::workflow;
 use crate::drive::engine::Resume;
 use crate::engine::event::DecisionRights;
 use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
+use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::journal::RunSummary;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -56,18 +56,18 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    fn decision(self) -> Result<ResumeRequest, ProblemDetails> {
+    fn decision(self) -> Result<WrittenDecision, ProblemDetails> {
         let Self { approved, comment, comments, data, hash, pause } = self;
         if comment.is_some() && comments.is_some() && comment != comments {
             let detail = "`comment` and `comments` are two names of one field: write one of them";
             return Err(ProblemDetails::bad_request(detail));
         }
         let (comment, data) = (comment.or(comments), data.filter(|data| !data.is_empty()));
-        let plain = ResumeRequest { hash, pause, ..ResumeRequest::default() };
+        let plain = WrittenDecision { hash, pause, ..WrittenDecision::default() };
         match (approved, data) {
-            (true, None) => Ok(ResumeRequest { approve: Some(true), comment, ..plain }),
-            (true, Some(data)) => Ok(ResumeRequest { edit: Some(Value::Object(data)), comment, ..plain }),
-            (false, None) => Ok(ResumeRequest { deny: Some(true), reason: comment.clone(), comment, ..plain }),
+            (true, None) => Ok(WrittenDecision { approve: true, comment, ..plain }),
+            (true, Some(data)) => Ok(WrittenDecision { edit: Some(Value::Object(data)), comment, ..plain }),
+            (false, None) => Ok(WrittenDecision { deny: true, reason: comment.clone(), comment, ..plain }),
             (false, Some(_)) => {
                 Err(ProblemDetails::bad_request("`data` goes with `\"approved\": true`: with a no, write a `comment`"))
             }
@@ -105,12 +105,14 @@ impl DecidedStep {
         self,
         app: &Arc<App>,
         caller: &Caller,
-        decision: ResumeRequest,
+        decision: WrittenDecision,
         waiting: WaitQuery,
     ) -> Result<Response, ProblemDetails> {
         let Self { run, rights, at } = self;
         let run_id = run.run_id.as_str();
-        let decided = ResumeRequest { at: Some(at.clone()), ..decision }.decided(caller.name.clone(), rights)?;
+        let decision = WrittenDecision { at: Some(at.clone()), ..decision };
+        let decided = decision.read(DecisionSyntax::Fields, caller.name.clone(), rights);
+        let decided = decided.map_err(ProblemDetails::bad_request)?;
         app.scheduler.accepts_runs()?;
         if run.status == Status::Quarantined {
             return Err(ProblemDetails::quarantined(run_id));
@@ -162,7 +164,7 @@ pub async fn form(
     let step = DecidedStep::find(&app, &caller, path).await?;
     let values: Map<String, Value> = request::body(&body)?;
     let keys = step.question(&app).await?.map(|question| question.expected_keys).unwrap_or_default();
-    let decision = ResumeRequest { answer: Some(filled_in(values, &keys).to_string()), ..ResumeRequest::default() };
+    let decision = WrittenDecision { answer: Some(filled_in(values, &keys).to_string()), ..WrittenDecision::default() };
     step.decide(&app, &caller, decision, waiting).await
 }
 
