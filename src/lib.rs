@@ -62,7 +62,7 @@
 //! }
 //! let paused = task.await??;
 //! assert_eq!((called, paused.status()), (vec!["orders".to_owned()], Status::Paused));
-//! assert_eq!(paused.pause().map(|pause| pause.question.as_str()), Some("Refund it?"));
+//! assert_eq!(paused.pause().map(|pause| pause.question.text.as_str()), Some("Refund it?"));
 //!
 //! // A human answers, now or next week.
 //! let ended = orders.resume("order-7", Resume::with(Decision::Answer("Yes.".into()))).await?;

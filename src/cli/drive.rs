@@ -133,8 +133,8 @@ fn meant(program: &Program, state: &State, decided: &Decided, next: &NextCommand
     let mut waiting = waiting_steps(state);
     waiting.retain(|question| decided.at.as_ref().is_none_or(|at| is_at(&question.at, at)));
     let kinds: Vec<Termination> = match &state.phase {
-        _ if !waiting.is_empty() => waiting.iter().map(|question| question.kind).collect(),
-        Phase::Paused { pause, .. } => vec![pause.kind],
+        _ if !waiting.is_empty() => waiting.iter().map(|step| step.question.kind).collect(),
+        Phase::Paused { pause, .. } => vec![pause.question.kind],
         _ => Vec::new(),
     };
     if kinds.iter().any(|kind| takes(*kind, &decided.decision)) {

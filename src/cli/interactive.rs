@@ -14,7 +14,7 @@ use super::signals::Signals;
 use super::surface::Surface;
 use super::user::local_user;
 use super::watch::Watched;
-use crate::engine::event::{CallId, Decided, Decision};
+use crate::engine::event::{Decided, Decision};
 use crate::engine::outcome::{Pause, Termination};
 use crate::engine::question::WaitingCall;
 use crate::engine::state::Phase;
@@ -105,14 +105,12 @@ impl Asker<'_> {
         let decided = |call: Option<&WaitingCall>, decision| Decided {
             pause: Some(pause.number),
             at: at.clone(),
-            call: call
-                .filter(|call| at.is_none() || call.iteration > 0)
-                .map(|call| CallId { iteration: call.iteration, index: call.index }),
+            call: call.filter(|call| at.is_none() || call.call.iteration > 0).map(|call| call.call),
             hash: call.map(|call| call.hash.clone()),
             by: local_user(),
             ..Decided::from(decision)
         };
-        match (step.map_or(pause.kind, |step| step.kind), first) {
+        match (step.map_or(pause.question.kind, |step| step.question.kind), first) {
             (Termination::Approval, Some(call)) => {
                 // The question of a step of the workflow itself; a call of its run is shown alone.
                 let own = step.filter(|step| step.calls.is_empty());
@@ -146,12 +144,12 @@ impl Asker<'_> {
             _ => {
                 let pieces = Pieces { look: self.surface.err, shorten: false };
                 self.surface.say(&pieces.pause(waiting));
-                let words = match pause.options.len() {
+                let words = match pause.question.options.len() {
                     0 => "answer (empty: leave it paused)",
                     _ => "answer, or the number of an option (empty: leave it paused)",
                 };
                 let text = self.line(words).await.filter(|text| !text.is_empty())?;
-                Some(decided(None, Decision::Answer(chosen(&text, &pause.options))))
+                Some(decided(None, Decision::Answer(chosen(&text, &pause.question.options))))
             }
         }
     }

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use super::store::StorePlace;
-use crate::engine::flow::question::StepQuestion;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::question::WaitingCall;
+use crate::engine::question::{StepQuestion, WaitingCall};
 use crate::engine::refusal::{ANSWERS, RefusalCause};
 use crate::engine::state::State;
 use crate::trace::steps::as_call;
@@ -196,7 +195,7 @@ impl NextCommands {
         let at = if several { format!("--at {} ", quoted(&question.at)) } else { String::new() };
         let calls: Vec<WaitingCall> = as_call(question).into_iter().chain(question.calls.iter().cloned()).collect();
         if !calls.is_empty() {
-            return calls.iter().flat_map(|call| self.of_call(question.kind, call, several)).collect();
+            return calls.iter().flat_map(|call| self.of_call(question.question.kind, call, several)).collect();
         }
         let answer = match question.expected_keys.as_slice() {
             [] => "--answer \"...\"".to_owned(),

@@ -119,7 +119,7 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
             |call: &Call| matches!(call.progress, Progress::Asks(AskedFor::Approval(_)) | Progress::Uncertain(_));
         state.call(id).is_some_and(undecided)
     };
-    let is_over = |id| pause.kind != Termination::Human && !waits(id);
+    let is_over = |id| pause.question.kind != Termination::Human && !waits(id);
     let is_own = pause.asks.is_none() && state.flow.is_none();
     approval::is_approved_by(state, decided) || is_own && decided.call.is_some_and(is_over)
 }

@@ -257,7 +257,9 @@ impl Engine {
             (Phase::Paused { .. }, None) if is_due(due_times(state).own) => Some(EventKind::ApprovalExpired),
             (Phase::Paused { .. }, None) if is_due(due_times(state).below) => Some(EventKind::Resumed),
             // No human has to decide anything: the model is asked again.
-            (Phase::Paused { pause, .. }, None) if pause.kind == Termination::ModelError => Some(EventKind::Resumed),
+            (Phase::Paused { pause, .. }, None) if pause.question.kind == Termination::ModelError => {
+                Some(EventKind::Resumed)
+            }
             (Phase::Paused { .. }, None) if !is_adopted && !stale && resume.raised.is_none() => return Ok(None),
             // The waiting call is shown again, under the new document, by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),

@@ -40,7 +40,7 @@ impl Finished {
         let Some(Answer { answer, .. }) = self.answer() else {
             let reason = match &self.state.phase {
                 Phase::Ended(ending) => ending.error.as_ref().map(|error| error.message.clone()),
-                Phase::Paused { pause, .. } => Some(pause.question.clone()),
+                Phase::Paused { pause, .. } => Some(pause.question.text.clone()),
                 _ => None,
             };
             return Err(AnswerError::None { status: self.status(), reason: reason.unwrap_or_default() });

@@ -14,7 +14,7 @@ pub(super) fn status_record(state: &State) -> StatusRecord {
             Phase::Ended(ending) => Some(ending.termination),
             // A run that was stopped by a signal has not ended: lists distinguish it from a cancelled one.
             _ if state.interrupted => None,
-            Phase::Paused { pause, .. } => Some(pause.kind),
+            Phase::Paused { pause, .. } => Some(pause.question.kind),
             _ => None,
         },
         iterations: state.counters.iterations,

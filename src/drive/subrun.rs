@@ -22,12 +22,13 @@ use crate::diagnostic::codes;
 use crate::drive::future::BoxFuture;
 use crate::engine::continuation;
 use crate::engine::event::{
-    Allowance, CallId, Decided, EventKind, ParentCall, Retried, Started, SubrunCall, SubrunQuestion, SubrunStep,
-    ToolFault, ToolPaused, ToolResult, ToolReturned,
+    Allowance, CallId, Decided, EventKind, ParentCall, Retried, Started, ToolFault, ToolPaused, ToolResult,
+    ToolReturned,
 };
 use crate::engine::flow::{react_output, waiting_steps};
 use crate::engine::operation::{AskedFor, Call, OpenStep, Progress};
 use crate::engine::outcome::{Answer, Ending, Pause, Status, Termination};
+use crate::engine::question::{Question, StepQuestion, SubrunQuestion};
 use crate::engine::state::{Phase, RunHeader, State};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::journal::{CancelRequest, RunSummary, StoreFault};
@@ -254,19 +255,11 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
 /// The question of a sub-run, passed up unchanged.
 fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
     let steps = waiting_steps(state).into_iter().take(SubrunQuestion::MOST_STEPS);
-    let steps: Vec<SubrunStep> = steps.map(|question| question.passed_up(run_id)).collect();
+    let steps: Vec<StepQuestion> = steps.map(|question| question.passed_up(run_id)).collect();
     let calls = if steps.is_empty() { waiting_calls(state) } else { Vec::new() };
-    SubrunQuestion {
-        run_id: pause.asks.as_ref().map_or(run_id, |asks| asks.run_id.as_str()).to_owned(),
-        pause: pause.number,
-        kind: pause.kind,
-        question: pause.question.clone(),
-        context: pause.context.clone(),
-        options: pause.options.clone(),
-        calls: calls.into_iter().map(SubrunCall::from).collect(),
-        stuck: pause.stuck.clone(),
-        steps,
-    }
+    let asking = pause.question.run_id.clone().unwrap_or_else(|| run_id.to_owned());
+    let question = Question { run_id: Some(asking), ..pause.question.clone() };
+    SubrunQuestion { pause: pause.number, question, calls, steps }
 }
 
 /// Ends the sub-runs that have not ended, because their caller ends.

@@ -122,7 +122,7 @@ async fn a_run_that_is_dropped_gives_its_lease_back() {
             () = called.notified() => {}
         }
         let resumed = engine.resume(&program, "r", Resume::default(), Watch::default()).await.unwrap();
-        assert_eq!(resumed.pause().map(|pause| pause.kind), Some(Termination::Uncertain));
+        assert_eq!(resumed.pause().map(|pause| pause.question.kind), Some(Termination::Uncertain));
         tokio::select! {
             ended = engine.resume(&program, "r", Resume::with(Decision::Retry), Watch::default()) => panic!("{ended:?}"),
             () = called.notified() => {}
@@ -356,7 +356,7 @@ async fn an_interrupted_run_is_listed_as_cancelled_and_goes_on_by_the_same_start
     let (stopped, ()) = tokio::join!(engine.run(&program, start(), watch), stops);
     assert_eq!(stopped.unwrap().status(), Status::Cancelled);
     let again = engine.run(&program, start(), Watch::default()).await.unwrap();
-    assert_eq!(again.pause().map(|pause| pause.kind), Some(Termination::Uncertain));
+    assert_eq!(again.pause().map(|pause| pause.question.kind), Some(Termination::Uncertain));
     let happened = Resume::with(Decision::Happened(json!("did")));
     let ended = engine.resume(&program, "r", happened, Watch::default()).await.unwrap();
     assert_eq!((ended.status(), ended.state.counters.tool_calls_made), (Status::Completed, 1));

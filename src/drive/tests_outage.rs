@@ -74,7 +74,7 @@ async fn played(program: &Arc<Program>, model: AwayModel) -> (Finished, u32) {
     let mut finished = engine.run(program, start(), Watch::default()).await.unwrap();
     let mut resumed = 0;
     while finished.status() == Status::Paused {
-        assert_eq!(finished.pause().unwrap().kind, Termination::ModelError);
+        assert_eq!(finished.pause().unwrap().question.kind, Termination::ModelError);
         resumed += 1;
         clock::sleep(Duration::from_secs(600)).await;
         // A human may say so, or nobody has to.

@@ -2,11 +2,11 @@
 
 use serde_json::{Number, Value, json};
 
-use super::event::{CallId, ToolResult};
+use super::event::ToolResult;
 use super::fitted;
 use super::memory;
-use super::operation::Call;
-use super::outcome::Answer;
+use super::outcome::{Answer, Termination};
+use super::question::Question;
 use super::state::State;
 use super::storable;
 use crate::program::schema;
@@ -26,31 +26,13 @@ pub(super) enum Done {
     AsksHuman,
 }
 
-/// A question to a human.
-pub(super) struct HumanQuestion {
-    /// The call that asks it.
-    pub call: CallId,
-    /// The question.
-    pub question: String,
-    /// What the model says about it.
-    pub context: Option<String>,
-    /// The answers that it offers.
-    pub options: Vec<String>,
-}
-
-impl HumanQuestion {
-    /// The question of a call whose input the schema of `__pause_for_human__` accepts.
-    pub fn of(call: &Call) -> Self {
-        let input = &call.input;
-        Self {
-            call: call.address,
-            question: text(input, "question").unwrap_or_default(),
-            context: text(input, "context"),
-            options: input
-                .get("options")
-                .and_then(Value::as_array)
-                .map_or_else(Vec::new, |options| options.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
-        }
+/// What a call asks a human whose input the schema of `__pause_for_human__` accepts.
+pub(super) fn question(input: &Value) -> Question {
+    let options = input.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    Question {
+        context: text(input, "context"),
+        options: options.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        ..Question::new(Termination::Human, text(input, "question").unwrap_or_default())
     }
 }
 

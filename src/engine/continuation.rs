@@ -82,8 +82,8 @@ fn sentence(text: &str) -> &str {
 /// A run that waits for its model asks it again.
 pub(super) fn retry_paused(state: &mut State, phase: Phase, retried: Retried) -> Next {
     match &phase {
-        Phase::Paused { pause, .. } if pause.kind == Termination::ModelError => {
-            let error = Some(pause.question.clone());
+        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => {
+            let error = Some(pause.question.text.clone());
             state.continuations.push(ContinuationRecord { error, ..entry(state, retried.by, None) });
             Next::Wait(phase)
         }

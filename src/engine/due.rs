@@ -43,7 +43,7 @@ pub fn due_times(state: &State) -> DueTimes {
     if let Some(asks) = &pause.asks {
         return DueTimes { own: None, below: asks.due_at_ms() };
     }
-    if pause.kind != Termination::Approval {
+    if pause.question.kind != Termination::Approval {
         return DueTimes::default();
     }
     let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.address));

@@ -31,10 +31,7 @@ pub use input_list::{InputList, spell_input};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use step::{StepLeft, StepPaused, StepRetried, StepReturned};
-pub use tool::{
-    CallId, MAY_HAVE_HAPPENED, SubrunCall, SubrunQuestion, SubrunStep, ToolFault, ToolLeft, ToolPaused, ToolResult,
-    ToolRetried, ToolReturned,
-};
+pub use tool::{CallId, MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried, ToolReturned};
 
 /// An event with its time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -21,7 +21,7 @@ pub(super) fn expired(program: &LoopProgram, state: &mut State, paused: Paused, 
     let now_ms = state.now.wall_ms;
     let is_due = |call: &Call| pause.calls.contains(&call.address) && call.progress.is_expired(now_ms);
     // The approvals of a sub-run expire there.
-    let is_own = pause.kind == Termination::Approval && pause.asks.is_none();
+    let is_own = pause.question.kind == Termination::Approval && pause.asks.is_none();
     let Some(mut turn) = turn.clone().filter(|turn| is_own && turn.calls.iter().any(is_due)) else {
         return Next::refuse(Phase::Paused { pause, turn }, "no approval of the run has expired");
     };

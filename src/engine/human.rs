@@ -58,8 +58,8 @@ impl Paused {
         if decided.hash.is_some() && only.is_none() {
             return Err(Refused::new(OTHER_CALL));
         }
-        decision::is_of_kind(pause.kind, &decided.decision)?;
-        if decided.rights == DecisionRights::Escalated && pause.kind != Termination::Approval {
+        decision::is_of_kind(pause.question.kind, &decided.decision)?;
+        if decided.rights == DecisionRights::Escalated && pause.question.kind != Termination::Approval {
             return Err(Refused::new(NOT_ESCALATED));
         }
         let meant = |call: &&Call| is_asked_about(pause, call) && only.is_none_or(|id| id == call.address);
@@ -93,7 +93,8 @@ impl Paused {
 
     fn waits(&self, id: CallId) -> bool {
         let pause = &self.pause;
-        let open = |call: &Call| call.address == id && (is_undecided(call) || pause.kind == Termination::Human);
+        let open =
+            |call: &Call| call.address == id && (is_undecided(call) || pause.question.kind == Termination::Human);
         pause.calls.contains(&id) && self.calls().iter().any(open)
     }
 }
@@ -120,7 +121,7 @@ pub(super) fn decided(
         return Next::Refuse { phase: Phase::Paused { pause, turn }, refused };
     }
     state.interrupted = false;
-    if paused.pause.kind == Termination::ModelError && paused.pause.asks.is_none() {
+    if paused.pause.question.kind == Termination::ModelError && paused.pause.asks.is_none() {
         return Next::ask_again(paused.pause.forced);
     }
     // The human's input is new to the agent: repetitions are counted from here.
@@ -138,12 +139,12 @@ pub(super) fn decided(
     };
     if let Some(asks) = &pause.asks {
         let record = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
-        state.decisions.push(DecisionRecord { run_id: Some(asks.run_id.clone()), ..record });
+        state.decisions.push(DecisionRecord { run_id: asks.question.run_id.clone(), ..record });
         return subrun::decided(&pause, turn, &decided, effects);
     }
     for call in &mut turn.calls {
         let meant = only.is_none_or(|id| id == call.address) && pause.calls.contains(&call.address);
-        if meant && (is_undecided(call) || pause.kind == Termination::Human) {
+        if meant && (is_undecided(call) || pause.question.kind == Termination::Human) {
             let new = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
             let record = call.record(&state.header, new);
             let approvals = decide(state, call, &decided);
@@ -166,8 +167,8 @@ pub(super) fn decided(
 
 /// All waiting calls of a turn are decided: those that may be made are called.
 pub(super) fn decided_all(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
-    if let Some(question) = turn::question_of(program, &turn) {
-        return turn::ask_human(state, turn, question);
+    if let Some((call, question)) = turn::question_of(program, &turn) {
+        return turn::ask_human(state, turn, call, question);
     }
     for call in turn.calls.iter_mut().filter(|call| call.progress == Progress::Requested) {
         turn::request(state, call, effects);

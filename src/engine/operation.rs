@@ -15,9 +15,10 @@ use super::consent;
 use super::decision::{self, OTHER_CALL};
 use super::decision_record::{ApprovalCount, DecisionRecord};
 use super::effect::Refused;
-use super::event::{CallId, Decided, Decision, DecisionRights, SubrunQuestion, Tokens, ToolResult};
+use super::event::{CallId, Decided, Decision, DecisionRights, Tokens, ToolResult};
 use super::header::RunHeader;
 use super::outcome::Termination;
+use super::question::SubrunQuestion;
 use super::subrun_decision;
 use super::tight::push_tight;
 use crate::language::approval::OnExpiry;
@@ -486,7 +487,7 @@ impl<A: Address> Operation<A> {
     /// The record of a decision about it, as it is before the decision.
     pub(super) fn record(&self, header: &RunHeader, of: DecisionRecord) -> DecisionRecord {
         let record = of.about(self.hash(header), &self.input);
-        let run_id = self.progress.subrun().map(|wait| wait.asks.run_id.clone());
+        let run_id = self.progress.subrun().and_then(|wait| wait.asks.question.run_id.clone());
         self.address.in_record(DecisionRecord { run_id, ..record })
     }
 

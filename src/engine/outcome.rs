@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::event::{CallId, SubrunQuestion};
+use super::event::CallId;
+use super::question::{Question, SubrunQuestion};
 use super::stuck::Stuck;
 pub use crate::language::ending::{Limit, Status, Termination};
 
@@ -67,22 +68,14 @@ pub struct RunError {
 pub struct Pause {
     /// Its number in the run, from 1.
     pub number: u32,
-    /// Human, stuck, approval or uncertain; a model error, when the model could not be reached.
-    pub kind: Termination,
-    /// The model's question, or the engine's.
-    pub question: String,
-    /// What the model said about it.
-    pub context: Option<String>,
-    /// The answers that the model offers.
-    pub options: Vec<String>,
+    /// What it asks; for a sub-run that asks, its question.
+    pub question: Question,
     /// The calls that wait.
     pub calls: Vec<CallId>,
-    /// The pattern that the agent is stuck in.
-    pub stuck: Option<Stuck>,
     /// For a model that could not be reached: the limit whose last call it is.
     pub forced: Option<Limit>,
     /// The addresses of the steps that wait, in a workflow.
     pub steps: Vec<String>,
-    /// The question of a sub-run, passed up unchanged; the fields above then describe the sub-run.
+    /// What a sub-run asks, passed up unchanged.
     pub asks: Option<Box<SubrunQuestion>>,
 }

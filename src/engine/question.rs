@@ -1,46 +1,44 @@
-//! What a run that waits for a human asks, in the form that programs read.
+//! What a human is asked, and about which call: one form for the engine, journals and programs.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::awaited_approval::AwaitedApproval;
-use super::event::{CallId, SubrunCall};
-use super::outcome::{Pause, Termination};
+use super::event::CallId;
 use super::stuck::Stuck;
+use super::timestamp::as_rfc3339_if_any;
+use crate::language::ending::Termination;
+use crate::language::step::OnRejected;
 
-/// What a paused run asks.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+mod journaled;
+
+/// What a human is asked. A pause, the question of a sub-run, that of a step, and all that shows them hold it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
-    /// Human, stuck, approval or uncertain.
+    /// Human, stuck, approval or uncertain; a model error, when the model could not be reached.
     pub kind: Termination,
     /// The question: the model's for `human`, else the engine's.
     #[serde(rename = "question")]
     pub text: String,
     /// The sub-run that asks, when it is not this run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// What the model said around its question.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The answers that the model offers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// The pattern that the agent is stuck in.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "journaled::pattern")]
     pub stuck: Option<Stuck>,
 }
 
-impl From<&Pause> for Question {
-    fn from(pause: &Pause) -> Self {
-        Self {
-            kind: pause.kind,
-            text: pause.question.clone(),
-            run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
-            context: pause.context.clone(),
-            options: pause.options.clone(),
-            stuck: pause.stuck.clone(),
-        }
+impl Question {
+    /// A question of the run itself, and nothing around it.
+    pub fn new(kind: Termination, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), run_id: None, context: None, options: Vec::new(), stuck: None }
     }
 }
 
@@ -49,10 +47,9 @@ impl From<&Pause> for Question {
 pub struct WaitingCall {
     /// Its id, as `resume --call` takes it: the iteration and the place in the turn, like `2.0`.
     pub id: String,
-    /// The iteration, from 1.
-    pub iteration: u32,
-    /// Its place in the turn, from 0.
-    pub index: u32,
+    /// The same as numbers; the iteration of a step is 0.
+    #[serde(flatten)]
+    pub call: CallId,
     /// The tool.
     pub action: String,
     /// Its input.
@@ -65,17 +62,108 @@ pub struct WaitingCall {
     pub approval: Option<AwaitedApproval>,
 }
 
-impl From<&SubrunCall> for WaitingCall {
-    fn from(asked: &SubrunCall) -> Self {
-        let SubrunCall { call, action, action_input, hash, approval } = asked.clone();
-        let CallId { iteration, index } = call;
-        Self { id: call.to_string(), iteration, index, action, action_input, hash, approval }
+/// A question of a step that waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StepQuestion {
+    /// The address of the step, as `resume --at` takes it. That of a step of a workflow which the step calls in turn
+    /// follows after a `/`.
+    pub at: String,
+    /// What it asks. The run that asks is that of the step, if it has one.
+    #[serde(flatten)]
+    pub question: Question,
+    /// The action, or the type of the step.
+    pub action: String,
+    /// What the human is shown: the input of a call, or the payload of an approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action_input: Option<Value>,
+    /// What a decision is bound to, as `resume --if` takes it: a short hash of the run, the address, the action, what is
+    /// shown, and the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// The keys of a form, all of which must be filled in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expected_keys: Vec<String>,
+    /// Until when a form can be filled in, RFC 3339.
+    #[serde(rename = "expires_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub expires_at_ms: Option<i64>,
+    /// What the approval of a call needs; left out when one approval of anybody is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<AwaitedApproval>,
+    /// What a no to an approval of a step does: `stop` fails the run, or the item around the step; after `go_on` the next
+    /// step begins. Left out where a model reads the no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_rejected: Option<OnRejected>,
+    /// The pause that the run of the step is in, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_pause: Option<u32>,
+    /// The calls of that run that wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<WaitingCall>,
+}
+
+impl StepQuestion {
+    /// The question as the run that called the workflow keeps it; `run_id` is the workflow's run.
+    #[must_use]
+    pub fn passed_up(mut self, run_id: &str) -> Self {
+        self.question.run_id.get_or_insert_with(|| run_id.to_owned());
+        self
+    }
+
+    /// The calls that the question is about; none for a form and for the question of a model.
+    pub fn waiting_calls(&self) -> Vec<WaitingCall> {
+        if !self.calls.is_empty() {
+            return self.calls.clone();
+        }
+        let (Some(input), Some(hash)) = (&self.action_input, &self.hash) else { return Vec::new() };
+        vec![WaitingCall {
+            id: self.at.clone(),
+            call: CallId { iteration: 0, index: 0 },
+            action: self.action.clone(),
+            action_input: input.clone(),
+            hash: hash.clone(),
+            approval: self.approval.clone(),
+        }]
     }
 }
 
-impl From<WaitingCall> for SubrunCall {
-    fn from(call: WaitingCall) -> Self {
-        let WaitingCall { iteration, index, action, action_input, hash, approval, .. } = call;
-        Self { call: CallId { iteration, index }, action, action_input, hash, approval }
+/// The question of a sub-run, as the run that called it keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SubrunQuestion {
+    /// The number of the pause of the call's sub-run.
+    pub pause: u32,
+    /// What it asks. The run that asks is the sub-run of the call, or one below it.
+    #[serde(flatten)]
+    pub question: Question,
+    /// The calls that wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "journaled::calls")]
+    pub calls: Vec<WaitingCall>,
+    /// The steps that wait, when a workflow asks: the first [`SubrunQuestion::MOST_STEPS`]. `calls` is empty then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "journaled::steps")]
+    pub steps: Vec<StepQuestion>,
+}
+
+impl SubrunQuestion {
+    /// The most steps that are passed up: the others are when those before them are decided.
+    pub const MOST_STEPS: usize = 100;
+
+    /// The run that asks.
+    pub fn run_id(&self) -> &str {
+        self.question.run_id.as_deref().unwrap_or_default()
+    }
+
+    /// Whether a call or a step that waits has this hash.
+    pub fn has_hash(&self, hash: &str) -> bool {
+        let in_step =
+            |step: &StepQuestion| step.hash.as_deref() == Some(hash) || step.calls.iter().any(|call| call.hash == hash);
+        self.calls.iter().any(|call| call.hash == hash) || self.steps.iter().any(in_step)
+    }
+
+    /// When the earliest approval or form expires that it waits for, in milliseconds since 1970.
+    pub fn due_at_ms(&self) -> Option<i64> {
+        let calls = self.calls.iter().chain(self.steps.iter().flat_map(|step| &step.calls));
+        let approvals = calls.map(|call| &call.approval).chain(self.steps.iter().map(|step| &step.approval));
+        let expire = approvals.filter_map(|approval| approval.as_ref()?.expires_at_ms);
+        expire.chain(self.steps.iter().filter_map(|step| step.expires_at_ms)).min()
     }
 }

@@ -14,6 +14,7 @@ use super::limit::{self, LengthRefusal};
 use super::next::Next;
 use super::operation::{AskedFor, Call, Progress};
 use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
+use super::question::Question;
 use super::refusal::RefusalCause;
 use super::state::{Phase, State, StoredEntry, Turn};
 use super::tight::push_tight;
@@ -221,7 +222,7 @@ pub(super) fn failed(program: &LoopProgram, state: &mut State, fault: ModelFault
     }
     if fault.retryable && program.properties.on_model_outage == OnModelOutage::Pause {
         let question = format!("The model can't be reached: {}. Resume the run to ask it again.", fault.message);
-        let pause = state.new_pause(Termination::ModelError, question, Vec::new());
+        let pause = state.new_pause(Question::new(Termination::ModelError, question), Vec::new());
         return Next::Wait(Phase::Paused { pause: Box::new(Pause { forced, ..*pause }), turn: None });
     }
     let code = match fault.code {
@@ -284,7 +285,7 @@ fn turn(program: &LoopProgram, state: &mut State, mut new: Turn, calls: Vec<Want
     }
     match (ending, turn::question_of(program, &new)) {
         (Some(completion), _) => ended(program, state, new, completion, effects),
-        (None, Some(question)) => turn::ask_human(state, new, question),
+        (None, Some((call, question))) => turn::ask_human(state, new, call, question),
         (None, None) => Next::Settle(new),
     }
 }

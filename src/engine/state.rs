@@ -15,7 +15,8 @@ use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFaul
 use super::flow::state::FlowState;
 use super::json::Json;
 use super::operation::{Call, Progress};
-use super::outcome::{Ending, Limit, Pause, Status, Termination};
+use super::outcome::{Ending, Limit, Pause, Status};
+use super::question::Question;
 use super::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
 use crate::program::LoopProgram;
@@ -286,21 +287,10 @@ impl State {
     }
 
     /// A new pause, with the next number.
-    pub(super) fn new_pause(&mut self, kind: Termination, question: String, calls: Vec<CallId>) -> Box<Pause> {
+    pub(super) fn new_pause(&mut self, question: Question, calls: Vec<CallId>) -> Box<Pause> {
         self.watch.pauses += 1;
         let number = self.watch.pauses;
-        Box::new(Pause {
-            number,
-            kind,
-            question,
-            context: None,
-            options: Vec::new(),
-            calls,
-            stuck: None,
-            forced: None,
-            asks: None,
-            steps: Vec::new(),
-        })
+        Box::new(Pause { number, question, calls, forced: None, asks: None, steps: Vec::new() })
     }
 
     /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.

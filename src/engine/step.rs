@@ -195,7 +195,9 @@ fn resume(program: &LoopProgram, state: &mut State, phase: Phase, effects: &mut 
         Phase::Summarizing { until } => Next::Summarize { until },
         Phase::Acting { turn } => turn::resumed(program, state, turn, effects),
         Phase::Paused { pause, turn: Some(turn) } if pause.asks.is_some() => subrun::ask_again(turn, effects),
-        Phase::Paused { pause, turn: None } if pause.kind == Termination::ModelError => Next::ask_again(pause.forced),
+        Phase::Paused { pause, turn: None } if pause.question.kind == Termination::ModelError => {
+            Next::ask_again(pause.forced)
+        }
         phase @ (Phase::New | Phase::Stepping | Phase::Paused { .. } | Phase::Ended(_)) => Next::Wait(phase),
     }
 }

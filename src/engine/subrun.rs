@@ -3,10 +3,11 @@
 
 use super::budget;
 use super::effect::{Effect, Effects};
-use super::event::{CallId, Decided, SubrunQuestion, Tokens, ToolPaused};
+use super::event::{CallId, Decided, Tokens, ToolPaused};
 use super::next::Next;
 use super::operation::{Call, SettledCost};
 use super::outcome::Pause;
+use super::question::SubrunQuestion;
 use super::state::{Phase, State, Turn};
 use crate::program::LoopProgram;
 
@@ -34,14 +35,8 @@ fn undecided(turn: &Turn) -> Option<(CallId, SubrunQuestion)> {
 /// The pause for the first sub-run that waits for a human, with that sub-run's question.
 pub(super) fn pause(state: &mut State, turn: &Turn) -> Option<Box<Pause>> {
     let (id, asks) = undecided(turn)?;
-    let pause = state.new_pause(asks.kind, asks.question.clone(), vec![id]);
-    Some(Box::new(Pause {
-        context: asks.context.clone(),
-        options: asks.options.clone(),
-        stuck: asks.stuck.clone(),
-        asks: Some(Box::new(asks)),
-        ..*pause
-    }))
+    let pause = state.new_pause(asks.question.clone(), vec![id]);
+    Some(Box::new(Pause { asks: Some(Box::new(asks)), ..*pause }))
 }
 
 /// Asks the sub-runs again that wait for a human, because their questions may have changed.

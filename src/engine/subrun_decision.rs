@@ -3,9 +3,10 @@
 use super::awaited_approval::{AwaitedApproval, NOT_ESCALATED, may_take};
 use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
 use super::effect::Refused;
-use super::event::{CallId, Decided, Decision, DecisionRights, SubrunCall, SubrunQuestion};
-use super::flow::question::{StepQuestion, meant as meant_steps};
+use super::event::{CallId, Decided, Decision, DecisionRights};
+use super::flow::question::meant as meant_steps;
 use super::outcome::Termination;
+use super::question::{SubrunQuestion, WaitingCall};
 
 /// Whether a decision is of the kind that the sub-run waits for. Only the sub-run can check the rest.
 ///
@@ -18,7 +19,7 @@ pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Res
     if let Some(id) = decided.call
         && !asks.calls.iter().any(|asked| asked.call == id)
     {
-        return Err(Refused::new(format!("call {id} of run {} does not wait", asks.run_id)));
+        return Err(Refused::new(format!("call {id} of run {} does not wait", asks.run_id())));
     }
     let only = meant(asks, decided);
     if decided.hash.is_some() && only.is_none() {
@@ -28,12 +29,13 @@ pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Res
     if yes && asks.calls.len() > 1 && only.is_none() {
         return Err(Refused::new(SEVERAL_CALLS));
     }
-    decision::is_of_kind(asks.kind, &decided.decision)?;
-    if decided.rights == DecisionRights::Escalated && asks.kind != Termination::Approval {
+    decision::is_of_kind(asks.question.kind, &decided.decision)?;
+    if decided.rights == DecisionRights::Escalated && asks.question.kind != Termination::Approval {
         return Err(Refused::new(NOT_ESCALATED));
     }
     let plain = AwaitedApproval::default();
-    let is_meant = |asked: &&SubrunCall| asks.kind == Termination::Approval && only.is_none_or(|id| id == asked.call);
+    let is_meant =
+        |asked: &&WaitingCall| asks.question.kind == Termination::Approval && only.is_none_or(|id| id == asked.call);
     asks.calls
         .iter()
         .filter(is_meant)
@@ -42,10 +44,9 @@ pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Res
 
 /// The same for the steps of a workflow. Only it can check what is asked in the runs of its steps.
 fn fits_steps(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
-    let waiting: Vec<StepQuestion> = asks.steps.iter().map(StepQuestion::from).collect();
-    for question in meant_steps(&waiting, decided)? {
-        decision::is_of_kind(question.kind, &decided.decision)?;
-        if decided.rights == DecisionRights::Escalated && question.kind != Termination::Approval {
+    for question in meant_steps(&asks.steps, decided)? {
+        decision::is_of_kind(question.question.kind, &decided.decision)?;
+        if decided.rights == DecisionRights::Escalated && question.question.kind != Termination::Approval {
             return Err(Refused::new(NOT_ESCALATED));
         }
         if let Some(awaited) = &question.approval {
@@ -62,6 +63,6 @@ pub(super) fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> 
         // The workflow finds its step by the address or the hash, and the run of the step its call.
         return decided.call;
     }
-    let named = |asked: &&SubrunCall| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
+    let named = |asked: &&WaitingCall| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
     asks.calls.iter().find(named).map(|asked| asked.call)
 }

@@ -257,7 +257,7 @@ fn a_call_of_unknown_outcome_waits_for_a_human_and_an_idempotent_one_is_made_aga
     let program = program(&json!({}));
     let sent = play(&program, vec![(0, started()), (1, call("send", &json!({}))), (2, EventKind::Resumed)]);
     let Phase::Paused { pause, .. } = &sent.phase else { panic!("{:?}", sent.phase) };
-    assert_eq!(pause.kind, Termination::Uncertain);
+    assert_eq!(pause.question.kind, Termination::Uncertain);
     let looked =
         play(&program, vec![(0, started()), (1, call("look", &json!({ "at": "a" }))), (2, EventKind::Resumed)]);
     assert!(matches!(looked.phase, Phase::Acting { .. }));

@@ -114,7 +114,7 @@ fn a_crash_in_the_middle_repeats_only_what_was_not_finished() {
     step(&program, &mut state, at(5, returned(3, ToolResult::Ok(json!("C"))))).unwrap();
     let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
     assert_eq!(
-        (pause.kind, pause.calls.as_slice()),
+        (pause.question.kind, pause.calls.as_slice()),
         (Termination::Uncertain, &[CallId { iteration: 1, index: 2 }][..])
     );
 }
@@ -171,7 +171,7 @@ fn questions_are_asked_one_after_the_other_and_no_tool_runs_beside_them() {
     let mut state = play(&program, vec![(0, started()), (1, said)]);
     for (number, (question, answer)) in [("One?", "1"), ("Two?", "2")].into_iter().enumerate() {
         let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
-        assert_eq!((pause.question.as_str(), pause.calls.len()), (question, 1));
+        assert_eq!((pause.question.text.as_str(), pause.calls.len()), (question, 1));
         let decision = Decision::Answer(answer.to_owned());
         let decided = Decided { pause: Some(pause.number), ..Decided::from(decision) };
         step(&program, &mut state, at(2 + number, EventKind::Human(decided))).unwrap();

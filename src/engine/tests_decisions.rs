@@ -255,7 +255,7 @@ fn a_call_of_unknown_outcome_that_happened_or_failed_was_made_and_the_model_read
         let mut run = Played::of(program(&json!({}), &json!({}), &json!({})));
         assert_eq!(run.calls(&[("send", json!({}))]), [Effect::CallTool(id(0))]);
         run.apply(EventKind::Resumed).unwrap();
-        assert_eq!(run.pause().kind, Termination::Uncertain);
+        assert_eq!(run.pause().question.kind, Termination::Uncertain);
         assert_eq!(run.decide(Decided::from(decision)), Ok(vec![Effect::CallModel]));
         assert_eq!(run.entries(), [("send".to_owned(), class.to_owned())]);
         assert_eq!((run.state.counters.tool_calls_made, run.state.counters.calls["send"]), (1, 1));
@@ -284,7 +284,7 @@ fn stuck() -> Played {
             break;
         }
     }
-    assert_eq!(run.pause().kind, Termination::Stuck);
+    assert_eq!(run.pause().question.kind, Termination::Stuck);
     run
 }
 
@@ -315,7 +315,7 @@ fn a_run_whose_model_stayed_away_asks_it_again_and_takes_nothing_else() {
         prompt_tokens: None,
     };
     run.apply(EventKind::ModelFailed(fault)).unwrap();
-    assert_eq!(run.pause().kind, Termination::ModelError);
+    assert_eq!(run.pause().question.kind, Termination::ModelError);
     assert!(run.decide(Decided::from(Decision::Answer("a".to_owned()))).unwrap_err().contains("waits for its model"));
     assert_eq!(run.decide(Decided::from(Decision::Retry)), Ok(vec![Effect::CallModel]));
     assert!(matches!(run.state.phase, Phase::Thinking { .. }), "{:?}", run.state.phase);
@@ -370,9 +370,9 @@ fn an_escalated_approval_is_asked_for_in_a_new_pause_with_all_that_still_wait() 
     assert_eq!(run.apply(EventKind::ApprovalExpired), Ok(vec![]));
     assert_eq!((run.pause().number, run.pause().calls.as_slice()), (2, &[id(0), id(1)][..]));
     assert!(
-        run.pause().question.contains("Nobody approved pay in time: it was escalated."),
+        run.pause().question.text.contains("Nobody approved pay in time: it was escalated."),
         "{}",
-        run.pause().question
+        run.pause().question.text
     );
     assert_eq!((run.entries(), run.state.decisions[0].on_expiry), (Vec::new(), Some(OnExpiry::Escalate)));
     let eve = |index| Decided { rights: DecisionRights::Escalated, ..about(index, Decision::Approve) };

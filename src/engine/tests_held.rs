@@ -129,7 +129,10 @@ fn calls_that_are_held_wait_until_a_human_has_said_what_came_of_the_one_before()
     {
         let (mut state, effects) = play(&program, vec![started(), turn(&["ask", "ask", "ask"]), EventKind::Resumed]);
         let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
-        assert_eq!((pause.kind, pause.calls.as_slice(), effects), (Termination::Uncertain, &[id(0)][..], vec![]));
+        assert_eq!(
+            (pause.question.kind, pause.calls.as_slice(), effects),
+            (Termination::Uncertain, &[id(0)][..], vec![])
+        );
         let decided = Decided::from(decision);
         assert_eq!(step(&program, &mut state, at(3, EventKind::Human(decided))).unwrap(), asked(&made));
         assert_eq!(step(&program, &mut state, at(4, paid(made[0], 1))).unwrap(), asked(&then));
@@ -166,7 +169,7 @@ fn no_human_is_asked_about_a_call_when_the_time_is_over() {
     // The twin: before that, one is asked.
     let mut twin = state.clone();
     step(&program, &mut twin, at(3, paid(1, 0))).unwrap();
-    assert!(matches!(&twin.phase, Phase::Paused { pause, .. } if pause.kind == Termination::Approval));
+    assert!(matches!(&twin.phase, Phase::Paused { pause, .. } if pause.question.kind == Termination::Approval));
     step(&program, &mut state, at(1_000, EventKind::DeadlinePassed)).unwrap();
     assert_eq!(error_classes(&state), ["not called: the run's time is over", "cut off: the run's time is over"]);
     assert_eq!(state.counters.calls["ask"], 0);

@@ -232,7 +232,7 @@ fn an_approval_is_not_held_up_by_a_call_of_unknown_outcome_in_the_same_turn() {
     assert_eq!(effects.len(), 1, "the approved call is made");
     step(&program, &mut state, at(2, returns(1, ToolResult::Ok(json!(1))))).unwrap();
     let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
-    assert_eq!((pause.number, pause.kind), (2, Termination::Uncertain));
+    assert_eq!((pause.number, pause.question.kind), (2, Termination::Uncertain));
     // One call waits for this pause: an edit need not say which.
     let mut state = mixed(&program);
     step(&program, &mut state, at(1, decides(Decision::Edit(json!({ "n": 1 })), None))).unwrap();
@@ -295,7 +295,7 @@ fn a_denied_call_does_not_use_up_max_calls_and_a_repeated_one_counts_once() {
     assert_eq!(waits.calls_returned("act"), 0);
     events.extend([(4, decides(Decision::Approve, None)), (5, EventKind::Resumed)]);
     let uncertain = play(&program, events.clone());
-    assert!(matches!(&uncertain.phase, Phase::Paused { pause, .. } if pause.kind == Termination::Uncertain));
+    assert!(matches!(&uncertain.phase, Phase::Paused { pause, .. } if pause.question.kind == Termination::Uncertain));
     events.extend([(6, decides(Decision::Retry, None)), (7, returns(2, ToolResult::Ok(json!(1))))]);
     let state = play(&program, events.clone());
     assert_eq!((state.counters.tool_calls_made, state.calls_returned("act")), (1, 1));

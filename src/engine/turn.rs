@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::budget;
-use super::builtin::HumanQuestion;
+use super::builtin;
 use super::call_attempt::{self, CallAttempt, lost_answer};
 use super::decision_record;
 use super::dialect::{self, Observation};
@@ -16,7 +16,8 @@ use super::memory;
 use super::next::Next;
 use super::observation::cut;
 use super::operation::{AskedFor, Call, Doubt, LOST, Progress};
-use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
+use super::outcome::{Ending, Limit, RunError, Status, Termination};
+use super::question::Question;
 use super::refusal::ANSWERS;
 use super::state::{GivenHint, Phase, State, StoredEntry, Turn};
 use super::stuck::{self, StepDigest, Stuck};
@@ -185,7 +186,7 @@ pub(super) fn settle(program: &LoopProgram, state: &mut State, mut turn: Turn, e
     let uncertain = waiting(|progress| matches!(progress, Progress::Uncertain(_)));
     if !uncertain.is_empty() {
         let question = uncertain_question(&turn);
-        let pause = state.new_pause(Termination::Uncertain, question, uncertain);
+        let pause = state.new_pause(Question::new(Termination::Uncertain, question), uncertain);
         return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
     if let Some(pause) = subrun::pause(state, &turn) {
@@ -216,7 +217,7 @@ pub(super) fn ask_approval(program: &LoopProgram, state: &mut State, mut turn: T
         }
     }
     let question = approval_question(&turn, &ids);
-    let pause = state.new_pause(Termination::Approval, question, ids);
+    let pause = state.new_pause(Question::new(Termination::Approval, question), ids);
     Next::Wait(Phase::Paused { pause, turn: Some(turn) })
 }
 
@@ -236,20 +237,19 @@ fn approval_question(turn: &Turn, ids: &[CallId]) -> String {
 }
 
 /// The first question of a turn that no human has answered yet.
-pub(super) fn question_of(program: &LoopProgram, turn: &Turn) -> Option<HumanQuestion> {
+pub(super) fn question_of(program: &LoopProgram, turn: &Turn) -> Option<(CallId, Question)> {
     let mut open = turn.calls.iter().filter(|call| call.progress == Progress::Requested);
     let asks = |call: &&Call| {
         let kind = program.tool(&call.name).map(|tool| &tool.kind);
         matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
     };
-    open.find(asks).map(HumanQuestion::of)
+    open.find(asks).map(|call| (call.address, builtin::question(&call.input)))
 }
 
 /// The run waits for a human's answer to the model's question.
-pub(super) fn ask_human(state: &mut State, turn: Turn, asked: HumanQuestion) -> Next {
-    let HumanQuestion { call, question, context, options } = asked;
-    let pause = state.new_pause(Termination::Human, question, vec![call]);
-    Next::Wait(Phase::Paused { pause: Box::new(Pause { context, options, ..*pause }), turn: Some(turn) })
+pub(super) fn ask_human(state: &mut State, turn: Turn, call: CallId, question: Question) -> Next {
+    let pause = state.new_pause(question, vec![call]);
+    Next::Wait(Phase::Paused { pause, turn: Some(turn) })
 }
 
 fn names(turn: &Turn, ids: &[CallId]) -> String {
@@ -398,8 +398,8 @@ fn is_stuck(program: &LoopProgram, state: &mut State, stuck: Stuck, observations
         StuckAction::Escalate => {
             dialect::report(dialect, &mut state.conversation, observations, None);
             let question = format!("The agent is stuck: {} What should it do?", stuck.detail);
-            let pause = state.new_pause(Termination::Stuck, question, Vec::new());
-            Next::Wait(Phase::Paused { pause: Box::new(Pause { stuck: Some(stuck), ..*pause }), turn: None })
+            let question = Question { stuck: Some(stuck), ..Question::new(Termination::Stuck, question) };
+            Next::Wait(Phase::Paused { pause: state.new_pause(question, Vec::new()), turn: None })
         }
     }
 }

@@ -16,19 +16,18 @@ pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     if state.flow.is_some() || !steps.is_empty() {
         return flow::calls(&steps);
     }
-    if !matches!(pause.kind, Termination::Approval | Termination::Uncertain) {
+    if !matches!(pause.question.kind, Termination::Approval | Termination::Uncertain) {
         return Vec::new();
     }
     if let Some(asks) = &pause.asks {
-        return asks.calls.iter().map(WaitingCall::from).collect();
+        return asks.calls.clone();
     }
     let calls = pause.calls.iter().filter_map(|id| state.call(*id));
     calls
         .filter(|call| !matches!(call.progress, Progress::Done { .. } | Progress::Held | Progress::Requested))
         .map(|call| WaitingCall {
             id: call.address.to_string(),
-            iteration: call.address.iteration,
-            index: call.address.index,
+            call: call.address,
             action: call.name.clone(),
             action_input: Value::clone(&call.input),
             hash: call.hash(&state.header),

@@ -70,7 +70,7 @@ pub fn position(state: &State) -> Position {
         Phase::Thinking { forced } => Position::AsksModel(*forced),
         Phase::Summarizing { .. } => Position::AsksSummary,
         Phase::New | Phase::Acting { .. } | Phase::Stepping => Position::Calls,
-        Phase::Paused { pause, .. } => Position::Waits(pause.kind),
+        Phase::Paused { pause, .. } => Position::Waits(pause.question.kind),
         Phase::Ended(ending) => Position::Ended(RunEnd {
             status: ending.status,
             termination: ending.termination,

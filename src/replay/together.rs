@@ -205,7 +205,7 @@ impl Together<'_> {
                 let of = if kind == Termination::Approval { ReplayKind::RefusedNow } else { ReplayKind::EndsEarlier };
                 let verdict = self.verdict(of, "waits for a human here".to_owned());
                 let stuck = match &self.new.phase {
-                    Phase::Paused { pause, .. } => pause.stuck.as_ref().map(|stuck| stuck.pattern),
+                    Phase::Paused { pause, .. } => pause.question.stuck.as_ref().map(|stuck| stuck.pattern),
                     _ => None,
                 };
                 Some(ReplayVerdict { termination: Some(kind), stuck, ..verdict })

@@ -390,7 +390,7 @@ fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result
     }
     let wait_ms = match &state.phase {
         Phase::Ended(_) => None,
-        Phase::Paused { pause, .. } if pause.kind == Termination::ModelError => Some(OUTAGE.as_millis()),
+        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => Some(OUTAGE.as_millis()),
         _ => due_at_ms(&state).map(|at_ms| at_ms.saturating_sub(clock::wall_ms()).max(1).unsigned_abs().into()),
     };
     let due_in_ms = wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or(u64::MAX));

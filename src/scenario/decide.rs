@@ -23,20 +23,22 @@ pub enum Answered {
 }
 
 /// What waits in a pause.
-struct WaitingQuestion {
+pub struct WaitingQuestion {
     /// The address of its step, in a workflow.
-    at: Option<String>,
+    pub at: Option<String>,
     /// The call, if it is one.
-    call: Option<CallId>,
+    pub call: Option<CallId>,
     /// The names that a decision may be for.
     names: Vec<String>,
-    kind: Termination,
-    action: String,
+    /// Which decisions it takes.
+    pub kind: Termination,
+    /// The tool, or the type of the step.
+    pub action: String,
     input: Value,
 }
 
 /// Everything that waits for a human.
-fn waiting(state: &State) -> Vec<WaitingQuestion> {
+pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
     if state.flow.is_some() {
         let mut all = Vec::new();
@@ -46,7 +48,7 @@ fn waiting(state: &State) -> Vec<WaitingQuestion> {
                 at: Some(question.at.clone()),
                 call: None,
                 names: around.to_vec(),
-                kind: question.kind,
+                kind: question.question.kind,
                 action: question.action.clone(),
                 input: question.action_input.clone().unwrap_or_default(),
             };
@@ -56,9 +58,9 @@ fn waiting(state: &State) -> Vec<WaitingQuestion> {
             }
             all.extend(question.calls.into_iter().map(|call| WaitingQuestion {
                 at: Some(question.at.clone()),
-                call: Some(CallId { iteration: call.iteration, index: call.index }),
+                call: Some(call.call),
                 names: [call.action.clone()].into_iter().chain(around.clone()).collect(),
-                kind: question.kind,
+                kind: question.question.kind,
                 action: call.action,
                 input: call.action_input,
             }));
@@ -69,9 +71,9 @@ fn waiting(state: &State) -> Vec<WaitingQuestion> {
         .into_iter()
         .map(|call| WaitingQuestion {
             at: None,
-            call: Some(CallId { iteration: call.iteration, index: call.index }),
+            call: Some(call.call),
             names: vec![call.action.clone()],
-            kind: pause.kind,
+            kind: pause.question.kind,
             action: call.action,
             input: call.action_input,
         })
@@ -81,7 +83,7 @@ fn waiting(state: &State) -> Vec<WaitingQuestion> {
             at: None,
             call: None,
             names: Vec::new(),
-            kind: pause.kind,
+            kind: pause.question.kind,
             action: String::new(),
             input: Value::Null,
         }];
@@ -162,7 +164,7 @@ pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[Stag
     // The run that asks, where it is known.
     let run = match &state.phase {
         Phase::Paused { pause, .. } if state.flow.is_none() => {
-            pause.asks.as_ref().map_or(state.header.run_id.as_str(), |asks| asks.run_id.as_str())
+            pause.asks.as_ref().map_or(state.header.run_id.as_str(), |asks| asks.run_id())
         }
         _ => "",
     };

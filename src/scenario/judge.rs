@@ -143,12 +143,12 @@ impl ExpectationJudge<'_> {
             }
         }
         for pause in found.iter().skip(expected.len()) {
-            let kind = to_value(pause.kind).unwrap_or_default();
+            let kind = to_value(pause.question.kind).unwrap_or_default();
             let about = pause.about.first().map_or_else(String::new, |about| format!(" for `{about}`"));
             let message = format!(
                 "the run also pauses{about} ({}): {}",
                 kind.as_str().unwrap_or_default(),
-                shown(&Value::from(pause.question.as_str()))
+                shown(&Value::from(pause.question.text.as_str()))
             );
             self.fails("pauses", "", message);
         }
@@ -226,8 +226,8 @@ impl ExpectationJudge<'_> {
 fn pause_differs(expected: &PauseExpectation, found: &StoryPause) -> Vec<String> {
     let mut differences = Vec::new();
     let word = |kind| to_value(kind).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
-    if let Some(kind) = expected.kind.filter(|kind| *kind != found.kind) {
-        differences.push(format!("is of kind `{}`; `{}` was expected", word(found.kind), word(kind)));
+    if let Some(kind) = expected.kind.filter(|kind| *kind != found.question.kind) {
+        differences.push(format!("is of kind `{}`; `{}` was expected", word(found.question.kind), word(kind)));
     }
     if let Some(about) = expected.about.as_ref().filter(|about| !found.about.contains(about)) {
         let waiting: Vec<String> = found.about.iter().map(|about| format!("`{about}`")).collect();
@@ -235,7 +235,7 @@ fn pause_differs(expected: &PauseExpectation, found: &StoryPause) -> Vec<String>
         differences.push(format!("is for {waiting}; `{about}` was expected"));
     }
     if let Some(why) =
-        expected.question.as_ref().and_then(|expected| mismatch(expected, &Value::from(found.question.as_str())))
+        expected.question.as_ref().and_then(|expected| mismatch(expected, &Value::from(found.question.text.as_str())))
     {
         differences.push(format!("has another question: it {why}"));
     }

@@ -81,7 +81,7 @@ pub fn text(story: &RunStory, redact: &Redaction) -> String {
         lines.json(&format!("{indent}  {outcome} "), &value(&call.observation));
     }
     for pause in &story.pauses {
-        lines.line(&format!("pause {}: {}", pause.number, redact.text(&pause.question)));
+        lines.line(&format!("pause {}: {}", pause.number, redact.text(&pause.question.text)));
     }
     let result = &story.result;
     let termination = written(&result.termination).unwrap_or_else(|| "none".to_owned());

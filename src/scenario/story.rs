@@ -16,7 +16,7 @@ use crate::engine::flow::record::StepRecord;
 use crate::engine::flow::state::FlowState;
 use crate::engine::flow::view::{ItemWindow, StepLog};
 use crate::engine::flow::waiting_steps;
-use crate::engine::outcome::Termination;
+use crate::engine::question::Question;
 use crate::engine::record::trace;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
@@ -94,12 +94,10 @@ impl StoryCall {
 pub struct StoryPause {
     /// Its number in the run.
     pub number: u32,
-    /// What the run waited for.
-    pub kind: Termination,
     /// The tools and the addresses of the steps that waited.
     pub about: Vec<String>,
-    /// The question.
-    pub question: String,
+    /// What the run asked.
+    pub question: Question,
 }
 
 impl StoryPause {
@@ -111,7 +109,7 @@ impl StoryPause {
             about.extend(waiting.calls.iter().map(|call| call.action.clone()));
             about.extend([waiting.at, waiting.action]);
         }
-        Some(Self { number: pause.number, kind: pause.kind, about, question: pause.question.clone() })
+        Some(Self { number: pause.number, about, question: pause.question.clone() })
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a token of a posted pause is for, as the store keeps it: a text of words.
 
-use crate::engine::flow::question::StepQuestion;
-use crate::engine::question::WaitingCall;
+use crate::engine::question::{StepQuestion, WaitingCall};
 
 /// What begins the text for a step of a workflow; the id of a call begins with a number.
 const STEP: char = '@';

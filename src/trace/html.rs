@@ -203,8 +203,8 @@ fn pause(page: &mut String, waiting: &PauseView) {
             page,
             "<p class=\"action\"><code>{}</code> <span class=\"meta\">call {}.{}</span></p>\n{}",
             exact_html(&call.action),
-            call.iteration,
-            call.index,
+            call.call.iteration,
+            call.call.index,
             exactly("in", &call.action_input)
         );
         for fact in approval::facts(call) {

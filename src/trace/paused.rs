@@ -12,10 +12,9 @@ use super::redact::Redaction;
 use super::result::{PauseView, pause};
 use super::steps::{as_call, shown_question};
 use super::units::rfc3339;
-use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::question::{Question, WaitingCall};
+use crate::engine::question::{Question, StepQuestion, WaitingCall};
 use crate::engine::state::{Phase, State};
 
 #[cfg(test)]
@@ -232,7 +231,7 @@ impl PausedRun {
 
 impl From<StepQuestion> for OpenStepQuestion {
     fn from(mut question: StepQuestion) -> Self {
-        let choices = if question.expected_keys.is_empty() { choices(question.kind) } else { &["data"][..] };
+        let choices = if question.expected_keys.is_empty() { choices(question.question.kind) } else { &["data"][..] };
         let calls = mem::take(&mut question.calls);
         let open_calls: Vec<OpenCall> = calls.into_iter().map(|call| open(call, choices)).collect();
         Self {

@@ -12,10 +12,11 @@ use super::look::{Look, Tone, wrap};
 use super::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
 use super::text::{Pieces, ShownObservation, took};
 use super::units::rfc3339;
-use crate::engine::flow::question::{OnRejected, StepQuestion};
 use crate::engine::flow::record::{StepRecord, StepStatus};
 use crate::engine::flow::view::StepView;
 use crate::engine::outcome::Termination;
+use crate::engine::question::StepQuestion;
+use crate::language::step::OnRejected;
 
 /// A step that ended, in a line or two. Its texts must be redacted already.
 pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
@@ -48,7 +49,7 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
     const SHOWN: usize = 20;
     let mut shown = String::new();
     for question in steps.iter().take(SHOWN) {
-        let says = match question.kind {
+        let says = match question.question.kind {
             Termination::Approval => "needs an approval:",
             Termination::Uncertain => "was called, and it is not known whether it happened:",
             Termination::Stuck => "is stuck:",
@@ -56,18 +57,18 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
         };
         let title = format!("The step {} {says}", escape::line(&question.at));
         let _ = writeln!(shown, "{}", look.paint(Tone::Bold, &title));
-        if let Some(run_id) = &question.run_id {
+        if let Some(run_id) = &question.question.run_id {
             let by = format!("asked by the run {}", escape::line(run_id));
             let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, &by));
         }
         let bar = format!("{} ", look.paint(Tone::Warn, "┃"));
-        let own = question.kind == Termination::Approval && question.action != "PbotApproval";
-        for line in escape::terminal(question.question.trim()).split('\n').filter(|_| !own) {
+        let own = question.question.kind == Termination::Approval && question.action != "PbotApproval";
+        for line in escape::terminal(question.question.text.trim()).split('\n').filter(|_| !own) {
             for line in wrap(line, look.width.saturating_sub(4)) {
                 let _ = writeln!(shown, "  {bar}{line}");
             }
         }
-        for (at, option) in question.options.iter().enumerate() {
+        for (at, option) in question.question.options.iter().enumerate() {
             let _ = writeln!(shown, "  {bar}{}. {}", at + 1, escape::line(option));
         }
         if let Some(at_ms) = question.expires_at_ms {

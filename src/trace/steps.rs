@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::entries::{hidden_attempt, shown_call};
 use super::redact::Redaction;
+use super::result::hidden_question;
 use super::units::{count, plural};
 use crate::engine::flow;
-use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};
 use crate::engine::flow::view::{ItemRow, ItemsView, StepView};
-use crate::engine::question::WaitingCall;
+use crate::engine::question::{StepQuestion, WaitingCall};
 use crate::engine::state::State;
 
 /// The steps of the workflow that began or were skipped, those under way last; none for a loop.
@@ -58,9 +58,8 @@ pub fn shown_view(view: StepView, redact: &Redaction) -> StepView {
 /// A question with its secrets hidden. The hash is that of what is not hidden.
 pub fn shown_question(question: StepQuestion, redact: &Redaction) -> StepQuestion {
     StepQuestion {
-        question: redact.text(&question.question).into_owned(),
+        question: hidden_question(question.question, redact),
         action_input: question.action_input.map(|input| redact.value(&input)),
-        options: question.options.iter().map(|option| redact.text(option).into_owned()).collect(),
         calls: question.calls.into_iter().map(|call| shown_call(call, redact)).collect(),
         ..question
     }

@@ -4,9 +4,9 @@
 use loopctl::Termination;
 use loopctl::engine::budget::cost_usd;
 use loopctl::engine::event::{
-    Allowance, CallId, Decided, EventKind, SubrunCall, SubrunQuestion, Tokens, ToolLeft, ToolPaused, ToolResult,
-    ToolReturned,
+    Allowance, CallId, Decided, EventKind, Tokens, ToolLeft, ToolPaused, ToolResult, ToolReturned,
 };
+use loopctl::engine::question::{Question, SubrunQuestion, WaitingCall};
 use loopctl::language::project::Price;
 use serde_json::json;
 
@@ -97,7 +97,8 @@ impl Run {
     fn asks(&mut self, call: CallId, chance: &mut Chance) -> SubrunQuestion {
         self.pauses += 1;
         let kind = chance.pick(&[Termination::Human, Termination::Approval]);
-        let below = SubrunCall {
+        let below = WaitingCall {
+            id: "1.0".to_owned(),
             call: CallId { iteration: 1, index: 0 },
             action: "below".to_owned(),
             action_input: json!({}),
@@ -105,14 +106,9 @@ impl Run {
             approval: None,
         };
         SubrunQuestion {
-            run_id: format!("r.{call}"),
             pause: self.pauses,
-            kind,
-            question: "Go on?".to_owned(),
-            context: None,
-            options: Vec::new(),
+            question: Question { run_id: Some(format!("r.{call}")), ..Question::new(kind, "Go on?") },
             calls: if kind == Termination::Approval { vec![below] } else { Vec::new() },
-            stuck: None,
             steps: Vec::new(),
         }
     }

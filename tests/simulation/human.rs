@@ -11,7 +11,7 @@ use crate::chance::Chance;
 
 /// What the human does about the pause.
 pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
-    let decision = match pause.kind {
+    let decision = match pause.question.kind {
         Termination::Human | Termination::Stuck => Decision::Answer("go on".to_owned()),
         Termination::Approval => match chance.below(5) {
             0 => Decision::Deny(Some("no".to_owned())),
@@ -38,7 +38,7 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
 
 /// A decision that this pause must refuse.
 pub fn refused(chance: &mut Chance, pause: &Pause) -> EventKind {
-    let other = match pause.kind {
+    let other = match pause.question.kind {
         // Only the run below knows which edits are valid.
         Termination::Approval if pause.asks.is_some() => {
             chance.pick(&[Decision::Answer("yes".to_owned()), Decision::Retry])

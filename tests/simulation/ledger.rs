@@ -327,7 +327,7 @@ impl Ledger {
 fn calls(state: &State) -> impl Iterator<Item = &Call> {
     let turn = match &state.phase {
         Phase::Acting { turn } => Some(turn),
-        Phase::Paused { turn, pause } if pause.kind != loopctl::Termination::Human => turn.as_ref(),
+        Phase::Paused { turn, pause } if pause.question.kind != loopctl::Termination::Human => turn.as_ref(),
         _ => None,
     };
     turn.into_iter().flat_map(|turn| &turn.calls)

@@ -125,7 +125,7 @@ impl<'a> World<'a> {
                 }
                 if self.trouble(40) {
                     cancelled()
-                } else if (pause.asks.is_some() || pause.kind == Termination::ModelError) && self.trouble(6) {
+                } else if (pause.asks.is_some() || pause.question.kind == Termination::ModelError) && self.trouble(6) {
                     // What the run below asked is asked again, and so is a model that was away.
                     EventKind::Resumed
                 } else if due_at_ms(&state).is_some_and(|at_ms| at_ms <= self.wall_ms())

@@ -1,6 +1,7 @@
 //! The suggested commands can be copied, and have the flags that they need.
 
 use super::*;
+use crate::engine::event::CallId;
 use crate::engine::question::Question;
 use crate::trace::result::PauseView;
 use crate::trace::tests_state::state;
@@ -45,8 +46,7 @@ fn waiting(kind: Termination, ids: &[&str]) -> RunResult {
         .iter()
         .map(|id| WaitingCall {
             id: (*id).to_owned(),
-            iteration: 2,
-            index: 0,
+            call: CallId { iteration: 2, index: 0 },
             action: "pay".to_owned(),
             action_input: serde_json::json!({}),
             hash: format!("hash-{id}"),
@@ -54,11 +54,10 @@ fn waiting(kind: Termination, ids: &[&str]) -> RunResult {
         })
         .collect();
     let mut result = shown(Status::Paused, Some(kind));
-    let text = String::new();
     result.pause = Some(PauseView {
         steps: Vec::new(),
         number: 1,
-        question: Question { kind, text, run_id: None, context: None, options: Vec::new(), stuck: None },
+        question: Question::new(kind, ""),
         call: calls.first().cloned(),
         calls: if calls.len() > 1 { calls } else { Vec::new() },
     });

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::event::CallId;
 use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
+use crate::engine::question::Question;
 use crate::engine::state::{Phase, Turn};
 use crate::trace::tests_state::state;
 use serde_json::{Value, json};
@@ -73,15 +74,11 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         ..Call::new(id, "issue_refund".to_owned(), json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}), 0)
     };
     let pause = Pause {
-        steps: Vec::new(),
-        forced: None,
         number: 1,
-        kind: Termination::Approval,
-        question: "issue_refund wants approval".to_owned(),
-        context: None,
-        options: Vec::new(),
+        question: Question::new(Termination::Approval, "issue_refund wants approval"),
         calls: vec![id],
-        stuck: None,
+        forced: None,
+        steps: Vec::new(),
         asks: None,
     };
     let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
@@ -106,15 +103,15 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
 #[test]
 fn a_question_is_marked_as_the_models_words() {
     let pause = Pause {
-        steps: Vec::new(),
-        forced: None,
         number: 1,
-        kind: Termination::Human,
-        question: "Which account?\nerror: fake line".to_owned(),
-        context: Some("There are two.".to_owned()),
-        options: vec!["A".to_owned(), "B".to_owned()],
+        question: Question {
+            context: Some("There are two.".to_owned()),
+            options: vec!["A".to_owned(), "B".to_owned()],
+            ..Question::new(Termination::Human, "Which account?\nerror: fake line")
+        },
         calls: Vec::new(),
-        stuck: None,
+        forced: None,
+        steps: Vec::new(),
         asks: None,
     };
     let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: None }, ..state() };

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tokens;
-use super::tool::{SubrunQuestion, ToolFault, ToolResult};
+use super::tool::{ToolFault, ToolResult};
+use crate::engine::question::SubrunQuestion;
 
 /// How a step ended. Its input is not in it: it follows from the context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

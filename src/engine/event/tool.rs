@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Tokens;
-use crate::engine::awaited_approval::AwaitedApproval;
-use crate::engine::outcome::Termination;
-use crate::engine::stuck::Stuck;
-use crate::language::step::OnRejected;
+use crate::engine::question::SubrunQuestion;
 
 /// How a tool call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,112 +85,6 @@ pub struct ToolPaused {
     /// What they cost in US dollars; see [`ToolReturned`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-}
-
-/// The question of a sub-run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SubrunQuestion {
-    /// The run that asks: the sub-run of the call, or one below it.
-    pub run_id: String,
-    /// The number of the pause of the call's sub-run.
-    pub pause: u32,
-    /// Human, stuck, approval or uncertain.
-    pub kind: Termination,
-    /// The question.
-    pub question: String,
-    /// What the model said around it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
-    /// The answers that the model offers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-    /// The calls that wait.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<SubrunCall>,
-    /// The pattern that its agent is stuck in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stuck: Option<Stuck>,
-    /// The steps that wait, when a workflow asks: the first [`SubrunQuestion::MOST_STEPS`]. `calls` is empty then.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<SubrunStep>,
-}
-
-impl SubrunQuestion {
-    /// The most steps that are passed up: the others are when those before them are decided.
-    pub const MOST_STEPS: usize = 100;
-
-    /// Whether a call or a step that waits has this hash.
-    pub fn has_hash(&self, hash: &str) -> bool {
-        let in_step =
-            |step: &SubrunStep| step.hash.as_deref() == Some(hash) || step.calls.iter().any(|call| call.hash == hash);
-        self.calls.iter().any(|call| call.hash == hash) || self.steps.iter().any(in_step)
-    }
-
-    /// When the earliest approval or form expires that it waits for, in milliseconds since 1970.
-    pub fn due_at_ms(&self) -> Option<i64> {
-        let calls = self.calls.iter().chain(self.steps.iter().flat_map(|step| &step.calls));
-        let approvals = calls.map(|call| &call.approval).chain(self.steps.iter().map(|step| &step.approval));
-        let expire = approvals.filter_map(|approval| approval.as_ref()?.expires_at_ms);
-        expire.chain(self.steps.iter().filter_map(|step| step.expires_at_ms)).min()
-    }
-}
-
-/// A step of a workflow that is a sub-run, and waits for a human.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SubrunStep {
-    /// Its address in that workflow; where steps call workflows in turn, their addresses with a `/` between.
-    pub at: String,
-    /// Approval, human, uncertain or stuck.
-    pub kind: Termination,
-    /// The question.
-    pub question: String,
-    /// The action, or the type of the step.
-    pub action: String,
-    /// What the human is shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_input: Option<Value>,
-    /// What a decision is bound to: a hash that only the workflow can check.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hash: Option<String>,
-    /// The keys of a form.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub expected_keys: Vec<String>,
-    /// Until when a form can be filled in, in milliseconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at_ms: Option<i64>,
-    /// What an approval needs; none when one approval of anybody is enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<AwaitedApproval>,
-    /// What a no does to the workflow that asks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_rejected: Option<OnRejected>,
-    /// The run that asks.
-    pub run_id: String,
-    /// The pause that this run is in, when the step is a run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_pause: Option<u32>,
-    /// The answers that a model offers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-    /// The calls of that run that wait.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<SubrunCall>,
-}
-
-/// A call of a sub-run that waits for a human.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SubrunCall {
-    /// Which call of the run that asks.
-    pub call: CallId,
-    /// The tool.
-    pub action: String,
-    /// Its input.
-    pub action_input: Value,
-    /// What a decision is bound to: a hash that only the sub-run can check.
-    pub hash: String,
-    /// What its approval needs; none when one approval of anybody is enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<AwaitedApproval>,
 }
 
 /// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.

@@ -38,6 +38,7 @@ use super::effect::{Effects, Refused};
 use super::event::{Cancelled, Event, EventKind, ReadFile, Started};
 use super::operation::OpenStep;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
+use super::question::Question;
 use super::state::{Phase, RunHeader, State};
 use crate::program::file_value;
 use crate::program::flow::FlowProgram;
@@ -288,19 +289,21 @@ fn wait(state: &mut State, flow_state: &FlowState) {
         return;
     }
     let questions: Vec<_> = waiting.iter().map(|open| waiting::question(open, &state.header)).collect();
-    let kind = questions.first().map_or(Termination::Human, |question| question.kind);
-    let question = match questions.as_slice() {
-        [only] => only.question.clone(),
-        several => format!("{} steps wait: {}", several.len(), listed(&asked)),
-    };
-    let pause = state.new_pause(kind, question, Vec::new());
     let asks = match waiting.as_slice() {
         [open] => open.progress.subrun().map(|wait| Box::new(wait.asks.clone())),
         _ => None,
     };
-    let options = asks.as_ref().map(|asks| asks.options.clone()).unwrap_or_default();
-    let context = asks.as_ref().and_then(|asks| asks.context.clone());
-    let pause = Pause { steps: asked, asks, options, context, ..*pause };
+    let question = match questions.as_slice() {
+        [only] => {
+            let context = asks.as_ref().and_then(|asks| asks.question.context.clone());
+            Question { context, ..only.question.clone() }
+        }
+        several => {
+            let kind = several.first().map_or(Termination::Human, |step| step.question.kind);
+            Question::new(kind, format!("{} steps wait: {}", several.len(), listed(&asked)))
+        }
+    };
+    let pause = Pause { steps: asked, asks, ..*state.new_pause(question, Vec::new()) };
     state.phase = Phase::Paused { pause: Box::new(pause), turn: None };
 }
 

@@ -12,11 +12,11 @@ use crate::engine::address::StepAddress;
 use crate::engine::due::due_beside;
 use crate::engine::effect::steps_of;
 use crate::engine::event::{
-    Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepReturned, SubrunQuestion, Tokens, ToolFault,
-    ToolResult,
+    Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepReturned, Tokens, ToolFault, ToolResult,
 };
 use crate::engine::flow::state::Current;
 use crate::engine::outcome::Status;
+use crate::engine::question::SubrunQuestion;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::engine::tests::started;

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::place::{AddressKind, FoundStep, NoSuchStep, below, found_at};
-use super::question::StepQuestion;
 use super::record::{StepRecord, StepStatus};
 use super::records::StepSurroundings;
 use super::state::{Current, ItemStatus, ItemsState, StepChange, StepFrame, chosen};
 use super::waiting;
 use crate::engine::outcome::Status;
+use crate::engine::question::StepQuestion;
 use crate::engine::state::State;
 use crate::program::Program;
 use crate::program::flow::{FlowStep, StepAction};

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::question::StepQuestion;
 use super::state::FlowState;
 use crate::engine::call_attempt::lost_answer;
 use crate::engine::due::DueTimes;
 use crate::engine::operation::{AskedFor, Doubt, OpenStep, Progress};
 use crate::engine::outcome::Termination;
 use crate::engine::question::WaitingCall;
+use crate::engine::question::{Question, StepQuestion};
 use crate::engine::state::{Phase, RunHeader, State};
 use crate::language::step::OnRejected;
 use crate::program::Program;
@@ -24,7 +24,7 @@ pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
         }
         (None, Phase::Paused { pause, .. }) => {
             let asked = pause.asks.iter().flat_map(|asks| &asks.steps);
-            asked.map(StepQuestion::from).collect()
+            asked.cloned().collect()
         }
         _ => Vec::new(),
     }
@@ -34,7 +34,7 @@ pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
 fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
     match &open.progress {
         Progress::Asks(AskedFor::Subrun(waits)) if !waits.asks.steps.is_empty() => {
-            let below = waits.asks.steps.iter().map(StepQuestion::from);
+            let below = waits.asks.steps.iter().cloned();
             below.map(|below| StepQuestion { at: format!("{}/{}", open.address, below.at), ..below }).collect()
         }
         _ => vec![question(open, header)],
@@ -43,10 +43,10 @@ fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
 
 pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
     let action = open.name.clone();
+    let uncertain = |text| Question::new(Termination::Uncertain, text);
     let plain = StepQuestion {
         at: open.address.to_string(),
-        kind: Termination::Human,
-        question: String::new(),
+        question: Question::new(Termination::Human, String::new()),
         action: action.clone(),
         action_input: Some(Value::clone(&open.input)),
         hash: Some(open.hash(header)),
@@ -54,29 +54,25 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         expires_at_ms: None,
         approval: None,
         on_rejected: None,
-        run_id: None,
         run_pause: None,
-        options: Vec::new(),
         calls: Vec::new(),
     };
     match &open.progress {
         Progress::Asks(AskedFor::Approval(awaited)) => StepQuestion {
-            kind: Termination::Approval,
-            question: format!("May the step `{}` call {action}?", open.address),
+            question: Question::new(Termination::Approval, format!("May the step `{}` call {action}?", open.address)),
             approval: (!awaited.is_plain()).then(|| (**awaited).clone()),
             on_rejected: Some(OnRejected::Stop),
             ..plain
         },
         Progress::Asks(AskedFor::Consent { comment, on_rejected }) => StepQuestion {
-            kind: Termination::Approval,
-            question: comment.clone(),
+            question: Question::new(Termination::Approval, comment.as_str()),
             on_rejected: Some(*on_rejected),
             ..plain
         },
         Progress::Asks(AskedFor::Form { expires_at_ms }) => {
             let keys = open.form_keys();
             StepQuestion {
-                question: format!("Fill in {}", keys.join(", ")),
+                question: Question::new(Termination::Human, format!("Fill in {}", keys.join(", "))),
                 action_input: None,
                 expected_keys: keys,
                 expires_at_ms: *expires_at_ms,
@@ -84,24 +80,23 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             }
         }
         Progress::Asks(AskedFor::Subrun(waits)) => StepQuestion {
-            kind: waits.asks.kind,
-            question: waits.asks.question.clone(),
+            // What else the model said is shown with the run that asks.
+            question: Question { context: None, stuck: None, ..waits.asks.question.clone() },
             action_input: None,
             hash: None,
-            run_id: Some(waits.asks.run_id.clone()),
             run_pause: Some(waits.asks.pause),
-            options: waits.asks.options.clone(),
-            calls: waits.asks.calls.iter().map(WaitingCall::from).collect(),
+            calls: waits.asks.calls.clone(),
             ..plain
         },
         Progress::Uncertain(Doubt::Lost) => StepQuestion {
-            kind: Termination::Uncertain,
-            question: format!("The step `{}` {}", open.address, lost_answer(&action, &open.attempts)),
+            question: uncertain(format!("The step `{}` {}", open.address, lost_answer(&action, &open.attempts))),
             ..plain
         },
         _ => StepQuestion {
-            kind: Termination::Uncertain,
-            question: format!("The process stopped while the step `{}` called {action}. Did it happen?", open.address),
+            question: uncertain(format!(
+                "The process stopped while the step `{}` called {action}. Did it happen?",
+                open.address
+            )),
             ..plain
         },
     }
@@ -113,7 +108,7 @@ pub(in crate::engine) fn calls(steps: &[StepQuestion]) -> Vec<WaitingCall> {
     for question in steps {
         for mut call in question.waiting_calls() {
             if question.calls.is_empty() {
-                call.index = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+                call.call.index = u32::try_from(calls.len()).unwrap_or(u32::MAX);
             }
             calls.push(call);
         }

@@ -10,7 +10,6 @@ use crate::engine::event::{CallId, Event, EventKind, Finish};
 use crate::engine::flow::state::StepChange;
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::question::Question;
 use crate::engine::record::{TokenUsage, TraceEntry};
 use crate::engine::state::{Phase, State, StoredEntry};
 use crate::engine::step::step;
@@ -185,7 +184,7 @@ impl Baseline {
         match &state.phase {
             Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => notices.push(Notice::Paused {
                 pause: pause.number,
-                question: Question::from(&**pause),
+                question: pause.question.clone(),
                 calls: waiting_calls(state),
                 steps: waiting_steps(state),
             }),

@@ -9,6 +9,7 @@ use crate::diagnostic::Source;
 use crate::engine::event::{Decision, Event, EventKind, Moment, ToolResult, ToolReturned};
 use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::Termination;
+use crate::engine::question::{Question, SubrunQuestion};
 use crate::engine::step::step;
 use crate::engine::tests::{decides, started};
 use crate::program::Program;
@@ -49,14 +50,12 @@ fn asks(index: u32, pause: u32, kind: Termination, used: u64) -> EventKind {
         call: id(index),
         run_id: format!("r.1.{index}"),
         asks: SubrunQuestion {
-            run_id: format!("r.1.{index}"),
             pause,
-            kind,
-            question: format!("question {index}"),
-            context: None,
-            options: Vec::new(),
+            question: Question {
+                run_id: Some(format!("r.1.{index}")),
+                ..Question::new(kind, format!("question {index}"))
+            },
             calls: Vec::new(),
-            stuck: None,
             steps: Vec::new(),
         },
         tokens: Some(Tokens { input: used, output: 0, ..Tokens::default() }),
@@ -88,13 +87,13 @@ fn two_loops_of_a_turn_that_ask_are_answered_one_after_the_other() {
     let mut take = |what| step(&program, &mut state, at(1, what)).unwrap();
     assert!(take(asks(1, 4, Termination::Human, 10)).is_empty(), "the other is still under way");
     assert!(take(asks(0, 2, Termination::Human, 10)).is_empty());
-    assert_eq!(paused(&state).question, "question 0");
+    assert_eq!(paused(&state).question.text, "question 0");
     let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), Some(1)))).unwrap();
     assert_eq!(effects, [Effect::CallTool(id(0))], "only the one that was answered goes on");
     let Progress::Asks(AskedFor::Subrun(waits)) = &state.call(id(0)).unwrap().progress else { panic!() };
     assert_eq!(waits.decided.as_ref().unwrap().pause, Some(2), "it is handed on for the pause of the called run");
     step(&program, &mut state, at(1, gives(0, 15))).unwrap();
-    assert_eq!((paused(&state).number, paused(&state).question.as_str()), (2, "question 1"));
+    assert_eq!((paused(&state).number, paused(&state).question.text.as_str()), (2, "question 1"));
     step(&program, &mut state, at(1, decides(Decision::Answer("no".into()), None))).unwrap();
     let effects = step(&program, &mut state, at(1, gives(1, 30))).unwrap();
     assert_eq!(effects, [Effect::CallModel]);
@@ -112,7 +111,7 @@ fn a_loop_that_waits_for_a_human_lets_no_other_one_begin_where_there_is_a_budget
         let Phase::Acting { turn } = &mut state.phase else { panic!() };
         turn.calls[1].progress = Progress::Held;
         assert!(step(&program, &mut state, at(1, asks(0, 2, Termination::Human, 10))).unwrap().is_empty());
-        assert_eq!(paused(&state).question, "question 0");
+        assert_eq!(paused(&state).question.text, "question 0");
         let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), None))).unwrap();
         assert_eq!(effects, [Effect::CallTool(id(0))]);
         assert_eq!(step(&program, &mut state, at(1, gives(0, used))).unwrap(), next);

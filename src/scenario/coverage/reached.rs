@@ -81,7 +81,9 @@ fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reached: &mut BT
 fn ending(part: &CoveragePart, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
     let (termination, stuck) = match &state.phase {
         // The pattern of a sub-run is its own.
-        Phase::Paused { pause, .. } => (pause.kind, pause.stuck.as_ref().filter(|_| pause.asks.is_none())),
+        Phase::Paused { pause, .. } => {
+            (pause.question.kind, pause.question.stuck.as_ref().filter(|_| pause.asks.is_none()))
+        }
         Phase::Ended(ending) => (ending.termination, ending.stuck.as_ref()),
         _ => return,
     };

@@ -50,7 +50,7 @@ impl Scheduler {
     pub(super) fn resume_after_outage(self: &Arc<Self>, run_id: &str, left: Option<&FoldedRun>) {
         let Some(FoldedRun { program, state }) = left else { return };
         let is_outage = match &state.phase {
-            Phase::Paused { pause, .. } => pause.kind == Termination::ModelError && !state.interrupted,
+            Phase::Paused { pause, .. } => pause.question.kind == Termination::ModelError && !state.interrupted,
             _ => false,
         };
         let wait = {

@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::*;
+use crate::engine::event::CallId;
 
 fn waiting(input: &str) -> WaitingCall {
     WaitingCall {
         id: "2.0".to_owned(),
-        iteration: 2,
-        index: 0,
+        call: CallId { iteration: 2, index: 0 },
         action: "pay".to_owned(),
         action_input: serde_json::from_str(input).unwrap(),
         hash: "0123456789abcdef".to_owned(),

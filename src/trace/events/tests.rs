@@ -27,8 +27,7 @@ fn what_others_wrote_is_hidden_by_its_names_and_our_own_fields_stay_what_they_ar
 fn the_calls_of_a_pause_are_hidden_as_well() {
     let call = WaitingCall {
         id: "1.0".to_owned(),
-        iteration: 1,
-        index: 0,
+        call: CallId { iteration: 1, index: 0 },
         action: "pay".to_owned(),
         action_input: json!({ "api_key": "k" }),
         hash: "00".to_owned(),
@@ -38,12 +37,8 @@ fn the_calls_of_a_pause_are_hidden_as_well() {
         steps: Vec::new(),
         pause: 1,
         question: Question {
-            kind: Termination::Approval,
-            text: "send {\"token\":\"abc\"}?".to_owned(),
-            run_id: None,
-            context: None,
             options: vec!["use Bearer abcdefgh12345678".to_owned()],
-            stuck: None,
+            ..Question::new(Termination::Approval, "send {\"token\":\"abc\"}?")
         },
         calls: vec![call],
     };

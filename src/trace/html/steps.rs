@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::value::boxed;
 use super::{Show, folded, head, time};
 use crate::engine::decision_record::DecisionRecord;
-use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::{ItemCounts, StepRecord, StepStatus};
 use crate::engine::flow::view::{ItemsView, StepView};
 use crate::engine::outcome::Termination;
+use crate::engine::question::StepQuestion;
 use crate::trace::decision::decision_sentence;
 use crate::trace::entries::sentences;
 use crate::trace::escape::{exact_html, html as escaped};
@@ -164,7 +164,7 @@ fn items(at: &str, items: &ItemsView) -> String {
 pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
     let mut page = String::from("<section class=\"note wait\">\n<h2>Waits for a human</h2>\n");
     for question in questions {
-        let kind = match question.kind {
+        let kind = match question.question.kind {
             Termination::Approval => "an approval",
             Termination::Uncertain => "it is not known whether it happened",
             Termination::Stuck => "is stuck",
@@ -175,9 +175,9 @@ pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
             page,
             "<p class=\"action\"><code>{}</code> <span class=\"meta\">{kind}</span></p>\n<p>{}</p>\n",
             exact_html(&question.at),
-            escaped(&question.question)
+            escaped(&question.question.text)
         );
-        if let Some(run_id) = &question.run_id {
+        if let Some(run_id) = &question.question.run_id {
             let _ = writeln!(page, "<p class=\"meta\">asked by the run {}</p>", exact_html(run_id));
         }
         for call in as_call(question).iter().chain(&question.calls) {

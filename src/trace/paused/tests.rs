@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::event::CallId;
 use crate::engine::operation::{AskedFor, Call, Doubt, Progress};
 use crate::engine::outcome::Pause;
+use crate::engine::question::Question;
 use crate::engine::state::{Phase, Turn};
 use crate::trace::tests_state;
 
@@ -14,15 +15,11 @@ fn waiting(kind: Termination, progress: Progress) -> State {
     let call =
         Call { progress, ..Call::new(id, "pay".to_owned(), json!({ "to": "Ada\u{202e}", "api_key": "k-123456" }), 0) };
     let pause = Pause {
-        steps: Vec::new(),
         number: 3,
-        kind,
-        question: "May it pay?".to_owned(),
-        context: None,
-        options: vec!["yes".to_owned()],
+        question: Question { options: vec!["yes".to_owned()], ..Question::new(kind, "May it pay?") },
         calls: vec![id],
-        stuck: None,
         forced: None,
+        steps: Vec::new(),
         asks: None,
     };
     let turn = Turn { calls: vec![call], ..Turn::default() };

@@ -19,12 +19,11 @@ use super::units::rfc3339;
 use crate::engine::continuation_record::ContinuationRecord;
 use crate::engine::decision_record::DecisionRecord;
 use crate::engine::event::ForkPoint;
-use crate::engine::flow::question::StepQuestion;
 use crate::engine::flow::record::StepRecord;
 use crate::engine::flow::waiting_steps;
 use crate::engine::operation::Progress;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
-use crate::engine::question::{Question, WaitingCall};
+use crate::engine::question::{Question, StepQuestion, WaitingCall};
 use crate::engine::record::{TokenDetails, TraceAttempt, TraceEntry};
 use crate::engine::state::{Phase, State};
 use crate::engine::stuck::Stuck;
@@ -234,7 +233,7 @@ fn termination(ending: Option<&Ending>, pause: Option<&Pause>, interrupted: bool
     match (ending, pause) {
         (Some(ending), _) => Some(ending.termination),
         (None, _) if interrupted => Some(Termination::Cancelled),
-        (None, Some(pause)) => Some(pause.kind),
+        (None, Some(pause)) => Some(pause.question.kind),
         (None, None) => None,
     }
 }
@@ -297,7 +296,7 @@ fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> PauseView {
         calls.clear();
     }
     let steps = shown_questions(state, redact);
-    let question = hidden_question(Question::from(pause), redact);
+    let question = hidden_question(pause.question.clone(), redact);
     PauseView { number: pause.number, question, call: first, calls, steps }
 }
 
@@ -305,7 +304,8 @@ fn shown_questions(state: &State, redact: &Redaction) -> Vec<StepQuestion> {
     waiting_steps(state).into_iter().map(|question| shown_question(question, redact)).collect()
 }
 
-fn hidden_question(question: Question, redact: &Redaction) -> Question {
+/// A question with its secrets hidden.
+pub fn hidden_question(question: Question, redact: &Redaction) -> Question {
     Question {
         text: redact.text(&question.text).into_owned(),
         context: question.context.map(|context| redact.text(&context).into_owned()),

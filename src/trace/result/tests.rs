@@ -106,15 +106,11 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
     let pause = Pause {
-        steps: Vec::new(),
-        forced: None,
         number: 1,
-        kind: Termination::Approval,
-        question: "May it pay?".to_owned(),
-        context: None,
-        options: Vec::new(),
+        question: Question::new(Termination::Approval, "May it pay?"),
         calls: vec![CallId { iteration: 2, index: 0 }],
-        stuck: None,
+        forced: None,
+        steps: Vec::new(),
         asks: None,
     };
     let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() };
@@ -138,15 +134,15 @@ fn a_question_is_not_shown_again_as_a_call() {
         ..Call::new(id, "__pause_for_human__".to_owned(), json!({"question": "Which?"}), 0)
     };
     let pause = Pause {
-        steps: Vec::new(),
-        forced: None,
         number: 1,
-        kind: Termination::Human,
-        question: "Which?".to_owned(),
-        context: Some("two".to_owned()),
-        options: vec!["A".to_owned()],
+        question: Question {
+            context: Some("two".to_owned()),
+            options: vec!["A".to_owned()],
+            ..Question::new(Termination::Human, "Which?")
+        },
         calls: vec![id],
-        stuck: None,
+        forced: None,
+        steps: Vec::new(),
         asks: None,
     };
     let turn = Turn { iteration: 1, calls: vec![call], ..Turn::default() };

@@ -1,6 +1,7 @@
 //! The trace as text, word for word.
 
 use super::*;
+use crate::engine::event::CallId;
 use crate::engine::event::ToolFault;
 use crate::engine::outcome::{Answer, Ending};
 use crate::engine::question::{Question, WaitingCall};
@@ -127,21 +128,13 @@ fn progress_is_a_bar_within_its_bounds() {
 fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
     let call = WaitingCall {
         id: "2.0".to_owned(),
-        iteration: 2,
-        index: 0,
+        call: CallId { iteration: 2, index: 0 },
         action: "pay".to_owned(),
         action_input: json!({"note": "\n".repeat(10_000), "rows": vec![1; 100]}),
         hash: "0123456789abcdef".to_owned(),
         approval: None,
     };
-    let question = Question {
-        kind: Termination::Approval,
-        text: "May it pay?".to_owned(),
-        run_id: None,
-        context: None,
-        options: Vec::new(),
-        stuck: None,
-    };
+    let question = Question::new(Termination::Approval, "May it pay?");
     let waiting = PauseView { number: 1, question, call: Some(call), calls: Vec::new(), steps: Vec::new() };
     let text = Pieces { look: Look::plain(80), shorten: true }.pause(&waiting);
     assert!(text.lines().count() < 50 && text.contains("not shown here"), "{text}");

@@ -3,9 +3,10 @@
 use loopctl::Termination;
 use loopctl::engine::address::StepAddress;
 use loopctl::engine::event::{
-    EventKind, StepLeft, StepPaused, StepRetried, StepReturned, SubrunQuestion, Tokens, ToolFault, ToolResult,
+    EventKind, StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult,
 };
 use loopctl::engine::operation::{AskedFor, OpenStep, Progress};
+use loopctl::engine::question::{Question, SubrunQuestion};
 use loopctl::engine::state::Phase;
 use serde_json::json;
 
@@ -130,16 +131,6 @@ impl World<'_> {
 }
 
 fn question(run_id: String, pause: u32) -> SubrunQuestion {
-    let question = "Go on?".to_owned();
-    SubrunQuestion {
-        run_id,
-        pause,
-        kind: Termination::Human,
-        question,
-        context: None,
-        options: Vec::new(),
-        calls: Vec::new(),
-        stuck: None,
-        steps: Vec::new(),
-    }
+    let question = Question { run_id: Some(run_id), ..Question::new(Termination::Human, "Go on?") };
+    SubrunQuestion { pause, question, calls: Vec::new(), steps: Vec::new() }
 }

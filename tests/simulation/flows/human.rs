@@ -1,9 +1,9 @@
 //! The humans of a world: they decide about the steps that wait, in any order.
 
 use loopctl::engine::event::{Decided, Decision, EventKind};
-use loopctl::engine::flow::question::StepQuestion;
 use loopctl::engine::flow::waiting_steps;
 use loopctl::engine::operation::{AskedFor, Progress};
+use loopctl::engine::question::StepQuestion;
 use loopctl::engine::state::Phase;
 use loopctl::program::flow::StepAction;
 use serde_json::json;
