@@ -8,11 +8,11 @@ use super::subrun_id::{id, loop_at, loop_of};
 use super::world::Engine;
 use crate::engine::address::{is_at, split_address};
 use crate::engine::approval;
-use crate::engine::event::{CallId, Decided, Decision, Event, EventKind};
+use crate::engine::event::{CallId, Decided, Decision};
 use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
-use crate::engine::step::step;
+use crate::engine::step;
 use crate::program::Program;
 
 /// Why a decision about what was shown under another document is refused.
@@ -54,11 +54,11 @@ fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) ->
 /// # Errors
 /// Why it does not.
 pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
-    let (mut program, mut state, mut decided) = (program, state.clone(), decided.clone());
+    let (mut program, mut below_state, mut decided) = (program, None, decided.clone());
     loop {
-        let event = Event { at: state.now, kind: EventKind::Human(decided.clone()) };
-        step(program, &mut state.clone(), event)?;
-        let Some(below) = asking(program, &state, Some(&decided)) else { return Ok(()) };
+        let state = below_state.as_ref().unwrap_or(state);
+        step::fits(program, state, &decided)?;
+        let Some(below) = asking(program, state, Some(&decided)) else { return Ok(()) };
         decided.pause = Some(below.pause);
         if state.flow.is_some() {
             decided.at = decided.at.as_deref().and_then(|at| split_address(at).1).map(str::to_owned);
@@ -67,8 +67,20 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
         if is_taken(&of_below, &decided) {
             return Ok(());
         }
-        (program, state) = (below.program, of_below);
+        (program, below_state) = (below.program, Some(of_below));
     }
+}
+
+/// Whether a decision may be taken: it fits the run that asks, and the human has seen the question as it is now.
+///
+/// # Errors
+/// Why not.
+pub(super) async fn accepts(engine: &Engine, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
+    fits(engine, program, state, decided).await?;
+    if needs_sight(decided) && asked_by_another(engine, program, state, Some(decided)).await? {
+        return Err(Fault::Refused(UNSEEN.to_owned()));
+    }
+    Ok(())
 }
 
 /// Whether another document than the current one asked the question of a run: in its sub-run, or in one below. For a
@@ -84,15 +96,15 @@ pub(super) async fn asked_by_another(
         Phase::Stepping if decided.is_some() => decided,
         _ => return Ok(false),
     };
-    let (mut program, mut state) = (program, state.clone());
+    let (mut program, mut below_state) = (program, None);
     loop {
-        let below = asking(program, &state, decided.take());
+        let below = asking(program, below_state.as_ref().unwrap_or(state), decided.take());
         let Some(AskingRun { program: called, run_id, .. }) = below else { return Ok(false) };
         let events = engine.events(&run_id).await?;
         if fold::same_document(called, &events).is_err() {
             return Ok(true);
         }
-        (program, state) = (called, fold::fold(called, &run_id, events)?);
+        (program, below_state) = (called, Some(fold::fold(called, &run_id, events)?));
     }
 }
 

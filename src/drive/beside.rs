@@ -23,7 +23,7 @@ impl Engine {
     /// # Errors
     /// When the decision does not fit.
     pub async fn decide_beside(&self, run_id: &str, resume: &Resume) -> Result<bool, Fault> {
-        let Some(decided) = resume.decided.clone().filter(|_| !resume.reopens() && !resume.new_document) else {
+        let Some(decided) = resume.decided.clone().filter(|_| resume.is_decision_alone()) else {
             return Ok(false);
         };
         let Some(inbox) = self.world.inboxes.of(run_id) else { return Ok(false) };
@@ -112,11 +112,6 @@ impl Driver<'_> {
     async fn accepts(&self, decided: &Decided, answer_token: Option<&str>) -> Result<(), Fault> {
         let engine = Engine { world: Arc::clone(self.world) };
         engine.accepts_token(&self.lease.run_id, answer_token).await?;
-        asking::fits(&engine, self.program, &self.state, decided).await?;
-        let stale = asking::asked_by_another(&engine, self.program, &self.state, Some(decided)).await?;
-        if stale && asking::needs_sight(decided) {
-            return Err(Fault::Refused(asking::UNSEEN.to_owned()));
-        }
-        Ok(())
+        asking::accepts(&engine, self.program, &self.state, decided).await
     }
 }

@@ -28,7 +28,7 @@ impl Engine {
             return Ok(run.map_or(Status::Running, |run| run.status));
         };
         let events = self.events(run_id).await?;
-        let state = self.cancel_leased(program, LeasedRun { leased, events }, request).await?;
+        let state = self.cancel_leased(program, LeasedRun { leased, events, state: None }, request).await?;
         Ok(state.status())
     }
 
@@ -42,7 +42,7 @@ impl Engine {
         run: LeasedRun,
         request: CancelRequest,
     ) -> Result<State, Fault> {
-        let LeasedRun { leased, events } = run;
+        let LeasedRun { leased, events, .. } = run;
         let ended = self.end_by_hand(program, &leased, events, request).await;
         // The caller needs the outcome of the cancellation; a lease that could not be released expires.
         drop(leased.give_back().await);

@@ -20,6 +20,7 @@ use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
 use super::queued::DecidedElsewhere;
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
+use super::status::status_record;
 use super::stop::Stop;
 use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
@@ -84,11 +85,12 @@ impl Engine {
         let resume = self.its_own(run_id, resume).await?;
         loop {
             match self.resumed(program, run_id, resume.clone(), watch.clone()).await {
-                Err(Fault::Store(StoreFault::Driven(driven))) if driven == run_id && resume.decided.is_some() => {}
+                Err(Fault::Store(StoreFault::Driven(driven))) if driven == run_id && resume.is_decision_alone() => {}
                 other => return other,
             }
             // The process that drives the run takes the decision; this one waits for the run, and drives it after that.
-            match Box::pin(self.decide_elsewhere(program, run_id, &resume)).await? {
+            let mut read = self.read(program, run_id).await?;
+            match Box::pin(self.decide_elsewhere(program, &mut read, &resume)).await? {
                 DecidedElsewhere::NotDriven => {}
                 DecidedElsewhere::Taken | DecidedElsewhere::Queued => {
                     return Box::pin(self.join(program, run_id, watch)).await;
@@ -108,7 +110,7 @@ impl Engine {
         let leased = Leased::take(&self.world.journal, run_id).await.map_err(Fault::Store)?;
         // If this fails, the drop releases the lease.
         let events = self.events(run_id).await?;
-        self.resume_leased(program, LeasedRun { leased, events }, resume, watch).await
+        self.resume_leased(program, LeasedRun { leased, events, state: None }, resume, watch).await
     }
 
     /// [`Engine::resume`] for a run whose lease and events the caller has.
@@ -123,37 +125,56 @@ impl Engine {
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         self.world.vault.find_all();
-        let LeasedRun { leased: Leased { run_id, lease, guard }, events } = run;
+        let LeasedRun { leased: Leased { run_id, lease, guard }, events, state } = run;
         let run_id = run_id.as_str();
-        let (resume, queued_decision) = match Box::pin(self.with_queued(program, run_id, &events, resume)).await {
-            Ok(resume) => resume,
-            Err(fault) => {
-                drop(guard.give_back().await);
-                return Err(fault);
-            }
-        };
-        match Box::pin(self.take_up(program, run_id, events, &resume)).await {
-            Ok(Resumption::AsItIs(state)) => {
+        let known = RunToResume { events, state };
+        let JudgedResumption { resume, queued_decision, resumption } =
+            match Box::pin(self.judged(program, run_id, known, resume)).await {
+                Ok(judged) => judged,
+                Err(fault) => {
+                    // The fault is what the caller must get; a lease that could not be released expires.
+                    drop(guard.give_back().await);
+                    return Err(fault);
+                }
+            };
+        let (state, what, events, models) = match resumption {
+            Resumption::AsItIs(state) => {
                 guard.give_back().await.map_err(Fault::Store)?;
-                Ok(Finished { state })
+                return Ok(Finished { state });
             }
-            Ok(Resumption::Up { state, what, events, models }) => {
-                self.world.deaths.resumed_after(lease.failed_take_ups);
-                let returned = state.returned();
-                let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
-                let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
-                let mut driver =
-                    Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
-                (driver.answer_token, driver.queued_decision) = (resume.answer_token, queued_decision);
-                let finished = driver.go_on(what).await?;
-                self.left(program, finished, &watch).await
+            Resumption::Up { state, what, events, models } => (state, what, events, models),
+        };
+        self.world.deaths.resumed_after(lease.failed_take_ups);
+        let returned = state.returned();
+        let due_at_ms = queued_decision.as_ref().and_then(|_| status_record(&state).due_at_ms);
+        let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
+        let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
+        let mut driver = Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
+        (driver.answer_token, driver.queued_decision) = (resume.answer_token, queued_decision.clone());
+        match driver.go_on(what).await {
+            Err(Fault::Refused(why)) => {
+                // Else the next driver would take the same one.
+                if let Some(id) = queued_decision {
+                    self.refuse_queued(run_id, &id, why.clone(), due_at_ms).await?;
+                }
+                Err(Fault::Refused(why))
             }
-            Err(fault) => {
-                // The fault is what the caller must get; a lease that could not be released expires.
-                drop(guard.give_back().await);
-                Err(fault)
-            }
+            finished => self.left(program, finished?, &watch).await,
         }
+    }
+
+    /// How a run is resumed, by one fold of its events.
+    async fn judged(
+        &self,
+        program: &Program,
+        run_id: &str,
+        run: RunToResume,
+        resume: Resume,
+    ) -> Result<JudgedResumption, Fault> {
+        let held = self.held(program, run_id, run, &resume).await?;
+        let (resume, queued_decision) = self.with_queued(program, run_id, &held.state, resume).await?;
+        let resumption = self.take_up(program, held, &resume).await?;
+        Ok(JudgedResumption { resume, queued_decision, resumption })
     }
 
     /// What a run is resumed with, and the id of the queued decision that this is: a plain resumption takes the first that
@@ -162,14 +183,14 @@ impl Engine {
         &self,
         program: &Program,
         run_id: &str,
-        events: &[Event],
+        state: &State,
         resume: Resume,
     ) -> Result<(Resume, Option<String>), Fault> {
         let is_plain = resume.is_plain();
         if !is_plain && resume.decided.is_none() {
             return Ok((resume, None));
         }
-        let queued = self.queued_resumes(program, run_id, events).await?;
+        let queued = self.queued_resumes(program, run_id, state).await?;
         if is_plain {
             let first = queued.into_iter().next();
             return Ok(first.map_or((resume, None), |(id, queued)| (queued, Some(id))));
@@ -183,21 +204,31 @@ impl Engine {
         Ok((resume, None))
     }
 
-    pub(super) async fn take_up(
+    /// The state of a run under the document that it is resumed with.
+    async fn held(
         &self,
         program: &Program,
         run_id: &str,
-        events: Vec<Event>,
+        run: RunToResume,
         resume: &Resume,
-    ) -> Result<Resumption, Fault> {
+    ) -> Result<HeldState, Fault> {
+        let RunToResume { events, state } = run;
         let adoption = match fold::same_document(program, &events) {
             Err(Fault::Changed { .. }) if resume.new_document => Some(self.adoption(program, run_id, &events)?),
             other => other.map(|()| None)?,
         };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
-        let state = fold::fold(program, run_id, events);
+        let state = match state.filter(|_| adoption.is_none()) {
+            Some(state) => Ok(state),
+            None => fold::fold(program, run_id, events),
+        };
         let had_ended = adoption.is_some() && self.had_ended(run_id).await?;
         let state = if adoption.is_some() { fold::adoptable(state, had_ended, resume.reopens())? } else { state? };
+        Ok(HeldState { state, adoption, had_ended, events: count })
+    }
+
+    async fn take_up(&self, program: &Program, held: HeldState, resume: &Resume) -> Result<Resumption, Fault> {
+        let HeldState { state, adoption, had_ended, events } = held;
         let resume = if had_ended { &again(program, &state, resume)? } else { resume };
         if adoption.is_some() {
             Box::pin(self.fits_below(program, &state)).await?;
@@ -210,7 +241,7 @@ impl Engine {
             self.has_all(program, model).map_err(|fault| self.without_script(&state, fault))?;
         }
         let models = self.models_of(program, model).map_err(|fault| self.without_script(&state, fault))?;
-        Ok(Resumption::Up { state, what, events: count, models })
+        Ok(Resumption::Up { state, what, events, models })
     }
 
     /// What a run needs that began with a script, and is to go on without one.
@@ -268,17 +299,10 @@ impl Engine {
             }
             // A driver died, or was stopped, while steps were under way beside the one that is decided.
             (Phase::Stepping, Some(decided)) => {
-                let mut resumed = state.clone();
-                for kind in adopted.iter().filter(|kind| **kind == EventKind::Left).chain([&EventKind::Resumed]) {
-                    step(program, &mut resumed, Event { at: state.now, kind: kind.clone() })?;
-                }
-                asking::fits(self, program, &resumed, decided).await?;
-                if asking::needs_sight(decided)
-                    && (is_adopted && unseen(decided)
-                        || asking::asked_by_another(self, program, &resumed, Some(decided)).await?)
-                {
+                if is_adopted && unseen(decided) {
                     return Err(Fault::Refused(asking::UNSEEN.to_owned()));
                 }
+                // Whether it fits is known once the run is resumed: what was under way may be uncertain then.
                 let human = EventKind::Human(decided.clone());
                 let raised = resume.raised.clone().map(EventKind::LimitsRaised);
                 return Ok(Some(adopted.into_iter().chain(raised).chain([EventKind::Resumed, human]).collect()));
@@ -292,15 +316,7 @@ impl Engine {
         let raised = resume.raised.clone().map(EventKind::LimitsRaised);
         let changed: Vec<String> = changed.into_iter().collect();
         let retried = resume.retried.clone().map(|retried| EventKind::Retried(Retried { changed, ..retried }));
-        let what: Vec<EventKind> = adopted.into_iter().chain(raised).chain(retried).chain(what).collect();
-        if resume.reopens() || what.len() > 1 {
-            // One that does not fit must not leave the earlier ones behind.
-            let mut after = state.clone();
-            for kind in &what {
-                step(program, &mut after, Event { at: state.now, kind: kind.clone() })?;
-            }
-        }
-        Ok(Some(what))
+        Ok(Some(adopted.into_iter().chain(raised).chain(retried).chain(what).collect()))
     }
 
     /// A repeated start: waits while another driver has the run, resumes it when it was cut off.
@@ -430,7 +446,33 @@ fn is_due(at_ms: Option<i64>) -> bool {
     at_ms.is_some_and(|at_ms| at_ms <= clock::wall_ms())
 }
 
-pub(super) enum Resumption {
+/// What is known of a run that is resumed.
+struct RunToResume {
+    events: Vec<Event>,
+    /// Their fold by the document that the run follows; none if it was not made yet.
+    state: Option<State>,
+}
+
+/// The state of a run under the document that it is resumed with.
+struct HeldState {
+    state: State,
+    /// What follows from that document, when it is new.
+    adoption: Option<Adoption>,
+    /// Whether the run had ended by its former document.
+    had_ended: bool,
+    /// How many events the run has.
+    events: u64,
+}
+
+/// How a run is resumed.
+struct JudgedResumption {
+    resume: Resume,
+    /// The id of the queued decision that it is resumed with.
+    queued_decision: Option<String>,
+    resumption: Resumption,
+}
+
+enum Resumption {
     AsItIs(State),
     Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
 }

@@ -10,7 +10,7 @@ use crate::engine::blob::Blob;
 use crate::engine::event::{Event, EventKind, RunDocument};
 use crate::engine::flow::view::StepLog;
 use crate::engine::state::{Phase, State};
-use crate::engine::step::step;
+use crate::engine::step::{Refused, step};
 use crate::program::Program;
 
 use super::fault::Fault;
@@ -47,13 +47,15 @@ pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State
 pub fn logged(program: &Program, run_id: &str, events: Vec<Event>, log: &mut StepLog) -> Result<State, Fault> {
     let mut state = State::default();
     for (at, event) in events.into_iter().enumerate() {
-        step(program, &mut state, event).map_err(|refused| Fault::Journal {
-            run: run_id.to_owned(),
-            reason: format!("event {at} does not fit: {refused}"),
-        })?;
+        step(program, &mut state, event).map_err(|refused| does_not_fit(run_id, at, &refused))?;
         log.take(&state);
     }
     Ok(state)
+}
+
+/// The fault of a journal of which an event does not fit.
+pub(super) fn does_not_fit(run_id: &str, at: usize, refused: &Refused) -> Fault {
+    Fault::Journal { run: run_id.to_owned(), reason: format!("event {at} does not fit: {refused}") }
 }
 
 /// The state of a run under a document that is new to it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::fault::Fault;
 use crate::engine::event::Event;
 use crate::engine::outcome::Status;
+use crate::engine::state::State;
 use crate::journal::{CancelRequest, Journal, Lease, MOST_FAILED_TAKE_UPS, SUSPECT_TAKE_UPS, StoreFault};
 
 /// A run that is leased to us, and untouched so far.
@@ -62,6 +63,11 @@ impl Leased {
         Ok(Some(leased))
     }
 
+    /// How many events the run has.
+    pub fn events(&self) -> u64 {
+        self.lease.events
+    }
+
     /// Whether too many drivers in a row took the run, did nothing in it and died.
     pub fn is_to_be_quarantined(&self) -> bool {
         self.lease.failed_take_ups >= MOST_FAILED_TAKE_UPS
@@ -87,6 +93,8 @@ pub struct LeasedRun {
     pub leased: Leased,
     /// All its events.
     pub events: Vec<Event>,
+    /// Their fold by the document that the run follows, if that is known already.
+    pub state: Option<State>,
 }
 
 /// Holds the lease of a run. Dropping this releases the lease without waiting for the store.

@@ -15,6 +15,7 @@ pub mod engine;
 pub mod fault;
 pub mod finished;
 pub mod fold;
+pub(crate) mod folded_events;
 pub mod future;
 mod inbox;
 mod input_files;

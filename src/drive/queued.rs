@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::asking;
 use super::clock;
 use super::fault::Fault;
-use super::fold;
+use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
 use super::run::Driver;
 use super::status::status_record;
 use super::world::{Engine, Resume};
 use crate::engine::address::StepAddress;
 use crate::engine::event::{Decided, Event, EventKind};
+use crate::engine::state::State;
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreFault};
 use crate::program::Program;
 
@@ -43,27 +44,29 @@ struct PassedOn {
 }
 
 impl Engine {
-    /// Passes a decision about a step that waits to the driver of the run in another process.
+    /// Passes a decision about a step that waits to the driver of the run in another process. `read`: the run as it was
+    /// read; what comes meanwhile is added to it.
     ///
     /// # Errors
     /// When the decision does not fit, by what is stored of the run or by its driver; or another one about the step waits.
     pub async fn decide_elsewhere(
         &self,
         program: &Program,
-        run_id: &str,
+        read: &mut FoldedEvents,
         resume: &Resume,
     ) -> Result<DecidedElsewhere, Fault> {
         let journal = &self.world.journal;
-        let is_plain = program.is_flow() && !resume.reopens() && !resume.new_document;
-        let Some(decided) = resume.decided.clone().filter(|_| is_plain) else {
-            return Err(Fault::Store(StoreFault::Driven(run_id.to_owned())));
+        let run_id = read.state.header.run_id.clone();
+        let may_pass = program.is_flow() && resume.is_decision_alone();
+        let Some(decided) = resume.decided.clone().filter(|_| may_pass) else {
+            return Err(Fault::Store(StoreFault::Driven(run_id)));
         };
-        let first = self.fits_now(program, run_id, &decided).await?;
-        let mut seen = first;
-        let passed = decided.clone();
+        let run_id = run_id.as_str();
+        asking::fits(self, program, &read.state, &decided).await?;
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
-        let decision = serde_json::to_string(&PassedOn { decided: passed, answer_token: resume.answer_token.clone() });
-        let decision = decision.map_err(|error| Fault::Refused(error.to_string()))?;
+        let passed = PassedOn { decided, answer_token: resume.answer_token.clone() };
+        let decision = serde_json::to_string(&passed).map_err(|error| Fault::Refused(error.to_string()))?;
+        let decided = passed.decided;
         let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let queued = QueuedDecision { id: id.clone(), subject, decision, refused: None };
         match journal.queue_decision(run_id, queued).await.map_err(Fault::Store)? {
@@ -74,75 +77,44 @@ impl Engine {
             }
         }
         let started_at = clock::instant();
+        let mut was_taken = false;
         loop {
             tokio::time::sleep(LOOK).await;
             // Before the queue is read: an event that takes the decision removes it from there.
-            let outdated = self.outdated(program, run_id, &decided, &mut seen).await?;
+            let mut outdated = None;
+            if self.has_more(run_id, read).await? {
+                was_taken |= is_among(self.catch_up(program, run_id, read).await?, &decided);
+                match asking::fits(self, program, &read.state, &decided).await {
+                    Err(Fault::Refused(why)) => outdated = Some(why),
+                    fits => fits?,
+                }
+            }
             let queued = journal.queued_decisions(run_id).await.map_err(Fault::Store)?;
-            match queued.into_iter().find(|queued| queued.id == id) {
-                None if self.was_taken(run_id, first, &decided).await? => return Ok(DecidedElsewhere::Taken),
-                // It was refused, and another one has its place in the queue.
-                None => return Err(Fault::Refused("another decision about this step came first".to_owned())),
-                Some(QueuedDecision { refused: Some(why), .. }) => {
+            match (queued.into_iter().find(|queued| queued.id == id), outdated) {
+                (None, _) => {
+                    was_taken |= is_among(self.catch_up(program, run_id, read).await?, &decided);
+                    if was_taken {
+                        return Ok(DecidedElsewhere::Taken);
+                    }
+                    // It was refused, and another one has its place in the queue.
+                    return Err(Fault::Refused("another decision about this step came first".to_owned()));
+                }
+                // Its driver refused it; or another decision was faster, or what it is about has ended: no driver can take
+                // this one any more.
+                (Some(QueuedDecision { refused: Some(why), .. }), _) | (Some(_), Some(why)) => {
                     journal.settle_decision(run_id, &id, SettledDecision::Read).await.map_err(Fault::Store)?;
                     return Err(Fault::Refused(why));
                 }
-                // Another decision was faster, or what it is about has ended: no driver can take this one any more.
-                Some(_) if outdated.is_some() => {
-                    journal.settle_decision(run_id, &id, SettledDecision::Read).await.map_err(Fault::Store)?;
-                    return Err(Fault::Refused(outdated.unwrap_or_default()));
-                }
-                Some(_) if clock::elapsed(started_at) >= PATIENCE => return Ok(DecidedElsewhere::Queued),
-                Some(_) => {}
+                (Some(_), None) if clock::elapsed(started_at) >= PATIENCE => return Ok(DecidedElsewhere::Queued),
+                (Some(_), None) => {}
             }
         }
     }
 
-    /// Whether a decision fits a run by what is stored of it; returns how many events that is.
-    async fn fits_now(&self, program: &Program, run_id: &str, decided: &Decided) -> Result<u64, Fault> {
-        let events = self.events(run_id).await?;
-        let seen = u64::try_from(events.len()).unwrap_or(u64::MAX);
-        fold::same_document(program, &events)?;
-        let state = fold::fold(program, run_id, events)?;
-        asking::fits(self, program, &state, decided).await?;
-        Ok(seen)
-    }
-
-    /// Whether an event of a run behind its first `seen` ones is this decision.
-    async fn was_taken(&self, run_id: &str, seen: u64, decided: &Decided) -> Result<bool, Fault> {
-        let written =
-            |decided: &Decided| serde_json::to_string(decided).map_err(|error| Fault::Refused(error.to_string()));
-        let own = written(decided)?;
-        for event in self.events(run_id).await?.into_iter().skip(usize::try_from(seen).unwrap_or(usize::MAX)) {
-            if let EventKind::Human(other) = &event.kind
-                && written(other)? == own
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Why a decision that fitted a run of `seen` events fits it no longer, if it has more of them now.
-    async fn outdated(
-        &self,
-        program: &Program,
-        run_id: &str,
-        decided: &Decided,
-        seen: &mut u64,
-    ) -> Result<Option<String>, Fault> {
+    /// Whether a run has more events than were read.
+    async fn has_more(&self, run_id: &str, read: &FoldedEvents) -> Result<bool, Fault> {
         let heads = self.world.journal.heads(vec![run_id.to_owned()]).await.map_err(Fault::Store)?;
-        if heads.first().is_none_or(|head| head.events <= *seen) {
-            return Ok(None);
-        }
-        match self.fits_now(program, run_id, decided).await {
-            Ok(events) => {
-                *seen = events;
-                Ok(None)
-            }
-            Err(Fault::Refused(why)) => Ok(Some(why)),
-            Err(fault) => Err(fault),
-        }
+        Ok(heads.first().is_some_and(|head| head.events > read.seen()))
     }
 
     /// The queued decisions that fit a run which a new driver takes up, with their ids. Those that do not fit are refused.
@@ -150,7 +122,7 @@ impl Engine {
         &self,
         program: &Program,
         run_id: &str,
-        events: &[Event],
+        state: &State,
     ) -> Result<Vec<(String, Resume)>, Fault> {
         let mut fitting = Vec::new();
         if !program.is_flow() {
@@ -159,13 +131,13 @@ impl Engine {
         for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {
             let why = match serde_json::from_str(&queued.decision) {
                 Ok(PassedOn { decided, answer_token }) => {
-                    let resume = Resume { decided: Some(decided), answer_token, ..Resume::default() };
-                    let fits = match self.accepts_token(run_id, resume.answer_token.as_deref()).await {
-                        Ok(()) => self.take_up(program, run_id, events.to_vec(), &resume).await.map(drop),
+                    let fits = match self.accepts_token(run_id, answer_token.as_deref()).await {
+                        Ok(()) => asking::accepts(self, program, state, &decided).await,
                         Err(fault) => Err(fault),
                     };
                     match fits {
                         Ok(()) => {
+                            let resume = Resume { decided: Some(decided), answer_token, ..Resume::default() };
                             fitting.push((queued.id, resume));
                             continue;
                         }
@@ -175,11 +147,21 @@ impl Engine {
                 }
                 Err(error) => unreadable(&error),
             };
-            let due_at_ms = status_record(&fold::fold(program, run_id, events.to_vec())?).due_at_ms;
-            let settled = SettledDecision::Refused { why, due_at_ms };
-            self.world.journal.settle_decision(run_id, &queued.id, settled).await.map_err(Fault::Store)?;
+            self.refuse_queued(run_id, &queued.id, why, status_record(state).due_at_ms).await?;
         }
         Ok(fitting)
+    }
+
+    /// Refuses a queued decision. `due_at_ms`: when the run must be looked at next, if it is paused.
+    pub(super) async fn refuse_queued(
+        &self,
+        run_id: &str,
+        id: &str,
+        why: String,
+        due_at_ms: Option<i64>,
+    ) -> Result<(), Fault> {
+        let settled = SettledDecision::Refused { why, due_at_ms };
+        self.world.journal.settle_decision(run_id, id, settled).await.map_err(Fault::Store)
     }
 
     /// Whether a token that a decision uses up is still good.
@@ -222,6 +204,11 @@ impl Driver<'_> {
         let settled = SettledDecision::Refused { why, due_at_ms };
         self.world.journal.settle_decision(&self.lease.run_id, id, settled).await.map_err(Fault::Cut)
     }
+}
+
+/// Whether one of these events is this decision.
+fn is_among(events: &[Event], decided: &Decided) -> bool {
+    events.iter().any(|event| matches!(&event.kind, EventKind::Human(other) if other == decided))
 }
 
 /// The queued decisions about a run that no driver has refused.

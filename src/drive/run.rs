@@ -8,6 +8,7 @@ mod model_call;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::asking;
 use super::clock;
 use super::fault::Fault;
 use super::finished::Finished;
@@ -18,7 +19,7 @@ use super::status::{log_cancelled, status_record};
 use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
-use super::world::{Watch, World};
+use super::world::{Engine, Watch, World};
 use crate::engine::approval;
 use crate::engine::due::waits_beside_since_ms;
 use crate::engine::effect::{Effect, Effects, calls_of, steps_of};
@@ -66,6 +67,13 @@ pub(super) struct HandedOver {
     effects: Effects,
     /// Whether the lease is released with it: nothing follows the end of a run.
     releases: bool,
+}
+
+/// An event that was applied to the state, and that the journal does not have yet.
+struct AppliedEvent {
+    append: Append,
+    notices: Vec<Notice>,
+    effects: Effects,
 }
 
 /// A run to be driven: its state, and the lease on it.
@@ -117,7 +125,8 @@ impl<'a> Driver<'a> {
         self.report(Baseline::of_start(), effects);
     }
 
-    /// Resumes the run with these events, one after the other.
+    /// Resumes the run with these events, one after the other. All must fit before the first one is stored: one that does
+    /// not fit leaves none behind.
     pub async fn go_on(mut self: Box<Self>, what: Vec<EventKind>) -> Result<Finished, Fault> {
         let refused = |fault| match fault {
             // Nothing was under way yet: the request was refused, or could not be stored.
@@ -135,20 +144,39 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-        let mut effects = Effects::new();
-        let mut what = what.into_iter().peekable();
-        while let Some(kind) = what.next() {
-            self.continues = what.peek().is_some();
-            match self.take(kind).await {
-                Ok(next) if self.program.is_flow() => effects.extend(next),
-                Ok(next) => effects = next,
-                Err(fault) => {
-                    drop(self.lease.guard.give_back().await);
-                    return Err(refused(fault));
-                }
+        match self.take_all(what).await {
+            Ok(effects) => self.drive(effects).await,
+            Err(fault) => {
+                drop(self.lease.guard.give_back().await);
+                Err(refused(fault))
             }
         }
-        self.drive(effects).await
+    }
+
+    /// Applies these events and makes them durable. Gives the effects that follow.
+    async fn take_all(&mut self, what: Vec<EventKind>) -> Result<Effects, Fault> {
+        let mut applied = Vec::with_capacity(what.len());
+        let mut what = what.into_iter().peekable();
+        while let Some(kind) = what.next() {
+            if let (EventKind::Human(decided), false) = (&kind, applied.is_empty()) {
+                // What is asked may be another question after the events before it.
+                let engine = Engine { world: Arc::clone(self.world) };
+                Box::pin(asking::accepts(&engine, self.program, &self.state, decided)).await?;
+            }
+            self.close_below(&kind).await?;
+            self.continues = what.peek().is_some();
+            applied.push(self.apply(kind)?);
+        }
+        let mut effects = Effects::new();
+        for applied in applied {
+            let handed = self.send(applied);
+            let next = self.durable(handed).await?;
+            match self.program.is_flow() {
+                true => effects.extend(next),
+                false => effects = next,
+            }
+        }
+        Ok(effects)
     }
 
     /// Drives the run until it ends, waits for a human, or is stopped.
@@ -197,17 +225,7 @@ impl<'a> Driver<'a> {
 
     /// Applies an event to the state and makes it durable. The effects may be performed only after that.
     pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
-        let ends = match &what {
-            // The runs of a workflow's steps end by themselves in their time.
-            EventKind::DeadlinePassed => !self.program.is_flow(),
-            EventKind::Cancelled(_) => true,
-            EventKind::ApprovalExpired => approval::fails_by(&self.state, clock::wall_ms()),
-            _ => false,
-        };
-        if ends {
-            // Before the append: if the process dies now, no sub-run outlives its caller.
-            subrun::close(self.world, self.program, &self.state).await?;
-        }
+        self.close_below(&what).await?;
         let cancelled = match &what {
             EventKind::Cancelled(cancelled) => Some(cancelled.clone()),
             _ => None,
@@ -220,8 +238,30 @@ impl<'a> Driver<'a> {
         Ok(effects)
     }
 
+    /// Ends the sub-runs if the run ends with an event.
+    async fn close_below(&self, what: &EventKind) -> Result<(), Fault> {
+        let ends = match what {
+            // The runs of a workflow's steps end by themselves in their time.
+            EventKind::DeadlinePassed => !self.program.is_flow(),
+            EventKind::Cancelled(_) => true,
+            EventKind::ApprovalExpired => approval::fails_by(&self.state, clock::wall_ms()),
+            _ => false,
+        };
+        if ends {
+            // Before the append: if the process dies now, no sub-run outlives its caller.
+            subrun::close(self.world, self.program, &self.state).await?;
+        }
+        Ok(())
+    }
+
     /// Applies an event to the state, and hands it to the journal.
     pub(super) fn hand_over(&mut self, what: EventKind) -> Result<HandedOver, Fault> {
+        let applied = self.apply(what)?;
+        Ok(self.send(applied))
+    }
+
+    /// Applies an event to the state.
+    fn apply(&mut self, what: EventKind) -> Result<AppliedEvent, Fault> {
         let event = Event { at: self.moment(), kind: what };
         let (text, texts) = (written(&event)?, event.kind.texts());
         let baseline = Baseline::new(&self.state, &event.kind);
@@ -249,12 +289,18 @@ impl<'a> Driver<'a> {
             decision,
             release: matches!(self.state.phase, Phase::Ended(_)) && !self.continues,
         };
-        let releases = append.release;
-        let stored = self.world.journal.append(append);
-        self.lease.events += 1;
         let notices = self.watch.listener.map(|_| baseline.notices(self.program, &self.state, &effects));
         let notices = notices.unwrap_or_default();
-        Ok(HandedOver { stored, notices, effects, releases })
+        Ok(AppliedEvent { append, notices, effects })
+    }
+
+    /// Hands an event that was applied to the journal.
+    fn send(&mut self, applied: AppliedEvent) -> HandedOver {
+        let AppliedEvent { mut append, notices, effects } = applied;
+        append.seq = self.lease.events;
+        self.lease.events += 1;
+        let releases = append.release;
+        HandedOver { stored: self.world.journal.append(append), notices, effects, releases }
     }
 
     /// Waits until an event is durable, and reports it. Its effects may be performed after that.

@@ -97,6 +97,11 @@ impl Resume {
         self.decided.is_none() && !self.reopens() && !self.new_document
     }
 
+    /// Whether it is a decision and nothing else: a driver in another process can take it.
+    pub(crate) fn is_decision_alone(&self) -> bool {
+        self.decided.is_some() && !self.reopens() && !self.new_document
+    }
+
     /// Whether a run that has ended is to continue.
     pub(super) fn reopens(&self) -> bool {
         self.retried.is_some() || self.raised.is_some()

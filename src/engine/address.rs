@@ -2,9 +2,41 @@
 
 use std::fmt::{self, Debug, Display};
 use std::ops::Deref;
+use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::program::flow::MAX_LOOPS;
+
+/// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct CallId {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// The place in the turn, from 0.
+    pub index: u32,
+}
+
+impl Display for CallId {
+    /// `2.0`: the first call of the second iteration.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.iteration, self.index)
+    }
+}
+
+impl FromStr for CallId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('.')
+            .and_then(|(iteration, index)| {
+                Some(Self { iteration: iteration.parse().ok()?, index: index.parse().ok()? })
+            })
+            .ok_or("write the iteration and the index in the turn, like 2.0")
+    }
+}
 
 /// The address of a step: its name, or the names and the items of the loops around it and its name. It is read once; the
 /// step is then found by the numbers of the items.

@@ -12,15 +12,12 @@ use crate::program::Program;
 /// # Errors
 /// When the run is a workflow, or has no such iteration.
 pub fn asked(program: &Program, events: &[Event], iteration: u32) -> Result<State, String> {
-    let mut found = None;
-    let had = each_asked(program, events, |at, state| {
-        if at != iteration {
-            return ControlFlow::Continue(());
-        }
-        found = Some(state.clone());
-        ControlFlow::Break(())
+    let mut is_found = false;
+    let state = folded_until(program, events, |at, _| {
+        is_found = at == iteration;
+        if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    found.ok_or_else(|| no_such_iteration(had, iteration))
+    if is_found { Ok(state) } else { Err(no_such_iteration(state.counters.iterations, iteration)) }
 }
 
 /// Folds a run once and shows the state at each iteration, when its model was asked for the first time. Gives the number
@@ -31,8 +28,17 @@ pub fn asked(program: &Program, events: &[Event], iteration: u32) -> Result<Stat
 pub fn each_asked(
     program: &Program,
     events: &[Event],
-    mut visit: impl FnMut(u32, &State) -> ControlFlow<()>,
+    visit: impl FnMut(u32, &State) -> ControlFlow<()>,
 ) -> Result<u32, String> {
+    folded_until(program, events, visit).map(|state| state.counters.iterations)
+}
+
+/// The state at which the visit of the iterations breaks off, or the last one.
+fn folded_until(
+    program: &Program,
+    events: &[Event],
+    mut visit: impl FnMut(u32, &State) -> ControlFlow<()>,
+) -> Result<State, String> {
     if program.is_flow() {
         return Err("it is a workflow, which has no iterations".to_owned());
     }
@@ -46,7 +52,7 @@ pub fn each_asked(
             }
         }
     }
-    Ok(state.counters.iterations)
+    Ok(state)
 }
 
 /// The iteration for whose reply the model is asked now.

@@ -23,6 +23,7 @@ use super::machine::Machine;
 use crate::language::project::Price;
 use crate::language::react::CallOrder;
 
+pub use super::address::CallId;
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use decided::{ANYBODY, CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
 pub use fork::{Fork, ForkPoint};
@@ -31,7 +32,7 @@ pub use input_list::{InputList, spell_input};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use step::{StepLeft, StepPaused, StepRetried, StepReturned};
-pub use tool::{CallId, MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried, ToolReturned};
+pub use tool::{MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried, ToolReturned};
 
 /// An event with its time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

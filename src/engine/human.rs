@@ -27,16 +27,43 @@ pub(super) struct Paused {
 }
 
 impl Paused {
-    fn calls(&self) -> &[Call] {
-        self.turn.as_ref().map(|turn| turn.calls.as_slice()).unwrap_or_default()
+    fn calls(&self) -> PausedCalls<'_> {
+        PausedCalls::new(&self.pause, self.turn.as_ref())
+    }
+}
+
+/// A pause, and the calls of its turn.
+#[derive(Clone, Copy)]
+struct PausedCalls<'a> {
+    pause: &'a Pause,
+    calls: &'a [Call],
+}
+
+/// Whether a decision fits a run that is paused: what [`decided`] would refuse is refused.
+///
+/// # Errors
+/// Why it does not, and what would.
+pub(super) fn fits(
+    program: &LoopProgram,
+    state: &State,
+    pause: &Pause,
+    turn: Option<&Turn>,
+    decided: &Decided,
+) -> Result<(), Refused> {
+    PausedCalls::new(pause, turn).fits(program, state, decided)
+}
+
+impl<'a> PausedCalls<'a> {
+    fn new(pause: &'a Pause, turn: Option<&'a Turn>) -> Self {
+        Self { pause, calls: turn.map(|turn| turn.calls.as_slice()).unwrap_or_default() }
     }
 
     /// Whether a decision fits.
     ///
     /// # Errors
     /// Why it does not, and what would.
-    fn fits(&self, program: &LoopProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
-        let (pause, header) = (&self.pause, &state.header);
+    fn fits(self, program: &LoopProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+        let (pause, header) = (self.pause, &state.header);
         if let Some(number) = decided.pause
             && number != pause.number
         {
@@ -65,10 +92,10 @@ impl Paused {
         let meant = |call: &&Call| is_asked_about(pause, call) && only.is_none_or(|id| id == call.address);
         // The hash names the one call that is meant.
         let by_id = Decided { hash: None, ..decided.clone() };
-        for call in self.calls().iter().filter(meant) {
+        for call in self.calls.iter().filter(meant) {
             call.accepts(&by_id, header, turn::tool_of(program, call), state.now.wall_ms)?;
         }
-        let several = self.calls().iter().filter(|call| is_asked_about(pause, call)).count() > 1;
+        let several = self.calls.iter().filter(|call| is_asked_about(pause, call)).count() > 1;
         match &decided.decision {
             // A decision about one call never makes another call. All calls may be denied at once.
             Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Failed(_) | Decision::Retry
@@ -81,21 +108,21 @@ impl Paused {
     }
 
     /// The one call that the decision names, by its id or by its hash.
-    fn meant(&self, header: &RunHeader, decided: &Decided) -> Option<CallId> {
+    fn meant(self, header: &RunHeader, decided: &Decided) -> Option<CallId> {
         let Some(hash) = &decided.hash else { return decided.call };
         let named = |call: &&Call| {
-            is_asked_about(&self.pause, call)
+            is_asked_about(self.pause, call)
                 && decided.call.is_none_or(|id| id == call.address)
                 && call.hash(header) == *hash
         };
-        self.calls().iter().find(named).map(|call| call.address)
+        self.calls.iter().find(named).map(|call| call.address)
     }
 
-    fn waits(&self, id: CallId) -> bool {
+    fn waits(self, id: CallId) -> bool {
         let pause = &self.pause;
         let open =
             |call: &Call| call.address == id && (is_undecided(call) || pause.question.kind == Termination::Human);
-        pause.calls.contains(&id) && self.calls().iter().any(open)
+        pause.calls.contains(&id) && self.calls.iter().any(open)
     }
 }
 
@@ -116,7 +143,7 @@ pub(super) fn decided(
     decided: Decided,
     effects: &mut Effects,
 ) -> Next {
-    if let Err(refused) = paused.fits(program, state, &decided) {
+    if let Err(refused) = paused.calls().fits(program, state, &decided) {
         let Paused { pause, turn } = paused;
         return Next::Refuse { phase: Phase::Paused { pause, turn }, refused };
     }
@@ -126,7 +153,7 @@ pub(super) fn decided(
     }
     // The human's input is new to the agent: repetitions are counted from here.
     state.watch.steps.clear();
-    let only = paused.meant(&state.header, &decided);
+    let only = paused.calls().meant(&state.header, &decided);
     let Paused { pause, turn } = paused;
     let Some(mut turn) = turn else {
         state.decisions.push(DecisionRecord::new(state.now.wall_ms, pause.number, &decided));

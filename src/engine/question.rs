@@ -9,7 +9,7 @@ use super::event::CallId;
 use super::stuck::Stuck;
 use super::timestamp::as_rfc3339_if_any;
 use crate::language::ending::Termination;
-use crate::language::step::OnRejected;
+pub use crate::language::step::OnRejected;
 
 mod journaled;
 

@@ -94,6 +94,17 @@ pub enum Phase {
     Ended(Box<Ending>),
 }
 
+impl Phase {
+    /// Why no decision fits a phase in which no human is waited for.
+    pub(super) fn takes_no_decision(&self) -> Refused {
+        match self {
+            Self::New => Refused::new("the run has not started"),
+            Self::Ended(ending) => Refused::new(format!("the run has ended: {}", ending.status.word())),
+            _ => Refused::new("the run waits for no human"),
+        }
+    }
+}
+
 /// The calls of one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {

@@ -82,6 +82,21 @@ fn step_loop(program: &LoopProgram, state: &mut State, event: Event) -> Result<E
     }
 }
 
+/// Whether a decision fits the run as it is: what [`step`] would refuse at this moment is refused, and nothing changes.
+///
+/// # Errors
+/// Why it does not fit.
+pub fn fits(program: &Program, state: &State, decided: &Decided) -> Result<(), Refused> {
+    value_can_be_kept(decided)?;
+    match (program, &state.phase) {
+        (Program::Flow(program), _) => flow::fits(program, state, decided),
+        (Program::Loop(program), Phase::Paused { pause, turn }) => {
+            human::fits(program, state, pause, turn.as_ref(), decided)
+        }
+        (Program::Loop(_), phase) => Err(phase.takes_no_decision()),
+    }
+}
+
 /// No event follows the end.
 fn has_ended(ending: Box<Ending>) -> Next {
     let why = format!("the run has ended: {}", ending.status.word());
@@ -232,8 +247,15 @@ fn can_be_kept(what: &EventKind) -> Result<(), Refused> {
         EventKind::ToolReturned(ToolReturned { result: ToolResult::Ok(value), .. }) => {
             storable::fault_of(value).map_or(Ok(()), |why| refused("the tool's result", why))
         }
-        EventKind::Human(Decided { decision: Decision::Edit(value) | Decision::Happened(value), .. }) => {
-            storable::fault_of(value).map_or(Ok(()), |why| refused("the value", why))
+        EventKind::Human(decided) => value_can_be_kept(decided),
+        _ => Ok(()),
+    }
+}
+
+fn value_can_be_kept(decided: &Decided) -> Result<(), Refused> {
+    match &decided.decision {
+        Decision::Edit(value) | Decision::Happened(value) => {
+            storable::fault_of(value).map_or(Ok(()), |why| Err(Refused::new(format!("the value {why}"))))
         }
         _ => Ok(()),
     }

@@ -10,7 +10,7 @@ use super::effect::{Effect, Effects};
 use super::event::{CallId, Decided, Decision, DecisionRights, Event, EventKind, Moment};
 use super::outcome::Termination;
 use super::state::{Phase, State};
-use super::step::step;
+use super::step::{fits, step};
 use super::tests::{says, started};
 use super::waiting_calls::waiting_calls;
 use crate::compile::{Texts, compile};
@@ -56,7 +56,12 @@ impl WaitingRun {
     }
 
     fn decide(&mut self, decision: Decision, by: &str, rights: DecisionRights) -> Result<Effects, String> {
-        self.apply(EventKind::Human(decided(decision, by, rights)))
+        let decided = decided(decision, by, rights);
+        self.state.now.wall_ms = self.now_ms;
+        let fits = fits(&self.program, &self.state, &decided);
+        let taken = self.apply(EventKind::Human(decided));
+        assert_eq!(fits.map_err(|refused| refused.to_string()), taken.clone().map(drop), "what fits is taken");
+        taken
     }
 
     /// The hash of the call that waits, and what its approval needs and has.

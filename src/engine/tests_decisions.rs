@@ -14,7 +14,7 @@ use super::event::{
 };
 use super::outcome::{Pause, Termination};
 use super::state::{Phase, State};
-use super::step::step;
+use super::step::{fits, step};
 use super::tests::{says, started};
 use super::waiting_calls::waiting_calls;
 use crate::compile::{Texts, compile};
@@ -95,7 +95,12 @@ impl Played {
     }
 
     fn decide(&mut self, decided: Decided) -> Result<Effects, String> {
-        self.apply(EventKind::Human(decided))
+        self.state.now.wall_ms = self.now_ms;
+        let (before, fits) = (self.state.clone(), fits(&self.program, &self.state, &decided));
+        let taken = self.apply(EventKind::Human(decided));
+        assert_eq!(fits.map_err(|refused| refused.to_string()), taken.clone().map(drop), "what fits is taken");
+        assert!(taken.is_ok() || self.state == before, "what is refused changes nothing");
+        taken
     }
 
     fn waits(&self) -> Vec<String> {

@@ -114,7 +114,7 @@ pub struct WrittenDecision {
     )]
     pub comment: Option<String>,
     /// Which pause is decided, from 1: the decision is refused when there is a newer one.
-    #[serde(deserialize_with = "whole_number")]
+    #[serde(deserialize_with = "pause_number")]
     #[cfg_attr(
         feature = "cli",
         arg(
@@ -137,8 +137,13 @@ fn is_true<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
 }
 
 /// A flattened field is read from a buffer, in which a number of arbitrary precision is no number of serde.
-fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    serde_json::from_value(Value::deserialize(from)?).map_err(D::Error::custom)
+fn pause_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    let value = Value::deserialize(from)?;
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    if number.is_none() && !value.is_null() {
+        return Err(D::Error::custom("`pause` is the number of a pause, from 1"));
+    }
+    Ok(number)
 }
 
 fn call_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CallId>, D::Error> {
@@ -337,7 +342,7 @@ mod tests {
         assert_eq!(read(r#"{"happened":null}"#).unwrap().happened, Some(Value::Null));
         for (body, why) in [
             (r#"{"call":"2"}"#, "`call`: write the iteration and the index in the turn, like 2.0"),
-            (r#"{"pause":-1}"#, "expected u32"),
+            (r#"{"pause":-1}"#, "`pause` is the number of a pause, from 1"),
             (r#"{"aprove":true}"#, "unknown field `aprove`"),
             (r#"{"resume":true}"#, "unknown field `resume`"),
         ] {

@@ -15,6 +15,7 @@ use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
+use crate::drive::folded_events::FoldedEvents;
 use crate::drive::launcher::Launcher;
 use crate::drive::requirements::MissingRequirement;
 use crate::engine::event::{Event, RunDocument};
@@ -54,6 +55,33 @@ pub struct FoldedRun {
     pub program: Arc<Program>,
     /// Its state.
     pub state: State,
+}
+
+/// A run that somebody decides about: its row, and its events and state, which are read and folded once.
+pub struct DecidedRun {
+    /// Its row.
+    pub row: RunSummary,
+    read: Option<FollowedRun>,
+}
+
+/// A run with the program that it follows.
+pub struct FollowedRun {
+    /// Its program.
+    pub program: ProgramOfRun,
+    /// Its events, and their fold by that program.
+    pub run: FoldedEvents,
+}
+
+impl DecidedRun {
+    /// A run of which nothing but its row is read yet.
+    pub fn new(row: RunSummary) -> Self {
+        Self { row, read: None }
+    }
+
+    /// What was read of it, if anything was: it is read again after that.
+    pub fn take(&mut self) -> Option<FollowedRun> {
+        self.read.take()
+    }
 }
 
 /// What only the row of a run in the store holds, and no event of it.
@@ -165,6 +193,38 @@ impl RunStore {
             Ok(events) => Ok(events),
             Err(_) => fold::events(run_id, &events, &self.journal.texts(run_id).await.map_err(Fault::Store)?),
         }
+    }
+
+    /// A run that somebody decides about, as it was when it was read first.
+    ///
+    /// # Errors
+    /// When its journal can't be read, or its events do not fit together.
+    pub async fn read<'r>(&self, run: &'r mut DecidedRun) -> Result<&'r mut FollowedRun, Fault> {
+        let DecidedRun { row, read } = run;
+        match read {
+            Some(read) => Ok(read),
+            None => {
+                let run_id = row.run_id.as_str();
+                let events = self.events(run_id).await?;
+                let program = self.program(run_id, &events).await?;
+                let run = FoldedEvents::new(&program.program, run_id, events)?;
+                Ok(read.insert(FollowedRun { program, run }))
+            }
+        }
+    }
+
+    /// The same as it is now: what came since is read; all of it, if it follows another document since.
+    ///
+    /// # Errors
+    /// When its journal can't be read, or its events do not fit together.
+    pub async fn read_on<'r>(&self, run: &'r mut DecidedRun) -> Result<&'r mut FollowedRun, Fault> {
+        if let Some(FollowedRun { program: ProgramOfRun { program, engine }, run: read }) = &mut run.read {
+            match engine.catch_up(program, &run.row.run_id, read).await.map(drop) {
+                Err(Fault::Changed { .. }) => run.read = None,
+                caught_up => caught_up?,
+            }
+        }
+        self.read(run).await
     }
 
     /// A run's program, and its state.

@@ -4,9 +4,10 @@ use super::redact::Redaction;
 use super::units::{duration, rfc3339};
 use crate::engine::call_attempt::CallAttempt;
 use crate::engine::event::{FailedAttempt, ToolFault};
-use crate::engine::question::WaitingCall;
+use crate::engine::question::{Question, WaitingCall};
 use crate::engine::record::{CallStatus, TraceAttempt, TraceEntry, trace};
 use crate::engine::state::State;
+use crate::engine::stuck::Stuck;
 
 /// All entries of a run, in the journal's order. `driven`: whether a driver has the run now.
 pub fn entries(state: &State, driven: bool, redact: &Redaction) -> Vec<TraceEntry> {
@@ -116,6 +117,22 @@ pub fn attempt_sentence(attempt: &TraceAttempt) -> String {
         delay => format!("; retry in {}", duration(delay)),
     };
     format!("{model}: {}{wait}", attempt.reason)
+}
+
+/// A question with its secrets hidden.
+pub fn hidden_question(question: Question, redact: &Redaction) -> Question {
+    Question {
+        text: redact.text(&question.text).into_owned(),
+        context: question.context.map(|context| redact.text(&context).into_owned()),
+        options: question.options.iter().map(|option| redact.text(option).into_owned()).collect(),
+        stuck: question.stuck.map(|stuck| hidden_stuck(&stuck, redact)),
+        ..question
+    }
+}
+
+/// A pattern with its secrets hidden.
+pub fn hidden_stuck(stuck: &Stuck, redact: &Redaction) -> Stuck {
+    Stuck { detail: redact.text(&stuck.detail).into_owned(), ..stuck.clone() }
 }
 
 /// The call with its secrets hidden. The hash is that of the unredacted call.

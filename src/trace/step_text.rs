@@ -15,8 +15,7 @@ use super::units::rfc3339;
 use crate::engine::flow::record::{StepRecord, StepStatus};
 use crate::engine::flow::view::StepView;
 use crate::engine::outcome::Termination;
-use crate::engine::question::StepQuestion;
-use crate::language::step::OnRejected;
+use crate::engine::question::{OnRejected, StepQuestion};
 
 /// A step that ended, in a line or two. Its texts must be redacted already.
 pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {

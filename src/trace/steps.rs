@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::entries::{hidden_attempt, shown_call};
+use super::entries::{hidden_attempt, hidden_question, shown_call};
 use super::redact::Redaction;
-use super::result::hidden_question;
 use super::units::{count, plural};
 use crate::engine::flow;
 use crate::engine::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};

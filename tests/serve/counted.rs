@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::client::{ask_for_events, parse, place, served, stream};
 use crate::common::{complete, think};
 use crate::counting::{Counting, listening};
+use crate::workflows::{place as workflow, tools};
 
 /// Asks; all that is answered.
 fn ask(address: SocketAddr, method: &str, target: &str, body: &Value) -> Vec<u8> {
@@ -113,6 +114,40 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
     assert_eq!(steps, (0..STEPS).map(message).collect::<Vec<_>>());
     assert_eq!(events.last().unwrap().1["result"]["answer"], "ok");
     assert_eq!(counting.whole.load(Ordering::SeqCst), 0, "no journal was read whole");
+}
+
+#[test]
+fn a_decision_is_one_read_of_the_journal_also_when_it_is_queued() {
+    let form = json!({ "id": "fill", "type": "PbotForm", "properties": { "expected_keys": ["why"] } });
+    let place = workflow(&tools(), json!({ "output": { "why": "@why" }, "actions": [form] }));
+    let counting = Arc::new(Counting::default());
+    let (runtime, address) = listening(&place, &counting);
+    let post = |target: &str, body: Value| parse(&ask(address, "POST", target, &body)).expect("an answer");
+    let begin = || {
+        let run = post("/workflows/pay/execute", json!({ "input": {} })).json();
+        run["run_id"].as_str().expect("an id").to_owned()
+    };
+    let read = || (counting.whole.swap(0, Ordering::SeqCst), counting.from.swap(0, Ordering::SeqCst));
+    for is_form in [true, false] {
+        let send = |id: &str| match is_form {
+            // The form is looked at before it is filled in.
+            true => post(&format!("/forms/{id}/fill/submit"), json!({ "why": "so" })),
+            false => post(&format!("/agents/{id}/resume"), json!({ "answer": r#"{"why":"so"}"#, "at": "fill" })),
+        };
+        let id = begin();
+        read();
+        let taken = send(&id);
+        assert_eq!((taken.status, &taken.json()["status"]), (200, &json!("completed")), "{taken:?}");
+        assert_eq!(read(), (1, 0), "by a form: {is_form}");
+        // A process that does not look at the queue drives it.
+        let id = begin();
+        runtime.block_on(counting.inner.lease(&id)).unwrap();
+        read();
+        let queued = send(&id);
+        assert_eq!((queued.status, &queued.json()["status"]), (202, &json!("paused")), "{queued:?}");
+        assert_eq!(runtime.block_on(counting.inner.queued_decisions(&id)).unwrap().len(), 1);
+        assert_eq!(read(), (1, 0), "queued, by a form: {is_form}");
+    }
 }
 
 #[test]

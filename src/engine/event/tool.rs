@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Tokens;
+use crate::engine::address::CallId;
 use crate::engine::question::SubrunQuestion;
 
 /// How a tool call ended.
@@ -85,34 +86,6 @@ pub struct ToolPaused {
     /// What they cost in US dollars; see [`ToolReturned`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-}
-
-/// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct CallId {
-    /// The iteration, from 1.
-    pub iteration: u32,
-    /// The place in the turn, from 0.
-    pub index: u32,
-}
-
-impl std::fmt::Display for CallId {
-    /// `2.0`: the first call of the second iteration.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}.{}", self.iteration, self.index)
-    }
-}
-
-impl std::str::FromStr for CallId {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.split_once('.')
-            .and_then(|(iteration, index)| {
-                Some(Self { iteration: iteration.parse().ok()?, index: index.parse().ok()? })
-            })
-            .ok_or("write the iteration and the index in the turn, like 2.0")
-    }
 }
 
 /// The result of a tool call.

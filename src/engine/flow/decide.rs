@@ -23,11 +23,7 @@ use crate::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
 /// # Errors
 /// Why it does not fit; the state is untouched then.
 pub(super) fn decided(program: &FlowProgram, state: &mut State, decided: &Decided) -> Result<Effects, Refused> {
-    let pause = pause(state, decided)?;
-    let about = about(state, decided)?;
-    for at in &about {
-        fits(program, state, at, decided)?;
-    }
+    let StepsMeant { pause, about } = StepsMeant::of(program, state, decided)?;
     state.interrupted = false;
     let now_ms = state.now.wall_ms;
     let mut records = Vec::new();
@@ -42,6 +38,30 @@ pub(super) fn decided(program: &FlowProgram, state: &mut State, decided: &Decide
     });
     state.decisions.append(&mut records);
     Ok(effects)
+}
+
+/// Whether a decision fits: what [`decided`] would refuse is refused.
+///
+/// # Errors
+/// Why it does not fit.
+pub(super) fn fits(program: &FlowProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+    StepsMeant::of(program, state, decided).map(drop)
+}
+
+/// What a decision is about that fits.
+struct StepsMeant {
+    /// The pause.
+    pause: u32,
+    /// The addresses of the steps: each the workflow's own.
+    about: Vec<StepAddress>,
+}
+
+impl StepsMeant {
+    fn of(program: &FlowProgram, state: &State, decided: &Decided) -> Result<Self, Refused> {
+        let (pause, about) = (pause(state, decided)?, about(state, decided)?);
+        about.iter().try_for_each(|at| fits_step(program, state, at, decided))?;
+        Ok(Self { pause, about })
+    }
 }
 
 /// The pause that a decision is about: the present one, or the last one while other steps run.
@@ -93,7 +113,7 @@ fn about(state: &State, decided: &Decided) -> Result<Vec<StepAddress>, Refused> 
 }
 
 /// Whether a decision fits a step that waits.
-fn fits(program: &FlowProgram, state: &State, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
+fn fits_step(program: &FlowProgram, state: &State, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
     let open = state.flow.as_ref().and_then(|flow| flow.open_at(at)).ok_or_else(|| Refused::new("no such step"))?;
     let tool = match program.step_at(at).map(|step| &step.action) {
         Some(StepAction::Call(call)) => Some(&call.tool),

@@ -35,7 +35,7 @@ use super::address::StepAddress;
 use super::consent;
 use super::continuation;
 use super::effect::{Effects, Refused};
-use super::event::{Cancelled, Event, EventKind, ReadFile, Started};
+use super::event::{Cancelled, Decided, Event, EventKind, ReadFile, Started};
 use super::operation::OpenStep;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::question::Question;
@@ -64,6 +64,17 @@ pub(super) fn step(program: &FlowProgram, state: &mut State, event: Event) -> Re
         }
     }
     effects
+}
+
+/// Whether a decision fits a workflow as it is.
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn fits(program: &FlowProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+    match &state.phase {
+        Phase::Paused { .. } | Phase::Stepping => decide::fits(program, state, decided),
+        phase => Err(phase.takes_no_decision()),
+    }
 }
 
 /// The table of phases and events: the only place that says which event fits which phase.

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::status::accepted_answer;
 use crate::drive::clock;
 use crate::drive::engine::Resume;
-use crate::engine::event::{CALLBACK, Decided, DecisionRights, EventKind, callback_of};
+use crate::engine::event::{CALLBACK, Decided, DecisionRights, callback_of};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
@@ -28,6 +28,7 @@ use crate::serve::middleware::json_body;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId};
+use crate::serve::run_store::DecidedRun;
 
 /// The longest body with the token in it, in bytes: nobody has shown a token before it is read.
 const UNKNOWN_BYTES: usize = 64 * 1_024;
@@ -36,7 +37,8 @@ const MOST_TRIES: u32 = 8;
 /// How long one try waits for the step that goes on.
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
-/// One decision: one of `answer`, `data`, `approve`, `deny`, `edit`, `happened` and `retry`.
+/// One decision: one of `answer`, `data`, `approve`, `deny`, `edit`, `happened`, `fail` and `retry`. It is refused when a
+/// `pause`, `call`, `at` or `hash` beside it is not what the token is for.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AnswerRequest {
@@ -44,7 +46,7 @@ pub struct AnswerRequest {
     pub token: Option<String>,
     /// The keys of a form.
     pub data: Option<Map<String, Value>>,
-    /// The decision. What it is about is what the token is for: a pause, a call, a step or a hash that differs is refused.
+    /// The decision.
     #[serde(flatten)]
     pub decision: WrittenDecision,
 }
@@ -125,26 +127,27 @@ pub async fn answer(
         }
     };
     let subject = AnswerSubject::read(token.call.as_deref()).ok_or_else(unknown)?;
-    let run = app.runs.journal.find(&run_id).await?.ok_or_else(unknown)?;
-    let by = holder(&app, &run);
-    let decided = decision(&app, (&run_id, &token), (&subject, by.clone()), &body).await?;
+    let mut run = DecidedRun::new(app.runs.journal.find(&run_id).await?.ok_or_else(unknown)?);
+    let by = holder(&app, &run.row);
+    let decided = decision(&app, &mut run, &token, (&subject, by.clone()), &body).await?;
     app.scheduler.accepts_runs()?;
-    if run.status == Status::Quarantined {
+    if run.row.status == Status::Quarantined {
         return Err(ProblemDetails::quarantined(&run_id));
     }
     // Another step of a workflow may be going on after a decision of its own.
-    if run.status != Status::Paused && !(run.status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
+    let status = run.row.status;
+    if status != Status::Paused && !(status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
         return Err(ProblemDetails::answer_is_over());
     }
-    let owner = Owner { org: run.org.clone(), token: None };
+    let owner = Owner { org: run.row.org.clone(), token: None };
     app.quotas.check_bytes(&owner)?;
     app.quotas.sent(&owner, body.len());
     let word = decided.decision.kind().word();
     match &subject {
-        AnswerSubject::Step(step) => decide_step(&app, (&run_id, &token), (step, decided), &owner).await?,
+        AnswerSubject::Step(step) => decide_step(&app, &mut run, &token, (step, decided), &owner).await?,
         AnswerSubject::Question | AnswerSubject::Call { .. } => {
-            if let Err(problem) = take(&app, &run, (&token, decided), &owner).await {
-                return Err(over_or(&app, &run_id, &token, problem).await);
+            if let Err(problem) = take(&app, &mut run, (&token, decided), &owner).await {
+                return Err(over_or(&app, &mut run, &token, problem).await);
             }
         }
     }
@@ -155,7 +158,7 @@ pub async fn answer(
 /// Resumes a run with a decision, which uses its token up.
 async fn take(
     app: &Arc<App>,
-    run: &RunSummary,
+    run: &mut DecidedRun,
     decision: (&AnswerToken, Decided),
     owner: &Owner,
 ) -> Result<(), ProblemDetails> {
@@ -169,35 +172,38 @@ async fn take(
 /// other steps end a pause, and this token stays good.
 async fn decide_step(
     app: &Arc<App>,
-    token: (&str, &AnswerToken),
+    run: &mut DecidedRun,
+    token: &AnswerToken,
     decision: (&StepSubject, Decided),
     owner: &Owner,
 ) -> Result<(), ProblemDetails> {
-    let ((run_id, token), (step, decided)) = (token, decision);
+    let (step, decided) = decision;
+    let run_id = run.row.run_id.clone();
+    let run_id = run_id.as_str();
     let mut refused = ProblemDetails::from(StoreFault::Driven(run_id.to_owned()));
     for _ in 0..MOST_TRIES {
-        let state = app.runs.folded(run_id).await?;
-        if !waiting_steps(&state.state).iter().any(|question| step.is(question)) {
+        let state = &app.runs.read(run).await?.run.state;
+        if !waiting_steps(state).iter().any(|question| step.is(question)) {
             return Err(ProblemDetails::answer_is_over());
         }
         // None while other steps are under way: the driver takes the decision.
-        let pause = pause_of(&state.state);
-        let run = app.runs.journal.find(run_id).await?.ok_or_else(unknown)?;
+        let pause = pause_of(state);
         // What was read is what is decided: in another pause, the decision is refused, and read again.
         let decided = Decided { pause, ..decided.clone() };
-        refused = match take(app, &run, (token, decided), owner).await {
+        refused = match take(app, run, (token, decided), owner).await {
             Ok(()) => return Ok(()),
             Err(problem) if problem.status != StatusCode::CONFLICT => return Err(problem),
             Err(problem) => problem,
         };
-        let now = app.runs.folded(run_id).await?;
+        let now = pause_of(&app.runs.read_on(run).await?.run.state);
         let is_driven = refused.is_driven_elsewhere();
-        if pause_of(&now.state) == pause && !is_driven {
+        if now == pause && !is_driven {
             break;
         }
         if is_driven {
             // By another server of the store, or about to be released.
             app.scheduler.wait(run_id, None, Some(BETWEEN_TRIES)).await?;
+            app.runs.read_on(run).await?;
         }
     }
     let token = app.runs.journal.answer_token(run_id, &token.hash).await?;
@@ -229,16 +235,13 @@ fn holder(app: &App, run: &RunSummary) -> Option<String> {
 /// The decision in a body, with the rights that the run passes on.
 async fn decision(
     app: &App,
-    token: (&str, &AnswerToken),
+    run: &mut DecidedRun,
+    token: &AnswerToken,
     about: (&AnswerSubject, Option<String>),
     body: &Bytes,
 ) -> Result<Decided, ProblemDetails> {
-    let ((run_id, token), (subject, by)) = (token, about);
-    let first = app.runs.events_from(run_id, 0, 1).await?.into_iter().next();
-    let rights = match first.map(|event| event.kind) {
-        Some(EventKind::Started(started)) => started.callback_rights,
-        _ => None,
-    };
+    let (subject, by) = about;
+    let rights = app.runs.read(run).await?.run.state.header.callback_rights;
     let written = request::body::<AnswerRequest>(body)?;
     // Without rights, no token was issued.
     let decided = written.decided(token, subject, by, rights.ok_or_else(unknown)?)?;
@@ -246,14 +249,15 @@ async fn decision(
 }
 
 /// 410 when the reason of a refusal is that another decision came first; else the refusal itself.
-async fn over_or(app: &App, run_id: &str, token: &AnswerToken, problem: ProblemDetails) -> ProblemDetails {
+async fn over_or(app: &App, run: &mut DecidedRun, token: &AnswerToken, problem: ProblemDetails) -> ProblemDetails {
     if problem.status != StatusCode::CONFLICT {
         return problem;
     }
-    let used = app.runs.journal.answer_token(run_id, &token.hash).await.ok().flatten().is_none_or(|token| token.used);
+    let known = app.runs.journal.answer_token(&run.row.run_id, &token.hash).await.ok().flatten();
+    let used = known.is_none_or(|token| token.used);
     let is_over = used
-        || match app.runs.folded(run_id).await {
-            Ok(folded) => pause_of(&folded.state) != Some(token.pause),
+        || match app.runs.read_on(run).await {
+            Ok(read) => pause_of(&read.run.state) != Some(token.pause),
             Err(_) => false,
         };
     if is_over { ProblemDetails::answer_is_over() } else { problem }

@@ -20,6 +20,7 @@ use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId, WaitQuery};
+use crate::serve::run_store::DecidedRun;
 
 /// A human's decision: one of `answer`, `approve`, `deny`, `edit`, `happened`, `fail`, `retry` and `resume`; or higher limits,
 /// with a decision if the run waits for one.
@@ -112,7 +113,7 @@ pub async fn resume(
     let call = decided.as_ref().and_then(|decided| decided.call.map(|call| call.to_string()));
     let resume = Resume { decided, raised, ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
-    let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
+    let taker = app.scheduler.decide(&mut DecidedRun::new(run), resume, new_document, &Owner::from(&caller)).await?;
     let (waiting, active) = (taker.bounds(waiting), taker.active());
     if let Some((reader, active)) = reader.zip(active.as_ref()) {
         active.expect_reader(reader);

@@ -19,6 +19,7 @@ use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId, WaitQuery};
+use crate::serve::run_store::DecidedRun;
 
 /// A retry needs no field, unless the document has changed.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -47,7 +48,7 @@ pub async fn retry(
     }
     let resume = Resume { retried: Some(Retried::by(caller.name.clone())), ..Resume::default() };
     let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
-    let taker = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
+    let taker = app.scheduler.decide(&mut DecidedRun::new(run), resume, new_document, &Owner::from(&caller)).await?;
     let (waiting, active) = (taker.bounds(waiting), taker.active());
     if let Some((reader, active)) = reader.zip(active.as_ref()) {
         active.expect_reader(reader);

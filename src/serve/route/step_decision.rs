@@ -19,12 +19,12 @@ use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
 use crate::engine::question::StepQuestion;
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
-use crate::journal::RunSummary;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, WaitQuery};
+use crate::serve::run_store::DecidedRun;
 
 /// The run's id, and the address of the step in it.
 type StepPath = (String, String);
@@ -77,7 +77,7 @@ impl ApprovalRequest {
 
 /// A step that somebody decides about.
 struct DecidedStep {
-    run: RunSummary,
+    run: DecidedRun,
     rights: DecisionRights,
     at: String,
 }
@@ -91,13 +91,13 @@ impl DecidedStep {
         }
         let run = app.runs.find(caller, &run_id).await?;
         let rights = caller.rights(&run.loop_name)?;
-        Ok(Self { run, rights, at })
+        Ok(Self { run: DecidedRun::new(run), rights, at })
     }
 
     /// What waits there; none when nothing does, which the decision then reports.
-    async fn question(&self, app: &App) -> Result<Option<StepQuestion>, ProblemDetails> {
-        let folded = app.runs.folded(&self.run.run_id).await?;
-        Ok(waiting_steps(&folded.state).into_iter().find(|question| question.at == self.at))
+    async fn question(&mut self, app: &App) -> Result<Option<StepQuestion>, ProblemDetails> {
+        let read = app.runs.read(&mut self.run).await?;
+        Ok(waiting_steps(&read.run.state).into_iter().find(|question| question.at == self.at))
     }
 
     /// Resumes the run with the decision, and waits for its end unless the query says otherwise.
@@ -108,19 +108,20 @@ impl DecidedStep {
         decision: WrittenDecision,
         waiting: WaitQuery,
     ) -> Result<Response, ProblemDetails> {
-        let Self { run, rights, at } = self;
-        let run_id = run.run_id.as_str();
+        let Self { mut run, rights, at } = self;
+        let run_id = run.row.run_id.clone();
+        let run_id = run_id.as_str();
         let decision = WrittenDecision { at: Some(at.clone()), ..decision };
         let decided = decision.read(DecisionSyntax::Fields, caller.name.clone(), rights);
         let decided = decided.map_err(ProblemDetails::bad_request)?;
         app.scheduler.accepts_runs()?;
-        if run.status == Status::Quarantined {
+        if run.row.status == Status::Quarantined {
             return Err(ProblemDetails::quarantined(run_id));
         }
         let word = decided.as_ref().map_or("resume", |decided| decided.decision.kind().word());
         let resume = Resume { decided, ..Resume::default() };
         let reader = waiting.deltas.then(|| app.scheduler.readers.join(run_id));
-        let taker = app.scheduler.decide(&run, resume, None, &Owner::from(caller)).await?;
+        let taker = app.scheduler.decide(&mut run, resume, None, &Owner::from(caller)).await?;
         let (waiting, active) = (taker.bounds(waiting), taker.active());
         if let Some((reader, active)) = reader.zip(active.as_ref()) {
             active.expect_reader(reader);
@@ -139,13 +140,13 @@ pub async fn approval(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
-    let step = DecidedStep::find(&app, &caller, path).await?;
+    let mut step = DecidedStep::find(&app, &caller, path).await?;
     let decision = request::body::<ApprovalRequest>(&body)?.decision()?;
     if decision.edit.is_some() && step.question(&app).await?.is_some_and(|question| question.action != APPROVAL) {
         let detail = format!(
             "`data` is for a step of type `{APPROVAL}`. To call an action with another input, send `edit` with `at` to \
              POST /agents/{}/resume",
-            step.run.run_id
+            step.run.row.run_id
         );
         return Err(ProblemDetails::bad_request(detail));
     }
@@ -161,7 +162,7 @@ pub async fn form(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
-    let step = DecidedStep::find(&app, &caller, path).await?;
+    let mut step = DecidedStep::find(&app, &caller, path).await?;
     let values: Map<String, Value> = request::body(&body)?;
     let keys = step.question(&app).await?.map(|question| question.expected_keys).unwrap_or_default();
     let decision = WrittenDecision { answer: Some(filled_in(values, &keys).to_string()), ..WrittenDecision::default() };

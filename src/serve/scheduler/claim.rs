@@ -11,10 +11,12 @@ use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::{Leased, LeasedRun};
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::state::State;
 use crate::journal::{ClaimedRun, QueueQuery, QueuedRuns, RunFilter, StoreFault};
+use crate::program::Program;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
-use crate::serve::run_store::ProgramOfRun;
+use crate::serve::run_store::{DecidedRun, FollowedRun, ProgramOfRun};
 use futures_util::FutureExt as _;
 
 /// The interval of the looks at the queue: a run that another server has no slot for starts here within twice this time.
@@ -229,20 +231,29 @@ impl Scheduler {
     /// When another driver has it, its document can't be read or has changed, or the store fails.
     pub(super) async fn lease(
         &self,
-        run_id: &str,
+        run: &mut DecidedRun,
         new_document: Option<bool>,
     ) -> Result<(LeasedRun, ProgramOfRun), ProblemDetails> {
-        let leased = Leased::take(&self.runs.journal, run_id).await?;
-        let events = self.runs.events(run_id).await?;
-        let program = self.runs.chosen(run_id, &events, new_document).await?;
-        Ok((LeasedRun { leased, events }, program))
+        let run_id = run.row.run_id.clone();
+        let leased = Leased::take(&self.runs.journal, &run_id).await?;
+        let (events, folded) = match run.take() {
+            // Nobody drove it since it was read.
+            Some(FollowedRun { program, run }) if run.seen() == leased.events() => {
+                (run.events, Some((program.program, run.state)))
+            }
+            _ => (self.runs.events(&run_id).await?, None),
+        };
+        let program = self.runs.chosen(&run_id, &events, new_document).await?;
+        let is_same = |(folded_by, _): &(Arc<Program>, State)| Arc::ptr_eq(folded_by, &program.program);
+        let state = folded.filter(is_same).map(|(_, state)| state);
+        Ok((LeasedRun { leased, events, state }, program))
     }
 
     /// Reads a leased run. If that fails, dropping the lease releases it.
     pub(super) async fn read_leased(&self, leased: Leased, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
         let events = self.runs.events(run_id).await?;
         let program = self.runs.program(run_id, &events).await?;
-        Ok((LeasedRun { leased, events }, program))
+        Ok((LeasedRun { leased, events, state: None }, program))
     }
 }
 

@@ -9,11 +9,11 @@ use super::driving::{DrivenRun, DriverTask};
 use super::{ActiveRun, Scheduler};
 use crate::drive::engine::{Engine, Resume};
 use crate::drive::queued::DecidedElsewhere;
-use crate::journal::{RunSummary, StoreFault};
+use crate::journal::StoreFault;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, later};
 use crate::serve::request::WaitQuery;
-use crate::serve::run_store::ProgramOfRun;
+use crate::serve::run_store::{DecidedRun, FollowedRun, ProgramOfRun};
 
 /// How long a decision waits for a run that is driven here. Then it is refused.
 const BETWEEN_DECISIONS: Duration = Duration::from_secs(2);
@@ -57,22 +57,23 @@ impl Scheduler {
     /// decisions, or the store fails.
     pub async fn decide(
         self: &Arc<Self>,
-        run: &RunSummary,
+        run: &mut DecidedRun,
         resume: Resume,
         new_document: Option<bool>,
         owner: &Owner,
     ) -> Result<DecisionTaker, ProblemDetails> {
-        let run_id = run.run_id.as_str();
-        Engine::may_resume(run, &resume)?;
-        let resume = resume.of_run(run);
+        Engine::may_resume(&run.row, &resume)?;
+        let resume = resume.of_run(&run.row);
         self.quotas.check_time(owner)?;
         loop {
-            match self.decide_here(run_id, &resume, new_document, owner).await {
-                Err(problem) if problem.is_driven_elsewhere() && new_document != Some(true) => {
+            match self.decide_here(run, &resume, new_document, owner).await {
+                Err(problem)
+                    if problem.is_driven_elsewhere() && new_document != Some(true) && resume.is_decision_alone() =>
+                {
                     // As the run is now: its document is not exchanged.
-                    let events = self.runs.events(run_id).await?;
-                    let ProgramOfRun { program, engine } = self.runs.program(run_id, &events).await?;
-                    match engine.decide_elsewhere(&program, run_id, &resume).await? {
+                    let FollowedRun { program: ProgramOfRun { program, engine }, run: read } =
+                        self.runs.read_on(run).await?;
+                    match engine.decide_elsewhere(program, read, &resume).await? {
                         DecidedElsewhere::Taken => return Ok(DecisionTaker::Elsewhere),
                         DecidedElsewhere::Queued => return Ok(DecisionTaker::Queued),
                         DecidedElsewhere::NotDriven => {}
@@ -86,11 +87,13 @@ impl Scheduler {
     /// Takes a decision about a run that is driven here, or by nobody.
     async fn decide_here(
         self: &Arc<Self>,
-        run_id: &str,
+        run: &mut DecidedRun,
         resume: &Resume,
         new_document: Option<bool>,
         owner: &Owner,
     ) -> Result<DecisionTaker, ProblemDetails> {
+        let run_id = run.row.run_id.clone();
+        let run_id = run_id.as_str();
         if let Some(driven) = self.active(run_id) {
             // Other steps of a workflow may be under way.
             if let Some(engine) = driven.engine().filter(|_| new_document != Some(true))
@@ -116,7 +119,7 @@ impl Scheduler {
             slot
         };
         let driven = DrivenRun::new(self, run_id.to_owned(), Arc::clone(&active), slot);
-        let (leased, program) = self.lease(run_id, new_document).await?;
+        let (leased, program) = self.lease(run, new_document).await?;
         let resume = Resume { new_document: new_document == Some(true), ..resume.clone() };
         let (sender, taken) = oneshot::channel();
         let driving = self.spawn(

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::continuation::hidden_continuation;
 use super::decision::decisions;
-use super::entries::{attempts, entries, shown_call};
+use super::entries::{attempts, entries, hidden_question, hidden_stuck, shown_call};
 use super::redact::Redaction;
 use super::steps::{shown_question, steps};
 use super::units::rfc3339;
@@ -207,7 +207,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         status,
         termination: termination(ending, pause, state.interrupted),
         limit: ending.and_then(|ending| ending.limit),
-        stuck: ending.and_then(|ending| ending.stuck.as_ref()).map(|stuck| hidden(stuck, redact)),
+        stuck: ending.and_then(|ending| ending.stuck.as_ref()).map(|stuck| hidden_stuck(stuck, redact)),
         result_key: shown.result_key.map(str::to_owned),
         result: ending.and_then(|ending| ending.answer.clone()),
         error: if is_set_aside { Some(set_aside(state)) } else { error(ending, state, redact) },
@@ -277,10 +277,6 @@ fn stopped_at(state: &State) -> String {
     if names.is_empty() { "between two steps".to_owned() } else { format!("while it called {}", names.join(", ")) }
 }
 
-fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {
-    Stuck { detail: redact.text(&stuck.detail).into_owned(), ..stuck.clone() }
-}
-
 /// What a run waits for; none when it does not wait.
 pub fn pause(state: &State, redact: &Redaction) -> Option<PauseView> {
     match &state.phase {
@@ -302,17 +298,6 @@ fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> PauseView {
 
 fn shown_questions(state: &State, redact: &Redaction) -> Vec<StepQuestion> {
     waiting_steps(state).into_iter().map(|question| shown_question(question, redact)).collect()
-}
-
-/// A question with its secrets hidden.
-pub fn hidden_question(question: Question, redact: &Redaction) -> Question {
-    Question {
-        text: redact.text(&question.text).into_owned(),
-        context: question.context.map(|context| redact.text(&context).into_owned()),
-        options: question.options.iter().map(|option| redact.text(option).into_owned()).collect(),
-        stuck: question.stuck.map(|stuck| hidden(&stuck, redact)),
-        ..question
-    }
 }
 
 fn usage(state: &State) -> Usage {
