@@ -406,11 +406,8 @@ fn runs_that_a_run_starts_take_the_places_of_its_owner_in_the_queue() {
     let refused: Vec<&String> = entries.iter().filter(|seen| seen.contains("was not started")).collect();
     assert_eq!((launched, refused.len()), (3, 5), "{entries:#?}");
     assert!(refused.iter().all(|seen| seen.contains("that wait for their turn")), "{refused:?}");
-    // One of them is driven now, and one more may wait; the owner's next start finds no place.
+    // One of them is driven now, and keeps its place: the owner's next start finds none.
     tools.wait_for(1);
-    let mut starts: Vec<u16> = (0..3).map(|n| start(&server, &one, "?async=true", n).status).collect();
-    starts.dedup();
-    assert_eq!(starts, [202, 429]);
     assert!(is_spent(&start(&server, &one, "?async=true", 9), "too_many_queued"));
     assert_eq!(start(&server, &two, "?async=true", 1).status, 202, "others have their own places");
     gate.open();

@@ -147,20 +147,21 @@ impl Scheduler {
     /// Drives a run that was claimed, in its slot.
     pub(super) fn take_claimed(self: &Arc<Self>, run: ClaimedRun, slot: RunSlot) {
         let ClaimedRun { run_id, lease, .. } = run;
-        let (active, is_taken_up) = {
+        let (active, queued) = {
             let mut schedule = self.schedule();
             let known = schedule.active.get(&run_id).cloned();
             // A request that wants to drive it now is refused: it has an entry of its own until then.
-            let waits_here = schedule.waiting.remove(&run_id).is_some();
-            let active = known.filter(|_| waits_here).unwrap_or_else(|| ActiveRun::new(None));
+            let queued = schedule.waiting.remove(&run_id);
+            let active = known.filter(|_| queued.is_some()).unwrap_or_else(|| ActiveRun::new(None));
             schedule.active.insert(run_id.clone(), Arc::clone(&active));
-            (active, !waits_here)
+            (active, queued)
         };
-        if let Some(lease) = lease.as_ref().ok().filter(|_| is_taken_up) {
+        if let Some(lease) = lease.as_ref().ok().filter(|_| queued.is_none()) {
             // Its server died or left it, or what it waits for is due.
             tracing::info!(run_id, events = lease.events, "the run is taken up from the store");
         }
-        let driven = DrivenRun::new(self, run_id.clone(), active, slot);
+        let place = queued.filter(|queued| queued.is_launched).and_then(|queued| queued.permit);
+        let driven = DrivenRun::new(self, run_id.clone(), active, slot).in_place(place);
         let scheduler = Arc::clone(self);
         tokio::spawn(
             async move {

@@ -16,6 +16,7 @@ use crate::engine::outcome::Status;
 use crate::engine::state::Phase;
 use crate::journal::StoreFault;
 use crate::serve::metrics::Meter;
+use crate::serve::quotas::Permit;
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
 use crate::trace::Redaction;
 
@@ -26,6 +27,8 @@ pub(super) struct DrivenRun {
     pub run_id: String,
     active: Arc<ActiveRun>,
     slot: RunSlot,
+    /// Its place among the queued runs of its owner, if it keeps it.
+    place: Option<Permit>,
     /// The run as its driver left it.
     left: Option<Arc<FoldedRun>>,
 }
@@ -34,17 +37,24 @@ impl DrivenRun {
     /// Counts a run as driven from now on.
     pub fn new(scheduler: &Arc<Scheduler>, run_id: String, active: Arc<ActiveRun>, slot: RunSlot) -> Self {
         scheduler.quotas.driven(&slot.owner);
-        Self { scheduler: Arc::clone(scheduler), run_id, active, slot, left: None }
+        Self { scheduler: Arc::clone(scheduler), run_id, active, slot, place: None, left: None }
+    }
+
+    /// The same, with a place among the queued runs that it keeps.
+    pub fn in_place(mut self, place: Option<Permit>) -> Self {
+        self.place = place;
+        self
     }
 }
 
 impl Drop for DrivenRun {
     fn drop(&mut self) {
-        let Self { scheduler, run_id, active, slot, left } = self;
+        let Self { scheduler, run_id, active, slot, place, left } = self;
         if std::thread::panicking() {
             tracing::error!(run_id = run_id.as_str(), "the run's driver panicked; the next server resumes it");
         }
         scheduler.quotas.left(&slot.owner);
+        drop(place.take());
         {
             let mut schedule = scheduler.schedule();
             schedule.slots.give_back(slot);

@@ -47,7 +47,9 @@ impl LaunchPlace for QueuePlace {
 }
 
 impl Scheduler {
-    /// Keeps the place of a run that waits in the store's queue, until it is claimed, here or elsewhere.
+    /// Keeps the place of a run that waits in the store's queue, until its driver here leaves it, or another server claims it.
+    /// The start that launched it took one place: without this, it would bring about as many runs as it likes, one after the
+    /// other, and the next start of its owner would not be refused.
     fn queue(self: &Arc<Self>, run_id: &str, admission: Admission) {
         let Admission { owner, permit } = admission;
         {
@@ -55,7 +57,8 @@ impl Scheduler {
             // It may be driven already: who claims runs looks several times a second.
             if !schedule.active.contains_key(run_id) {
                 schedule.active.insert(run_id.to_owned(), ActiveRun::new(None));
-                schedule.waiting.insert(run_id.to_owned(), QueuedRun { owner, _permit: permit, is_released: true });
+                let queued = QueuedRun { owner, permit, is_launched: true, is_released: true };
+                schedule.waiting.insert(run_id.to_owned(), queued);
             }
         }
         if self.is_draining() {

@@ -89,7 +89,9 @@ struct Looks {
 struct QueuedRun {
     owner: Owner,
     /// Its item in its owner's quota.
-    _permit: Option<Permit>,
+    permit: Option<Permit>,
+    /// Whether another run started it: it keeps its item while it is driven.
+    is_launched: bool,
     /// Whether its lease was released: from then on, any server may claim it.
     is_released: bool,
 }
@@ -245,7 +247,12 @@ impl Scheduler {
             let slot = may.then(|| schedule.slots.take(&admission.owner)).flatten();
             schedule.active.insert(run_id.clone(), Arc::clone(&active));
             if slot.is_none() {
-                let queued = QueuedRun { owner: admission.owner, _permit: admission.permit, is_released: false };
+                let queued = QueuedRun {
+                    owner: admission.owner,
+                    permit: admission.permit,
+                    is_launched: false,
+                    is_released: false,
+                };
                 schedule.waiting.insert(run_id.clone(), queued);
             }
             slot
