@@ -116,7 +116,8 @@ impl<'a> Driver<'a> {
                         if !attempt.timer.due(stop.as_ref()).await {
                             return Ok(PerformedCall::Stopped);
                         }
-                        let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id);
+                        let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id)
+                            .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id));
                         tokio::select! {
                             biased;
                             made = make(&world, &turn, &attempt, &wait) => Ok(made),

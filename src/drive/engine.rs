@@ -17,6 +17,7 @@ use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
+use super::model_waits::ModelWait;
 use super::queued::DecidedElsewhere;
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
@@ -36,6 +37,11 @@ use crate::language::Project;
 use crate::program::Program;
 
 impl Engine {
+    /// The wait of a run that is driven here for a model that failed; else that of the first run, or call, below that waits so.
+    pub fn model_wait(&self, run_id: &str) -> Option<ModelWait> {
+        self.world.model_waits.find(run_id)
+    }
+
     /// Begins an engine for a project in its folder: relative paths start there.
     pub fn builder(project: Arc<Project>, root: &Path) -> EngineBuilder {
         EngineBuilder::new(project, root)

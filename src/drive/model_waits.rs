@@ -2,9 +2,8 @@
 //! the journal gets the failed attempts with what came of the call.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use super::world::Engine;
 
 /// A model that failed and is asked again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +24,11 @@ pub struct ModelWait {
 #[derive(Debug, Default)]
 pub(super) struct ModelWaits(Mutex<BTreeMap<String, ModelWait>>);
 
-/// The wait of one run; dropping this ends it.
+/// The wait of one run, or of one call of it; dropping this ends it.
+#[derive(Debug)]
 pub(super) struct RunModelWait<'w> {
     all: &'w ModelWaits,
-    run_id: &'w str,
+    asked_by: String,
 }
 
 impl ModelWaits {
@@ -36,30 +36,33 @@ impl ModelWaits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The wait of a run for a model that failed; else that of the first run, or call, below that waits so.
+    pub fn find(&self, run_id: &str) -> Option<ModelWait> {
+        let all = self.all();
+        let below = (format!("{run_id}."), format!("{run_id}/"));
+        all.get(run_id).or_else(|| all.range(below.0..below.1).next().map(|(_, wait)| wait)).cloned()
+    }
+
     /// The wait of a run that asks its model.
-    pub fn of<'w>(&'w self, run_id: &'w str) -> RunModelWait<'w> {
-        RunModelWait { all: self, run_id }
+    pub fn of(&self, run_id: &str) -> RunModelWait<'_> {
+        RunModelWait { all: self, asked_by: run_id.to_owned() }
+    }
+
+    /// The wait of a call that asks a model, at its address in the run: it is found as those of the runs below are.
+    pub fn of_call(&self, run_id: &str, at: impl Display) -> RunModelWait<'_> {
+        RunModelWait { all: self, asked_by: format!("{run_id}.{at}") }
     }
 }
 
 impl RunModelWait<'_> {
     /// An attempt failed.
     pub fn failed(&self, wait: ModelWait) {
-        self.all.all().insert(self.run_id.to_owned(), wait);
+        self.all.all().insert(self.asked_by.clone(), wait);
     }
 }
 
 impl Drop for RunModelWait<'_> {
     fn drop(&mut self) {
-        self.all.all().remove(self.run_id);
-    }
-}
-
-impl Engine {
-    /// The wait of a run that is driven here for a model that failed; else that of the first run below that waits so.
-    pub fn model_wait(&self, run_id: &str) -> Option<ModelWait> {
-        let all = self.world.model_waits.all();
-        let below = (format!("{run_id}."), format!("{run_id}/"));
-        all.get(run_id).or_else(|| all.range(below.0..below.1).next().map(|(_, wait)| wait)).cloned()
+        self.all.all().remove(&self.asked_by);
     }
 }

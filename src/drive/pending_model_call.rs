@@ -10,6 +10,7 @@ use std::task::Poll;
 
 use tokio::sync::watch;
 
+use super::model_waits::{ModelWait, RunModelWait};
 use super::stop::Stop;
 use super::tool::Spent;
 use crate::journal::Journal;
@@ -22,6 +23,8 @@ pub struct PendingModelCall<'a> {
     spent: Mutex<Spent>,
     /// The store, and the run that asks; none where nobody looks.
     asking: Option<(&'a Deaths, &'a str)>,
+    /// Where the status of the run finds that a model of one of its calls is asked again.
+    shown: Option<RunModelWait<'a>>,
 }
 
 impl std::fmt::Debug for PendingModelCall<'_> {
@@ -33,7 +36,20 @@ impl std::fmt::Debug for PendingModelCall<'_> {
 impl<'a> PendingModelCall<'a> {
     /// That of this run.
     pub(super) fn of(deaths: &'a Deaths, run_id: &'a str) -> Self {
-        Self { is_resting: watch::Sender::new(false), spent: Mutex::default(), asking: Some((deaths, run_id)) }
+        let (is_resting, asking) = (watch::Sender::new(false), Some((deaths, run_id)));
+        Self { is_resting, spent: Mutex::default(), asking, shown: None }
+    }
+
+    /// The same of a call, whose wait the status of its run shows.
+    pub(super) fn shown(self, shown: RunModelWait<'a>) -> Self {
+        Self { shown: Some(shown), ..self }
+    }
+
+    /// An attempt of a call failed, and another one follows.
+    pub(super) fn is_asked_again(&self, wait: ModelWait) {
+        if let Some(shown) = &self.shown {
+            shown.failed(wait);
+        }
     }
 
     /// An attempt failed, and used this.

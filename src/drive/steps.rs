@@ -201,7 +201,9 @@ impl<'a> Driver<'a> {
                         if !timer.due(stop.as_ref()).await {
                             return Ok(None);
                         }
-                        let wait = PendingModelCall::of(&world.deaths, &call.header.run_id);
+                        let run_id = call.header.run_id.as_str();
+                        let shown = world.model_waits.of_call(run_id, &call.at);
+                        let wait = PendingModelCall::of(&world.deaths, run_id).shown(shown);
                         tokio::select! {
                             biased;
                             made = make(&world, &call, timer.failed, &wait) => Ok(Some(made)),

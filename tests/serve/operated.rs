@@ -452,6 +452,41 @@ fn a_model_that_is_asked_again_is_shown_and_logged() {
 }
 
 #[test]
+fn a_model_that_an_action_asks_again_is_shown() {
+    let away = Server::with(|_, _| Answer::json(&json!({ "error": { "message": "upstream is away" } })).status(503));
+    let place = Place::new();
+    place.json(
+        "loopctl.json",
+        &json!({ "allow": { "private_addresses": true }, "model": "m",
+            "models": { "m": { "provider": "openai", "base_url": format!("{}/v1", away.url()), "model": "fake-1" } } }),
+    );
+    let retry = json!({ "attempts": 20, "base_ms": 3_000, "max_ms": 3_000 });
+    place.json(
+        "actions/ask.json",
+        &json!({ "action_name": "ask", "kind": "llm", "description": "Asks.", "template": "Why?", "retry": retry,
+            "timeout_ms": 60_000 }),
+    );
+    let steps = json!([{ "id": "asks", "type": "ask", "properties": {} }]);
+    place.json("workflows/flow.json", &json!({ "name": "flow", "definition": { "actions": steps } }));
+    let (server, _) = logged(&place);
+    let started = server.post("/agents/execute?async=true", &json!({ "loop": "flow" })).json();
+    let run = started["agent_run_id"].as_str().unwrap();
+    let mut status = json!({});
+    while status["model_wait"]["attempts"].as_u64().is_none() {
+        status = server.get(&format!("/agents/{run}/status")).json();
+        assert_eq!(status["status"], "running", "{status:#}");
+    }
+    let wait = &status["model_wait"];
+    assert!(
+        wait["reason"].as_str().unwrap().contains("upstream is away") && wait["again_at"].is_string(),
+        "{status:#}"
+    );
+    assert_eq!((&wait["model"], wait.get("agent_run_id")), (&json!("m"), None), "{status:#}");
+    assert_eq!(server.send("DELETE", &format!("/agents/{run}"), &[], b"").status, 202);
+    assert_eq!(server.settled(run).get("model_wait"), None);
+}
+
+#[test]
 fn a_post_that_nobody_can_answer_says_why() {
     let hook = Server::with(|_, _| Answer::json("{}"));
     for (scopes, answers) in [(&["run", "read"][..], false), (&["run", "read", "decide"][..], true)] {

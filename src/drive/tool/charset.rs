@@ -16,6 +16,8 @@ const WINDOWS_1252: [char; 32] = [
 pub(super) enum NoText {
     /// They are no text.
     Binary,
+    /// They are no text in this charset, which the content type names.
+    Invalid(String),
     /// The content type names this charset, which is not read.
     Charset(String),
 }
@@ -34,13 +36,16 @@ enum ByteOrder {
 pub(super) fn decode(bytes: &[u8], content_type: Option<&str>) -> Result<String, NoText> {
     let named = content_type.and_then(charset);
     let order = match (named.as_deref(), bytes) {
+        // It begins as UTF-16 does.
+        (Some("utf-32" | "utf-32le" | "utf-32be"), _) => None,
         (_, [0xff, 0xfe, ..]) => Some(ByteOrder::Little),
         (_, [0xfe, 0xff, ..]) | (Some("utf-16" | "utf-16be"), _) => Some(ByteOrder::Big),
         (Some("utf-16le" | "unicode" | "ucs-2"), _) => Some(ByteOrder::Little),
         _ => None,
     };
     if let Some(order) = order {
-        return utf_16(bytes, order).filter(|text| !text.contains('\0')).ok_or(NoText::Binary);
+        let text = utf_16(bytes, order).filter(|text| !text.contains('\0'));
+        return text.ok_or_else(|| named.map_or(NoText::Binary, NoText::Invalid));
     }
     let marks = named.as_deref().map_or(&[][..], marks);
     let is_shifted = bytes.is_ascii() && bytes.iter().any(|byte| marks.contains(byte));
@@ -53,8 +58,10 @@ pub(super) fn decode(bytes: &[u8], content_type: Option<&str>) -> Result<String,
             "iso-8859-1" | "iso8859-1" | "iso_8859-1" | "latin1" | "l1" | "windows-1252" | "cp1252" | "us-ascii"
             | "ascii",
         ) if !bytes.contains(&0) => Ok(bytes.iter().map(|byte| windows_1252(*byte)).collect()),
-        None | Some("utf-8" | "utf8") => Err(NoText::Binary),
+        None => Err(NoText::Binary),
+        Some(wide) if wide.starts_with("utf-32") => Err(NoText::Charset(wide.to_owned())),
         Some(_) if bytes.contains(&0) => Err(NoText::Binary),
+        Some(named @ ("utf-8" | "utf8")) => Err(NoText::Invalid(named.to_owned())),
         Some(named) => Err(NoText::Charset(named.to_owned())),
     }
 }
@@ -122,7 +129,10 @@ mod tests {
         }
         for (bytes, content_type, why) in [
             (&b"Z\xfcrich"[..], None, NoText::Binary),
-            (b"Z\xfcrich", Some("text/plain; charset=utf-8"), NoText::Binary),
+            (b"Z\xfcrich", Some("text/plain; charset=utf-8"), NoText::Invalid("utf-8".to_owned())),
+            (b"Z\0\xfc", Some("text/plain; charset=utf-16le"), NoText::Invalid("utf-16le".to_owned())),
+            (b"\xff\xfe\0\0Z\0\0\0", Some("text/plain; charset=utf-32"), NoText::Charset("utf-32".to_owned())),
+            (b"\x89PNG\0\xff", Some("image/png; charset=utf-8"), NoText::Binary),
             (b"\x83\x65\x83", Some("text/plain; charset=Shift_JIS"), NoText::Charset("shift_jis".to_owned())),
             (b"\x1b$B%F\x1b(B", Some("text/plain; charset=ISO-2022-JP"), NoText::Charset("iso-2022-jp".to_owned())),
             (b"\x1b$)C\x0eZ\x0f", Some("text/plain; charset=csISO2022KR"), NoText::Charset("csiso2022kr".to_owned())),

@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
+use crate::drive::clock;
 use crate::drive::future::BoxFuture;
 use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire};
+use crate::drive::model_waits::ModelWait;
 use crate::drive::retry::{self, Transient};
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
@@ -156,10 +158,15 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         }
     };
     let retried = |attempt: RetriedAttempt| {
-        let RetriedAttempt { number, class, delay_ms, kept, .. } = attempt;
+        let RetriedAttempt { number, reason, class, delay_ms, kept } = attempt;
         used(&kept);
         let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
         tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
+        if let Some(wait) = call.wait {
+            let again_at_ms = clock::wall_ms().saturating_add_unsigned(delay_ms);
+            let (run_id, model) = (run_id.to_owned(), model.to_owned());
+            wait.is_asked_again(ModelWait { run_id, model, attempts: number, reason, again_at_ms });
+        }
     };
     let mut answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     let mut failed = Vec::new();

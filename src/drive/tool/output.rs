@@ -37,8 +37,15 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, T
             let class = format!("the answer is a text in the charset {charset}; {} are read", charset::READ);
             return Err(fault(class, ""));
         }
+        Err(NoText::Invalid(charset)) => {
+            return Err(fault(format!("the answer is no text in {charset}, the charset that its type names"), ""));
+        }
         Err(NoText::Binary) => {
             let kind = content_type.map_or_else(|| "unknown".to_owned(), media_type);
+            if (kind.starts_with("text/") || is_json(&kind)) && !bytes.contains(&0) {
+                let class = format!("the answer of the type {kind} names no charset, and is no text in utf-8");
+                return Err(fault(class, ""));
+            }
             return Err(fault(format!("binary answer of {length} bytes, type {kind}"), ""));
         }
     };

@@ -60,8 +60,13 @@ impl Drop for ServerConnection {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(super) enum ConnectFault {
-    /// The server answered.
-    Server(tokio_postgres::Error),
+    /// The server answered; `server` is its host and port, or its socket.
+    Server {
+        /// The server.
+        server: String,
+        /// What it answered, or why the connection ended.
+        error: tokio_postgres::Error,
+    },
     /// It can't be reached.
     Unreachable(String),
 }
@@ -71,6 +76,17 @@ pub(super) fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
     let ports = config.get_ports();
     let port = move |at: usize| ports.get(at).or_else(|| ports.first()).copied().unwrap_or(PORT);
     config.get_hosts().iter().enumerate().map(move |(at, host)| (host, port(at)))
+}
+
+/// A host of an address with its port, for messages.
+fn server(config: &Config, host: usize) -> String {
+    match hosts(config).nth(host) {
+        Some((Host::Tcp(name), port)) if name.contains(':') => format!("[{name}]:{port}"),
+        Some((Host::Tcp(name), port)) => format!("{name}:{port}"),
+        #[cfg(unix)]
+        Some((Host::Unix(folder), port)) => format!("{}/.s.PGSQL.{port}", folder.display()),
+        None => "the address".to_owned(),
+    }
 }
 
 /// Connects to the first host that answers.
@@ -84,14 +100,17 @@ async fn connect(address: &PostgresAddress) -> Result<ServerConnection, ConnectF
         match tokio::time::timeout(limit, connect_to(address, host)).await {
             Ok(Ok(connection)) => return Ok(connection),
             Ok(Err(fault)) => last = fault,
-            Err(_) => last = ConnectFault::Unreachable("it does not answer".to_owned()),
+            Err(_) => {
+                last = ConnectFault::Unreachable(format!("{}: it does not answer", server(&address.config, host)));
+            }
         }
     }
     Err(last)
 }
 
 async fn connect_to(address: &PostgresAddress, host: usize) -> Result<ServerConnection, ConnectFault> {
-    let unreachable = |error: io::Error| ConnectFault::Unreachable(error.to_string());
+    let server = server(&address.config, host);
+    let unreachable = |error: io::Error| ConnectFault::Unreachable(format!("{server}: {error}"));
     let (budget, descriptions) = (ReadBudget::default(), Descriptions::default());
     budget.fill(GREETING);
     let stream = protected(address, host, budget.clone()).await.map_err(unreachable)?;
@@ -99,7 +118,8 @@ async fn connect_to(address: &PostgresAddress, host: usize) -> Result<ServerConn
     let mut config = address.config.clone();
     // What is to be encrypted is it already.
     config.ssl_mode(SslMode::Disable);
-    let (client, connection) = config.connect_raw(stream, NoTls).await.map_err(ConnectFault::Server)?;
+    let connected = config.connect_raw(stream, NoTls).await;
+    let (client, connection) = connected.map_err(|error| ConnectFault::Server { server, error })?;
     // What waits for an answer gets the error too.
     let driver = tokio::spawn(async move { drop(connection.await) }.boxed()).abort_handle();
     let types = ServerTypes::default();

@@ -93,9 +93,11 @@ fn class(code: &str) -> &'static str {
 /// The fault of a connection that could not be made.
 pub(super) fn of_connect(fault_: &ConnectFault) -> RawFault {
     match fault_ {
-        ConnectFault::Server(error) if error.as_db_error().is_some() => of_error(error),
-        ConnectFault::Server(error) if !is_lost(error) => fault("database: can't be opened", text(error)).into(),
-        ConnectFault::Server(error) => transient("database: can't be opened", text(error)),
+        ConnectFault::Server { error, .. } if error.as_db_error().is_some() => of_error(error),
+        ConnectFault::Server { server, error } => {
+            let (class, detail) = ("database: can't be opened", format!("{server}: {}", text(error)));
+            if is_lost(error) { transient(class, detail) } else { fault(class, detail).into() }
+        }
         ConnectFault::Unreachable(why) => transient("database: can't be opened", why.clone()),
     }
 }
