@@ -309,7 +309,13 @@ impl<'t> Linker<'t> {
             format!("looked in {}", names::list(&files))
         };
         let is_action = !Catalog::new(main, &self.shelf).find(name).is_empty();
-        let near = near.filter(|_| !is_action);
+        let is_flow = |source: &&Source| {
+            let document = self.texts.readings.document(source);
+            document.kind == Some(DocumentKind::Workflow)
+                && document.value.get("name").and_then(Value::as_str) == Some(name)
+        };
+        let flow = self.texts.workflows.iter().take(MEASURED.0).find(is_flow);
+        let near = near.filter(|_| !is_action && flow.is_none());
         let message = format!("the loop `{name}` is not found");
         let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
         match near {
@@ -319,7 +325,14 @@ impl<'t> Linker<'t> {
             }
             None if is_action => fault
                 .help(format!("`{name}` is an action: declare it as {{\"type\": \"action\", \"name\": \"{name}\"}}")),
-            None => fault.help(searched),
+            None => match flow {
+                Some(flow) => fault.help(format!(
+                    "it is a workflow, in {}: declare it as {{\"type\": \"workflow\", \"name\": {}}}",
+                    flow.name,
+                    syntax::quoted(name)
+                )),
+                None => fault.help(searched),
+            },
         }
     }
 }

@@ -297,7 +297,7 @@ pub struct History {
     pub summarize: Option<bool>,
 }
 
-/// How a failed model call is retried: 408, 409, 429, 5xx and connection faults, with full
+/// How a failed model call is retried: 408, 409, 424, 425, 429, 498, 5xx and connection faults, with full
 /// jitter; `Retry-After` is obeyed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -347,6 +347,15 @@ impl Provider {
         }
     }
 
+    /// What follows the base of its addresses for the id of a model: none where the id would lead elsewhere in them. Google
+    /// writes its ids with `models/`, too.
+    pub fn path_of(self, id: &str) -> Option<String> {
+        let path = self.facts().server.as_ref()?.path;
+        let id = id.strip_prefix("models/").unwrap_or(id).replace('%', "%25");
+        let leads_elsewhere = id.split(['/', '\\']).any(|part| matches!(part, "" | "." | ".."));
+        (!leads_elsewhere).then(|| path.replace("{model}", &id))
+    }
+
     /// The provider to which the id of a model belongs, as far as the id says it.
     pub fn of_model(id: &str) -> Option<Self> {
         let is_its = |provider: &Self| provider.facts().id_prefix.is_some_and(|prefix| id.starts_with(prefix));

@@ -189,7 +189,9 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         let fault = Diagnostic::error(codes::UNKNOWN_DOCUMENT, "this value is no document", "", place);
         return Err(Box::new(fault.help("a document is a JSON object, or an array of registered actions")));
     }
-    if root.get("type").and_then(Node::as_str) == Some("loop") {
+    // A workflow that has a `type` is still a workflow: its shape reports that.
+    let is_flow = root.get("definition").is_some() && root.get("properties").is_none();
+    if root.get("type").and_then(Node::as_str) == Some("loop") && !is_flow {
         return Ok(DocumentKind::Loop);
     }
     let marks = [

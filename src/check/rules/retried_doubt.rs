@@ -30,8 +30,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(what) = kind.repeated() else { continue };
         let cursor = used.at("/on_uncertain");
         if !kind.head().idempotent.unwrap_or_else(|| kind.is_idempotent()) && cursor.is_written() {
-            let fault =
-                cursor.report(&RULE, format!("after a crash, {what} that may have happened would be made again"));
+            let message =
+                format!("after a crash, or when its answer is lost, {what} that may have happened would be made again");
+            let fault = cursor.report(&RULE, message);
             let fault = fault.help(
                 "write \"pause\", so that a human looks; or \"idempotent\": true, when the other side knows a \
                  repeated call by its `Idempotency-Key`",

@@ -79,6 +79,16 @@ impl BuiltInStep {
     }
 }
 
+/// How a step runs a loop or a workflow.
+fn in_step(kind: &str, name: &str, file: &str) -> String {
+    let tool = format!("{{\"type\": \"{kind}\", \"name\": {}}}", quoted(name));
+    let own = match kind {
+        "loop" => ", or write the `properties` of that loop into it",
+        _ => "",
+    };
+    format!("it is in {file}: a step of `\"type\": \"loop\"` and mode `react` has it among its `tools` as {tool}{own}")
+}
+
 impl<'a> Declare<'a> {
     /// Whether an action seems to be in a file that can't be used: then only the file's own fault is reported.
     fn is_in_broken(&mut self, name: &str) -> bool {
@@ -250,15 +260,24 @@ impl<'a> Declare<'a> {
             return Some(fault(message).help(help));
         }
         let (kind, file) = self.other_kind(name)?;
-        let tool = format!("{{\"type\": \"{kind}\", \"name\": {}}}", quoted(name));
-        let own = match kind {
-            "loop" => ", or write the `properties` of that loop into it",
-            _ => "",
+        Some(fault(format!("`{name}` is a {kind}, and no step has its name as `type`")).help(in_step(kind, name, file)))
+    }
+
+    /// The loop or the workflow of nearly this name, and how a step runs it.
+    fn near_other_kind(&self, name: &str) -> Option<String> {
+        let of_document = |source: &Source| {
+            let document = self.texts.readings.document(source);
+            let of_flow = || document.value.get("name").and_then(Value::as_str).map(str::to_owned);
+            name_of(&document).or_else(|| of_flow().filter(|_| document.kind == Some(DocumentKind::Workflow)))
         };
-        let help = format!(
-            "it is in {file}: a step of `\"type\": \"loop\"` and mode `react` has it among its `tools` as {tool}{own}"
-        );
-        Some(fault(format!("`{name}` is a {kind}, and no step has its name as `type`")).help(help))
+        let sources = self.texts.loops.iter().chain(&self.texts.workflows).take(MEASURED.0);
+        let names: Vec<String> = sources.filter_map(of_document).collect();
+        let plain = name.to_lowercase();
+        let same = names.iter().map(String::as_str).find(|known| known.to_lowercase() == plain);
+        let nearest = || self.effort.nearest_field(name, names.iter().map(String::as_str)).map(|(near, _)| near);
+        let near = same.or_else(nearest)?;
+        let (kind, file) = self.other_kind(near)?;
+        Some(format!("the nearest name is `{near}`, a {kind}; {}", in_step(kind, near, file)))
     }
 
     fn unknown_step(&mut self, name: &str, at: &str) {
@@ -279,6 +298,8 @@ impl<'a> Declare<'a> {
         let message = format!("the action `{name}` is not found, and no built-in step has this name");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
         let built_in = BuiltInStep::meant_by(name);
+        let is_sought = measured > 0 && built_in.is_none() && near.is_none();
+        let near_other = if is_sought { self.near_other_kind(name) } else { None };
         self.faults.push(match (built_in, near) {
             (Some(built_in), _) => {
                 let fault = fault.help(built_in.help);
@@ -290,6 +311,7 @@ impl<'a> Declare<'a> {
                 let fault = fault.help(format!("the nearest name is `{near}`; {searched}"));
                 if lone { fault.suggest(quoted(near)) } else { fault }
             }
+            (None, None) if let Some(near) = near_other => fault.help(near),
             (None, None) => fault.help(format!("the built-in steps are `{}`; {searched}", PRIMITIVES.join("`, `"))),
         });
         if self.unknown == 1 {
@@ -407,6 +429,12 @@ impl<'a> Declare<'a> {
             _ => format!("the workflow `{wanted}` is not found"),
         };
         let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, at.as_str(), self.main.tree.place(&at));
+        if let Some(("loop", file)) = self.other_kind(wanted).filter(|_| field == "name") {
+            let help =
+                format!("it is a loop, in {file}: declare it as {{\"type\": \"loop\", \"name\": {quoted_name}}}");
+            self.faults.push(fault.help(help));
+            return None;
+        }
         let names: Vec<&str> = all.iter().filter_map(|document| known(document)).take(MEASURED.0).collect();
         self.faults.push(match self.effort.nearest_field(wanted, names) {
             Some((near, lone)) => {

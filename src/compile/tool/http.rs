@@ -270,7 +270,8 @@ impl<'a> ContentType<'a> {
     /// The signs that the type gives a meaning; in several parts, a boundary has one as well.
     fn signs(&self) -> &'static str {
         match self.media.as_str() {
-            "text/csv" => ",\"\r\n",
+            "text/csv" | "application/csv" => ",\"\r\n",
+            "text/tab-separated-values" => "\t\r\n",
             media if media.starts_with("multipart/") => "\r\n",
             _ => "<&",
         }
@@ -312,7 +313,8 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
         "application/xml" | "text/xml" => "`<` or `&` adds elements",
         _ if media.ends_with("+xml") => "`<` or `&` adds elements",
         "text/html" => "`<` or `&` adds elements",
-        "text/csv" => "a comma, a quote or a line end adds cells and rows",
+        "text/csv" | "application/csv" => "a comma, a quote or a line end adds cells and rows",
+        "text/tab-separated-values" => "a tab or a line end adds cells and rows",
         _ if media.starts_with("multipart/") => "a boundary adds parts",
         _ => return None,
     };

@@ -212,7 +212,7 @@ impl Models {
             (None, None, None) => (home.base_url.to_owned(), String::new()),
         };
         let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
-        let path = home.path.replace("{model}", &segment(&id)?);
+        let path = provider.path_of(&id).ok_or_else(|| project::SettingFault::of_id(&id).message)?;
         // What a variable holds is not shown: it may be another one's.
         let url = address(&base, &path, is_shown).map_err(|wrong| format!("{origin} {wrong}"))?;
         let official = url.host_str() == Some(home.host);
@@ -373,15 +373,6 @@ fn address(base: &str, path: &str, is_shown: bool) -> Result<Url, String> {
     url.set_path(&whole);
     url.set_fragment(None);
     Ok(url)
-}
-
-/// The id of a model as a part of an address, which it can't lead elsewhere. Google writes its ids with `models/`, too.
-fn segment(id: &str) -> Result<String, String> {
-    let id = id.strip_prefix("models/").unwrap_or(id).replace('%', "%25");
-    if id.split(['/', '\\']).any(|part| matches!(part, "" | "." | "..")) {
-        return Err(format!("no model has the id {:?}", id.chars().take(100).collect::<String>()));
-    }
-    Ok(id)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the environment names a model's server, which is no secret")]

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Constrain, Model};
 
+/// The most characters of an id in a message.
+const MAX_SHOWN_CHARS: usize = 100;
+
 /// How much a model reasons before it replies. Not every model takes every word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -59,6 +62,14 @@ pub struct SettingFault {
     pub message: String,
 }
 
+impl SettingFault {
+    /// That of an id that would lead the request to another address.
+    pub fn of_id(id: &str) -> Self {
+        let message = format!("no model has the id {:?}", id.chars().take(MAX_SHOWN_CHARS).collect::<String>());
+        Self { pointer: "/model".to_owned(), message }
+    }
+}
+
 impl Model {
     /// The settings that can't be sent: those that the provider does not have, and fields of `extra_body` that
     /// loopctl writes itself.
@@ -74,7 +85,14 @@ impl Model {
             pointer: format!("/extra_body/{name}"),
             message: format!("`extra_body` can't have the field `{name}`, which loopctl writes itself"),
         });
-        lacking.chain(owned).chain(self.unthinkable()).chain(self.unbounded()).chain(self.blank_stops()).collect()
+        let id = self.model.as_deref().filter(|id| facts.server.is_some() && self.provider.path_of(id).is_none());
+        lacking
+            .chain(owned)
+            .chain(id.map(SettingFault::of_id))
+            .chain(self.unthinkable())
+            .chain(self.unbounded())
+            .chain(self.blank_stops())
+            .collect()
     }
 
     /// Thinking beside constrained replies, of a model that is made to call a tool for them: its server refuses both together.
