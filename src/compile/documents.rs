@@ -9,7 +9,8 @@ use super::outside::{OutsideFiles, ValueKind};
 use super::steps;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
-use crate::program::file_value::{self, PREFIX, is_name, named};
+use crate::program::bind::run_input::{LongList, RunInput};
+use crate::program::file_value::{self, FileValue, PREFIX, is_name, named};
 use crate::program::reference::{Field, as_path, each_text};
 use crate::syntax::document::Document;
 use crate::syntax::quoted;
@@ -154,15 +155,41 @@ const MAX_DEPTH: usize = 6;
 pub fn known(file: &str, text: &str) -> Result<Value, String> {
     let value = file_value::read(file, text).map_err(|fault| fault.to_string())?;
     if !file.to_ascii_lowercase().ends_with(".csv") {
-        return Ok(shape(&[&value], MAX_DEPTH));
+        return Ok(match value {
+            FileValue::List(list) => shape_of_list(&list, MAX_DEPTH),
+            FileValue::Value(value) => shape_of(&value),
+        });
     }
-    let first = value.as_array().and_then(|rows| rows.first()).and_then(Value::as_object);
-    let Some(first) = first else { return Ok(json!({ "type": "array", "items": { "type": "object" } })) };
+    let first = match &value {
+        FileValue::List(rows) => rows.get(0),
+        FileValue::Value(rows) => rows.value.get(0).cloned(),
+    };
+    let Some(Value::Object(first)) = first else {
+        return Ok(json!({ "type": "array", "items": { "type": "object" } }));
+    };
     // A cell is a text that may read as a number or as JSON.
     let cell = json!({ "type": "string", "format": "number or JSON" });
     let columns: BTreeMap<&String, &Value> = first.keys().map(|column| (column, &cell)).collect();
     let row = json!({ "type": "object", "properties": columns, "additionalProperties": false });
     Ok(json!({ "type": "array", "items": row }))
+}
+
+/// The schema of a value. Its long lists are parsed only if they have few items.
+fn shape_of(value: &RunInput) -> Value {
+    let mut shape = shape(&[&value.value], MAX_DEPTH);
+    if let Some(members) = shape.get_mut("properties").and_then(Value::as_object_mut) {
+        for (name, list) in &value.lists {
+            members.insert(name.clone(), shape_of_list(list, MAX_DEPTH - 1));
+        }
+    }
+    shape
+}
+
+fn shape_of_list(list: &LongList, depth: usize) -> Value {
+    match list.len() > MAX_ENTRIES {
+        true => json!({ "type": "array" }),
+        false => shape(&[&list.whole()], depth),
+    }
 }
 
 /// The schema of all members that these values have; `true` where they are of several kinds, or are too many.

@@ -22,8 +22,8 @@ pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Resul
         };
         let missing = |why: String| Fault::Missing(format!("the document `{name}`, {file}, can't be read: {why}"));
         let text = files::text(root, file).map_err(missing)?;
-        let value = file_value::read(file, &text).map_err(|fault| missing(fault.to_string()))?;
-        weight = weight.saturating_add(file_value::weight(&value));
+        let of_value = file_value::weight(file, &text).map_err(|fault| missing(fault.to_string()))?;
+        weight = weight.saturating_add(of_value);
         if weight > MAX_WEIGHT {
             let most = MAX_WEIGHT >> 20;
             return Err(missing(format!("the values of a run's documents take at most {most} MiB of memory together")));

@@ -209,7 +209,7 @@ impl Stage {
             key,
             action,
             at: call.at.map(str::to_owned),
-            input: call.input.clone(),
+            input: Value::clone(call.input),
             result: None,
             is_missing: false,
         });

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall};
 use crate::language::react::CallOrder;
 use crate::program::bind::run_input::RunInput;
 use crate::program::denial::DenialRule;
+use crate::program::file_value::FileValues;
 
 /// What is fixed since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,7 +48,7 @@ pub struct RunHeader {
     /// The run that started it without waiting for it.
     pub started_by: Option<Box<str>>,
     /// The values of the files of the project that it reads, by `doc:NAME`.
-    pub files: Arc<Map<String, Value>>,
+    pub files: Arc<FileValues>,
     /// What the receiver of its callbacks may decide about; none when it may not decide.
     pub callback_rights: Option<DecisionRights>,
 }

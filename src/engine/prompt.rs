@@ -37,6 +37,7 @@ pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unreso
             context: program.step.as_ref().and(facts.input.as_object()).as_slice(),
             input: program.input_of(facts.input),
             lists: None,
+            files: None,
             now: facts.now,
             run_id: facts.run_id,
             extra: &[

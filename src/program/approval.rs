@@ -68,6 +68,7 @@ impl ApprovalPolicy {
             arguments: &Value::Null,
             input,
             lists: None,
+            files: None,
             now: "",
             run_id: "",
             context: &[],

@@ -103,6 +103,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
         context: names.as_slice(),
         input: of_loop.input_of(&input.value),
         lists: Some(&input.lists),
+        files: None,
         now,
         run_id,
         extra: &[],

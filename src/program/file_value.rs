@@ -1,13 +1,15 @@
 //! The value of a file that a project names in `documents`: CSV is a list of objects, JSON its value, anything else a text.
 
 mod csv;
+mod held;
 mod json;
 mod weight;
 
 use serde_json::{Map, Value};
 
-pub use json::{key_twice, key_twice_in, value as json};
-pub use weight::{MAX_WEIGHT, weight};
+pub use held::{FileValue, FileValues, ListOnPath};
+pub use json::{key_twice, key_twice_in};
+pub use weight::MAX_WEIGHT;
 
 /// What `@paths` and templates call such a file: `doc:NAME`.
 pub const PREFIX: &str = "doc:";
@@ -36,16 +38,46 @@ pub fn named(first: &str) -> Option<&str> {
     first.strip_prefix(PREFIX)
 }
 
+/// What the name of a file says of its text.
+enum FileKind {
+    Csv,
+    Json,
+    Text,
+}
+
+impl FileKind {
+    fn of(file: &str) -> Self {
+        match file.rsplit('.').next().map(str::to_ascii_lowercase).as_deref() {
+            Some("csv") => Self::Csv,
+            Some("json") => Self::Json,
+            _ => Self::Text,
+        }
+    }
+}
+
 /// The value of a file with this name.
 ///
 /// # Errors
 /// What is wrong with its text.
-pub fn read(file: &str, text: &str) -> Result<Value, FileFault> {
+pub fn read(file: &str, text: &str) -> Result<FileValue, FileFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match file.rsplit('.').next().map(str::to_ascii_lowercase).as_deref() {
-        Some("csv") => csv::rows(text),
-        Some("json") => json(text),
-        _ => Ok(Value::from(text)),
+    match FileKind::of(file) {
+        FileKind::Csv => csv::rows(text),
+        FileKind::Json => json::value(text),
+        FileKind::Text => Ok(FileValue::of(Value::from(text))),
+    }
+}
+
+/// About how much memory the value of a file with this name takes as a whole, in bytes. The value is not made.
+///
+/// # Errors
+/// What is wrong with its text.
+pub fn weight(file: &str, text: &str) -> Result<usize, FileFault> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match FileKind::of(file) {
+        FileKind::Csv => csv::weight(text),
+        FileKind::Json => json::weight(text),
+        FileKind::Text => Ok(weight::of_value().saturating_add(text.len())),
     }
 }
 
@@ -53,10 +85,10 @@ pub fn read(file: &str, text: &str) -> Result<Value, FileFault> {
 /// stand twice. None where they had none either.
 pub fn read_of_old(file: &str, text: &str) -> Option<Value> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match file.rsplit('.').next().map(str::to_ascii_lowercase).as_deref() {
-        Some("csv") => rows_of_old(text),
-        Some("json") => serde_json::from_str(text).ok(),
-        _ => Some(Value::from(text)),
+    match FileKind::of(file) {
+        FileKind::Csv => rows_of_old(text),
+        FileKind::Json => serde_json::from_str(text).ok(),
+        FileKind::Text => Some(Value::from(text)),
     }
 }
 
@@ -77,6 +109,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn read(file: &str, text: &str) -> Result<Value, FileFault> {
+        super::read(file, text).map(|file| file.whole().into_owned())
+    }
 
     #[test]
     fn csv_is_a_list_of_objects_with_texts_as_they_stand() {
@@ -133,7 +169,7 @@ mod tests {
         let rows = format!("a,b,c\n{}", "1,2,3\n".repeat(20_000));
         let value = read("a.csv", &rows).unwrap();
         assert_eq!(value.as_array().unwrap().len(), 20_000);
-        assert!(weight(&value) < MAX_WEIGHT / 4);
+        assert!(weight("a.csv", &rows).unwrap() < MAX_WEIGHT / 4);
     }
 
     #[test]

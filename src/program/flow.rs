@@ -21,6 +21,8 @@ use crate::language::workflow::Schedule;
 pub const MAX_LOOPS: usize = 3;
 /// The most items of one loop that are worked on at a time.
 pub const MAX_CONCURRENCY: u32 = 256;
+/// The longest output of a step, as JSON text in bytes.
+pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// The keys that each approval writes: whether it was given, what the human wrote, and what was shown.
 pub const APPROVAL_KEYS: [&str; 3] = ["__approved", "__comment", "__approval_data"];
 

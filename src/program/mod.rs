@@ -12,6 +12,7 @@ pub mod fault;
 pub mod file_value;
 pub mod flow;
 pub mod input_file;
+pub mod json_length;
 pub mod matcher;
 pub mod offer;
 pub mod reference;

@@ -116,3 +116,68 @@ fn a_document_that_can_t_be_read_begins_no_run_and_check_says_so_before() {
         assert_eq!(ran.code, 1, "{ran:#?}");
     }
 }
+
+#[test]
+fn a_long_document_has_the_values_that_a_short_one_has() {
+    let place = place();
+    let note = "x".repeat(300);
+    let rows: Vec<Value> =
+        (0..400).map(|number| json!({ "id": number.to_string(), "note": format!("{number} {note}") })).collect();
+    let csv: String = (0..400).map(|number| format!("{number},{number} {note}\n")).collect();
+    place.file("data/rows.csv", &format!("id,note\n{csv}"));
+    place.json("data/day.json", &json!({ "day": 7, "rows": rows, "few": [1] }));
+    place.json("loopctl.json", &json!({ "documents": { "rows": "data/rows.csv", "day": "data/day.json" } }));
+    let shown = json!({ "list": "doc:rows", "count": "doc:rows.length", "third": "doc:rows.3.note", "all": "doc:day",
+        "inner": "doc:day.rows", "last": "doc:day.rows.399.id", "few": "doc:day.few",
+        "text": "{{doc:rows.1.id}}{{#each doc:day.few}}-{{this}}{{/each}}-{{doc:day.rows.2.id}}" });
+    let ask = json!({ "id": "ask", "type": "PbotApproval", "filter": { "condition": { "equal": ["@one.id", "7"] } },
+        "properties": { "comment": "{{one.note}}", "request_payload": shown } });
+    let call = json!({ "id": "call", "type": "a", "properties": { "id": "@one.id" } });
+    let settings = json!({ "collect": "@one.id", "collect_results": true, "result_key": "ids" });
+    let again = json!([{ "type": "a", "properties": { "id": "@one.id" } }]);
+    let mut inner = foreach("doc:day.rows", json!({ "collect_results": true, "result_key": "days" }), again);
+    inner["id"] = json!("inner");
+    let matcher = json!({ "type": "matcher", "properties": { "left": "doc:rows", "right": "doc:day.rows", "matchOn": ["id"],
+        "outputMatched": "pairs" } });
+    definition(
+        &place,
+        json!({ "condition": { "greaterThan": [{ "length": "doc:rows" }, 1] },
+            "actions": [foreach("doc:rows", settings, json!([ask, call])), inner, matcher],
+            "output": { "ids": "@ids", "days": "@days.length", "first": "@pairs.0.b.id", "pairs": "@pairs.length", "none": "doc:rows.400.id" } }),
+    );
+    let (ran, paused) = run(&place, json!({}));
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let asked = &paused["pause"]["steps"][0];
+    assert_eq!(asked["question"], rows[7]["note"], "{asked}");
+    let shown = &asked["action_input"];
+    assert_eq!((&shown["list"], &shown["inner"], &shown["count"]), (&json!(rows), &json!(rows), &json!(400)));
+    assert_eq!(shown["all"].to_string(), json!({ "day": 7, "rows": rows, "few": [1] }).to_string());
+    assert_eq!((&shown["third"], &shown["last"], &shown["few"]), (&rows[3]["note"], &json!("399"), &json!([1])));
+    assert_eq!(shown["text"], "1-1-2");
+    // Another process reads the files from the journal.
+    place.file("data/rows.csv", "id,note\n");
+    let (ran, result) = resume(&place, &["--approve"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let answer = answer(&result);
+    assert_eq!((&answer["ids"][399]["output"], &answer["days"]), (&json!("399"), &json!(400)));
+    assert_eq!((&answer["first"], &answer["pairs"], &answer["none"]), (&json!("0"), &json!(400), &Value::Null));
+}
+
+#[test]
+fn a_result_that_is_longer_than_a_step_gives_is_not_made() {
+    let place = place();
+    let rows: String = (0..4_000).map(|number| format!("{number},{}\n", "x".repeat(300))).collect();
+    place.file("rows.csv", &format!("id,note\n{rows}"));
+    place.json("loopctl.json", &json!({ "documents": { "rows": "rows.csv" } }));
+    let matcher = json!({ "id": "m", "type": "matcher",
+        "properties": { "left": "doc:rows", "right": [{ "id": "x" }], "matchOn": ["id"] } });
+    definition(&place, json!({ "actions": [matcher] }));
+    let (ran, result) = run(&place, json!({}));
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let said = result["error"]["message"].as_str().unwrap();
+    // As long as the text of `{"matched":[],"unmatchedLeft":[...],"unmatchedRight":[{"id":"x"}]}` would be.
+    let entry = |number: usize| json!({ "id": number.to_string(), "note": "x".repeat(300) }).to_string().len() + 1;
+    let bytes: usize = (0..4_000).map(entry).sum::<usize>() - 1;
+    let bytes = bytes + r#"{"matched":[],"unmatchedLeft":[],"unmatchedRight":[{"id":"x"}]}"#.len();
+    assert!(said.contains(&format!("its output has {bytes} bytes, and a step gives at most 1 MiB")), "{said}");
+}

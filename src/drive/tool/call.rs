@@ -1,5 +1,6 @@
 //! A call of a tool, and its outcome.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub struct ToolCall<'a> {
     /// How often the request of the step was changed after it failed.
     pub request: u32,
     /// Its input, valid by the tool's schema.
-    pub input: &'a Value,
+    pub input: &'a Arc<Value>,
     /// The run's input.
     pub run_input: &'a Value,
     /// The long lists of the run's input, if it has any.
@@ -49,6 +50,7 @@ impl<'a> ToolCall<'a> {
             arguments: self.input,
             input: self.run_input,
             lists: self.lists,
+            files: None,
             now: self.now,
             run_id: self.run_id,
             context: &[],

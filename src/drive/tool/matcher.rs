@@ -8,7 +8,8 @@ use crate::drive::clock::simulated;
 use crate::drive::future::BoxFuture;
 use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
-use crate::program::matcher::{MatcherCall, MatcherTool};
+use crate::program::flow::MAX_OUTPUT_BYTES;
+use crate::program::matcher::{MatchFault, MatcherCall, MatcherTool};
 use crate::program::reference::Scope;
 use crate::program::{Tool, ToolKind};
 
@@ -28,28 +29,38 @@ impl ToolRunner for MatcherRunner {
 /// it any more.
 async fn make(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
     let ready = ready(tool, call).map_err(|why| refused(&why))?;
+    // The step would fail with what is longer.
+    let most = call.at.map(|_| MAX_OUTPUT_BYTES);
+    let failed = |why: MatchFault| match why {
+        MatchFault::TooLong { .. } => fault(why.to_string(), ""),
+        why => refused(&why.to_string()),
+    };
     if simulated::is_simulated() {
-        return ready.run().map_err(|why| refused(&why.to_string()));
+        return ready.run(most).map_err(failed);
     }
-    match tokio::task::spawn_blocking(move || ready.run()).await {
-        Ok(done) => done.map_err(|why| refused(&why.to_string())),
+    match tokio::task::spawn_blocking(move || ready.run(most)).await {
+        Ok(done) => done.map_err(failed),
         Err(lost) => Err(fault("matcher: failed", lost.to_string())),
     }
 }
 
 /// A call with its lists. They are data for a model: no secret is resolved in them.
 fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String> {
-    tool.call(&Scope {
-        arguments: call.input,
-        context: &[],
-        input: call.run_input,
-        lists: call.lists,
-        now: call.now,
-        run_id: call.run_id,
-        extra: &[],
-        reads_fences: call.reads_fences,
-        secrets: None,
-    })
+    tool.call(
+        call.input,
+        &Scope {
+            arguments: call.input,
+            context: &[],
+            input: call.run_input,
+            lists: call.lists,
+            files: None,
+            now: call.now,
+            run_id: call.run_id,
+            extra: &[],
+            reads_fences: call.reads_fences,
+            secrets: None,
+        },
+    )
 }
 
 fn refused(why: &str) -> ToolFault {

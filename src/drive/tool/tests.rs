@@ -1,6 +1,7 @@
 //! The toolbox: deadlines, panics, secrets, and each kind by the same calls.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         id: CallId { iteration: 3, index: 0 },
         at: None,
         request: 0,
-        input,
+        input: &Arc::new(input.clone()),
         run_input: &Value::Null,
         lists: None,
         run_id: "run",

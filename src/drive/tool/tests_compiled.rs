@@ -1,6 +1,7 @@
 //! Actions as written, through the compiler and the toolbox.
 
 use std::fs;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         id: CallId { iteration: 1, index: 0 },
         at: None,
         request: 0,
-        input: &input,
+        input: &Arc::new(input),
         run_input: &run_input,
         lists: None,
         run_id: "run",

@@ -326,6 +326,7 @@ impl<'p> Advance<'p> {
             context: names,
             input: &header.input.value,
             lists: Some(&header.input.lists),
+            files: Some(&header.files),
             now: &now,
             run_id: &header.run_id,
             extra: &[],
@@ -341,7 +342,7 @@ impl<'p> Advance<'p> {
     /// Why it can't be judged.
     pub fn holds(&mut self, condition: &CompiledCondition) -> Result<bool, String> {
         let files = Arc::clone(&self.header.files);
-        self.with_scope(&[&files], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
+        self.with_scope(&[files.names()], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
     }
 }
 

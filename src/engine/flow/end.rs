@@ -12,10 +12,8 @@ use crate::engine::call_attempt::CallAttempt;
 use crate::engine::event::Tokens;
 use crate::engine::operation::OpenStep;
 use crate::engine::token_usage::TokenUsage;
-use crate::program::flow::{FlowStep, StepAction};
-
-/// The longest output of a step, as JSON text in bytes.
-const MAX_OUTPUT: usize = 1 << 20;
+use crate::program::flow::{FlowStep, MAX_OUTPUT_BYTES, StepAction};
+use crate::program::json_length::json_bytes;
 
 /// How a step ended.
 pub(super) struct StepEnd {
@@ -200,12 +198,12 @@ impl From<StepFault> for StepError {
 
 /// The output, unless it is too long.
 fn bounded(output: StepOutput, at: &str) -> Result<StepOutput, StepFault> {
-    let keys = output.keys.iter().map(|(_, value)| value.to_string().len());
-    let bytes = keys.fold(output.value.to_string().len(), usize::saturating_add);
-    if bytes <= MAX_OUTPUT {
+    let keys = output.keys.iter().map(|(_, value)| json_bytes(value));
+    let bytes = keys.fold(json_bytes(&output.value), usize::saturating_add);
+    if bytes <= MAX_OUTPUT_BYTES {
         return Ok(output);
     }
-    let message = format!("its output has {bytes} bytes, and a step gives at most {} MiB", MAX_OUTPUT >> 20);
+    let message = format!("its output has {bytes} bytes, and a step gives at most {} MiB", MAX_OUTPUT_BYTES >> 20);
     Err(StepFault::new("too_large", message, at))
 }
 

@@ -96,9 +96,12 @@ impl<'p> Advance<'p> {
     fn item_at(&self, foreach: &Foreach, at: usize, names: &[&Map<String, Value>]) -> Option<Value> {
         let (first, rest) = foreach.items.split_first()?;
         let input = &self.header.input;
-        if let ([name], "input") = (rest, first.as_str())
-            && let Some(list) = input.lists.get(name)
-        {
+        let list = match rest {
+            [name] if first == "input" => input.lists.get(name),
+            _ if self.header.files.are_meant(first, names.iter().copied()) => self.header.files.list_at(&foreach.items),
+            _ => None,
+        };
+        if let Some(list) = list {
             return list.get(at);
         }
         let mut value =

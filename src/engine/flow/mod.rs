@@ -26,7 +26,7 @@ mod waiting;
 use std::mem;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::advance::{Advance, ListEnd, StepList};
 use self::output::output;
@@ -40,7 +40,7 @@ use super::operation::OpenStep;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::question::Question;
 use super::state::{Phase, RunHeader, State};
-use crate::program::file_value;
+use crate::program::file_value::{self, FileValue, FileValues};
 use crate::program::flow::FlowProgram;
 
 pub use outcome::react_output;
@@ -225,9 +225,9 @@ fn advanced(
     advance.outages = mem::take(&mut flow_state.outages);
     let list = root(program);
     let files = Arc::clone(&state.header.files);
-    let mut end = advance.list(&list, &mut flow_state.root, &[&files]);
+    let mut end = advance.list(&list, &mut flow_state.root, &[files.names()]);
     while end.is_none() && mem::take(&mut advance.freed) {
-        end = advance.list(&list, &mut flow_state.root, &[&files]);
+        end = advance.list(&list, &mut flow_state.root, &[files.names()]);
     }
     (flow_state.stopping, flow_state.changed, flow_state.outages) =
         (advance.stopping, advance.changed, advance.outages);
@@ -247,11 +247,11 @@ fn advanced(
 }
 
 /// The values of the files that the run reads. What started the run has seen that each has one.
-fn files(read: &[ReadFile], edition: u32) -> Map<String, Value> {
+fn files(read: &[ReadFile], edition: u32) -> FileValues {
     let value = |file: &ReadFile| {
         let text = file.text.shared();
         let strictly = (edition >= 2).then(|| file_value::read(&file.file, text).ok()).flatten();
-        let value = strictly.or_else(|| file_value::read_of_old(&file.file, text))?;
+        let value = strictly.or_else(|| file_value::read_of_old(&file.file, text).map(FileValue::of))?;
         Some((format!("{}{}", file_value::PREFIX, file.name), value))
     };
     read.iter().filter_map(value).collect()

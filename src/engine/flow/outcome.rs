@@ -37,22 +37,24 @@ pub(super) fn returned(program: &FlowProgram, state: &mut State, returned: StepR
     let calls = state.counters.calls.entry(kind).or_default();
     *calls = calls.saturating_add(1);
     let spent = charge(program, state, before, tokens, cost_usd);
+    // One step is at the address: its result, which may be large, is moved.
+    let mut result = Some(result);
     Ok(advanced(program, state, |advance, flow_state| {
         match failed {
             Some(failed) => drop(flow_state.outages.insert(at.to_string(), failed)),
             None => drop(flow_state.outages.remove(at.as_str())),
         }
         at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
-            let Current::Open(open) = &mut frame.current else { return };
+            let (Current::Open(open), Some(result)) = (&mut frame.current, result.take()) else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);
-            let (outcome, answer) = match &result {
-                ToolResult::Ok(value) => (Ok(StepOutput::from(value.clone())), ""),
+            let (outcome, answer) = match result {
+                ToolResult::Ok(value) => (Ok(StepOutput::from(value)), String::new()),
                 ToolResult::Failed(fault) => {
-                    let fault_of_step = StepFault { retryable, ..fault_of(step, &at, fault) };
-                    (Err(fault_of_step), fault.answer.as_str())
+                    let fault_of_step = StepFault { retryable, ..fault_of(step, &at, &fault) };
+                    (Err(fault_of_step), fault.answer)
                 }
             };
-            let end = StepEnd { tokens, answer: answer.to_owned(), ..StepEnd::of(open, outcome) };
+            let end = StepEnd { tokens, answer, ..StepEnd::of(open, outcome) };
             advance.ended(list, step, frame, end);
         });
     }))

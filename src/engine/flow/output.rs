@@ -15,7 +15,7 @@ pub(super) fn output(program: &FlowProgram, state: &State, flow_state: &FlowStat
         None => Value::Object(keys.clone()),
         Some(FlowOutput::Key(key)) => keys.get(key).cloned().unwrap_or(Value::Null),
         Some(FlowOutput::Field(field)) => {
-            let names = [keys, &*state.header.files];
+            let names = [keys, state.header.files.names()];
             Advance::of(program, state, flow_state).with_scope(&names, |_, scope| or_null(field, scope))
         }
     }

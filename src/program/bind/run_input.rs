@@ -43,7 +43,7 @@ struct ListPiece {
 
 /// Writes the text of a list, item by item.
 #[derive(Debug, Default)]
-struct LongListWriter {
+pub(crate) struct LongListWriter {
     list: LongList,
     text: String,
     count: usize,
@@ -117,15 +117,26 @@ impl LongList {
         list
     }
 
+    /// Such a list of these items.
+    pub fn of_items<'i>(items: impl IntoIterator<Item = &'i Value>) -> Self {
+        let mut writer = LongListWriter::default();
+        items.into_iter().for_each(|item| writer.push(item));
+        writer.finish()
+    }
+
     /// The texts of its pieces.
     pub fn pieces(&self) -> impl Iterator<Item = &Arc<str>> {
         self.pieces.iter().map(|piece| &piece.text)
     }
 
     /// How many items it has.
-    #[expect(clippy::len_without_is_empty, reason = "a long list has items")]
     pub fn len(&self) -> usize {
         self.pieces.last().map_or(0, |piece| piece.end)
+    }
+
+    /// Whether it has no items.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
     }
 
     /// An item.
@@ -142,13 +153,13 @@ impl LongList {
     }
 
     /// The list, parsed.
-    fn whole(&self) -> Value {
+    pub fn whole(&self) -> Value {
         self.items().collect()
     }
 }
 
 impl LongListWriter {
-    fn push(&mut self, item: &Value) {
+    pub(crate) fn push(&mut self, item: &Value) {
         if !self.text.is_empty() {
             if self.text.len() >= PIECE_BYTES {
                 self.end_piece();
@@ -166,12 +177,14 @@ impl LongListWriter {
         self.text.clear();
     }
 
-    fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         !self.list.pieces.is_empty() || self.text.len() >= PIECE_BYTES
     }
 
-    fn finish(mut self) -> LongList {
-        self.end_piece();
+    pub(crate) fn finish(mut self) -> LongList {
+        if self.count > 0 {
+            self.end_piece();
+        }
         self.list
     }
 }

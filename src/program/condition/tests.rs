@@ -13,6 +13,7 @@ fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
         arguments: &Value::Null,
         input,
         lists: None,
+        files: None,
         now: "",
         run_id: "",
         context: &[],

@@ -8,13 +8,34 @@ use std::str::CharIndices;
 use serde_json::{Map, Value};
 
 use super::FileFault;
+use super::held::FileValue;
 use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
+use crate::program::bind::run_input::LongListWriter;
 
-/// The rows of a CSV text: its first row has the names. All values are texts, so that no number loses its zeros.
+/// The rows of a CSV text: its first row has the names. All values are texts, so that no number loses its zeros. There is
+/// one parsed row at a time.
 ///
 /// # Errors
 /// What is wrong with it, and in which line.
-pub(super) fn rows(text: &str) -> Result<Value, FileFault> {
+pub(super) fn rows(text: &str) -> Result<FileValue, FileFault> {
+    let mut list = LongListWriter::default();
+    each_row(text, &mut |names, fields| {
+        let members = names.iter().cloned().zip(fields.into_iter().map(Value::from));
+        list.push(&Value::Object(members.collect::<Map<_, _>>()));
+    })?;
+    Ok(FileValue::of_list(list))
+}
+
+/// About how much memory the rows take as a whole, in bytes.
+///
+/// # Errors
+/// What is wrong with the text, and in which line.
+pub(super) fn weight(text: &str) -> Result<usize, FileFault> {
+    each_row(text, &mut |_, _| {})
+}
+
+/// Takes the names and the values of each row. Returns about how much memory all rows take as a whole.
+fn each_row(text: &str, take: &mut dyn FnMut(&[String], Vec<String>)) -> Result<usize, FileFault> {
     let mut reader = Records { text, chars: text.char_indices().peekable(), line: 1 };
     let names: Vec<String> = match reader.record_but_blank()? {
         Some(Record { fields, .. }) => fields.into_iter().map(|name| name.trim().to_owned()).collect(),
@@ -24,7 +45,7 @@ pub(super) fn rows(text: &str) -> Result<Value, FileFault> {
         }
     };
     judge_names(&names)?;
-    let (mut list, mut weight) = (Vec::new(), 0_usize);
+    let mut weight = of_value();
     // An empty line is an empty value where a row has one value; elsewhere it is none.
     let is_lone = names.len() == 1;
     while let Some(record) = if is_lone { reader.record()? } else { reader.record_but_blank()? } {
@@ -39,10 +60,9 @@ pub(super) fn rows(text: &str) -> Result<Value, FileFault> {
         if weight > MAX_WEIGHT {
             return Err(too_heavy(line));
         }
-        let members = names.iter().cloned().zip(fields.into_iter().map(Value::from));
-        list.push(Value::Object(members.collect::<Map<_, _>>()));
+        take(&names, fields);
     }
-    Ok(Value::Array(list))
+    Ok(weight)
 }
 
 fn judge_names(names: &[String]) -> Result<(), FileFault> {
@@ -178,6 +198,10 @@ mod tests {
 
     use super::*;
 
+    fn rows(text: &str) -> Result<Value, FileFault> {
+        super::rows(text).map(|file| file.whole().into_owned())
+    }
+
     #[test]
     fn an_empty_line_is_a_row_where_a_row_has_one_value() {
         for (text, rows) in [
@@ -188,7 +212,7 @@ mod tests {
             ("a,b\n1,2\n\n\r\n3,4\n\n", json!([{"a": "1", "b": "2"}, {"a": "3", "b": "4"}])),
             ("a,b\n,\n", json!([{"a": "", "b": ""}])),
         ] {
-            assert_eq!(super::rows(text), Ok(rows), "{text:?}");
+            assert_eq!(self::rows(text), Ok(rows), "{text:?}");
         }
     }
 
@@ -230,7 +254,7 @@ mod tests {
             let lines = rows.iter().map(|(one, other)| format!("{},{}\r\n", quoted(one), quoted(other)));
             let text = std::iter::once("a,b\r\n".to_owned()).chain(lines).collect::<String>();
             let expected: Vec<Value> = rows.iter().map(|(one, other)| json!({"a": one, "b": other})).collect();
-            prop_assert_eq!(super::rows(&text), Ok(Value::Array(expected)));
+            prop_assert_eq!(self::rows(&text), Ok(Value::Array(expected)));
         }
     }
 }

@@ -8,7 +8,9 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use serde_json::Value;
 
 use super::FileFault;
+use super::held::FileValue;
 use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
+use crate::program::bind::run_input::{LongListWriter, RunInput};
 
 /// The most characters of a key that are shown.
 const SHOWN: usize = 64;
@@ -19,11 +21,27 @@ const NUMBER: &str = "$serde_json::private::Number";
 ///
 /// # Errors
 /// What is wrong with it, and in which line.
-pub fn value(text: &str) -> Result<Value, FileFault> {
+pub(super) fn value(text: &str) -> Result<FileValue, FileFault> {
+    weight(text)?;
+    let value = match text.trim_start().starts_with('[') {
+        true => serde_json::from_str(text).map(|ListText(writer)| FileValue::of_list(writer)),
+        false => RunInput::read(text).map(FileValue::Value),
+    };
+    value.map_err(|error| FileFault { message: format!("it is not JSON: {error}"), line: line(&error) })
+}
+
+fn line(error: &serde_json::Error) -> u64 {
+    u64::try_from(error.line()).unwrap_or(u64::MAX).max(1)
+}
+
+/// About how much memory the value of a JSON text takes as a whole, in bytes.
+///
+/// # Errors
+/// What is wrong with the text, and in which line.
+pub(super) fn weight(text: &str) -> Result<usize, FileFault> {
     let mut walk = JsonWalk { most: MAX_WEIGHT, ..JsonWalk::default() };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let walked = walk.deserialize(&mut reader);
-    let line = |error: &serde_json::Error| u64::try_from(error.line()).unwrap_or(u64::MAX).max(1);
+    let walked = walk.deserialize(&mut reader).and_then(|()| reader.end());
     if let Err(error) = walked {
         let (line, column) = (line(&error), error.column());
         return Err(match walk.twice {
@@ -39,8 +57,34 @@ pub fn value(text: &str) -> Result<Value, FileFault> {
             None => FileFault { message: format!("it is not JSON: {error}"), line },
         });
     }
-    serde_json::from_str(text)
-        .map_err(|error| FileFault { message: format!("it is not JSON: {error}"), line: line(&error) })
+    Ok(walk.weight)
+}
+
+/// A list, item by item: there is one parsed item at a time.
+struct ListText(LongListWriter);
+
+impl<'de> Deserialize<'de> for ListText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListTextVisitor)
+    }
+}
+
+struct ListTextVisitor;
+
+impl<'de> Visitor<'de> for ListTextVisitor {
+    type Value = ListText;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ListText, A::Error> {
+        let mut writer = LongListWriter::default();
+        while let Some(item) = items.next_element::<Value>()? {
+            writer.push(&item);
+        }
+        Ok(ListText(writer))
+    }
 }
 
 /// The first key that occurs twice in an object of `text`, which was read as `value`. A text without one
@@ -186,6 +230,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn value(text: &str) -> Result<Value, FileFault> {
+        super::value(text).map(|file| file.whole().into_owned())
+    }
 
     fn found(text: &str) -> Option<String> {
         key_twice(text, &serde_json::from_str(text).unwrap())

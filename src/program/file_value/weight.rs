@@ -21,20 +21,6 @@ pub(super) fn of_member(name: &str) -> usize {
     size_of::<String>().saturating_add(ALLOCATION).saturating_add(2 * size_of::<usize>()).saturating_add(name.len())
 }
 
-/// About how much memory a value takes, in bytes.
-pub fn weight(value: &Value) -> usize {
-    let inner: usize = match value {
-        Value::Null | Value::Bool(_) => 0,
-        Value::Number(number) => number.as_str().len(),
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(members) => {
-            members.iter().map(|(name, value)| of_member(name).saturating_add(weight(value))).sum()
-        }
-    };
-    of_value().saturating_add(inner)
-}
-
 /// The fault of a file whose value takes more.
 pub(super) fn too_heavy(line: u64) -> FileFault {
     let message = format!("its value takes more than {} MiB of memory from here on; split the file", MAX_WEIGHT >> 20);

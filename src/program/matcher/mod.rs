@@ -13,11 +13,12 @@ pub(crate) use entry::{AMOUNT, DATE, MAX_PAIR_DEPTH, is_date_name};
 pub use settings::MatchSettings;
 pub use tool::{MatcherCall, MatcherSide, MatcherTool};
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::entry::EntryFacts;
+use crate::program::json_length::json_bytes;
 use crate::program::value_kind::value_kind;
 
 /// The most pairs that are compared: those of entries whose `matchOn` fields are equal.
@@ -66,6 +67,14 @@ pub enum MatchFault {
     /// The lists would take too much work.
     #[error(transparent)]
     TooLarge(#[from] MatchTooLarge),
+    /// The result is longer than the caller takes.
+    #[error("its output has {bytes} bytes, and a step gives at most {} MiB", most >> 20)]
+    TooLong {
+        /// How long it is, as JSON text.
+        bytes: usize,
+        /// How long it may be.
+        most: usize,
+    },
     /// No entry has a partner, and none can have one.
     #[error(
         "nothing matches, because `{field}` is {left} in each entry on the left and {right} in each entry on the right: such \
@@ -92,7 +101,8 @@ pub fn match_lists(settings: &MatchSettings, left: &[Value], right: &[Value]) ->
         left: left.iter().map(|entry| EntryFacts::of(entry, settings)).collect(),
         right: right.iter().map(|entry| EntryFacts::of(entry, settings)).collect(),
     };
-    let groups = lists.groups();
+    let (of_left, of_right) = (by_key(&lists.left), by_key(&lists.right));
+    let groups = lists.groups(&of_left, &of_right);
     let pairs = groups.iter().map(|group| group.left.len().saturating_mul(group.right.len()));
     if pairs.fold(0, usize::saturating_add) > MAX_PAIRS {
         return Err(MatchTooLarge::Pairs);
@@ -140,15 +150,40 @@ fn positions(unused: &[bool]) -> Vec<usize> {
 }
 
 impl MatchedLists {
+    /// How long the three lists of entries are as JSON texts, in bytes; they are not made for that.
+    fn bytes(&self, left: &[Value], right: &[Value]) -> usize {
+        let of = |list: &[Value], at: &usize| list.get(*at).map_or(0, json_bytes);
+        let pair = |pair: &MatchedPair| {
+            // The rest of `{"a":,"b":}`.
+            of(left, &pair.left).saturating_add(of(right, &pair.right)).saturating_add(11)
+        };
+        [
+            list_bytes(self.matched.iter().map(pair)),
+            list_bytes(self.unmatched_left.iter().map(|at| of(left, at))),
+            list_bytes(self.unmatched_right.iter().map(|at| of(right, at))),
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add)
+    }
+
     /// The three lists of entries: pairs as `{a, b}`, what is left of the left list, and of the right one.
-    pub fn into_entries(self, mut left: Vec<Value>, mut right: Vec<Value>) -> [Vec<Value>; 3] {
-        let take = |list: &mut Vec<Value>, at: usize| list.get_mut(at).map(Value::take).unwrap_or_default();
-        let pair = |pair: &MatchedPair| json!({ "a": take(&mut left, pair.left), "b": take(&mut right, pair.right) });
+    pub fn entries(&self, left: &[Value], right: &[Value]) -> [Vec<Value>; 3] {
+        let entry = |list: &[Value], at: usize| list.get(at).cloned().unwrap_or_default();
+        let pair = |pair: &MatchedPair| {
+            let members = [("a", entry(left, pair.left)), ("b", entry(right, pair.right))];
+            Value::Object(members.into_iter().map(|(name, entry)| (name.to_owned(), entry)).collect())
+        };
         let pairs = self.matched.iter().map(pair).collect();
-        let unmatched_left = self.unmatched_left.iter().map(|at| take(&mut left, *at)).collect();
-        let unmatched_right = self.unmatched_right.iter().map(|at| take(&mut right, *at)).collect();
+        let unmatched_left = self.unmatched_left.iter().map(|at| entry(left, *at)).collect();
+        let unmatched_right = self.unmatched_right.iter().map(|at| entry(right, *at)).collect();
         [pairs, unmatched_left, unmatched_right]
     }
+}
+
+/// How long the JSON text of a list is, with brackets and commas.
+fn list_bytes(entries: impl ExactSizeIterator<Item = usize>) -> usize {
+    let commas = entries.len().saturating_sub(1);
+    entries.fold(commas.saturating_add(2), usize::saturating_add)
 }
 
 /// Two lists, and how they are compared.
@@ -159,37 +194,55 @@ struct ComparedLists<'a> {
 }
 
 /// The entries of both lists whose `matchOn` fields are equal, by their positions.
-#[derive(Default)]
-struct KeyGroup {
-    left: Vec<usize>,
-    right: Vec<usize>,
+struct KeyGroup<'k> {
+    left: &'k [usize],
+    right: &'k [usize],
+}
+
+/// The positions of the entries that have a key, in the order of their keys: a list of a hundred thousand entries takes one
+/// allocation.
+fn by_key(facts: &[EntryFacts]) -> Vec<usize> {
+    let mut positions: Vec<usize> =
+        facts.iter().enumerate().filter(|(_, entry)| entry.key.is_some()).map(|(at, _)| at).collect();
+    positions.sort_unstable_by_key(|at| (key_of(facts, *at), *at));
+    positions
+}
+
+fn key_of(facts: &[EntryFacts], at: usize) -> Option<&str> {
+    facts.get(at)?.key.as_deref()
+}
+
+/// How many of these positions, which are in the order of their keys, have the key of the first one.
+fn of_one_key(facts: &[EntryFacts], positions: &[usize]) -> usize {
+    let Some(first) = positions.first() else { return 0 };
+    let key = key_of(facts, *first);
+    positions.iter().take_while(|at| key_of(facts, **at) == key).count()
 }
 
 impl ComparedLists<'_> {
-    fn groups(&self) -> Vec<KeyGroup> {
-        let mut by_key: HashMap<&str, usize> = HashMap::new();
-        let mut groups: Vec<KeyGroup> = Vec::new();
-        for (at, entry) in self.left.iter().enumerate() {
-            let Some(key) = &entry.key else { continue };
-            let next = groups.len();
-            let number = *by_key.entry(key).or_insert(next);
-            if number == next {
-                groups.push(KeyGroup::default());
+    /// The groups that have entries of both lists. `left`, `right`: their positions in the order of their keys.
+    fn groups<'k>(&self, mut left: &'k [usize], mut right: &'k [usize]) -> Vec<KeyGroup<'k>> {
+        let mut groups = Vec::new();
+        while let (Some(one), Some(other)) = (left.first(), right.first()) {
+            match key_of(&self.left, *one).cmp(&key_of(&self.right, *other)) {
+                Ordering::Less => left = left.get(of_one_key(&self.left, left)..).unwrap_or_default(),
+                Ordering::Greater => right = right.get(of_one_key(&self.right, right)..).unwrap_or_default(),
+                Ordering::Equal => {
+                    let (of_left, rest_left) = left.split_at(of_one_key(&self.left, left));
+                    let (of_right, rest_right) = right.split_at(of_one_key(&self.right, right));
+                    groups.push(KeyGroup { left: of_left, right: of_right });
+                    (left, right) = (rest_left, rest_right);
+                }
             }
-            groups.get_mut(number).into_iter().for_each(|group| group.left.push(at));
-        }
-        for (at, entry) in self.right.iter().enumerate() {
-            let number = entry.key.as_ref().and_then(|key| by_key.get(key.as_str()));
-            number.and_then(|number| groups.get_mut(*number)).into_iter().for_each(|group| group.right.push(at));
         }
         groups
     }
 
     /// The pairs of a group that the settings allow, the nearest first.
-    fn candidates(&self, group: &KeyGroup, text_steps: &mut u64) -> Result<Vec<MatchedPair>, MatchTooLarge> {
+    fn candidates(&self, group: &KeyGroup<'_>, text_steps: &mut u64) -> Result<Vec<MatchedPair>, MatchTooLarge> {
         let mut candidates = Vec::new();
-        for left in &group.left {
-            for right in &group.right {
+        for left in group.left {
+            for right in group.right {
                 let (Some(one), Some(other)) = (self.left.get(*left), self.right.get(*right)) else { continue };
                 if self.settings.allow(one, other, text_steps)? {
                     candidates.push(MatchedPair { left: *left, right: *right });

@@ -25,8 +25,7 @@ fn what_is_left_is_in_order_and_a_pair_has_both_entries() {
     let left = json!([{"id": 1, "x": "l"}, {"id": 2}, {"id": 3}]);
     let right = json!([{"id": 9}, {"id": 1, "x": "r"}, {"id": 8}]);
     let found = matched(json!({"matchOn": ["id"]}), &left, &right);
-    let [pairs, lone_left, lone_right] =
-        found.into_entries(left.as_array().unwrap().clone(), right.as_array().unwrap().clone());
+    let [pairs, lone_left, lone_right] = found.entries(left.as_array().unwrap(), right.as_array().unwrap());
     assert_eq!(json!(pairs), json!([{"a": {"id": 1, "x": "l"}, "b": {"id": 1, "x": "r"}}]));
     assert_eq!((json!(lone_left), json!(lone_right)), (json!([{"id": 2}, {"id": 3}]), json!([{"id": 9}, {"id": 8}])));
 }

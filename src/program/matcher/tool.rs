@@ -1,10 +1,13 @@
 //! A matcher as a tool: its settings and lists, and what a call gives in their place.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{MatchFault, MatchSettings, match_lists, unequal_types};
 use crate::language::action::{MATCHER_SETTINGS, Matcher};
+use crate::program::json_length::json_bytes;
 use crate::program::reference::{Field, Scope, Unresolved};
 
 /// The default keys of a result.
@@ -35,8 +38,25 @@ pub struct MatcherSide {
 pub struct MatcherCall {
     settings: MatchSettings,
     keys: [String; 3],
-    left: Vec<Value>,
-    right: Vec<Value>,
+    left: MatcherEntries,
+    right: MatcherEntries,
+}
+
+/// The entries of a list of a call.
+#[derive(Debug)]
+enum MatcherEntries {
+    Own(Vec<Value>),
+    /// They are in this member of the input of the call, which may be large: it is not copied.
+    OfInput(Arc<Value>, String),
+}
+
+impl MatcherEntries {
+    fn as_slice(&self) -> &[Value] {
+        match self {
+            Self::Own(entries) => entries,
+            Self::OfInput(input, name) => input.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice),
+        }
+    }
 }
 
 impl MatcherTool {
@@ -48,12 +68,13 @@ impl MatcherTool {
         [key("outputMatched", matched), key("outputUnmatchedLeft", left), key("outputUnmatchedRight", right)]
     }
 
-    /// A call with the input of a scope. A setting, or a list, of the input takes the place of the written one.
+    /// A call with the input of a scope. A setting, or a list, of the input takes the place of the written one. `input`: the
+    /// arguments of the scope.
     ///
     /// # Errors
     /// A sentence that says what is missing, or can't be used.
-    pub fn call(&self, scope: &Scope<'_>) -> Result<MatcherCall, String> {
-        let given = |name: &str| scope.arguments.get(name).filter(|value| !value.is_null());
+    pub fn call(&self, input: &Arc<Value>, scope: &Scope<'_>) -> Result<MatcherCall, String> {
+        let given = |name: &str| input.get(name).filter(|value| !value.is_null());
         let mut written = self.settings.clone();
         for name in MATCHER_SETTINGS {
             if let Some(value) = given(name) {
@@ -73,13 +94,19 @@ impl MatcherTool {
             return Err("two lists of the result have the same key".to_owned());
         }
         let list = |side: &MatcherSide, name: &str| {
-            let by_name = side.name.as_deref().and_then(given);
-            let value = match (given(name).or(by_name), &side.field) {
-                (Some(value), _) => value.clone(),
+            let names = [Some(name), side.name.as_deref()].into_iter().flatten();
+            let mut of_input = names.filter_map(|name| Some((name, given(name)?)));
+            let value = match (of_input.next(), &side.field) {
+                (Some((name, Value::Array(_))), _) => {
+                    return Ok(MatcherEntries::OfInput(Arc::clone(input), name.to_owned()));
+                }
+                (Some((_, value)), _) => value.clone(),
                 (None, Some(field)) => field.resolve(scope).map_err(|Unresolved(why)| format!("`{name}`: {why}"))?,
                 (None, None) => return Err(format!("`{name}` is missing")),
             };
-            entries(value, scope).map_err(|what| format!("`{name}` must be a list; {what} was given"))
+            entries(value, scope)
+                .map(MatcherEntries::Own)
+                .map_err(|what| format!("`{name}` must be a list; {what} was given"))
         };
         Ok(MatcherCall { settings, keys, left: list(&self.left, "left")?, right: list(&self.right, "right")? })
     }
@@ -101,18 +128,28 @@ fn entries(value: Value, scope: &Scope<'_>) -> Result<Vec<Value>, &'static str> 
 }
 
 impl MatcherCall {
-    /// Matches the lists: the pairs, and what is left of both.
+    /// Matches the lists: the pairs, and what is left of both. `most`: the most bytes of the result as JSON text, which is not
+    /// made when it has more.
     ///
     /// # Errors
-    /// When the lists take too much work, and when nothing can match.
-    pub fn run(self) -> Result<Value, MatchFault> {
-        let found = match_lists(&self.settings, &self.left, &self.right)?;
+    /// When the lists take too much work, when nothing can match, and when the result is too long.
+    pub fn run(self, most: Option<usize>) -> Result<Value, MatchFault> {
+        let (left, right) = (self.left.as_slice(), self.right.as_slice());
+        let found = match_lists(&self.settings, left, right)?;
         if found.matched.is_empty()
-            && let Some(unequal) = unequal_types(&self.settings, &self.left, &self.right)
+            && let Some(unequal) = unequal_types(&self.settings, left, right)
         {
             return Err(unequal);
         }
-        let lists = found.into_entries(self.left, self.right);
+        if let Some(most) = most {
+            // What is between the lists: two braces, two commas, and the keys with their colons.
+            let keys = self.keys.iter().map(|key| json_bytes(&Value::from(key.as_str())).saturating_add(1));
+            let bytes = keys.fold(found.bytes(left, right).saturating_add(4), usize::saturating_add);
+            if bytes > most {
+                return Err(MatchFault::TooLong { bytes, most });
+            }
+        }
+        let lists = found.entries(left, right);
         Ok(self.keys.into_iter().zip(lists.map(Value::Array)).collect::<Map<_, _>>().into())
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{RESERVED, Secrets};
 use crate::diagnostic::nearest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
-use crate::program::file_value::{key_twice, key_twice_in};
+use crate::program::file_value::{FileValues, ListOnPath, key_twice, key_twice_in};
 
 /// What begins and ends a fence.
 const FENCE: &str = "```";
@@ -22,6 +22,8 @@ pub struct Scope<'a> {
     pub input: &'a Value,
     /// The long lists of the input, which has `null` in their places.
     pub lists: Option<&'a LongLists>,
+    /// The files of the run; their names are the last of `context`.
+    pub files: Option<&'a FileValues>,
     /// The moment of the call, RFC 3339: `now`.
     pub now: &'a str,
     /// The run: `__run_id`.
@@ -50,28 +52,39 @@ impl<'a> Scope<'a> {
         let Some((first, rest)) = path.split_first() else {
             return Err(Unresolved("a path names nothing".to_owned()));
         };
-        if let Some((name, list)) = self.long_list(path) {
-            return in_list(list, name, rest.get(1..).unwrap_or_default(), self.reads_fences);
+        if let Some(ListOnPath { list, depth }) = self.long_list(path) {
+            return in_list(list, path, depth, self.reads_fences);
         }
         if first == "input" && rest.is_empty() && self.lists.is_some_and(|lists| !lists.is_empty()) {
             let lists = self.lists.cloned().unwrap_or_default();
             return Ok(Cow::Owned(RunInput { value: self.input.clone(), lists }.into_whole()));
         }
+        if rest.is_empty()
+            && let Some(whole) = self.files_in_sight(first).and_then(|files| files.whole(first))
+        {
+            return Ok(whole);
+        }
         let value = self.name(first).ok_or_else(|| self.not_given(first, !rest.is_empty()))?;
         walk(value, first.clone(), rest, self.reads_fences)
     }
 
-    /// The long list of the input that a path leads into, and its name.
-    fn long_list<'p>(&self, path: &'p [String]) -> Option<(&'p str, &'a LongList)> {
+    /// The long list of the input, or of a file, that a path leads into.
+    fn long_list(&self, path: &[String]) -> Option<ListOnPath<'a>> {
         match path {
-            [input, name, ..] if input == "input" => self.lists?.get(name).map(|list| (name.as_str(), list)),
-            _ => None,
+            [input, name, ..] if input == "input" => self.lists?.get(name).map(|list| ListOnPath { list, depth: 2 }),
+            [first, ..] => self.files_in_sight(first)?.list_on(path),
+            [] => None,
         }
     }
 
-    /// The long list of the input at a path.
+    /// The files, if a name means one of them: a nearer name hides it.
+    fn files_in_sight(&self, name: &str) -> Option<&'a FileValues> {
+        self.files.filter(|files| files.are_meant(name, self.near()))
+    }
+
+    /// The long list of the input, or of a file, at a path.
     pub fn long_list_at(&self, path: &[String]) -> Option<&'a LongList> {
-        (path.len() == 2).then(|| self.long_list(path))?.map(|(_, list)| list)
+        self.long_list(path).filter(|found| found.depth == path.len()).map(|found| found.list)
     }
 
     /// The object or list that a text is the JSON of, or has in a fence: one rule for paths, loops, matchers and blocks.
@@ -92,12 +105,14 @@ impl<'a> Scope<'a> {
             "__run_id" => text(self.run_id),
             _ => match self.extra.iter().find(|(extra, _)| *extra == name) {
                 Some((_, value)) => text(value),
-                None => {
-                    let mut near = self.arguments.as_object().into_iter().chain(self.context.iter().copied());
-                    near.find_map(|names| names.get(name)).map(Cow::Borrowed)
-                }
+                None => self.near().find_map(|names| names.get(name)).map(Cow::Borrowed),
             },
         }
+    }
+
+    /// The names of the call and of the context, the nearest first.
+    fn near(&self) -> impl Iterator<Item = &'a Map<String, Value>> {
+        self.arguments.as_object().into_iter().chain(self.context.iter().copied())
     }
 
     /// The fault that a name has no value. A text of the engine has no parts, which `has_parts` asks for.
@@ -117,8 +132,14 @@ impl<'a> Scope<'a> {
 }
 
 /// The value at a path below a long list; only the items that it leads to are parsed.
-fn in_list<'v>(list: &LongList, name: &str, rest: &[String], reads_fences: bool) -> Result<Cow<'v, Value>, Unresolved> {
-    let so_far = format!("input.{name}");
+fn in_list<'v>(
+    list: &LongList,
+    path: &[String],
+    depth: usize,
+    reads_fences: bool,
+) -> Result<Cow<'v, Value>, Unresolved> {
+    let (so_far, rest) = path.split_at_checked(depth).unwrap_or((path, &[]));
+    let so_far = so_far.join(".");
     let Some((segment, rest)) = rest.split_first() else { return Ok(Cow::Owned(list.items().collect())) };
     let item = index(segment).and_then(|at| list.get(at)).map(Cow::Owned);
     let value = item.or_else(|| length(segment, list.len()));

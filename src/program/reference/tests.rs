@@ -11,6 +11,7 @@ fn resolve(field: &Value, arguments: &Value) -> Result<Value, String> {
         arguments,
         input: &input,
         lists: None,
+        files: None,
         now: "NOW",
         run_id: "RUN",
         context: &[],

@@ -30,7 +30,18 @@ pub(super) fn render_with(text: &str, escape: ValueEscape, arguments: &Value, in
 
 fn scope<'a>(arguments: &'a Value, input: &'a Value, vault: &'a Vault) -> Scope<'a> {
     let (now, run_id, extra) = ("2026-01-02T03:04:05.000Z", "run-1", &[("today", "Friday")]);
-    Scope { arguments, input, lists: None, now, run_id, context: &[], extra, reads_fences: false, secrets: Some(vault) }
+    Scope {
+        arguments,
+        input,
+        lists: None,
+        files: None,
+        now,
+        run_id,
+        context: &[],
+        extra,
+        reads_fences: false,
+        secrets: Some(vault),
+    }
 }
 
 pub(super) fn render(text: &str, arguments: &Value) -> Result<String, String> {

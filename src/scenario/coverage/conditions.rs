@@ -57,6 +57,7 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
         context: names.as_slice(),
         input: program.input_of(&started.input),
         lists: None,
+        files: None,
         now: &now,
         run_id: &started.run_id,
         extra: &[
@@ -95,6 +96,7 @@ pub(super) fn in_call(part: &CoveragePart, call: &JudgedCall<'_>, reached: &mut 
         context: &[],
         input: part.program.input_of(&call.run_input.value),
         lists: Some(&call.run_input.lists),
+        files: None,
         now: &now,
         run_id: call.run_id,
         extra: &[],

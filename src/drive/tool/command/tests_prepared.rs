@@ -36,6 +36,7 @@ fn prepared(args: &[&str], env: &[(&str, &str)], stdin: Option<&str>) -> Result<
         arguments: &arguments,
         input: &Value::Null,
         lists: None,
+        files: None,
         now: "2026-01-01T00:00:00Z",
         run_id: "r",
         context: &[],

@@ -167,7 +167,7 @@ impl<T: EmbeddedTool> DynTool for T {
 
     fn call<'a>(&'a self, call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>> {
         Box::pin(async move {
-            let input = <T::Input as Deserialize>::deserialize(call.input).map_err(|error| refused(&error))?;
+            let input = <T::Input as Deserialize>::deserialize(&**call.input).map_err(|error| refused(&error))?;
             let output = EmbeddedTool::call(self, input, call).await.map_err(|ToolError(fault)| fault)?;
             serde_json::to_value(output).map_err(|error| ToolError::from(error).0)
         })

@@ -1,5 +1,6 @@
 //! How a request is put together: no value leaves its place.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -36,7 +37,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         id: CallId { iteration: 2, index: 1 },
         at: None,
         request: 0,
-        input,
+        input: &Arc::new(input.clone()),
         run_input: &Value::Null,
         lists: None,
         run_id: "run/7",
@@ -51,6 +52,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         arguments: input,
         input: &Value::Null,
         lists: None,
+        files: None,
         now: call.now,
         run_id: call.run_id,
         context: &[],

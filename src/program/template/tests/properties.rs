@@ -56,7 +56,7 @@ proptest! {
         theirs.set_strict_mode(true);
         theirs.register_escape_fn(handlebars::no_escape);
         let Ok(template) = Template::compile(&text, ValueEscape::Plain) else { return Ok(()) };
-        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, now: "", run_id: "", context: &[], extra: &[], reads_fences: false, secrets: None };
+        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, files: None, now: "", run_id: "", context: &[], extra: &[], reads_fences: false, secrets: None };
         let (Ok(ours), Ok(theirs)) = (template.render(&scope), theirs.render_template(&text, &data)) else { return Ok(()) };
         // The library prints lists and objects in another way.
         if !ours.contains(['[', '{']) && !theirs.contains("[object]") {
@@ -78,7 +78,7 @@ proptest! {
         library.register_escape_fn(handlebars::no_escape);
         let theirs = library.render_template(&text, &data).map_err(|error| TestCaseError::fail(format!("{text:?}: {error}")))?;
         let template = Template::compile(&text, ValueEscape::Plain).map_err(|fault| TestCaseError::fail(format!("{text:?}: {fault:?}")))?;
-        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, now: "", run_id: "", context: &[], extra: &[], reads_fences: false, secrets: None };
+        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, files: None, now: "", run_id: "", context: &[], extra: &[], reads_fences: false, secrets: None };
         let ours = template.render(&scope).map_err(|Unresolved(message)| TestCaseError::fail(format!("{text:?}: {message}")))?;
         prop_assert_eq!(ours, theirs, "{:?}", text);
         let mut last = 0;
