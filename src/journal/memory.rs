@@ -143,14 +143,7 @@ impl MemoryJournal {
         let data = RunData {
             events,
             texts: new.texts,
-            status_record: new.status_record.unwrap_or(StatusRecord {
-                status: Status::Running,
-                termination: None,
-                iterations: 0,
-                at_ms: new.at_ms,
-                due_at_ms: None,
-                waits_since_ms: None,
-            }),
+            status_record: new.status_record.unwrap_or_else(|| StatusRecord::new(Status::Running, new.at_ms)),
             fence: 1,
             driven: true,
             cancel: None,

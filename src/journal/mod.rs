@@ -258,6 +258,11 @@ pub struct StatusRecord {
 }
 
 impl StatusRecord {
+    /// A record of a status and a moment alone.
+    pub fn new(status: Status, at_ms: i64) -> Self {
+        Self { status, termination: None, iterations: 0, at_ms, due_at_ms: None, waits_since_ms: None }
+    }
+
     /// Whether this is to be posted to the run's callback: an end, or a pause that waits for a human. A run that a
     /// signal stopped or that waits for its model goes on by itself.
     pub fn is_to_be_posted(&self) -> bool {
@@ -334,6 +339,29 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// A run whose record can't be read whole, and why.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn damaged(run_id: String, why: String) -> Self {
+        Self {
+            run_id,
+            loop_name: String::new(),
+            session: None,
+            status: Status::Failed,
+            termination: None,
+            iterations: 0,
+            started_at_ms: 0,
+            updated_at_ms: 0,
+            driven: false,
+            waits_since_ms: None,
+            damaged: Some(why),
+            identity: String::new(),
+            parent_run_id: None,
+            org: None,
+            token: None,
+            callback: None,
+        }
+    }
+
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
     pub fn waits_for_human(&self) -> bool {
         let is_paused = self.status == Status::Paused && self.termination != Some(Termination::ModelError);

@@ -145,7 +145,7 @@ impl Database {
 
     /// What became of each event.
     async fn append_all(&self, batch: &[WaitingAppend]) -> Result<Vec<Result<(), StoreFault>>, StatementFailure> {
-        let parameters = AppendParameters::of(batch);
+        let parameters = AppendParameters::of(self.me, batch);
         self.persist_batch(batch.len(), || async {
             let inserted = parameters.send(self).await?;
             self.outcomes(batch, &inserted).await

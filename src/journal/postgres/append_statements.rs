@@ -1,6 +1,12 @@
 //! The statements that append events. Each checks the fence of each run, its driver and the order of its events.
 //!
-//! There are three, because parts that have nothing to do cost more than the events of a small batch.
+//! There are three, because parts that have nothing to do cost more than the events of a small batch. All take the same
+//! parameters, as far as their texts name them.
+
+use std::sync::LazyLock;
+
+use super::append_parameters::AppendParameters;
+use super::columns::NumberedStatement;
 
 /// The events. `FOR SHARE` stands against the update of another driver that takes the run: the append is before it
 /// and the new driver reads it, or behind it and finds another fence. The look at the event before keeps the order,
@@ -9,8 +15,7 @@
 macro_rules! inserted {
     () => {
         inserted!(
-            "unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[])
-    AS a(run, fence, seq, before, sum, event)",
+            "$a",
             ""
         )
     };
@@ -20,7 +25,7 @@ macro_rules! inserted {
   SELECT a.run, a.seq, a.fence, a.sum, a.event FROM ",
             $from,
             " CROSS JOIN LATERAL (
-    SELECT 1 FROM @.runs r WHERE r.id = a.run AND r.fence = a.fence AND r.driver IS NOT DISTINCT FROM $7 FOR SHARE) r
+    SELECT 1 FROM @.runs r WHERE r.id = a.run AND r.fence = a.fence AND r.driver IS NOT DISTINCT FROM $me FOR SHARE) r
   WHERE (SELECT e.seq FROM @.events e WHERE e.run = a.run AND e.seq = a.before) IS NOT NULL",
             $and,
             " ON CONFLICT (run, seq) DO NOTHING RETURNING run, seq"
@@ -44,8 +49,8 @@ macro_rules! updated {
       ELSE s.due_at_ms END,
     waits_since_ms = CASE WHEN s.status IS NULL THEN r.waits_since_ms ELSE s.waits_since_ms END,
     callback_at = CASE WHEN s.status IS NULL THEN r.callback_at
-      WHEN s.posts THEN clock_timestamp() + $18 * interval '1 ms' END,
-    callback_by = $7,
+      WHEN s.posts THEN clock_timestamp() + $lease_ms * interval '1 ms' END,
+    callback_by = $me,
     cancel_requested = r.cancel_requested AND NOT s.reopens,
     cancel_reason = CASE WHEN s.reopens THEN NULL ELSE r.cancel_reason END,
     cancel_by = CASE WHEN s.reopens THEN NULL ELSE r.cancel_by END,
@@ -53,9 +58,7 @@ macro_rules! updated {
     callback = CASE WHEN s.reopens AND r.callback IS NOT NULL THEN 'pending' ELSE r.callback END,
     failed_take_ups = CASE WHEN s.releases AND r.take_up_events < s.events THEN 0 ELSE r.failed_take_ups END,
     driver = CASE WHEN s.releases THEN NULL ELSE r.driver END
-  FROM unnest($8::bigint[], $9::text[], $10::text[], $11::int[], $12::bigint[], $13::bigint[], $14::bool[], $15::bool[],
-    $16::bool[], $17::bigint[], $19::bigint[])
-    AS s(run, status, termination, iterations, at_ms, due_at_ms, posts, reopens, releases, events, waits_since_ms)
+  FROM unnest($r.values, $s.values) AS s($r.names, $s.names)
   WHERE r.id = s.run AND s.run IN (SELECT run FROM ins)"
         )
     };
@@ -73,24 +76,32 @@ pub(super) enum AppendExtent {
 }
 
 impl AppendExtent {
-    pub(super) fn statement(self) -> &'static str {
+    pub(super) fn statement(self) -> &'static NumberedStatement {
         match self {
-            Self::Events => EVENTS,
-            Self::Rows => EVENTS_AND_ROWS,
-            Self::All => EVENTS_AND_ALL,
+            Self::Events => &EVENTS,
+            Self::Rows => &EVENTS_AND_ROWS,
+            Self::All => &EVENTS_AND_ALL,
         }
     }
 }
 
-const EVENTS: &str = inserted!();
+static EVENTS: LazyLock<NumberedStatement> = LazyLock::new(|| AppendParameters::statement(inserted!()));
 
-const EVENTS_AND_ROWS: &str =
-    concat!("WITH ins AS (", inserted!(), "), standing AS (", updated!(""), ") SELECT run, seq FROM ins");
+static EVENTS_AND_ROWS: LazyLock<NumberedStatement> = LazyLock::new(|| {
+    AppendParameters::statement(concat!(
+        "WITH ins AS (",
+        inserted!(),
+        "), standing AS (",
+        updated!(""),
+        ") SELECT run, seq FROM ins"
+    ))
+});
 
-const EVENTS_AND_ALL: &str = concat!(
+static EVENTS_AND_ALL: LazyLock<NumberedStatement> = LazyLock::new(|| AppendParameters::statement(ALL));
+
+const ALL: &str = concat!(
     "WITH a AS MATERIALIZED (
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bytea[], $20::text[], $21::text[])
-    AS a(run, fence, seq, before, sum, event, token, decision)
+  SELECT * FROM unnest($a.values, $u.values) AS a($a.names, $u.names)
 ), ins AS (",
     inserted!(
         "a",
@@ -104,18 +115,14 @@ const EVENTS_AND_ALL: &str = concat!(
   DELETE FROM @.decisions d USING a JOIN ins USING (run, seq)
   WHERE a.decision IS NOT NULL AND d.run = a.run AND d.id = a.decision
 ), kept AS (
-  INSERT INTO @.texts (sha256, text)
-  SELECT sha256, text FROM unnest($22::bytea[], $23::bytea[]) AS t(sha256, text) ORDER BY 1 ON CONFLICT DO NOTHING
+  INSERT INTO @.texts (sha256, text) SELECT sha256, text FROM $t ORDER BY 1 ON CONFLICT DO NOTHING
 ), named AS (
-  INSERT INTO @.run_texts (run, sha256)
-  SELECT run, sha256 FROM unnest($24::bigint[], $25::bytea[]) AS t(run, sha256)
-  WHERE run IN (SELECT run FROM ins) ON CONFLICT DO NOTHING
+  INSERT INTO @.run_texts (run, sha256) SELECT run, sha256 FROM $n WHERE run IN (SELECT run FROM ins) ON CONFLICT DO NOTHING
 ), memory AS (
   INSERT INTO @.session_memory (session, key, value)
-  SELECT session, key, value FROM unnest($26::bigint[], $27::text[], $28::bytea[], $29::bytea[]) AS m(run, session, key, value)
-  WHERE run IN (SELECT run FROM ins) ORDER BY 1, 2
+  SELECT session, key, value FROM $m WHERE run IN (SELECT run FROM ins) ORDER BY 1, 2
   ON CONFLICT (session, key) DO UPDATE SET value = excluded.value
 ), standing AS (",
-    updated!(" AND (d.id = ANY ($21::text[])) IS NOT TRUE"),
+    updated!(" AND (d.id = ANY ($u.decision)) IS NOT TRUE"),
     ") SELECT run, seq FROM ins"
 );

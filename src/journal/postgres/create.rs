@@ -1,20 +1,20 @@
 //! New runs: one statement for all runs that wait to be created.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::batch::gather;
+use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
-use super::link::Parameter;
+use super::record_columns::RecordColumns;
 use super::trouble::StatementFailure;
 use super::writes::{milliseconds, sha256};
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
-use crate::journal::words::{sum, word};
+use crate::journal::words::sum;
 use crate::journal::{CALLBACK_LEASE, Created, Lease, NewRun, StatusRecord, StoreFault};
 
 /// The version of loopctl that reads the events of a run: raised when older ones can't.
@@ -24,51 +24,70 @@ const MOST_RUNS: usize = 128;
 
 /// The statement. It returns the runs that are new; a run is known by its birth, because two requests of one batch may name
 /// the same run.
-pub(super) const CREATE: &str = "
+static CREATE: LazyLock<NumberedStatement> = LazyLock::new(|| {
+    CreateParameters::statement(
+        "
 WITH new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
     due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder,
     waits_since_ms, start_key)
-  SELECT run_id, 1, $1, birth, $2, status, termination, 0, at_ms, at_ms, due_at_ms, org, token, session, called_by, loop_name,
-    identity, callback_url, CASE WHEN callback_url IS NULL THEN NULL ELSE 'pending' END,
-    CASE WHEN posts THEN clock_timestamp() + $3 * interval '1 ms' END, $1,
-    (SELECT d.folder FROM @.drivers d WHERE d.driver = $1), waits_since_ms, start_key
-  FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::text[], $11::text[],
-    $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[], $17::bool[], $24::bigint[], $30::text[])
-    AS c(birth, run_id, status, termination, at_ms, due_at_ms, org, token, session, called_by, loop_name, identity,
-      callback_url, posts, waits_since_ms, start_key)
+  SELECT run_id, 1, $me, birth, $format, status, termination, iterations, started_at_ms, at_ms, due_at_ms, org, token, session,
+    called_by, loop_name, identity, callback_url, CASE WHEN callback_url IS NULL THEN NULL ELSE 'pending' END,
+    CASE WHEN posts THEN clock_timestamp() + $lease_ms * interval '1 ms' END, $me,
+    (SELECT d.folder FROM @.drivers d WHERE d.driver = $me), waits_since_ms, start_key
+  FROM unnest($c.values, $s.values) AS c($c.names, $s.names)
   ON CONFLICT DO NOTHING RETURNING id, birth
 ), first AS (
   INSERT INTO @.events (run, seq, fence, sum, event)
-  SELECT new.id, 0, 1, e.sum, e.event
-  FROM new JOIN unnest($4::uuid[], $18::bigint[], $19::bytea[]) AS e(birth, sum, event) USING (birth)
+  SELECT new.id, 0, 1, e.sum, e.event FROM new JOIN unnest($c.birth, $e.values) AS e(birth, $e.names) USING (birth)
 ), of_new AS MATERIALIZED (
-  SELECT new.id, t.sha256 FROM new JOIN unnest($20::uuid[], $21::bytea[]) AS t(birth, sha256) USING (birth)
+  SELECT new.id, n.sha256 FROM new JOIN $n USING (birth)
 ), kept AS (
-  INSERT INTO @.texts (sha256, text) SELECT sha256, text FROM unnest($22::bytea[], $23::bytea[]) AS t(sha256, text)
-  WHERE sha256 IN (SELECT sha256 FROM of_new) ON CONFLICT DO NOTHING
+  INSERT INTO @.texts (sha256, text) SELECT sha256, text FROM $t WHERE sha256 IN (SELECT sha256 FROM of_new)
+  ON CONFLICT DO NOTHING
 ), named AS (
   INSERT INTO @.run_texts (run, sha256) SELECT id, sha256 FROM of_new
 ), scheduled AS (
   INSERT INTO @.scheduled_runs (run_id, schedule, due_at_ms, timetable)
-  SELECT s.run_id, s.schedule, s.due_at_ms, s.timetable
-  FROM new JOIN unnest($25::uuid[], $26::text[], $27::bytea[], $28::bigint[], $29::text[])
-    AS s(birth, run_id, schedule, due_at_ms, timetable) USING (birth)
+  SELECT d.run_id, d.schedule, d.due_at_ms, d.timetable FROM new JOIN $d USING (birth)
   ON CONFLICT (run_id) DO UPDATE SET schedule = excluded.schedule, due_at_ms = excluded.due_at_ms,
     timetable = excluded.timetable, ahead = false
 )
-SELECT id, birth FROM new";
+SELECT id, birth FROM new",
+    )
+});
 
 /// The runs that are there already: by whose request, and whether it was the same request. The last column is the id of a
 /// run that has the key of the start and another id.
-const BORN: &str = "
-SELECT c.birth, r.id, r.birth, r.identity = c.identity, NULL
-FROM unnest($1::uuid[], $2::text[], $3::bytea[]) AS c(birth, run_id, identity) JOIN @.runs r ON r.run_id = c.run_id
+static BORN: LazyLock<NumberedStatement> = LazyLock::new(|| {
+    BornParameters::statement(
+        "
+WITH c AS MATERIALIZED (SELECT * FROM $c)
+SELECT c.birth AS request, r.id, r.birth, r.identity = c.identity AS is_same, NULL AS taken_by
+FROM c JOIN @.runs r ON r.run_id = c.run_id
 UNION ALL
 SELECT c.birth, r.id, r.birth, false, r.run_id
-FROM unnest($1::uuid[], $2::text[], $4::text[]) AS c(birth, run_id, start_key)
-JOIN @.runs r ON r.start_key = c.start_key AND r.run_id <> c.run_id
-WHERE NOT EXISTS (SELECT 1 FROM @.runs o WHERE o.run_id = c.run_id)";
+FROM c JOIN @.runs r ON r.start_key = c.start_key AND r.run_id <> c.run_id
+WHERE NOT EXISTS (SELECT 1 FROM @.runs o WHERE o.run_id = c.run_id)",
+    )
+});
+
+statement_parameters! {
+    /// The parameters of that.
+    struct BornParameters<'a> {
+        c: BornColumns<'a>,
+    }
+}
+
+columns! {
+    /// What says whether a run is that of a request.
+    struct BornColumns<'a> {
+        birth: Uuid,
+        run_id: &'a str,
+        identity: &'a [u8],
+        start_key: Option<&'a str>,
+    }
+}
 
 /// A run that waits to be created.
 pub(super) struct WaitingCreate {
@@ -148,7 +167,7 @@ impl Database {
 
     /// Creates the runs of a batch.
     async fn create_all(&self, batch: &[WaitingCreate]) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
-        let runs = RunColumns::of(batch);
+        let runs = CreateParameters::of(self.me, batch);
         self.persist_batch(batch.len(), || async {
             let mut born = runs.send(self).await?;
             let missing: Vec<&WaitingCreate> =
@@ -157,20 +176,17 @@ impl Database {
                 return Ok(born);
             }
             // Another run of this id or with this key, or the answer to an earlier sending was lost.
-            let births: Vec<Uuid> = missing.iter().map(|waiting| waiting.birth).collect();
-            let run_ids: Vec<&str> = missing.iter().map(|waiting| waiting.run.run_id.as_str()).collect();
-            let identities: Vec<&[u8]> = missing.iter().map(|waiting| waiting.run.identity.as_bytes()).collect();
-            let keys: Vec<Option<&str>> = missing.iter().map(|waiting| waiting.run.start_key.as_deref()).collect();
-            let parameters: [Parameter<'_>; 4] = [
-                (&births, Type::UUID_ARRAY),
-                (&run_ids, Type::TEXT_ARRAY),
-                (&identities, Type::BYTEA_ARRAY),
-                (&keys, Type::TEXT_ARRAY),
-            ];
-            for row in self.writer.query(BORN, &parameters).await? {
-                let (birth, key, of, same): (Uuid, i64, Uuid, bool) =
-                    (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
-                let taken_by: Option<String> = row.try_get(4)?;
+            let mut c = BornColumns::default();
+            for WaitingCreate { run, birth, .. } in missing {
+                c.birth.push(*birth);
+                c.run_id.push(&run.run_id);
+                c.identity.push(run.identity.as_bytes());
+                c.start_key.push(run.start_key.as_deref());
+            }
+            for row in self.writer.query_numbered(&BORN, &BornParameters { c }.parameters()).await? {
+                let (birth, of): (Uuid, Uuid) = (row.try_get("request")?, row.try_get("birth")?);
+                let (key, same, taken_by): (i64, bool, Option<String>) =
+                    (row.try_get("id")?, row.try_get("is_same")?, row.try_get("taken_by")?);
                 let outcome = match (of == birth, same, taken_by) {
                     (true, ..) => BornRun::New(key),
                     (false, true, _) => BornRun::Same,
@@ -188,120 +204,119 @@ impl Database {
     }
 }
 
-/// The parameters of the statement: arrays, an entry for each run or text.
-#[derive(Default)]
-struct RunColumns<'a> {
-    birth: Vec<Uuid>,
-    run_id: Vec<&'a str>,
-    status: Vec<Option<String>>,
-    termination: Vec<Option<String>>,
-    at_ms: Vec<i64>,
-    due_at_ms: Vec<Option<i64>>,
-    waits_since_ms: Vec<Option<i64>>,
-    org: Vec<Option<&'a str>>,
-    token: Vec<Option<&'a str>>,
-    session: Vec<Option<&'a str>>,
-    called_by: Vec<Option<&'a str>>,
-    loop_name: Vec<&'a str>,
-    identity: Vec<&'a [u8]>,
-    callback_url: Vec<Option<&'a str>>,
-    start_key: Vec<Option<&'a str>>,
-    posts: Vec<bool>,
-    sum: Vec<i64>,
-    event: Vec<&'a [u8]>,
-    /// Which run names which text.
-    text_birth: Vec<Uuid>,
-    text_sha256: Vec<Vec<u8>>,
-    /// Which runs a schedule starts, and for which time.
-    scheduled_birth: Vec<Uuid>,
-    scheduled_run: Vec<&'a str>,
-    schedule: Vec<&'a [u8]>,
-    scheduled_for: Vec<i64>,
-    timetable: Vec<&'a str>,
-    /// Each text once, by its digest.
-    sha256: Vec<Vec<u8>>,
-    text: Vec<&'a [u8]>,
+statement_parameters! {
+    /// The parameters of the statement.
+    struct CreateParameters<'a> {
+        me: Uuid,
+        format: i16,
+        lease_ms: f64,
+        c: RunColumns<'a>,
+        s: RecordColumns,
+        e: FirstEvents<'a>,
+        n: NamedTexts,
+        t: Texts<'a>,
+        d: ScheduledColumns<'a>,
+    }
 }
 
-impl<'a> RunColumns<'a> {
-    fn of(batch: &'a [WaitingCreate]) -> Self {
-        let mut all = Self::default();
+columns! {
+    /// What never changes in the row of a run.
+    struct RunColumns<'a> {
+        birth: Uuid,
+        run_id: &'a str,
+        started_at_ms: i64,
+        org: Option<&'a str>,
+        token: Option<&'a str>,
+        session: Option<&'a str>,
+        called_by: Option<&'a str>,
+        loop_name: &'a str,
+        identity: &'a [u8],
+        callback_url: Option<&'a str>,
+        start_key: Option<&'a str>,
+    }
+}
+
+columns! {
+    /// The first event of each run.
+    struct FirstEvents<'a> {
+        sum: i64,
+        event: &'a [u8],
+    }
+}
+
+columns! {
+    /// Which runs name which text.
+    struct NamedTexts {
+        birth: Uuid,
+        sha256: Vec<u8>,
+    }
+}
+
+columns! {
+    /// Each text once, by its digest.
+    struct Texts<'a> {
+        sha256: Vec<u8>,
+        text: &'a [u8],
+    }
+}
+
+columns! {
+    /// Which runs a schedule starts, and for which time.
+    struct ScheduledColumns<'a> {
+        birth: Uuid,
+        run_id: &'a str,
+        schedule: &'a [u8],
+        due_at_ms: i64,
+        timetable: &'a str,
+    }
+}
+
+impl<'a> CreateParameters<'a> {
+    fn of(me: Uuid, batch: &'a [WaitingCreate]) -> Self {
+        let (mut c, mut s, mut e) = (RunColumns::default(), RecordColumns::default(), FirstEvents::default());
+        let (mut n, mut d) = (NamedTexts::default(), ScheduledColumns::default());
         let mut texts: BTreeMap<Vec<u8>, &'a [u8]> = BTreeMap::new();
         for WaitingCreate { run, birth, .. } in batch {
-            let record = run.status_record.as_ref();
-            all.birth.push(*birth);
-            all.run_id.push(&run.run_id);
-            all.status.push(word(&record.map_or(Status::Running, |record| record.status)));
-            all.termination.push(record.and_then(|record| record.termination.as_ref()).and_then(word));
-            all.at_ms.push(run.at_ms);
-            all.due_at_ms.push(record.and_then(|record| record.due_at_ms));
-            all.waits_since_ms.push(record.and_then(|record| record.waits_since_ms));
-            all.org.push(run.org.as_deref());
-            all.token.push(run.token.as_deref());
-            all.session.push(run.session.as_deref());
-            all.called_by.push(run.parent_run_id.as_deref());
-            all.loop_name.push(&run.loop_name);
-            all.identity.push(run.identity.as_bytes());
-            all.callback_url.push(run.callback_url.as_deref());
-            all.start_key.push(run.start_key.as_deref());
-            all.posts.push(record.is_some_and(StatusRecord::is_to_be_posted));
-            all.sum.push(sum(&run.run_id, 0, &run.event));
-            all.event.push(run.event.as_bytes());
+            c.birth.push(*birth);
+            c.run_id.push(&run.run_id);
+            c.started_at_ms.push(run.at_ms);
+            c.org.push(run.org.as_deref());
+            c.token.push(run.token.as_deref());
+            c.session.push(run.session.as_deref());
+            c.called_by.push(run.parent_run_id.as_deref());
+            c.loop_name.push(&run.loop_name);
+            c.identity.push(run.identity.as_bytes());
+            c.callback_url.push(run.callback_url.as_deref());
+            c.start_key.push(run.start_key.as_deref());
+            match &run.status_record {
+                Some(record) => s.push(Some(record)),
+                None => s.push(Some(&StatusRecord::new(Status::Running, run.at_ms))),
+            }
+            e.sum.push(sum(&run.run_id, 0, &run.event));
+            e.event.push(run.event.as_bytes());
             if let Some(scheduled) = &run.scheduled {
-                all.scheduled_birth.push(*birth);
-                all.scheduled_run.push(&run.run_id);
-                all.schedule.push(scheduled.schedule.as_bytes());
-                all.scheduled_for.push(scheduled.due_at_ms);
-                all.timetable.push(&scheduled.timetable);
+                d.birth.push(*birth);
+                d.run_id.push(&run.run_id);
+                d.schedule.push(scheduled.schedule.as_bytes());
+                d.due_at_ms.push(scheduled.due_at_ms);
+                d.timetable.push(&scheduled.timetable);
             }
             let own: BTreeMap<Vec<u8>, &Blob> = run.texts.iter().map(|text| (sha256(text), text)).collect();
             for (sha256, text) in own {
-                all.text_birth.push(*birth);
-                all.text_sha256.push(sha256.clone());
+                n.birth.push(*birth);
+                n.sha256.push(sha256.clone());
                 texts.insert(sha256, text.as_bytes());
             }
         }
-        (all.sha256, all.text) = texts.into_iter().unzip();
-        all
+        let (sha256, text) = texts.into_iter().unzip();
+        let t = Texts { sha256, text };
+        Self { me, format: FORMAT, lease_ms: milliseconds(CALLBACK_LEASE), c, s, e, n, t, d }
     }
 
     /// Sends the statement: the runs that it created.
     async fn send(&self, database: &Database) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
-        let lease_ms = milliseconds(CALLBACK_LEASE);
-        let parameters: [Parameter<'_>; 30] = [
-            (&database.me, Type::UUID),
-            (&FORMAT, Type::INT2),
-            (&lease_ms, Type::FLOAT8),
-            (&self.birth, Type::UUID_ARRAY),
-            (&self.run_id, Type::TEXT_ARRAY),
-            (&self.status, Type::TEXT_ARRAY),
-            (&self.termination, Type::TEXT_ARRAY),
-            (&self.at_ms, Type::INT8_ARRAY),
-            (&self.due_at_ms, Type::INT8_ARRAY),
-            (&self.org, Type::TEXT_ARRAY),
-            (&self.token, Type::TEXT_ARRAY),
-            (&self.session, Type::TEXT_ARRAY),
-            (&self.called_by, Type::TEXT_ARRAY),
-            (&self.loop_name, Type::TEXT_ARRAY),
-            (&self.identity, Type::BYTEA_ARRAY),
-            (&self.callback_url, Type::TEXT_ARRAY),
-            (&self.posts, Type::BOOL_ARRAY),
-            (&self.sum, Type::INT8_ARRAY),
-            (&self.event, Type::BYTEA_ARRAY),
-            (&self.text_birth, Type::UUID_ARRAY),
-            (&self.text_sha256, Type::BYTEA_ARRAY),
-            (&self.sha256, Type::BYTEA_ARRAY),
-            (&self.text, Type::BYTEA_ARRAY),
-            (&self.waits_since_ms, Type::INT8_ARRAY),
-            (&self.scheduled_birth, Type::UUID_ARRAY),
-            (&self.scheduled_run, Type::TEXT_ARRAY),
-            (&self.schedule, Type::BYTEA_ARRAY),
-            (&self.scheduled_for, Type::INT8_ARRAY),
-            (&self.timetable, Type::TEXT_ARRAY),
-            (&self.start_key, Type::TEXT_ARRAY),
-        ];
-        let rows = database.writer.query(CREATE, &parameters).await?;
-        let created = rows.iter().map(|row| Ok((row.try_get(1)?, BornRun::New(row.try_get(0)?))));
+        let rows = database.writer.query_numbered(&CREATE, &self.parameters()).await?;
+        let created = rows.iter().map(|row| Ok((row.try_get("birth")?, BornRun::New(row.try_get("id")?))));
         created.collect()
     }
 }

@@ -11,6 +11,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Row, Statement};
 
 use super::address::PostgresAddress;
+use super::columns::NumberedStatement;
 use super::target::PostgresTarget;
 use super::trouble::StatementFailure;
 use crate::journal::{StoreFault, failpoint};
@@ -167,6 +168,15 @@ impl Link {
             self.drop_connection(&connected).await;
         }
         rows
+    }
+
+    /// The same for a statement whose parameters have their numbers from names; `all` are all of them.
+    pub(super) async fn query_numbered(
+        &self,
+        statement: &'static NumberedStatement,
+        all: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, StatementFailure> {
+        self.query(statement.text(), statement.taken(all)).await
     }
 
     /// The same for a text that is made for one use.

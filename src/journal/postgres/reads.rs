@@ -58,8 +58,9 @@ macro_rules! summary {
     ($where:literal, $waits:expr) => {
         concat!(
             "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms, r.updated_at_ms,
-              r.identity, r.driver IS NULL, ", lives!("r.driver"), ", r.org, r.callback_url, r.callback, r.callback_tries,
-              r.failed_take_ups, r.called_by, r.callback_pause, r.token, ", $waits, " FROM @.runs r ",
+              r.identity, r.driver IS NULL AS is_free, ", lives!("r.driver"), " AS is_driven, r.org, r.callback_url, r.callback,
+              r.callback_tries, r.failed_take_ups, r.called_by, r.callback_pause, r.token, ", $waits, " AS waits_since_ms
+              FROM @.runs r ",
             $where
         )
     };
@@ -299,40 +300,41 @@ pub(super) fn status_of(word: &str) -> Result<Status, StatementFailure> {
 
 fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
     let unknown = |word: &str| StoreFault::Corrupt(format!("there is no {word}"));
-    let word = |text: String| known(&text).map_err(|_| unknown(&text));
-    let (status, is_free, failed): (String, bool, i32) = (row.try_get(3)?, row.try_get(9)?, row.try_get(15)?);
+    let (status, is_free, failed): (String, bool, i32) =
+        (row.try_get("status")?, row.try_get("is_free")?, row.try_get("failed_take_ups")?);
     let status = match known(&status).map_err(|_| unknown(&status))? {
         Status::Running if is_free && u32::try_from(failed).unwrap_or_default() >= MOST_FAILED_TAKE_UPS => {
             Status::Quarantined
         }
         status => status,
     };
-    let termination: Option<String> = row.try_get(4)?;
-    let (iterations, identity): (i32, Vec<u8>) = (row.try_get(5)?, row.try_get(8)?);
+    let termination: Option<String> = row.try_get("termination")?;
+    let termination = termination.map(|word| known(&word).map_err(|_| unknown(&word))).transpose()?;
+    let (iterations, identity): (i32, Vec<u8>) = (row.try_get("iterations")?, row.try_get("identity")?);
     Ok(RunSummary {
-        run_id: row.try_get(0)?,
-        loop_name: row.try_get(1)?,
-        session: row.try_get(2)?,
+        run_id: row.try_get("run_id")?,
+        loop_name: row.try_get("loop_name")?,
+        session: row.try_get("session")?,
         status,
-        termination: termination.map(word).transpose()?,
+        termination,
         iterations: u32::try_from(iterations).unwrap_or_default(),
-        started_at_ms: row.try_get(6)?,
-        updated_at_ms: row.try_get(7)?,
-        driven: row.try_get(10)?,
-        waits_since_ms: row.try_get(19)?,
+        started_at_ms: row.try_get("started_at_ms")?,
+        updated_at_ms: row.try_get("updated_at_ms")?,
+        driven: row.try_get("is_driven")?,
+        waits_since_ms: row.try_get("waits_since_ms")?,
         damaged: None,
         identity: text_of(identity),
-        parent_run_id: row.try_get(16)?,
-        org: row.try_get(11)?,
-        token: row.try_get(18)?,
+        parent_run_id: row.try_get("called_by")?,
+        org: row.try_get("org")?,
+        token: row.try_get("token")?,
         callback: callback(row)?,
     })
 }
 
 fn callback(row: &Row) -> Result<Option<Callback>, StatementFailure> {
-    let (url, state): (Option<String>, Option<String>) = (row.try_get(12)?, row.try_get(13)?);
+    let (url, state): (Option<String>, Option<String>) = (row.try_get("callback_url")?, row.try_get("callback")?);
     let (Some(url), Some(state)) = (url, state) else { return Ok(None) };
-    let (tries, posted_pause): (i32, i32) = (row.try_get(14)?, row.try_get(17)?);
+    let (tries, posted_pause): (i32, i32) = (row.try_get("callback_tries")?, row.try_get("callback_pause")?);
     let state = known(&state).map_err(|_| StoreFault::Corrupt(format!("there is no {state}")))?;
     let progress = CallbackProgress { state, tries: u32::try_from(tries).unwrap_or_default() };
     Ok(Some(Callback { url, progress, posted_pause: u32::try_from(posted_pause).unwrap_or_default() }))
@@ -341,21 +343,12 @@ fn callback(row: &Row) -> Result<Option<Callback>, StatementFailure> {
 /// What can still be read of a damaged record.
 fn damaged(row: &Row, trouble: StatementFailure) -> RunSummary {
     RunSummary {
-        run_id: row.try_get(0).unwrap_or_default(),
-        loop_name: row.try_get(1).unwrap_or_default(),
-        session: None,
-        status: Status::Failed,
-        termination: None,
-        iterations: 0,
-        started_at_ms: row.try_get(6).unwrap_or_default(),
-        updated_at_ms: row.try_get(7).unwrap_or_default(),
-        driven: false,
-        waits_since_ms: None,
-        damaged: Some(trouble.into_fault().to_string()),
-        identity: String::new(),
-        parent_run_id: row.try_get(16).unwrap_or_default(),
-        org: row.try_get(11).unwrap_or_default(),
-        token: row.try_get(18).unwrap_or_default(),
-        callback: None,
+        loop_name: row.try_get("loop_name").unwrap_or_default(),
+        started_at_ms: row.try_get("started_at_ms").unwrap_or_default(),
+        updated_at_ms: row.try_get("updated_at_ms").unwrap_or_default(),
+        parent_run_id: row.try_get("called_by").unwrap_or_default(),
+        org: row.try_get("org").unwrap_or_default(),
+        token: row.try_get("token").unwrap_or_default(),
+        ..RunSummary::damaged(row.try_get("run_id").unwrap_or_default(), trouble.into_fault().to_string())
     }
 }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::columns::selected;
 use super::drivers::Drivers;
 use super::lease::living;
 use super::queue::{self, OtherDrivers, listed};
@@ -184,10 +185,11 @@ macro_rules! summary {
     };
     ($from:literal, $waits:expr) => {
         concat!(
-            "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, ",
-            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, ",
+            "SELECT runs.run_id AS run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms,
+               identity, runs.driver AS driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups,
+               parent_run_id, callback_pause, token, ",
             $waits,
-            " ",
+            " AS waits_since_ms ",
             $from
         )
     };
@@ -234,7 +236,8 @@ impl Census {
     /// One run.
     pub(super) fn find(&mut self, connection: &Connection, run_id: &str) -> Result<Option<RunSummary>, Trouble> {
         let mut query = connection.prepare_cached(FIND)?;
-        Ok(query.query_row([run_id], |row| self.summary(row)).optional()?)
+        let columns = SummaryColumns::of(&query)?;
+        Ok(query.query_row([run_id], |row| self.summary(row, &columns)).optional()?)
     }
 
     /// One run of this organisation, or of none.
@@ -245,7 +248,8 @@ impl Census {
         run_id: &str,
     ) -> Result<Option<RunSummary>, Trouble> {
         let mut query = connection.prepare_cached(FIND_OF)?;
-        Ok(query.query_row((org, run_id), |row| self.summary(row)).optional()?)
+        let columns = SummaryColumns::of(&query)?;
+        Ok(query.query_row((org, run_id), |row| self.summary(row, &columns)).optional()?)
     }
 
     /// The run that was started with this key.
@@ -255,25 +259,27 @@ impl Census {
         start_key: &str,
     ) -> Result<Option<RunSummary>, Trouble> {
         let mut query = connection.prepare_cached(FIND_BY_KEY)?;
-        Ok(query.query_row([start_key], |row| self.summary(row)).optional()?)
+        let columns = SummaryColumns::of(&query)?;
+        Ok(query.query_row([start_key], |row| self.summary(row, &columns)).optional()?)
     }
 
     /// How far these runs are.
     pub(super) fn heads(&mut self, connection: &Connection, run_ids: &[String]) -> Result<Vec<RunHead>, Trouble> {
         let mut query = connection.prepare_cached(
-            "SELECT run_id, (SELECT max(seq) + 1 FROM events WHERE run = runs.id), until_ms, status, 0, 0, 0, 0, 0,
-               runs.driver, 0, 0, 0, 0, 0, failed_take_ups
+            "SELECT run_id, (SELECT max(seq) + 1 FROM events WHERE run = runs.id) AS events, until_ms, status,
+               runs.driver AS driver, failed_take_ups
              FROM runs LEFT JOIN drivers USING (driver) WHERE run_id IN (SELECT value FROM json_each(?1))",
         )?;
+        let columns = HeadColumns::of(&query)?;
         let mut rows = query.query([listed(run_ids)])?;
         let mut heads = Vec::new();
         while let Some(row) = rows.next()? {
-            let events: Option<i64> = row.get(1)?;
+            let events: Option<i64> = row.get(columns.events)?;
             heads.push(RunHead {
-                run_id: row.get(0)?,
+                run_id: row.get(columns.run_id)?,
                 events: events.and_then(|events| u64::try_from(events).ok()).unwrap_or_default(),
-                status: status(row)?,
-                driven: self.drives(row.get(9)?, row.get(2)?),
+                status: status(row, columns.status, columns.failed_take_ups, columns.driver)?,
+                driven: self.drives(row.get(columns.driver)?, row.get(columns.until_ms)?),
             });
         }
         Ok(heads)
@@ -300,33 +306,35 @@ impl Census {
         let order = if filter.oldest_first { "ASC" } else { "DESC" };
         let sql = format!("{LIST}{clauses} ORDER BY id {order} LIMIT ?");
         let mut query = connection.prepare_cached(&sql)?;
+        let columns = SummaryColumns::of(&query)?;
         let mut rows = query.query(params_from_iter(values))?;
         let mut runs = Vec::new();
         while let Some(row) = rows.next()? {
             // A record that can't be read does not hide the others.
-            runs.push(self.summary(row).unwrap_or_else(|error| damaged(row, &error)));
+            runs.push(self.summary(row, &columns).unwrap_or_else(|error| damaged(row, &columns, &error)));
         }
         Ok(runs)
     }
 
-    fn summary(&mut self, row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    fn summary(&mut self, row: &Row<'_>, columns: &SummaryColumns) -> rusqlite::Result<RunSummary> {
+        let termination = row.get_ref(columns.termination)?.as_str_or_null()?;
         Ok(RunSummary {
-            run_id: row.get(0)?,
-            loop_name: row.get(1)?,
-            session: row.get(2)?,
-            status: status(row)?,
-            termination: row.get_ref(4)?.as_str_or_null()?.map(|word| known(4, word)).transpose()?,
-            iterations: row.get(5)?,
-            started_at_ms: row.get(6)?,
-            updated_at_ms: row.get(7)?,
-            driven: self.drives(row.get(9)?, row.get(10)?),
-            waits_since_ms: row.get(19)?,
+            run_id: row.get(columns.run_id)?,
+            loop_name: row.get(columns.loop_name)?,
+            session: row.get(columns.session)?,
+            status: status(row, columns.status, columns.failed_take_ups, columns.driver)?,
+            termination: termination.map(|word| known(columns.termination, word)).transpose()?,
+            iterations: row.get(columns.iterations)?,
+            started_at_ms: row.get(columns.started_at_ms)?,
+            updated_at_ms: row.get(columns.updated_at_ms)?,
+            driven: self.drives(row.get(columns.driver)?, row.get(columns.until_ms)?),
+            waits_since_ms: row.get(columns.waits_since_ms)?,
             damaged: None,
-            identity: row.get(8)?,
-            parent_run_id: row.get(16)?,
-            org: row.get(11)?,
-            token: row.get(18)?,
-            callback: callback(row)?,
+            identity: row.get(columns.identity)?,
+            parent_run_id: row.get(columns.parent_run_id)?,
+            org: row.get(columns.org)?,
+            token: row.get(columns.token)?,
+            callback: callback(row, columns)?,
         })
     }
 }
@@ -391,19 +399,34 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     (clauses, values)
 }
 
+selected! {
+    /// What is read of a run for its summary.
+    struct SummaryColumns {
+        run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, identity, driver, until_ms,
+        org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, waits_since_ms,
+    }
+}
+
+selected! {
+    /// What is read of a run to find out how far it is.
+    struct HeadColumns { run_id, events, until_ms, status, driver, failed_take_ups, }
+}
+
 /// The status of a row: that of the run, unless it is quarantined and nobody drives it.
-fn status(row: &Row<'_>) -> rusqlite::Result<Status> {
-    let status = known(3, row.get_ref(3)?.as_str()?)?;
-    let set_aside = row.get::<_, u32>(15)? >= MOST_FAILED_TAKE_UPS && row.get_ref(9)? == ValueRef::Null;
+fn status(row: &Row<'_>, status: usize, failed_take_ups: usize, driver: usize) -> rusqlite::Result<Status> {
+    let status = known(status, row.get_ref(status)?.as_str()?)?;
+    let set_aside =
+        row.get::<_, u32>(failed_take_ups)? >= MOST_FAILED_TAKE_UPS && row.get_ref(driver)? == ValueRef::Null;
     Ok(if status == Status::Running && set_aside { Status::Quarantined } else { status })
 }
 
-fn callback(row: &Row<'_>) -> rusqlite::Result<Option<Callback>> {
-    let (Some(url), Some(state)) = (row.get::<_, Option<String>>(12)?, row.get_ref(13)?.as_str_or_null()?) else {
+fn callback(row: &Row<'_>, columns: &SummaryColumns) -> rusqlite::Result<Option<Callback>> {
+    let state = row.get_ref(columns.callback)?.as_str_or_null()?;
+    let (Some(url), Some(state)) = (row.get::<_, Option<String>>(columns.callback_url)?, state) else {
         return Ok(None);
     };
-    let progress = CallbackProgress { state: known(13, state)?, tries: row.get(14)? };
-    Ok(Some(Callback { url, progress, posted_pause: row.get(17)? }))
+    let progress = CallbackProgress { state: known(columns.callback, state)?, tries: row.get(columns.callback_tries)? };
+    Ok(Some(Callback { url, progress, posted_pause: row.get(columns.callback_pause)? }))
 }
 
 /// The status that a column holds.
@@ -417,27 +440,19 @@ fn known<'a, T: Deserialize<'a>>(column: usize, word: &'a str) -> rusqlite::Resu
 }
 
 /// What can still be read of a damaged record.
-fn damaged(row: &Row<'_>, error: &rusqlite::Error) -> RunSummary {
+fn damaged(row: &Row<'_>, columns: &SummaryColumns, error: &rusqlite::Error) -> RunSummary {
     let text = |column: usize| {
         let bytes = row.get_ref(column).ok().and_then(|value| value.as_bytes().ok());
         bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
     };
     RunSummary {
-        run_id: text(0),
-        loop_name: text(1),
-        session: None,
-        status: Status::Failed,
-        termination: None,
-        iterations: 0,
-        started_at_ms: row.get(6).unwrap_or_default(),
-        updated_at_ms: row.get(7).unwrap_or_default(),
-        driven: false,
-        waits_since_ms: None,
-        damaged: Some(error.to_string()),
-        identity: text(8),
-        parent_run_id: row.get(16).unwrap_or_default(),
-        org: row.get(11).unwrap_or_default(),
-        token: row.get(18).unwrap_or_default(),
-        callback: None,
+        loop_name: text(columns.loop_name),
+        started_at_ms: row.get(columns.started_at_ms).unwrap_or_default(),
+        updated_at_ms: row.get(columns.updated_at_ms).unwrap_or_default(),
+        identity: text(columns.identity),
+        parent_run_id: row.get(columns.parent_run_id).unwrap_or_default(),
+        org: row.get(columns.org).unwrap_or_default(),
+        token: row.get(columns.token).unwrap_or_default(),
+        ..RunSummary::damaged(text(columns.run_id), error.to_string())
     }
 }

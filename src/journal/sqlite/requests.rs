@@ -1,11 +1,15 @@
 //! Writes: each request to the store, with its statements. A request checks before it writes; a refused request
 //! leaves the transaction unchanged.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::answer_tokens;
+use super::columns::{NamedValue, assignments, names, values, written};
 use super::decisions;
 use super::lease::{HeldLease, Leases};
+use super::record_columns::RecordColumns;
 use super::scheduled_runs;
 use super::take_ups::{self, TakeUps};
 use super::texts;
@@ -14,8 +18,52 @@ use super::writer::{Transaction, WriteRequest};
 use crate::engine::outcome::Status;
 use crate::journal::words::{sum, word};
 use crate::journal::{
-    Append, CALLBACK_LEASE, CallbackState, CancelRequest, Created, Lease, NewRun, StoreFault, failpoint,
+    Append, CALLBACK_LEASE, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord, StoreFault, failpoint,
 };
+
+written! {
+    /// The columns of a new run, beside its record.
+    struct RunColumns<'a> {
+        run_id: &'a str,
+        fence: i64,
+        driver: &'a str,
+        events: i64,
+        started_at_ms: i64,
+        due_at_ms: Option<i64>,
+        session: Option<&'a str>,
+        loop_name: &'a str,
+        identity: &'a str,
+        org: Option<&'a str>,
+        token: Option<&'a str>,
+        parent_run_id: Option<&'a str>,
+        start_key: Option<&'a str>,
+        callback_url: Option<&'a str>,
+        callback: Option<String>,
+        callback_at_ms: Option<i64>,
+        callback_by: &'a str,
+    }
+}
+
+/// A new run. Its folder is that of its first driver.
+static INSERT_RUN: LazyLock<String> = LazyLock::new(|| {
+    let columns = [RunColumns::NAMES, RecordColumns::NAMES].concat();
+    format!(
+        "INSERT INTO runs ({}, folder) VALUES ({}, (SELECT folder FROM drivers WHERE driver = :driver))",
+        names(&columns),
+        values(&columns)
+    )
+});
+
+/// The record of a run. A paused run is due at once when a decision waits for it.
+static UPDATE_RECORD: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE runs SET {}, events = :events, callback_at_ms = :callback_at_ms, callback_by = :callback_by,
+           due_at_ms = CASE WHEN :status = 'paused' AND EXISTS (
+             SELECT 1 FROM decisions WHERE run_id = runs.run_id AND refused IS NULL) THEN 0 ELSE :due_at_ms END
+         WHERE id = :id",
+        assignments(RecordColumns::NAMES)
+    )
+});
 
 fn insert_event(
     connection: &Connection,
@@ -73,35 +121,30 @@ impl WriteRequest for NewRun {
         }
         transaction.leases.ensure(transaction.connection)?;
         let me = transaction.leases.me().unwrap_or_default().to_owned();
-        let record = self.status_record.as_ref();
-        transaction
-            .connection
-            .prepare_cached(
-                "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
-                   session, loop_name, identity, org, callback_url, callback, parent_run_id, termination, due_at_ms,
-                   token, callback_at_ms, callback_by, folder, waits_since_ms, start_key)
-                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?2,
-                   (SELECT folder FROM drivers WHERE driver = ?2), ?16, ?17)",
-            )?
-            .execute(params![
-                self.run_id,
-                me,
-                word(&record.map_or(Status::Running, |record| record.status)),
-                self.at_ms,
-                self.session,
-                self.loop_name,
-                self.identity,
-                self.org,
-                self.callback_url,
-                self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending)),
-                self.parent_run_id,
-                record.and_then(|record| record.termination.as_ref()).and_then(word),
-                record.and_then(|record| record.due_at_ms),
-                self.token,
-                record.filter(|record| record.is_to_be_posted()).map(|_| transaction.leases.after(CALLBACK_LEASE)),
-                record.and_then(|record| record.waits_since_ms),
-                self.start_key
-            ])?;
+        let plain = StatusRecord::new(Status::Running, self.at_ms);
+        let record = self.status_record.as_ref().unwrap_or(&plain);
+        let run = RunColumns {
+            run_id: &self.run_id,
+            fence: 1,
+            driver: &me,
+            events: 1,
+            started_at_ms: self.at_ms,
+            due_at_ms: record.due_at_ms,
+            session: self.session.as_deref(),
+            loop_name: &self.loop_name,
+            identity: &self.identity,
+            org: self.org.as_deref(),
+            token: self.token.as_deref(),
+            parent_run_id: self.parent_run_id.as_deref(),
+            start_key: self.start_key.as_deref(),
+            callback_url: self.callback_url.as_deref(),
+            callback: self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending)),
+            callback_at_ms: record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE)),
+            callback_by: &me,
+        };
+        let record = RecordColumns::from(record);
+        let columns = [run.values(), record.values()].concat();
+        transaction.connection.prepare_cached(&INSERT_RUN)?.execute(columns.as_slice())?;
         let row = transaction.connection.last_insert_rowid();
         if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, &me))? {
             return Err(Trouble::Database(rusqlite::Error::QueryReturnedNoRows));
@@ -172,27 +215,19 @@ impl WriteRequest for Append {
         let row = held.row;
         texts::keep(connection, row, &self.texts)?;
         transaction.appended += 1;
-        if let Some(status_record) = &self.status_record {
-            connection
-                .prepare_cached(
-                    "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6,
-                       callback_at_ms = ?8, callback_by = ?9, waits_since_ms = ?10,
-                       due_at_ms = CASE WHEN ?2 = 'paused' AND EXISTS (
-                         SELECT 1 FROM decisions WHERE run_id = runs.run_id AND refused IS NULL) THEN 0 ELSE ?7 END
-                     WHERE id = ?1",
-                )?
-                .execute(params![
-                    row,
-                    word(&status_record.status),
-                    status_record.termination.as_ref().and_then(word),
-                    status_record.iterations,
-                    status_record.at_ms,
-                    next + 1,
-                    status_record.due_at_ms,
-                    status_record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE)),
-                    me,
-                    status_record.waits_since_ms
-                ])?;
+        if let Some(record) = &self.status_record {
+            let callback_at_ms = record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE));
+            let (events, due_at_ms) = (next + 1, record.due_at_ms);
+            let record = RecordColumns::from(record);
+            let others: [NamedValue<'_>; 5] = [
+                (":id", &row),
+                (":events", &events),
+                (":callback_at_ms", &callback_at_ms),
+                (":callback_by", &me),
+                (":due_at_ms", &due_at_ms),
+            ];
+            let columns = [record.values().as_slice(), &others].concat();
+            connection.prepare_cached(&UPDATE_RECORD)?.execute(columns.as_slice())?;
         }
         if self.reopens {
             connection

@@ -91,22 +91,16 @@ fn an_event_that_is_not_what_was_written_is_found() {
     assert_eq!(store.rows("SELECT sum::text FROM @.events"), [sum("r", 0, "first").to_string()]);
 }
 
-/// The types of the parameters of the appends, of which each takes the first ones.
-const APPEND_TYPES: [&str; 29] = [
-    "bigint[]", "bigint[]", "int[]", "int[]", "bigint[]", "bytea[]", "uuid", "bigint[]", "text[]", "text[]", "int[]",
-    "bigint[]", "bigint[]", "bool[]", "bool[]", "bool[]", "bigint[]", "float8", "bigint[]", "text[]", "text[]",
-    "bytea[]", "bytea[]", "bigint[]", "bytea[]", "bigint[]", "text[]", "bytea[]", "bytea[]",
-];
-
 /// The plans of the appends with these settings, as they are made without knowing how many rows come.
 fn append_plans(store: &PostgresJournal, settings: &str) -> Vec<String> {
     let sets: String = settings.split("-c ").filter(|set| !set.is_empty()).map(|set| format!("SET {set};")).collect();
-    let plan = |extent: AppendExtent, parameters: usize| {
-        let (types, nulls) = (APPEND_TYPES[..parameters].join(", "), vec!["NULL"; parameters].join(", "));
-        store.sql(&format!("{sets} DEALLOCATE ALL; PREPARE append ({types}) AS {}", extent.statement()));
+    let plan = |extent: AppendExtent| {
+        let statement = extent.statement();
+        let (types, nulls) = (statement.types().join(", "), vec!["NULL"; statement.types().len()].join(", "));
+        store.sql(&format!("{sets} DEALLOCATE ALL; PREPARE append ({types}) AS {}", statement.text()));
         store.rows(&format!("EXPLAIN EXECUTE append ({nulls})")).join("\n")
     };
-    vec![plan(AppendExtent::Events, 7), plan(AppendExtent::Rows, 19), plan(AppendExtent::All, 29)]
+    [AppendExtent::Events, AppendExtent::Rows, AppendExtent::All].map(plan).into()
 }
 
 /// Whether a plan looks each run up by its key.
