@@ -17,6 +17,7 @@ pub mod provider;
 pub mod public_url;
 pub mod quota;
 pub mod reasoning;
+pub mod redact;
 pub mod row_count;
 pub mod secret_names;
 pub mod secret_shapes;

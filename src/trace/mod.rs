@@ -16,7 +16,6 @@ pub mod look;
 pub mod paused;
 pub mod prompts;
 pub mod reason;
-pub mod redact;
 pub mod refused;
 pub mod result;
 pub mod step_text;
@@ -28,6 +27,7 @@ pub mod tuning;
 pub mod units;
 
 pub use crate::engine::record::TraceEntry;
+pub use crate::policy::redact;
 pub use look::{Look, Tone};
 pub use paused::{PausedRun, WaitingSteps};
 pub use redact::Redaction;
