@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use loopctl::journal::{Append, Created, Journal, NewRun, open};
+use loopctl::Status;
+use loopctl::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreFault, open};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::json;
@@ -27,6 +28,9 @@ struct Arguments {
     /// The bytes of an event.
     #[arg(long, default_value_t = 500)]
     bytes: usize,
+    /// Whether each second event is a reply: it changes what lists show of its run.
+    #[arg(long)]
+    replies: bool,
     /// How long it is measured.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
@@ -54,7 +58,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let end = started + Duration::from_secs_f64(arguments.seconds);
     let tasks: Vec<_> = fences
         .into_iter()
-        .map(|(run_id, fence)| tokio::spawn(append(Arc::clone(&journal), run_id, fence, Arc::clone(&event), end)))
+        .map(|(run_id, fence)| {
+            let load = Load { event: Arc::clone(&event), replies: arguments.replies, end };
+            tokio::spawn(load.append(Arc::clone(&journal), run_id, fence))
+        })
         .collect();
     let mut appends = 0_u64;
     for task in tasks {
@@ -68,20 +75,30 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Appends events to a run until the time is over; how many.
-async fn append(
-    journal: Arc<dyn Journal>,
-    run_id: String,
-    fence: u64,
+/// What each run appends.
+struct Load {
     event: Arc<str>,
+    replies: bool,
     end: Instant,
-) -> Result<u64, loopctl::journal::StoreFault> {
-    let mut seq = 1;
-    while Instant::now() < end {
-        journal.append(Append::new(run_id.clone(), fence, seq, event.to_string())).await?;
-        seq += 1;
+}
+
+impl Load {
+    /// Appends events to a run until the time is over; how many.
+    async fn append(self, journal: Arc<dyn Journal>, run_id: String, fence: u64) -> Result<u64, StoreFault> {
+        let mut seq = 1;
+        while Instant::now() < self.end {
+            let status_record = (self.replies && seq % 2 == 0).then(|| StatusRecord {
+                iterations: u32::try_from(seq / 2).unwrap_or(u32::MAX),
+                tokens: Some(seq),
+                cost_usd: Some(0.001),
+                ..StatusRecord::new(Status::Running, 0)
+            });
+            let entry = Append::new(run_id.clone(), fence, seq, self.event.to_string());
+            journal.append(Append { status_record, ..entry }).await?;
+            seq += 1;
+        }
+        Ok(seq - 1)
     }
-    Ok(seq - 1)
 }
 
 fn new_run(run_id: &str) -> NewRun {
@@ -100,6 +117,7 @@ fn new_run(run_id: &str) -> NewRun {
         texts: Vec::new(),
         scheduled: None,
         status_record: None,
+        search_text: None,
     }
 }
 

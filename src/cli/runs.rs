@@ -1,5 +1,7 @@
 //! `loopctl runs`.
 
+use std::borrow::Cow;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -7,7 +9,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host;
 use super::output::{ListOutput, json_line};
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
@@ -17,7 +18,7 @@ use crate::journal::{RunFilter, RunSummary};
 use crate::trace::look::{cut, pad};
 use crate::trace::reason::reason;
 use crate::trace::text::status;
-use crate::trace::units::{plural, rfc3339};
+use crate::trace::units::{dollars, plural, rfc3339};
 use crate::trace::{Look, Tone, escape};
 
 mod prune;
@@ -40,6 +41,9 @@ pub struct RunsCommand {
     /// List only runs with this status
     #[arg(long, value_parser = status_parser(), value_name = "STATUS")]
     pub status: Option<Status>,
+    /// List only runs that have this text in the beginning of their objective or input; the case of letters does not matter
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
     /// The maximum number of runs; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
@@ -97,6 +101,20 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     termination: Option<Termination>,
     iterations: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled_for: Option<String>,
     driven: bool,
     started_at: String,
     updated_at: String,
@@ -119,9 +137,10 @@ impl RunsCommand {
                 waiting: self.status == Some(Status::Paused),
                 limit: self.limit,
                 called: self.called,
+                search: self.search.clone(),
                 ..RunFilter::default()
             };
-            host::list(&*place.open()?, filter).await?
+            place.open()?.list(filter).await?
         } else if self.store.store.is_some() {
             return Err(CommandError::usage(format!("there is no store {}", place.shown())));
         } else {
@@ -131,7 +150,7 @@ impl RunsCommand {
             _ if self.ids => surface.print(&ids(&runs))?,
             ListOutput::Json => surface.print(&json_line(&runs.iter().map(row).collect::<Vec<_>>())?)?,
             ListOutput::Human if runs.is_empty() => {
-                surface.say(&none(&place, self.status.is_some(), self.store.store.is_some()));
+                surface.say(&none(&place, self.status.is_some() || self.search.is_some(), self.store.store.is_some()));
             }
             ListOutput::Human => surface.print(&table(&runs, &surface.out, clock::wall_ms()))?,
         }
@@ -158,6 +177,13 @@ fn row(run: &RunSummary) -> Row<'_> {
         waiting: run.waits_for_human(),
         termination: run.termination,
         iterations: run.iterations,
+        tokens: run.tokens,
+        cost_usd: run.cost_usd,
+        error: run.error.as_deref(),
+        question: run.question.as_deref(),
+        due_at: run.due_at_ms.map(rfc3339),
+        schedule: run.schedule.as_deref(),
+        scheduled_for: run.scheduled_for_ms.map(rfc3339),
         driven: run.driven,
         started_at: rfc3339(run.started_at_ms),
         updated_at: rfc3339(run.updated_at_ms),
@@ -182,21 +208,23 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     let id_width = ids.iter().map(|id| id.width()).max().unwrap_or(0).max(3);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
     // The rest of the width for the reason, after the columns and their separators.
-    let room = look.width.saturating_sub(id_width + name_width + 35);
+    let room = look.width.saturating_sub(id_width + name_width + 45);
     if room < LEAST {
         return runs.iter().zip(&ids).zip(&names).map(|((run, id), name)| lines(run, id, name, look, now_ms)).collect();
     }
-    let head = format!("{}  {}  STATUS       ITER.  AGE      WHY", pad("RUN", id_width), pad("LOOP", name_width));
+    let head =
+        format!("{}  {}  STATUS       ITER.  COST      AGE      WHY", pad("RUN", id_width), pad("LOOP", name_width));
     let mut shown = look.paint(Tone::Dim, &head) + "\n";
     for ((run, id), name) in runs.iter().zip(&ids).zip(&names) {
         let line = format!(
-            "{}  {}  {}  {:>5}  {}  {}",
+            "{}  {}  {}  {:>5}  {}  {}  {}",
             pad(id, id_width),
             pad(name, name_width),
             status(look, run.status, 11),
             run.iterations,
+            pad(&cost(run), 8),
             pad(&age(now_ms, run.started_at_ms), 7),
-            look.paint(Tone::Dim, &cut(why(run), room)),
+            look.paint(Tone::Dim, &cut(&why(run), room)),
         );
         shown.push_str(line.trim_end());
         shown.push('\n');
@@ -211,18 +239,33 @@ fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> St
         now if now == NOW => now,
         age => format!("{age} ago"),
     };
-    let facts = format!("  {name}, {}, {age}", plural(run.iterations, "iteration"));
+    let cost = Some(cost(run)).filter(|cost| !cost.is_empty()).map(|cost| format!(", {cost}"));
+    let facts = format!("  {name}, {}{}, {age}", plural(run.iterations, "iteration"), cost.unwrap_or_default());
     let facts = look.paint(Tone::Dim, &cut(&facts, look.width.saturating_sub(11)));
     let mut shown = format!("{id}\n  {}{facts}\n", status(look, run.status, 9));
     let why = why(run);
     if !why.is_empty() {
-        shown.push_str(&format!("  {}\n", look.paint(Tone::Dim, &cut(why, look.width.saturating_sub(2)))));
+        shown.push_str(&format!("  {}\n", look.paint(Tone::Dim, &cut(&why, look.width.saturating_sub(2)))));
     }
     shown
 }
 
-/// The reason for the status of a run, where the status alone does not say it.
-fn why(run: &RunSummary) -> &'static str {
+/// What a run cost, where that is known.
+fn cost(run: &RunSummary) -> String {
+    run.cost_usd.filter(|cost| *cost > 0.0).map(dollars).unwrap_or_default()
+}
+
+/// What a run asks or why it failed; otherwise the reason for its status, where the status alone does not say it.
+fn why(run: &RunSummary) -> Cow<'_, str> {
+    let own = run.question.as_deref().or(run.error.as_deref());
+    match (own, run.status) {
+        (Some(text), Status::Running) => format!("{}: {}", reason_of(run), escape::line(text)).into(),
+        (Some(text), Status::Paused | Status::Failed | Status::Cancelled) => escape::line(text),
+        _ => Cow::Borrowed(reason_of(run)),
+    }
+}
+
+fn reason_of(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
         (Status::Cancelled, None) if run.is_read_only_copy() => "under way in Restate",
         (Status::Running, _) if run.waits_since_ms.is_some() => "a part of it waits for a human",

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
@@ -81,12 +82,15 @@ impl TraceCommand {
         let (journal, place) = self.store.open()?;
         let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
         let mut next = NextCommands::new(&run, &place);
-        let RecordedRun { program, state, engine } = host::read(journal, &run, place.project.clone())
+        let RecordedRun { program, state, engine } = host::read(Arc::clone(&journal), &run, place.project.clone())
             .await
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let redact = Redaction::new(&program.project.redact);
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let summary = engine.find(&run).await.map_err(CommandError::from)?;
+        if let Some(summary) = &summary {
+            host::complete_row(&*journal, summary, &program, &state).await;
+        }
         next.is_copy = summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
         let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
         let driven = summary.is_some_and(|summary| summary.driven);

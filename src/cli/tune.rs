@@ -81,7 +81,7 @@ impl TuneCommand {
         }
         let (journal, place) = self.store.open()?;
         let filter = RunFilter { loop_name: self.loop_name.clone(), limit: self.limit, ..RunFilter::default() };
-        let runs = host::list(&*journal, filter).await?;
+        let runs = journal.list(filter).await?;
         let tally = |iterations| ThresholdTally { iterations, ..ThresholdTally::default() };
         let mut judged = JudgedRuns {
             engine: host::reader(journal),

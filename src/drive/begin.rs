@@ -12,6 +12,7 @@ use super::lease_guard::{LeaseGuard, RunLease};
 use super::model::ModelClient;
 use super::read_files;
 use super::run::{Driver, HeldRun};
+use super::search_text::search_text_of;
 use super::start::{self, Start};
 use super::status::status_record;
 use super::subrun::SubrunOrigin;
@@ -19,11 +20,10 @@ use super::tool::OpenedRun;
 use super::world::{Engine, Watch, World};
 use crate::engine::effect::{Effects, steps_of};
 use crate::engine::event::{Event, EventKind, ModelFacts, Moment, Started};
-use crate::engine::outcome::Status;
 use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::engine::step::step;
-use crate::journal::{Append, Created, NewRun, StatusRecord};
+use crate::journal::{Append, Created, NewRun};
 use crate::policy::characters::deceives;
 use crate::program::Program;
 use crate::program::bind::refused_input;
@@ -224,6 +224,7 @@ impl Engine {
         // A run that can't start leaves nothing in the store.
         let mut state = State::default();
         let effects = step(program, &mut state, event)?;
+        let header = &state.header;
         let new = NewRun {
             run_id: run_id.clone(),
             loop_name,
@@ -238,7 +239,8 @@ impl Engine {
             event: text,
             texts,
             scheduled: start.scheduled.clone(),
-            status_record: first_record(&state),
+            status_record: Some(status_record(program, &state)),
+            search_text: Some(search_text_of(&program.project.redact, &header.objective, &header.input.value)),
         };
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
@@ -289,12 +291,6 @@ impl Engine {
             run.identity == identity || origin.is_none() && start::is_same_as_older(&run.identity, &started, start);
         if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
-}
-
-/// What lists show of a run whose first event leaves it other than plainly running.
-fn first_record(state: &State) -> Option<StatusRecord> {
-    let record = status_record(state);
-    (record.status != Status::Running || record.waits_since_ms.is_some()).then_some(record)
 }
 
 /// What two starts must have in common to be the same; a sub-run is marked as one.

@@ -66,7 +66,7 @@ impl Engine {
         let event = Event { at, kind: EventKind::Cancelled(cancelled.clone()) };
         let text = written(&event)?;
         step(program, &mut state, event)?;
-        let status_record = Some(status_record(&state));
+        let status_record = Some(status_record(program, &state));
         let append = Append { status_record, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
         log_cancelled(run_id, &cancelled);

@@ -13,7 +13,8 @@ use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
 use crate::engine::state::State;
 use crate::journal::{
-    Append, CallbackState, Created, Journal, NewRun, RunExtras, RunFilter, RunSummary, StatusRecord, StoreFault,
+    Append, CallbackState, Created, Journal, NewRun, RowText, RunExtras, RunFilter, RunSummary, StatusRecord,
+    StoreFault,
 };
 
 /// So many runs are listed at a time.
@@ -244,14 +245,7 @@ impl ReadRun {
     /// claims it.
     fn made(&self, is_whole: bool) -> NewRun {
         let summary = &self.summary;
-        let stopped = StatusRecord {
-            status: Status::Cancelled,
-            termination: None,
-            iterations: 0,
-            at_ms: summary.started_at_ms,
-            due_at_ms: None,
-            waits_since_ms: None,
-        };
+        let stopped = StatusRecord::new(Status::Cancelled, summary.started_at_ms);
         NewRun {
             run_id: summary.run_id.clone(),
             loop_name: summary.loop_name.clone(),
@@ -267,6 +261,7 @@ impl ReadRun {
             texts: self.texts.clone(),
             scheduled: self.extras.scheduled.clone(),
             status_record: Some(if is_whole { self.record() } else { stopped }),
+            search_text: self.extras.search_text.clone(),
         }
     }
 
@@ -280,6 +275,10 @@ impl ReadRun {
             at_ms: summary.updated_at_ms,
             due_at_ms: self.extras.due_at_ms,
             waits_since_ms: self.extras.waits_since_ms,
+            tokens: summary.tokens,
+            cost_usd: summary.cost_usd,
+            error: summary.error.as_deref().and_then(RowText::new),
+            question: summary.question.as_deref().and_then(RowText::new),
         }
     }
 }

@@ -11,9 +11,9 @@ use super::fault::Fault;
 use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
 use super::run::Driver;
-use super::status::status_record;
 use super::world::{Engine, Resume};
 use crate::engine::address::StepAddress;
+use crate::engine::due::due_at_ms;
 use crate::engine::event::{Decided, Event, EventKind};
 use crate::engine::state::State;
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreFault};
@@ -147,7 +147,7 @@ impl Engine {
                 }
                 Err(error) => unreadable(&error),
             };
-            self.refuse_queued(run_id, &queued.id, why, status_record(state).due_at_ms).await?;
+            self.refuse_queued(run_id, &queued.id, why, due_at_ms(state)).await?;
         }
         Ok(fitting)
     }
@@ -200,7 +200,7 @@ impl Driver<'_> {
 
     /// Refuses a queued decision.
     pub(super) async fn refuse_own(&self, id: &str, why: String) -> Result<(), Fault> {
-        let due_at_ms = status_record(&self.state).due_at_ms;
+        let due_at_ms = due_at_ms(&self.state);
         let settled = SettledDecision::Refused { why, due_at_ms };
         self.world.journal.settle_decision(&self.lease.run_id, id, settled).await.map_err(Fault::Cut)
     }

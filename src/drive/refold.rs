@@ -60,9 +60,9 @@ impl Engine {
             differs = Some("two folds of the same events give two states".to_owned());
         }
         if let Some(summary) = self.find(run_id).await?.filter(|_| differs.is_none()) {
-            let record = status_record(&state);
+            let record = status_record(program, &state);
             let listed = (summary.status, summary.termination);
-            // Lists say more of a run that is under way, and the record of its iterations is that of its last rest.
+            // Lists say more of a run that is under way.
             let is_under_way = matches!(summary.status, Status::Running | Status::Quarantined);
             if !is_under_way
                 && (listed != (record.status, record.termination) || summary.iterations != record.iterations)

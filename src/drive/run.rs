@@ -15,7 +15,7 @@ use super::finished::Finished;
 use super::fold::written;
 use super::lease_guard::RunLease;
 use super::model::{ModelClient, Wire};
-use super::status::{log_cancelled, status_record};
+use super::status::{log_cancelled, progress, status_record};
 use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
@@ -269,12 +269,14 @@ impl<'a> Driver<'a> {
             EventKind::Human(_) => (self.answer_token.take(), self.queued_decision.take()),
             _ => (None, None),
         };
-        let (before, had_ended) = (self.state.status(), matches!(self.state.phase, Phase::Ended(_)));
+        let (before, progressed) = (self.state.status(), progress(&self.state));
+        let had_ended = matches!(self.state.phase, Phase::Ended(_));
         let effects = step(self.program, &mut self.state, event)?;
         let waits_since_ms = Some(waits_beside_since_ms(&self.state));
         let changed = self.state.status() != before
             || !matches!(self.state.status(), Status::Running)
-            || self.listed_wait != waits_since_ms;
+            || self.listed_wait != waits_since_ms
+            || progress(&self.state) != progressed;
         self.listed_wait = waits_since_ms;
         let append = Append {
             run_id: self.lease.run_id.clone(),
@@ -282,7 +284,7 @@ impl<'a> Driver<'a> {
             seq: self.lease.events,
             event: text,
             texts,
-            status_record: changed.then(|| status_record(&self.state)),
+            status_record: changed.then(|| status_record(self.program, &self.state)),
             remember: self.remembered(&effects),
             reopens: had_ended,
             answer_token,

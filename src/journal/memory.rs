@@ -20,8 +20,9 @@ use super::now::Clock;
 use super::open::StoreKind;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StatusRecord, StoreFault, Ticket, Worker, failpoint,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord,
+    StoreFault, Ticket, Worker, failpoint, search_text,
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
@@ -88,6 +89,7 @@ struct StoredRun {
     parent_run_id: Option<String>,
     identity: String,
     start_key: Option<String>,
+    scheduled: Option<ScheduledRun>,
     started_at_ms: i64,
     data: Mutex<RunData>,
 }
@@ -108,6 +110,7 @@ struct RunData {
     answer_tokens: AnswerTokens,
     /// By their subjects.
     decisions: BTreeMap<String, QueuedDecision>,
+    search_text: Option<String>,
 }
 
 impl RunData {
@@ -152,9 +155,10 @@ impl MemoryJournal {
             posted_pause: 0,
             answer_tokens: AnswerTokens::default(),
             decisions: BTreeMap::new(),
+            search_text: new.search_text,
         };
-        if let Some(scheduled) = new.scheduled {
-            self.schedules().started(&new.run_id, scheduled);
+        if let Some(scheduled) = &new.scheduled {
+            self.schedules().started(&new.run_id, scheduled.clone());
         }
         let id: Arc<str> = new.run_id.into();
         let run = Arc::new(StoredRun {
@@ -167,6 +171,7 @@ impl MemoryJournal {
             parent_run_id: new.parent_run_id,
             identity: new.identity,
             start_key: new.start_key,
+            scheduled: new.scheduled,
             started_at_ms: new.at_ms,
             data: Mutex::new(data),
         });
@@ -230,9 +235,12 @@ impl MemoryJournal {
             let at = runs.iter().position(|run| *run.run_id == **after).map_or(runs.len(), |at| at + 1);
             runs.drain(..at);
         }
+        let search = filter.search.as_deref().map(search_text);
+        let is_found = |run: &StoredRun| search.as_ref().is_none_or(|text| run.has_text(text));
         let is_due = |run: &StoredRun| filter.due_ms.is_none_or(|now_ms| run.is_due(now_ms));
         let called = waiting_called(&in_order);
-        let summaries = runs.iter().filter(|run| is_due(run)).map(|run| listed(run.summary(), &called));
+        let summaries =
+            runs.iter().filter(|run| is_due(run) && is_found(run)).map(|run| listed(run.summary(), &called));
         Ok(summaries.filter(|run| is_wanted(filter, run)).take(limit).collect())
     }
 }
@@ -401,6 +409,17 @@ impl Journal for MemoryJournal {
 
     fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
         Ticket::ready(self.run(run_id).map(|run| run.settle_decision(id, settled)))
+    }
+
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
+        Ticket::ready(match self.run(run_id) {
+            Ok(run) => {
+                run.complete(row);
+                Ok(())
+            }
+            Err(StoreFault::NoSuchRun(_)) => Ok(()),
+            Err(fault) => Err(fault),
+        })
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -18,6 +18,7 @@ pub mod postgres;
 pub mod prune;
 pub mod queue;
 mod read_only_copy;
+mod row_text;
 pub mod schedules;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -42,6 +43,7 @@ pub use fault::StoreFault;
 pub use open::{file, open, open_held, outlives_process, shown};
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
+pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text};
 pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
 pub use ticket::Ticket;
 pub use worker::Worker;
@@ -164,6 +166,10 @@ pub trait Journal: Send + Sync {
     /// Records what became of a queued decision that no event takes. Ignored when there is none of this id.
     fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()>;
 
+    /// Completes the row of a run that an older version wrote. Ignored when nothing is missing in it, when the run is not in
+    /// the status of the record any more, and when there is none.
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()>;
+
     /// What a copy of a run needs besides its events, its texts and its summary.
     fn extras(&self, run_id: &str) -> Ticket<RunExtras>;
 
@@ -225,6 +231,8 @@ pub struct NewRun {
     pub scheduled: Option<ScheduledRun>,
     /// What lists show of it, if its first event leaves it other than running: a workflow may begin with a question.
     pub status_record: Option<StatusRecord>,
+    /// What a search finds it by: see [`search_text`].
+    pub search_text: Option<String>,
 }
 
 /// The outcome of creating a run.
@@ -240,8 +248,8 @@ pub enum Created {
     KeyTaken(String),
 }
 
-/// What lists of runs show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What lists of runs show, and events change.
+#[derive(Debug, Clone, PartialEq)]
 pub struct StatusRecord {
     /// The status.
     pub status: Status,
@@ -255,12 +263,40 @@ pub struct StatusRecord {
     pub due_at_ms: Option<i64>,
     /// Since when a step of a run that is under way has waited for a human, in milliseconds since 1970.
     pub waits_since_ms: Option<i64>,
+    /// The tokens so far; none where that is not known.
+    pub tokens: Option<u64>,
+    /// What they cost in US dollars; none where the price of some is not known.
+    pub cost_usd: Option<f64>,
+    /// Why it failed, or why its model can't be reached. Secrets are hidden in it.
+    pub error: Option<RowText>,
+    /// The first question that waits for a human. Secrets are hidden in it.
+    pub question: Option<RowText>,
+}
+
+/// What completes the row of a run that an older version wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowCompletion {
+    /// What lists show of it.
+    pub record: StatusRecord,
+    /// What a search finds it by.
+    pub search_text: String,
 }
 
 impl StatusRecord {
     /// A record of a status and a moment alone.
     pub fn new(status: Status, at_ms: i64) -> Self {
-        Self { status, termination: None, iterations: 0, at_ms, due_at_ms: None, waits_since_ms: None }
+        Self {
+            status,
+            termination: None,
+            iterations: 0,
+            at_ms,
+            due_at_ms: None,
+            waits_since_ms: None,
+            tokens: None,
+            cost_usd: None,
+            error: None,
+            question: None,
+        }
     }
 
     /// Whether this is to be posted to the run's callback: an end, or a pause that waits for a human. A run that a
@@ -291,7 +327,7 @@ pub const MOST_FAILED_TAKE_UPS: u32 = 3;
 pub const SUSPECT_TAKE_UPS: u32 = MOST_FAILED_TAKE_UPS - 1;
 
 /// A run in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunSummary {
     /// Its id.
     pub run_id: String,
@@ -311,6 +347,30 @@ pub struct RunSummary {
     pub started_at_ms: i64,
     /// When its status record last changed, in milliseconds since 1970.
     pub updated_at_ms: i64,
+    /// The tokens so far; none where an older version wrote the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// What they cost in US dollars; none where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Why it failed, or why its model can't be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The first question that waits for a human.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// When it must be looked at although nobody asks for it, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at_ms: Option<i64>,
+    /// The schedule that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// The time that the schedule started it for, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_for_ms: Option<i64>,
+    /// Whether the row has all that this version writes; otherwise [`Journal::complete_row`] completes it.
+    #[serde(skip)]
+    pub is_complete: bool,
     /// Whether a living driver has it now.
     pub driven: bool,
     /// Since when something of a run that is under way has waited for a human, in milliseconds since 1970: a step of its
@@ -351,6 +411,14 @@ impl RunSummary {
             iterations: 0,
             started_at_ms: 0,
             updated_at_ms: 0,
+            tokens: None,
+            cost_usd: None,
+            error: None,
+            question: None,
+            due_at_ms: None,
+            schedule: None,
+            scheduled_for_ms: None,
+            is_complete: true,
             driven: false,
             waits_since_ms: None,
             damaged: Some(why),
@@ -362,10 +430,23 @@ impl RunSummary {
         }
     }
 
+    /// The same without what an older version left in the row: it moves runs on, and does not know these columns.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn without_stale(self) -> Self {
+        let asks = self.status == Status::Paused || self.waits_since_ms.is_some();
+        let fails = !matches!(self.status, Status::Running | Status::Completed);
+        Self { question: self.question.filter(|_| asks), error: self.error.filter(|_| fails), ..self }
+    }
+
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
     pub fn waits_for_human(&self) -> bool {
         let is_paused = self.status == Status::Paused && self.termination != Some(Termination::ModelError);
         is_paused || self.waits_since_ms.is_some()
+    }
+
+    /// Whether it waits for a driver. A run that another one called is driven by its caller.
+    pub fn is_queued(&self) -> bool {
+        self.status == Status::Running && !self.driven && self.parent_run_id.is_none()
     }
 }
 
@@ -420,6 +501,8 @@ pub struct RunFilter {
     pub loop_name: Option<String>,
     /// Of this session only.
     pub session: Option<String>,
+    /// Those of which objective or input has this text in its beginning, as [`search_text`] writes both.
+    pub search: Option<String>,
     /// Started at this moment or later, in milliseconds since 1970.
     pub since_ms: Option<i64>,
     /// Started before this moment, in milliseconds since 1970.

@@ -33,6 +33,8 @@ pub struct RunExtras {
     pub start_key: Option<String>,
     /// For which time its schedule started it.
     pub scheduled: Option<ScheduledRun>,
+    /// What a search finds it by.
+    pub search_text: Option<String>,
 }
 
 /// So many runs are deleted at a time: others write in between.

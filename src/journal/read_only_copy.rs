@@ -11,14 +11,7 @@ impl NewRun {
     /// A read-only copy of the run.
     #[must_use]
     pub fn to_read_only_copy(self) -> Self {
-        let began = StatusRecord {
-            status: Status::Running,
-            termination: None,
-            iterations: 0,
-            at_ms: self.at_ms,
-            due_at_ms: None,
-            waits_since_ms: None,
-        };
+        let began = StatusRecord::new(Status::Running, self.at_ms);
         Self {
             identity: format!("{MARK}{}", self.identity),
             status_record: Some(self.status_record.unwrap_or(began).to_read_only_copy()),

@@ -12,8 +12,8 @@ use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
 };
 
 /// A write that is not durable yet.
@@ -143,6 +143,7 @@ impl Journal for AttemptJournal {
         queue_decision(run_id: &str, decision: QueuedDecision) -> Queueing;
         queued_decisions(run_id: &str) -> Vec<QueuedDecision>;
         settle_decision(run_id: &str, id: &str, settled: SettledDecision) -> ();
+        complete_row(run_id: &str, row: RowCompletion) -> ();
         extras(run_id: &str) -> RunExtras;
         prune(which: PruneQuery) -> u64;
         introduce(folder: &str) -> ();

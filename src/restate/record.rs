@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::engine::blob::Blob;
 use crate::engine::outcome::{Status, Termination};
-use crate::journal::{Append, Created, Journal, Lease, NewRun, StatusRecord, StoreFault};
+use crate::journal::{Append, Created, Journal, Lease, NewRun, RowText, StatusRecord, StoreFault};
 
 /// The result of one step. A new attempt gets it from Restate, and nothing of it is done again.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -98,6 +98,8 @@ pub struct RunWrite {
     texts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<StatusWrite>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search_text: Option<String>,
 }
 
 /// An event, as it was appended. The fields are those of [`Append`].
@@ -126,6 +128,14 @@ struct StatusWrite {
     due_at_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waits_since_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    question: Option<String>,
 }
 
 impl JournalWrite {
@@ -141,6 +151,7 @@ impl JournalWrite {
             event: run.event.clone(),
             texts: written(&run.texts),
             status: run.status_record.as_ref().map(StatusWrite::of),
+            search_text: run.search_text.clone(),
         }))
     }
 
@@ -207,6 +218,7 @@ impl RunWrite {
             texts: self.texts.into_iter().map(Blob::new).collect(),
             scheduled: None,
             status_record: self.status.map(StatusWrite::read),
+            search_text: self.search_text,
         }
     }
 }
@@ -226,13 +238,35 @@ impl EventWrite {
 
 impl StatusWrite {
     fn of(record: &StatusRecord) -> Self {
-        let StatusRecord { status, termination, iterations, at_ms, due_at_ms, waits_since_ms } = *record;
-        Self { status, termination, iterations, at_ms, due_at_ms, waits_since_ms }
+        let text = |text: &Option<RowText>| text.as_ref().map(|text| text.as_str().to_owned());
+        Self {
+            status: record.status,
+            termination: record.termination,
+            iterations: record.iterations,
+            at_ms: record.at_ms,
+            due_at_ms: record.due_at_ms,
+            waits_since_ms: record.waits_since_ms,
+            tokens: record.tokens,
+            cost_usd: record.cost_usd,
+            error: text(&record.error),
+            question: text(&record.question),
+        }
     }
 
     fn read(self) -> StatusRecord {
-        let Self { status, termination, iterations, at_ms, due_at_ms, waits_since_ms } = self;
-        StatusRecord { status, termination, iterations, at_ms, due_at_ms, waits_since_ms }
+        let text = |text: Option<String>| text.as_deref().and_then(RowText::new);
+        StatusRecord {
+            status: self.status,
+            termination: self.termination,
+            iterations: self.iterations,
+            at_ms: self.at_ms,
+            due_at_ms: self.due_at_ms,
+            waits_since_ms: self.waits_since_ms,
+            tokens: self.tokens,
+            cost_usd: self.cost_usd,
+            error: text(self.error),
+            question: text(self.question),
+        }
     }
 }
 

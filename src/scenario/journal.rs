@@ -10,8 +10,8 @@ use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -278,6 +278,10 @@ impl Journal for StoppableJournal {
 
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
         self.alive(|store| store.answer_token(run_id, hash))
+    }
+
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
+        self.alive(|store| store.complete_row(run_id, row))
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -18,6 +18,7 @@ use crate::drive::fold;
 use crate::drive::folded_events::FoldedEvents;
 use crate::drive::launcher::Launcher;
 use crate::drive::requirements::MissingRequirement;
+use crate::drive::status::complete_row;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::outcome::Status;
 use crate::engine::state::State;
@@ -236,6 +237,16 @@ impl RunStore {
         let ProgramOfRun { program, .. } = self.program(run_id, &events).await?;
         let state = fold::fold(&program, run_id, events)?;
         Ok(FoldedRun { program, state })
+    }
+
+    /// The same of a run whose row is known: it is completed if an older version wrote it.
+    ///
+    /// # Errors
+    /// As those of [`RunStore::folded`].
+    pub async fn folded_of(&self, run: &RunSummary) -> Result<FoldedRun, Fault> {
+        let folded = self.folded(&run.run_id).await?;
+        complete_row(&*self.journal, run, &folded.program, &folded.state).await;
+        Ok(folded)
     }
 
     /// The program of a run, from the documents in its journal, and the engine of its project.

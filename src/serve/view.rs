@@ -208,11 +208,35 @@ pub struct AgentRow {
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waiting: bool,
-    /// Iterations, as of the last time that its status changed.
+    /// Whether it waits for a server with room for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
+    /// Iterations so far.
     pub iterations: u32,
+    /// Tokens so far. Left out for a run of an older version that nobody has read since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// What they cost in US dollars; left out when the price of some is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Why it failed, or why its model can't be reached: the beginning, with secrets hidden.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The first question that waits for a human: the beginning, with secrets hidden.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// When it is looked at although nobody decides, RFC 3339: an approval expires, or its model is asked again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<String>,
+    /// The schedule that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// The time that the schedule started it for, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_for: Option<String>,
     /// When it began, RFC 3339.
     pub created_at: String,
-    /// When its status last changed, RFC 3339.
+    /// When its status, its iterations or its cost last changed, RFC 3339.
     pub updated_at: String,
     /// What is wrong with the store's record of it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,6 +249,14 @@ impl From<RunSummary> for AgentRow {
             session: session_of(run.org.as_deref(), run.session.as_deref()),
             called_by: run.parent_run_id.clone(),
             waiting: run.waits_for_human(),
+            queued: run.is_queued(),
+            tokens: run.tokens,
+            cost_usd: run.cost_usd,
+            error: run.error,
+            question: run.question,
+            due_at: run.due_at_ms.map(rfc3339),
+            schedule: run.schedule,
+            scheduled_for: run.scheduled_for_ms.map(rfc3339),
             token: run.token.map(String::from),
             agent_run_id: run.run_id,
             status: run.status,

@@ -30,6 +30,7 @@ pub fn create(journal: &dyn Journal, run_id: &str) -> Lease {
         texts: Vec::new(),
         scheduled: None,
         status_record: None,
+        search_text: None,
     }));
     let Created::New(lease) = made.unwrap() else { panic!("it is new") };
     lease

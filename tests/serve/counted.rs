@@ -1,4 +1,4 @@
-//! What readers of events cost the store: served in this process, over a store that counts what it reads.
+//! What readers of events, and lists, cost the store: served in this process, over a store that counts what it reads.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -202,4 +202,44 @@ fn a_run_that_ends_here_is_answered_without_a_look_up_and_as_its_status_says() {
     assert!(!asked.iter().any(|asked| matches!(*asked, "find" | "find_of" | "read" | "read_from")), "{asked:?}");
     let status = format!("/agents/{}/status", answer["agent_run_id"].as_str().unwrap());
     assert_eq!(parse(&ask(address, "GET", &status, &Value::Null)).unwrap().json(), answer);
+}
+
+#[test]
+fn a_list_shows_costs_errors_and_questions_and_reads_no_journal() {
+    let ask_human = think(
+        "__pause_for_human__",
+        json!({ "question": "Refund 40 EUR\nwith sk-proj-secret17secret17secret17secret17secret17?" }),
+    );
+    let place =
+        place(json!({ "max_iterations": 2, "on_stuck": { "iterations": 9 } }), &[ask_human, complete(json!("ok"))]);
+    let counting = Arc::new(Counting::default());
+    let (_runtime, address) = listening(&place, &counting);
+    let start = |order: &str| {
+        let body = json!({ "loop": "test", "session": order });
+        parse(&ask(address, "POST", "/agents/execute", &body)).unwrap().json()["agent_run_id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (first, second) = (start("s1"), start("s2"));
+    ask(address, "POST", &format!("/agents/{first}/resume"), &json!({ "answer": "yes" }));
+    counting.asked();
+    counting.whole.store(0, Ordering::SeqCst);
+    counting.from.store(0, Ordering::SeqCst);
+    let list = |query: &str| parse(&ask(address, "GET", &format!("/agents{query}"), &Value::Null)).unwrap().json();
+    let page = list("?limit=10");
+    let row =
+        |id: &str| page["agents"].as_array().unwrap().iter().find(|run| run["agent_run_id"] == id).unwrap().clone();
+    let (ended, waits) = (row(&first), row(&second));
+    assert_eq!((&ended["status"], &ended["iterations"]), (&json!("completed"), &json!(2)), "{page}");
+    assert!(ended["tokens"].as_u64() > waits["tokens"].as_u64() && waits["tokens"].as_u64() > Some(0), "{page}");
+    let question = waits["question"].as_str().unwrap();
+    assert!(question.starts_with("Refund 40 EUR with ") && !question.contains("secret17"), "{page}");
+    assert!(ended.get("question").is_none() && ended.get("error").is_none(), "{page}");
+    assert_eq!(list("?search=no%20such%20text")["agents"], json!([]));
+    assert_eq!(list("?status=paused")["agents"].as_array().unwrap().len(), 1);
+    ask(address, "GET", "/metrics", &Value::Null);
+    let asked = counting.asked();
+    assert!(!asked.iter().any(|asked| asked.starts_with("read") || *asked == "texts"), "{asked:?}");
+    assert_eq!((counting.whole.load(Ordering::SeqCst), counting.from.load(Ordering::SeqCst)), (0, 0));
 }

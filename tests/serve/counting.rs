@@ -12,8 +12,8 @@ use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -245,6 +245,11 @@ impl Journal for Counting {
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
         self.note("answer_token");
         self.inner.answer_token(run_id, hash)
+    }
+
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
+        self.note("complete_row");
+        self.inner.complete_row(run_id, row)
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

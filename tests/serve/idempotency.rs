@@ -164,7 +164,9 @@ fn a_run_that_an_older_version_started_is_found_by_its_key() {
         let store = rusqlite::Connection::open(place.path().join(".loopctl/runs.db")).expect("a store");
         // The id was of the key alone, and the identity of the documents too.
         let identity = "0123456789abcdef0123456789abcdef";
-        let tables = "DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; PRAGMA user_version = 11";
+        let tables = "ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
+            ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN search_text;
+            DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; PRAGMA user_version = 11";
         store.execute_batch(tables).expect("they are those of the older version");
         store.execute("UPDATE runs SET run_id = ?1, identity = ?2", (&old, identity)).expect("it is written");
         let events: Vec<(i64, i64, String)> = store

@@ -105,6 +105,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         texts: Vec::new(),
         scheduled: None,
         status_record: None,
+        search_text: None,
     }));
     let Ok(Created::New(lease)) = created else { panic!("it is new: {created:?}") };
     let status = Status::Paused;
@@ -113,8 +114,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         termination: Some(termination),
         iterations: 1,
         at_ms: now_ms - age_ms,
-        due_at_ms: None,
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     let event = Append::new(id.to_owned(), lease.fence, 1, "{}".to_owned());
     wait(journal.append(Append { status_record: Some(record), ..event }));

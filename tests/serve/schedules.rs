@@ -188,8 +188,7 @@ async fn make(journal: &Arc<dyn Journal>, id: &str) {
         termination: Some(Termination::Complete),
         iterations: 1,
         at_ms: TEN,
-        due_at_ms: None,
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     let new = NewRun {
         run_id: id.to_owned(),
@@ -206,6 +205,7 @@ async fn make(journal: &Arc<dyn Journal>, id: &str) {
         texts: Vec::new(),
         scheduled: None,
         status_record: Some(record),
+        search_text: None,
     };
     let Created::New(lease) = journal.create(new).await.unwrap() else { panic!("{id} is not new") };
     journal.release(id, lease.fence).await.unwrap();

@@ -86,7 +86,7 @@ impl RecordedPrograms {
 pub(super) async fn perform(command: &ReplayCommand, reader: Reader, surface: &Surface) -> Result<Exit, CommandError> {
     let loop_name = command.loop_name.clone().or_else(|| reader.against.as_ref().map(|program| program.name.clone()));
     let filter = RunFilter { loop_name, limit: command.limit, ..RunFilter::default() };
-    let runs = host::list(&**reader.engine.journal(), filter).await?;
+    let runs = reader.engine.journal().list(filter).await?;
     let mut programs = RecordedPrograms::default();
     let mut replayed = Vec::with_capacity(runs.len());
     for summary in runs {

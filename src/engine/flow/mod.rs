@@ -47,7 +47,7 @@ pub use outcome::react_output;
 pub use place::NoSuchStep;
 pub use records::{context, records};
 pub(in crate::engine) use waiting::{calls, due_at_ms};
-pub use waiting::{reminders, waiting_steps};
+pub use waiting::{first_question, reminders, waiting_steps};
 
 /// Applies an event to a workflow and returns the effects to perform.
 ///

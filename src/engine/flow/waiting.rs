@@ -30,6 +30,20 @@ pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
     }
 }
 
+/// The question of the first of these steps, alone: there may be many.
+pub fn first_question(state: &State) -> Option<String> {
+    match (&state.flow, &state.phase) {
+        (Some(flow), _) => {
+            let first = flow.open().into_iter().find(|open| open.progress.waits_for_human())?;
+            questions(first, &state.header).into_iter().next().map(|step| step.question.text)
+        }
+        (None, Phase::Paused { pause, .. }) => {
+            pause.asks.iter().flat_map(|asks| &asks.steps).next().map(|step| step.question.text.clone())
+        }
+        _ => None,
+    }
+}
+
 /// The questions of a step: several when its run has called a workflow of which several steps wait.
 fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
     match &open.progress {

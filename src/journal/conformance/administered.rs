@@ -13,7 +13,7 @@ fn ended(journal: &dyn Journal, new: NewRun, status: Status, at_ms: i64) {
         Status::Cancelled => Some(Termination::Cancelled),
         _ => Some(Termination::ModelError),
     };
-    let record = StatusRecord { status, termination, iterations: 1, at_ms, due_at_ms: None, waits_since_ms: None };
+    let record = StatusRecord { termination, iterations: 1, ..StatusRecord::new(status, at_ms) };
     wait(journal.append(Append { status_record: Some(record), release: true, ..event(&run_id, 1, 1) })).unwrap();
 }
 
@@ -49,8 +49,7 @@ pub(super) fn only_runs_that_ended_long_ago_are_pruned_with_those_that_they_call
         termination: None,
         iterations: 1,
         at_ms: 1_000,
-        due_at_ms: None,
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     let stopped = Append { status_record: Some(record), release: true, ..event("stopped", fence, 2) };
     wait(journal.append(stopped)).unwrap();
@@ -116,7 +115,12 @@ pub(super) fn a_worker_lists_itself_with_what_it_has(journal: &dyn Journal) {
 }
 
 pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal) {
-    let new = NewRun { token: Some("ci".to_owned()), start_key: Some("k".to_owned()), ..new_run("r") };
+    let new = NewRun {
+        token: Some("ci".to_owned()),
+        start_key: Some("k".to_owned()),
+        search_text: Some("refund".to_owned()),
+        ..new_run("r")
+    };
     wait(journal.create(new)).unwrap();
     let token =
         AnswerToken { hash: "h".to_owned(), pause: 1, call: Some("1.0".to_owned()), expires_at_ms: 9_000, used: false };
@@ -127,7 +131,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         iterations: 1,
         at_ms: 2_000,
         due_at_ms: Some(7_000),
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     wait(journal.append(Append { status_record: Some(record), ..event("r", 1, 1) })).unwrap();
     let expected = RunExtras {
@@ -137,6 +141,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         answer_tokens: vec![token],
         start_key: Some("k".to_owned()),
         scheduled: None,
+        search_text: Some("refund".to_owned()),
     };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
     assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreFault::NoSuchRun("none".to_owned()));

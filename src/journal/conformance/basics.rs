@@ -131,8 +131,7 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
         termination: Some(Termination::Human),
         iterations: 4,
         at_ms: 9_000,
-        due_at_ms: None,
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     wait(journal.append(Append { status_record: Some(status_record), ..event("b", 1, 1) })).unwrap();
     wait(journal.release("b", 1)).unwrap();
@@ -153,6 +152,14 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
         iterations: 4,
         started_at_ms: 2_000,
         updated_at_ms: 9_000,
+        tokens: None,
+        cost_usd: None,
+        error: None,
+        question: None,
+        due_at_ms: None,
+        schedule: None,
+        scheduled_for_ms: None,
+        is_complete: false,
         driven: false,
         damaged: None,
         parent_run_id: None,

@@ -24,7 +24,7 @@ fn pause(fence: u64, seq: u64) -> Append {
         iterations: 0,
         at_ms: 1_000,
         due_at_ms: Some(9_000),
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     Append { status_record: Some(record), ..event("r", fence, seq) }
 }

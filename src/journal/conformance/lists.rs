@@ -46,12 +46,9 @@ pub(super) fn a_list_holds_what_it_is_asked_for(journal: &dyn Journal) {
 
 pub(super) fn what_waits_for_a_human_is_listed_also_while_its_run_is_under_way(journal: &dyn Journal) {
     let record = |status, termination, waits_since_ms| StatusRecord {
-        status,
         termination,
-        iterations: 0,
-        at_ms: 9,
-        due_at_ms: None,
         waits_since_ms,
+        ..StatusRecord::new(status, 9)
     };
     let (running, paused) = (|since| record(Status::Running, None, since), Some(Termination::Human));
     let asks = |since| record(Status::Paused, paused, since);
@@ -166,8 +163,7 @@ pub(super) fn the_end_of_a_run_that_continued_is_posted_whatever_is_noted_of_its
     };
     let append = |seq, status, at_ms, reopens| {
         let termination = (status != Status::Running).then_some(Termination::Complete);
-        let status_record =
-            Some(StatusRecord { status, termination, iterations: 0, at_ms, due_at_ms: None, waits_since_ms: None });
+        let status_record = Some(StatusRecord { termination, ..StatusRecord::new(status, at_ms) });
         wait(journal.append(Append { status_record, reopens, ..event("r", lease.fence, seq) })).unwrap();
     };
     let noted = |state, of_end_ms| {

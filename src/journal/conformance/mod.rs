@@ -23,6 +23,7 @@ mod decisions;
 mod lists;
 mod queue;
 mod reads;
+mod rows;
 mod scheduled;
 
 use serde_json::Value;
@@ -140,6 +141,13 @@ pub const CASES: &[(&str, Case)] = &[
         "the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned",
         scheduled::the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned,
     ),
+    ("a_row_shows_what_its_events_came_to", rows::a_row_shows_what_its_events_came_to),
+    (
+        "a_row_of_an_older_version_is_completed_once_and_by_its_own_status",
+        rows::a_row_of_an_older_version_is_completed_once_and_by_its_own_status,
+    ),
+    ("runs_are_found_by_their_objective_and_input", rows::runs_are_found_by_their_objective_and_input),
+    ("a_row_names_the_schedule_that_started_it", rows::a_row_names_the_schedule_that_started_it),
     ("a_run_reads_as_it_was_written", reads::a_run_reads_as_it_was_written),
     (
         "a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound",
@@ -165,6 +173,7 @@ pub fn new_run(id: &str) -> NewRun {
         texts: Vec::new(),
         scheduled: None,
         status_record: None,
+        search_text: None,
     }
 }
 

@@ -34,7 +34,7 @@ fn left(journal: &dyn Journal, id: &str, org: Option<&str>, token: Option<&str>)
 }
 
 fn record(status: Status, termination: Option<Termination>, due_at_ms: Option<i64>) -> Option<StatusRecord> {
-    Some(StatusRecord { status, termination, iterations: 1, at_ms: 1, due_at_ms, waits_since_ms: None })
+    Some(StatusRecord { termination, iterations: 1, due_at_ms, ..StatusRecord::new(status, 1) })
 }
 
 pub(super) fn runs_that_nobody_drives_are_claimed_by_their_owners_the_oldest_first(journal: &dyn Journal) {

@@ -23,8 +23,7 @@ fn end(journal: &dyn Journal, id: &str, fence: u64) {
         termination: Some(Termination::Complete),
         iterations: 1,
         at_ms: 2_000,
-        due_at_ms: None,
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     wait(journal.append(Append { status_record: Some(record), release: true, ..event(id, fence, 1) })).unwrap();
 }
@@ -57,8 +56,7 @@ pub(super) fn a_run_of_a_schedule_is_known_by_its_time_and_not_by_its_id(journal
         termination: Some(Termination::Approval),
         iterations: 1,
         at_ms: 2_000,
-        due_at_ms: None,
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     let waits = Append { status_record: Some(paused), ..event("job@19700101T010000Z", fence, 1) };
     wait(journal.append(waits)).unwrap();
@@ -70,8 +68,7 @@ pub(super) fn a_run_of_a_schedule_is_known_by_its_time_and_not_by_its_id(journal
         termination: Some(Termination::StepFailed),
         iterations: 1,
         at_ms: 3_000,
-        due_at_ms: None,
-        waits_since_ms: None,
+        ..StatusRecord::new(Status::Running, 0)
     };
     let ends = Append { status_record: Some(ended), release: true, ..event("job@19700101T010000Z", fence, 2) };
     wait(journal.append(ends)).unwrap();

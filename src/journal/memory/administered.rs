@@ -82,6 +82,7 @@ impl StoredRun {
             answer_tokens: data.answer_tokens.all(),
             start_key: self.start_key.clone(),
             scheduled: None,
+            search_text: data.search_text.clone(),
         }
     }
 }

@@ -39,8 +39,13 @@ impl RunData {
 
     /// Whether the run is to be looked at although it waits for a human.
     pub(super) fn is_due(&self, now_ms: i64) -> bool {
+        self.due_at_ms().is_some_and(|due_at_ms| due_at_ms <= now_ms)
+    }
+
+    /// When the run must be looked at; a decision that waits makes it due at once.
+    pub(super) fn due_at_ms(&self) -> Option<i64> {
         let is_decided = self.status_record.status == Status::Paused
             && self.decisions.values().any(|decision| decision.refused.is_none());
-        is_decided || self.status_record.due_at_ms.is_some_and(|due_at_ms| due_at_ms <= now_ms)
+        if is_decided { Some(0) } else { self.status_record.due_at_ms }
     }
 }

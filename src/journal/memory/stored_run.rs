@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::{RunData, StoredRun};
 use crate::engine::outcome::Status;
-use crate::journal::{Callback, CallbackState, Lease, RunFilter, RunSummary, StoreFault};
+use crate::journal::{Callback, CallbackState, Lease, RowCompletion, RunFilter, RunSummary, StatusRecord, StoreFault};
 
 impl StoredRun {
     pub(super) fn data(&self) -> MutexGuard<'_, RunData> {
@@ -32,6 +32,24 @@ impl StoredRun {
         self.data().is_due(now_ms)
     }
 
+    /// Whether the text that a search finds the run by has this one in it.
+    pub(super) fn has_text(&self, text: &str) -> bool {
+        self.data().search_text.as_ref().is_some_and(|all| all.contains(text))
+    }
+
+    pub(super) fn complete(&self, row: RowCompletion) {
+        let mut data = self.data();
+        if data.is_complete() || data.status_record.status != row.record.status {
+            return;
+        }
+        if data.status_record.tokens.is_none() {
+            let StatusRecord { iterations, tokens, cost_usd, error, question, .. } = row.record;
+            let record = data.status_record.clone();
+            data.status_record = StatusRecord { iterations, tokens, cost_usd, error, question, ..record };
+        }
+        data.search_text.get_or_insert(row.search_text);
+    }
+
     pub(super) fn release(&self, fence: u64) {
         let mut data = self.data();
         if data.fence == fence {
@@ -50,6 +68,14 @@ impl StoredRun {
             iterations: data.status_record.iterations,
             started_at_ms: self.started_at_ms,
             updated_at_ms: data.status_record.at_ms,
+            tokens: data.status_record.tokens,
+            cost_usd: data.status_record.cost_usd,
+            error: data.status_record.error.as_ref().map(|text| text.as_str().to_owned()),
+            question: data.status_record.question.as_ref().map(|text| text.as_str().to_owned()),
+            due_at_ms: data.due_at_ms(),
+            schedule: self.scheduled.as_ref().map(|scheduled| scheduled.schedule.clone()),
+            scheduled_for_ms: self.scheduled.as_ref().map(|scheduled| scheduled.due_at_ms),
+            is_complete: data.is_complete(),
             driven: data.driven,
             waits_since_ms: data.status_record.waits_since_ms.filter(|_| data.status_record.status == Status::Running),
             damaged: None,
@@ -63,6 +89,13 @@ impl StoredRun {
                 posted_pause: data.posted_pause,
             }),
         }
+    }
+}
+
+impl RunData {
+    /// Whether the row has all that lists show.
+    fn is_complete(&self) -> bool {
+        self.status_record.tokens.is_some() && self.search_text.is_some()
     }
 }
 

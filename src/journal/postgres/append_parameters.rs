@@ -19,12 +19,12 @@ statement_parameters! {
     pub(super) struct AppendParameters<'a> {
         a: EventColumns<'a>,
         me: Uuid,
-        r: RowColumns,
+        r: AppendedRowColumns,
         s: RecordColumns,
         lease_ms: f64,
         u: UsedUpColumns<'a>,
-        t: Texts<'a>,
-        n: NamedTexts,
+        t: TextColumns<'a>,
+        n: AppendedTextColumns,
         m: MemoryColumns<'a>,
     }
 }
@@ -51,7 +51,7 @@ columns! {
 
 columns! {
     /// What the rows of runs become, beside their records.
-    pub(super) struct RowColumns {
+    pub(super) struct AppendedRowColumns {
         run: i64,
         reopens: bool,
         releases: bool,
@@ -61,7 +61,7 @@ columns! {
 
 columns! {
     /// Each text once, by its digest.
-    pub(super) struct Texts<'a> {
+    pub(super) struct TextColumns<'a> {
         sha256: Vec<u8>,
         text: &'a [u8],
     }
@@ -69,7 +69,7 @@ columns! {
 
 columns! {
     /// Which run names which text.
-    pub(super) struct NamedTexts {
+    pub(super) struct AppendedTextColumns {
         run: i64,
         sha256: Vec<u8>,
     }
@@ -143,12 +143,12 @@ impl<'a> AppendParameters<'a> {
         Self {
             a: EventColumns::default(),
             me,
-            r: RowColumns::default(),
+            r: AppendedRowColumns::default(),
             s: RecordColumns::default(),
             lease_ms: milliseconds(CALLBACK_LEASE),
             u: UsedUpColumns::default(),
-            t: Texts::default(),
-            n: NamedTexts::default(),
+            t: TextColumns::default(),
+            n: AppendedTextColumns::default(),
             m: MemoryColumns::default(),
         }
     }

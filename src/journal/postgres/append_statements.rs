@@ -33,21 +33,31 @@ macro_rules! inserted {
     };
 }
 
+/// Columns that become those of a new record, where there is one.
+macro_rules! of_record {
+    ($($column:literal),*) => {
+        concat!($($column, " = CASE WHEN s.status IS NULL THEN r.", $column, " ELSE s.", $column, " END, "),*)
+    };
+}
+
 /// The rows of the runs whose events were inserted. A run that pauses is due at once when a decision waits.
 macro_rules! updated {
     ($unless_taken:literal) => {
         concat!(
             "UPDATE @.runs r SET
     status = coalesce(s.status, r.status),
-    termination = CASE WHEN s.status IS NULL THEN r.termination ELSE s.termination END,
     iterations = coalesce(s.iterations, r.iterations),
-    updated_at_ms = coalesce(s.at_ms, r.updated_at_ms),
+    updated_at_ms = CASE WHEN s.status IS NULL OR s.status = 'running' AND r.status = 'running' THEN r.updated_at_ms
+      ELSE s.at_ms END,
+    progress_at_ms = coalesce(s.at_ms, r.progress_at_ms),
+    ",
+            of_record!("termination", "waits_since_ms", "tokens", "cost_usd", "error", "question"),
+            "
     due_at_ms = CASE WHEN s.status IS NULL THEN r.due_at_ms
       WHEN s.status = 'paused' AND EXISTS (SELECT 1 FROM @.decisions d WHERE d.run = r.id AND d.refused IS NULL",
             $unless_taken,
             ") THEN 0
       ELSE s.due_at_ms END,
-    waits_since_ms = CASE WHEN s.status IS NULL THEN r.waits_since_ms ELSE s.waits_since_ms END,
     callback_at = CASE WHEN s.status IS NULL THEN r.callback_at
       WHEN s.posts THEN clock_timestamp() + $lease_ms * interval '1 ms' END,
     callback_by = $me,

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
+use super::append_parameters::TextColumns;
 use super::batch::gather;
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
@@ -30,11 +31,12 @@ static CREATE: LazyLock<NumberedStatement> = LazyLock::new(|| {
 WITH new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
     due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder,
-    waits_since_ms, start_key)
+    waits_since_ms, start_key, tokens, cost_usd, error, question, search_text)
   SELECT run_id, 1, $me, birth, $format, status, termination, iterations, started_at_ms, at_ms, due_at_ms, org, token, session,
     called_by, loop_name, identity, callback_url, CASE WHEN callback_url IS NULL THEN NULL ELSE 'pending' END,
     CASE WHEN posts THEN clock_timestamp() + $lease_ms * interval '1 ms' END, $me,
-    (SELECT d.folder FROM @.drivers d WHERE d.driver = $me), waits_since_ms, start_key
+    (SELECT d.folder FROM @.drivers d WHERE d.driver = $me), waits_since_ms, start_key, tokens, cost_usd, error, question,
+    search_text
   FROM unnest($c.values, $s.values) AS c($c.names, $s.names)
   ON CONFLICT DO NOTHING RETURNING id, birth
 ), first AS (
@@ -210,18 +212,18 @@ statement_parameters! {
         me: Uuid,
         format: i16,
         lease_ms: f64,
-        c: RunColumns<'a>,
+        c: NewRunColumns<'a>,
         s: RecordColumns,
-        e: FirstEvents<'a>,
-        n: NamedTexts,
-        t: Texts<'a>,
+        e: FirstEventColumns<'a>,
+        n: NewRunTextColumns,
+        t: TextColumns<'a>,
         d: ScheduledColumns<'a>,
     }
 }
 
 columns! {
     /// What never changes in the row of a run.
-    struct RunColumns<'a> {
+    struct NewRunColumns<'a> {
         birth: Uuid,
         run_id: &'a str,
         started_at_ms: i64,
@@ -233,12 +235,13 @@ columns! {
         identity: &'a [u8],
         callback_url: Option<&'a str>,
         start_key: Option<&'a str>,
+        search_text: Option<&'a str>,
     }
 }
 
 columns! {
     /// The first event of each run.
-    struct FirstEvents<'a> {
+    struct FirstEventColumns<'a> {
         sum: i64,
         event: &'a [u8],
     }
@@ -246,17 +249,9 @@ columns! {
 
 columns! {
     /// Which runs name which text.
-    struct NamedTexts {
+    struct NewRunTextColumns {
         birth: Uuid,
         sha256: Vec<u8>,
-    }
-}
-
-columns! {
-    /// Each text once, by its digest.
-    struct Texts<'a> {
-        sha256: Vec<u8>,
-        text: &'a [u8],
     }
 }
 
@@ -273,8 +268,8 @@ columns! {
 
 impl<'a> CreateParameters<'a> {
     fn of(me: Uuid, batch: &'a [WaitingCreate]) -> Self {
-        let (mut c, mut s, mut e) = (RunColumns::default(), RecordColumns::default(), FirstEvents::default());
-        let (mut n, mut d) = (NamedTexts::default(), ScheduledColumns::default());
+        let (mut c, mut s, mut e) = (NewRunColumns::default(), RecordColumns::default(), FirstEventColumns::default());
+        let (mut n, mut d) = (NewRunTextColumns::default(), ScheduledColumns::default());
         let mut texts: BTreeMap<Vec<u8>, &'a [u8]> = BTreeMap::new();
         for WaitingCreate { run, birth, .. } in batch {
             c.birth.push(*birth);
@@ -288,6 +283,7 @@ impl<'a> CreateParameters<'a> {
             c.identity.push(run.identity.as_bytes());
             c.callback_url.push(run.callback_url.as_deref());
             c.start_key.push(run.start_key.as_deref());
+            c.search_text.push(run.search_text.as_deref());
             match &run.status_record {
                 Some(record) => s.push(Some(record)),
                 None => s.push(Some(&StatusRecord::new(Status::Running, run.at_ms))),
@@ -309,7 +305,7 @@ impl<'a> CreateParameters<'a> {
             }
         }
         let (sha256, text) = texts.into_iter().unzip();
-        let t = Texts { sha256, text };
+        let t = TextColumns { sha256, text };
         Self { me, format: FORMAT, lease_ms: milliseconds(CALLBACK_LEASE), c, s, e, n, t, d }
     }
 

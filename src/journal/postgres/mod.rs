@@ -52,8 +52,8 @@ use super::now::Clock;
 use super::open::StoreKind;
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -385,6 +385,11 @@ impl Journal for PostgresJournal {
     fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
         let (run_id, id) = (run_id.to_owned(), id.to_owned());
         self.ask(move |database| async move { database.settle_decision(run_id, id, settled).await })
+    }
+
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.complete_row(run_id, row).await })
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -51,7 +51,8 @@ WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $
 /// The most texts that are deleted at a time.
 const MOST_TEXTS: i64 = 200;
 
-const EXTRAS: &str = "SELECT id, token, due_at_ms, waits_since_ms, start_key FROM @.runs WHERE run_id = $1";
+const EXTRAS: &str =
+    "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text FROM @.runs WHERE run_id = $1";
 const TOKENS: &str = "SELECT hash, pause, call, expires_at_ms, used FROM @.answer_tokens WHERE run = $1";
 
 impl Database {
@@ -104,12 +105,18 @@ impl Database {
             let rows = self.slow.query(EXTRAS, &[(&run_id, Type::TEXT)]).await?;
             let missing = || StatementFailure::from(StoreFault::NoSuchRun(run_id.clone()));
             let row = rows.first().ok_or_else(missing)?;
-            let (id, token, due_at_ms): (i64, _, _) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            let (waits_since_ms, start_key) = (row.try_get(3)?, row.try_get(4)?);
-            let mut answer_tokens = Vec::new();
+            let id: i64 = row.try_get("id")?;
+            let mut extras = RunExtras {
+                token: row.try_get("token")?,
+                due_at_ms: row.try_get("due_at_ms")?,
+                waits_since_ms: row.try_get("waits_since_ms")?,
+                start_key: row.try_get("start_key")?,
+                search_text: row.try_get("search_text")?,
+                ..RunExtras::default()
+            };
             for row in self.slow.query(TOKENS, &[(&id, Type::INT8)]).await? {
                 let pause: i32 = row.try_get(1)?;
-                answer_tokens.push(AnswerToken {
+                extras.answer_tokens.push(AnswerToken {
                     hash: row.try_get(0)?,
                     pause: u32::try_from(pause).unwrap_or_default(),
                     call: row.try_get(2)?,
@@ -117,7 +124,7 @@ impl Database {
                     used: row.try_get(4)?,
                 });
             }
-            Ok(RunExtras { token, due_at_ms, waits_since_ms, answer_tokens, start_key, scheduled: None })
+            Ok(extras)
         });
         let extras = read.await?;
         Ok(RunExtras { scheduled: self.scheduled(&run_id).await?, ..extras })

@@ -17,6 +17,7 @@ use crate::engine::outcome::Status;
 use crate::journal::words::{known, sum, word};
 use crate::journal::{
     AnswerToken, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault,
+    search_text,
 };
 
 const RUN: &str = "SELECT id FROM @.runs WHERE run_id = $1";
@@ -57,7 +58,12 @@ macro_rules! summary {
     };
     ($where:literal, $waits:expr) => {
         concat!(
-            "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms, r.updated_at_ms,
+            "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms,
+              CASE WHEN r.status = 'running' THEN greatest(r.updated_at_ms, r.progress_at_ms) ELSE r.updated_at_ms END
+                AS updated_at_ms,
+              r.tokens, r.cost_usd, r.error, r.question, r.due_at_ms, r.search_text IS NOT NULL AS is_searchable,
+              (SELECT s.schedule FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS schedule,
+              (SELECT s.due_at_ms FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS scheduled_for_ms,
               r.identity, r.driver IS NULL AS is_free, ", lives!("r.driver"), " AS is_driven, r.org, r.callback_url, r.callback,
               r.callback_tries, r.failed_take_ups, r.called_by, r.callback_pause, r.token, ", $waits, " AS waits_since_ms
               FROM @.runs r ",
@@ -268,6 +274,9 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     if let Some(session) = &filter.session {
         and("r.session = ?", text(session));
     }
+    if let Some(search) = &filter.search {
+        and("strpos(r.search_text, ?) > 0", text(&search_text(search)));
+    }
     if let Some(since) = filter.since_ms {
         and("r.started_at_ms >= ?", number(since));
     }
@@ -310,6 +319,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
     };
     let termination: Option<String> = row.try_get("termination")?;
     let termination = termination.map(|word| known(&word).map_err(|_| unknown(&word))).transpose()?;
+    let (tokens, schedule): (Option<i64>, Option<Vec<u8>>) = (row.try_get("tokens")?, row.try_get("schedule")?);
     let (iterations, identity): (i32, Vec<u8>) = (row.try_get("iterations")?, row.try_get("identity")?);
     Ok(RunSummary {
         run_id: row.try_get("run_id")?,
@@ -320,6 +330,14 @@ fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
         iterations: u32::try_from(iterations).unwrap_or_default(),
         started_at_ms: row.try_get("started_at_ms")?,
         updated_at_ms: row.try_get("updated_at_ms")?,
+        tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
+        cost_usd: row.try_get("cost_usd")?,
+        error: row.try_get("error")?,
+        question: row.try_get("question")?,
+        due_at_ms: row.try_get("due_at_ms")?,
+        schedule: schedule.map(text_of),
+        scheduled_for_ms: row.try_get("scheduled_for_ms")?,
+        is_complete: tokens.is_some() && row.try_get("is_searchable")?,
         driven: row.try_get("is_driven")?,
         waits_since_ms: row.try_get("waits_since_ms")?,
         damaged: None,
@@ -328,7 +346,8 @@ fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
         org: row.try_get("org")?,
         token: row.try_get("token")?,
         callback: callback(row)?,
-    })
+    }
+    .without_stale())
 }
 
 fn callback(row: &Row) -> Result<Option<Callback>, StatementFailure> {

@@ -9,7 +9,7 @@ use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.
-pub const VERSION: i32 = 7;
+pub const VERSION: i32 = 8;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -33,7 +33,8 @@ pub(super) const NAMES: [&str; 11] = [
 ];
 
 /// The tables. `@` is the schema. What models and clients write is `bytea`: `text` refuses a NUL. The row of a run is
-/// written some times in its life, never by a step.
+/// written when its status changes, and by what adds to its costs. The latter changes no column of an index: such an update
+/// needs no entries in the indexes.
 pub const TABLES: &str = "
 CREATE TABLE @.loopctl (
   version int NOT NULL,
@@ -83,7 +84,13 @@ CREATE TABLE @.runs (
   folder bytea,
   waits_since_ms bigint,
   cancel_by text,
-  start_key text
+  start_key text,
+  progress_at_ms bigint,
+  tokens bigint,
+  cost_usd float8,
+  error text,
+  question text,
+  search_text text
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON @.runs (org, token, id)
@@ -149,7 +156,8 @@ CREATE INDEX scheduled_runs_by_time ON @.scheduled_runs (schedule, due_at_ms);
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i32, &str)] = &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6)];
+const MIGRATIONS: &[(i32, &str)] =
+    &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7)];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -222,6 +230,13 @@ UPDATE @.runs r SET start_key = k.start_key FROM (
   GROUP BY right(run_id, 36)
 ) AS k WHERE r.id = k.id;
 CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS NOT NULL;
+";
+
+/// Version 8 knows what lists show of a run without its events. What the row of an older run lacks is written when its
+/// events are next read.
+const FROM_7: &str = "
+ALTER TABLE @.runs ADD COLUMN progress_at_ms bigint, ADD COLUMN tokens bigint, ADD COLUMN cost_usd float8,
+  ADD COLUMN error text, ADD COLUMN question text, ADD COLUMN search_text text;
 ";
 
 /// What a role that makes nothing needs.

@@ -10,6 +10,7 @@ mod answer_tokens;
 mod backup;
 mod callbacks;
 mod columns;
+mod complete_row;
 mod decision_requests;
 mod decisions;
 mod drivers;
@@ -41,6 +42,7 @@ use serde_json::Value;
 
 use self::absolve::Absolve;
 use self::callbacks::{ClaimCallbacks, NoteCallback};
+use self::complete_row::CompleteRow;
 use self::decision_requests::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::lease::Leases;
@@ -56,8 +58,8 @@ use super::now::Clock;
 use super::open::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RunExtras, RunFilter, RunHead, RunSummary,
-    ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -355,6 +357,10 @@ impl Journal for SqliteJournal {
 
     fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
         self.write(SettleDecision { run_id: run_id.to_owned(), id: id.to_owned(), settled })
+    }
+
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
+        self.write(CompleteRow { run_id: run_id.to_owned(), row })
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -81,16 +81,17 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
 
 /// What a copy of a run needs besides its events.
 pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras, Trouble> {
-    let mut query =
-        connection.prepare_cached("SELECT token, due_at_ms, waits_since_ms, start_key FROM runs WHERE run_id = ?1")?;
+    let sql = "SELECT token, due_at_ms, waits_since_ms, start_key, search_text FROM runs WHERE run_id = ?1";
+    let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query([run_id])?;
     let row = rows.next()?.ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
     Ok(RunExtras {
-        token: row.get(0)?,
-        due_at_ms: row.get(1)?,
-        waits_since_ms: row.get(2)?,
+        token: row.get("token")?,
+        due_at_ms: row.get("due_at_ms")?,
+        waits_since_ms: row.get("waits_since_ms")?,
         answer_tokens: of_run(connection, run_id)?,
-        start_key: row.get(3)?,
+        start_key: row.get("start_key")?,
+        search_text: row.get("search_text")?,
         scheduled: scheduled_runs::of_run(connection, run_id)?,
     })
 }

@@ -25,7 +25,7 @@ use crate::journal::now::Clock;
 use crate::journal::words::{self, sum, word};
 use crate::journal::{
     Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
-    RunSummary, StoreFault, Ticket,
+    RunSummary, StoreFault, Ticket, search_text,
 };
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
@@ -187,7 +187,10 @@ macro_rules! summary {
         concat!(
             "SELECT runs.run_id AS run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms,
                identity, runs.driver AS driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups,
-               parent_run_id, callback_pause, token, ",
+               parent_run_id, callback_pause, token, tokens, cost_usd, error, question, due_at_ms,
+               search_text IS NOT NULL AS is_searchable,
+               (SELECT schedule FROM scheduled_runs WHERE run_id = runs.run_id) AS schedule,
+               (SELECT due_at_ms FROM scheduled_runs WHERE run_id = runs.run_id) AS scheduled_for_ms, ",
             $waits,
             " AS waits_since_ms ",
             $from
@@ -318,6 +321,7 @@ impl Census {
 
     fn summary(&mut self, row: &Row<'_>, columns: &SummaryColumns) -> rusqlite::Result<RunSummary> {
         let termination = row.get_ref(columns.termination)?.as_str_or_null()?;
+        let tokens: Option<i64> = row.get(columns.tokens)?;
         Ok(RunSummary {
             run_id: row.get(columns.run_id)?,
             loop_name: row.get(columns.loop_name)?,
@@ -327,6 +331,14 @@ impl Census {
             iterations: row.get(columns.iterations)?,
             started_at_ms: row.get(columns.started_at_ms)?,
             updated_at_ms: row.get(columns.updated_at_ms)?,
+            tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
+            cost_usd: row.get(columns.cost_usd)?,
+            error: row.get(columns.error)?,
+            question: row.get(columns.question)?,
+            due_at_ms: row.get(columns.due_at_ms)?,
+            schedule: row.get(columns.schedule)?,
+            scheduled_for_ms: row.get(columns.scheduled_for_ms)?,
+            is_complete: tokens.is_some() && row.get(columns.is_searchable)?,
             driven: self.drives(row.get(columns.driver)?, row.get(columns.until_ms)?),
             waits_since_ms: row.get(columns.waits_since_ms)?,
             damaged: None,
@@ -335,7 +347,8 @@ impl Census {
             org: row.get(columns.org)?,
             token: row.get(columns.token)?,
             callback: callback(row, columns)?,
-        })
+        }
+        .without_stale())
     }
 }
 
@@ -377,6 +390,9 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     if let Some(session) = &filter.session {
         and("session = ?", Some(session.clone().into()));
     }
+    if let Some(text) = &filter.search {
+        and("instr(search_text, ?) > 0", Some(search_text(text).into()));
+    }
     if let Some(since) = filter.since_ms {
         and("started_at_ms >= ?", Some(since.into()));
     }
@@ -404,6 +420,7 @@ selected! {
     struct SummaryColumns {
         run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, identity, driver, until_ms,
         org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, waits_since_ms,
+        tokens, cost_usd, error, question, due_at_ms, is_searchable, schedule, scheduled_for_ms,
     }
 }
 

@@ -9,7 +9,7 @@ use super::answer_tokens;
 use super::columns::{NamedValue, assignments, names, values, written};
 use super::decisions;
 use super::lease::{HeldLease, Leases};
-use super::record_columns::RecordColumns;
+use super::record_columns::RecordRow;
 use super::scheduled_runs;
 use super::take_ups::{self, TakeUps};
 use super::texts;
@@ -23,7 +23,7 @@ use crate::journal::{
 
 written! {
     /// The columns of a new run, beside its record.
-    struct RunColumns<'a> {
+    struct NewRunRow<'a> {
         run_id: &'a str,
         fence: i64,
         driver: &'a str,
@@ -41,12 +41,13 @@ written! {
         callback: Option<String>,
         callback_at_ms: Option<i64>,
         callback_by: &'a str,
+        search_text: Option<&'a str>,
     }
 }
 
 /// A new run. Its folder is that of its first driver.
 static INSERT_RUN: LazyLock<String> = LazyLock::new(|| {
-    let columns = [RunColumns::NAMES, RecordColumns::NAMES].concat();
+    let columns = [NewRunRow::NAMES, RecordRow::NAMES].concat();
     format!(
         "INSERT INTO runs ({}, folder) VALUES ({}, (SELECT folder FROM drivers WHERE driver = :driver))",
         names(&columns),
@@ -61,9 +62,16 @@ static UPDATE_RECORD: LazyLock<String> = LazyLock::new(|| {
            due_at_ms = CASE WHEN :status = 'paused' AND EXISTS (
              SELECT 1 FROM decisions WHERE run_id = runs.run_id AND refused IS NULL) THEN 0 ELSE :due_at_ms END
          WHERE id = :id",
-        assignments(RecordColumns::NAMES)
+        assignments(RecordRow::NAMES)
     )
 });
+
+/// The record of a run that was and stays under way: of its columns, only those change that are in no index. The other
+/// update writes the entries of the run in most indexes anew, also where they stay the same.
+const UPDATE_PROGRESS: &str = "UPDATE runs
+  SET iterations = :iterations, tokens = :tokens, cost_usd = :cost_usd, updated_at_ms = :updated_at_ms, events = :events
+  WHERE id = :id AND status = 'running' AND :status = 'running' AND callback_at_ms IS NULL AND termination IS :termination
+    AND waits_since_ms IS :waits_since_ms AND due_at_ms IS :due_at_ms AND error IS :error AND question IS :question";
 
 fn insert_event(
     connection: &Connection,
@@ -123,7 +131,7 @@ impl WriteRequest for NewRun {
         let me = transaction.leases.me().unwrap_or_default().to_owned();
         let plain = StatusRecord::new(Status::Running, self.at_ms);
         let record = self.status_record.as_ref().unwrap_or(&plain);
-        let run = RunColumns {
+        let run = NewRunRow {
             run_id: &self.run_id,
             fence: 1,
             driver: &me,
@@ -141,8 +149,9 @@ impl WriteRequest for NewRun {
             callback: self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending)),
             callback_at_ms: record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE)),
             callback_by: &me,
+            search_text: self.search_text.as_deref(),
         };
-        let record = RecordColumns::from(record);
+        let record = RecordRow::from(record);
         let columns = [run.values(), record.values()].concat();
         transaction.connection.prepare_cached(&INSERT_RUN)?.execute(columns.as_slice())?;
         let row = transaction.connection.last_insert_rowid();
@@ -216,18 +225,7 @@ impl WriteRequest for Append {
         texts::keep(connection, row, &self.texts)?;
         transaction.appended += 1;
         if let Some(record) = &self.status_record {
-            let callback_at_ms = record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE));
-            let (events, due_at_ms) = (next + 1, record.due_at_ms);
-            let record = RecordColumns::from(record);
-            let others: [NamedValue<'_>; 5] = [
-                (":id", &row),
-                (":events", &events),
-                (":callback_at_ms", &callback_at_ms),
-                (":callback_by", &me),
-                (":due_at_ms", &due_at_ms),
-            ];
-            let columns = [record.values().as_slice(), &others].concat();
-            connection.prepare_cached(&UPDATE_RECORD)?.execute(columns.as_slice())?;
+            update_record(transaction, record, (row, next + 1))?;
         }
         if self.reopens {
             connection
@@ -257,6 +255,28 @@ impl WriteRequest for Append {
             leases.released(&self.run_id, self.fence);
         }
     }
+}
+
+/// Writes the record of a run that has so many events.
+fn update_record(
+    transaction: &mut Transaction<'_>,
+    record: &StatusRecord,
+    run_and_events: (i64, i64),
+) -> rusqlite::Result<()> {
+    let (row, events) = run_and_events;
+    let callback_at_ms = record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE));
+    let me = transaction.leases.me().unwrap_or_default().to_owned();
+    let (due_at_ms, is_running) = (record.due_at_ms, record.status == Status::Running);
+    let record = RecordRow::from(record);
+    let run: [NamedValue<'_>; 3] = [(":id", &row), (":events", &events), (":due_at_ms", &due_at_ms)];
+    let columns = [record.values().as_slice(), &run].concat();
+    let connection = transaction.connection;
+    if is_running && connection.prepare_cached(UPDATE_PROGRESS)?.execute(columns.as_slice())? > 0 {
+        return Ok(());
+    }
+    let callback: [NamedValue<'_>; 2] = [(":callback_at_ms", &callback_at_ms), (":callback_by", &me)];
+    let columns = [columns.as_slice(), &callback].concat();
+    connection.prepare_cached(&UPDATE_RECORD)?.execute(columns.as_slice()).map(drop)
 }
 
 /// Releases a lease, unless it is not the current one.

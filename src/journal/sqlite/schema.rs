@@ -15,7 +15,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 12;
+pub(super) const VERSION: i64 = 13;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -54,7 +54,12 @@ CREATE TABLE runs (
   folder TEXT,
   waits_since_ms INTEGER,
   cancel_by TEXT,
-  start_key TEXT
+  start_key TEXT,
+  tokens INTEGER,
+  cost_usd REAL,
+  error TEXT,
+  question TEXT,
+  search_text TEXT
 ) STRICT;
 CREATE UNIQUE INDEX runs_by_start_key ON runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON runs (org, token, id)
@@ -148,6 +153,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (9, FROM_9),
     (10, FROM_10),
     (11, FROM_11),
+    (12, FROM_12),
 ];
 
 const FROM_2: &str = "
@@ -264,6 +270,16 @@ UPDATE runs SET start_key = substr(run_id, -36) WHERE id IN (
   GROUP BY substr(run_id, -36)
 );
 CREATE UNIQUE INDEX IF NOT EXISTS runs_by_start_key ON runs (start_key) WHERE start_key IS NOT NULL;
+";
+
+/// Version 13 knows what lists show of a run without its events. What the row of an older run lacks is written when its
+/// events are next read.
+const FROM_12: &str = "
+ALTER TABLE runs ADD COLUMN tokens INTEGER;
+ALTER TABLE runs ADD COLUMN cost_usd REAL;
+ALTER TABLE runs ADD COLUMN error TEXT;
+ALTER TABLE runs ADD COLUMN question TEXT;
+ALTER TABLE runs ADD COLUMN search_text TEXT;
 ";
 
 /// What a file turned out to be.

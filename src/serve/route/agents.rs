@@ -35,6 +35,8 @@ pub struct AgentsQuery {
     pub loop_name: Option<String>,
     /// Of this session.
     pub session: Option<String>,
+    /// With this text in the beginning of its objective or its input. The case of letters does not matter.
+    pub search: Option<String>,
     /// Started at this time or later, RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub since: Option<String>,
@@ -74,6 +76,7 @@ pub async fn agents(
         id_prefix: None,
         loop_name: asked.loop_name,
         session: asked.session.map(|session| session_in_store(caller.org.as_deref(), &session)),
+        search: asked.search,
         since_ms: asked.since.as_deref().map(moment).transpose()?,
         until_ms: asked.until.as_deref().map(moment).transpose()?,
         after: asked.cursor,

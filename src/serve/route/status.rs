@@ -47,7 +47,7 @@ pub(super) async fn read(
 ) -> Result<(FoldedRun, AgentStatus), ProblemDetails> {
     let StatusQuery { include_trace } = query(uri)?;
     let summary = app.runs.find(caller, run_id).await?;
-    let run = app.runs.folded(run_id).await?;
+    let run = app.runs.folded_of(&summary).await?;
     let status = AgentStatus::new(&run, &RunRow::from(&summary), include_trace);
     let redact = Redaction::new(&run.program.project.redact);
     let status = status.with_wait(app.scheduler.model_wait(run_id), &redact);

@@ -1,6 +1,8 @@
 //! What is checked when a store is opened, and the plan of its most frequent statement.
 
 use super::*;
+use crate::engine::outcome::Status;
+use crate::journal::StatusRecord;
 use crate::journal::postgres::append_statements::AppendExtent;
 use crate::journal::tests::{begin, event, wait};
 use crate::journal::words::sum;
@@ -21,11 +23,11 @@ fn tables_of_a_newer_loopctl_are_refused_and_those_that_it_only_added_to_are_use
     let url = server.store();
     let store = open(&url);
     begin(&store, "r");
-    store.sql("UPDATE @.loopctl SET version = 8");
+    store.sql("UPDATE @.loopctl SET version = 9");
     assert!(wait(open(&url).find("r")).unwrap().is_some());
-    store.sql("UPDATE @.loopctl SET oldest_reader = 8");
+    store.sql("UPDATE @.loopctl SET oldest_reader = 9");
     let fault = refused(&url);
-    assert_eq!((fault.code(), fault.to_string().contains("version 8")), ("store_newer", true), "{fault}");
+    assert_eq!((fault.code(), fault.to_string().contains("version 9")), ("store_newer", true), "{fault}");
 }
 
 #[test]
@@ -134,5 +136,32 @@ fn the_append_of_many_runs_looks_each_of_them_up() {
         for plan in append_plans(&store, settings) {
             assert!(looks_up(&plan), "{settings}: {plan}");
         }
+    }
+}
+
+#[test]
+fn what_a_reply_changes_in_a_row_is_in_no_index() {
+    let Some(server) = server("what_a_reply_changes_in_a_row_is_in_no_index") else { return };
+    let store = open(&server.store());
+    let fence = begin(&store, "r");
+    let place = || store.rows("SELECT concat_ws(' ', xmin, status, updated_at_ms, due_at_ms, callback_at) FROM @.runs");
+    let before = place();
+    let record = StatusRecord {
+        iterations: 3,
+        tokens: Some(7),
+        cost_usd: Some(0.5),
+        ..StatusRecord::new(Status::Running, 2_000)
+    };
+    wait(store.append(Append { status_record: Some(record), ..event("r", fence, 1) })).unwrap();
+    let after = place();
+    let indexed = |row: &[String]| row[0].split_once(' ').unwrap().1.to_owned();
+    assert!(before != after && indexed(&before) == indexed(&after), "{before:?} {after:?}");
+    let indexes =
+        store.rows("SELECT indexdef FROM pg_indexes WHERE schemaname = '@' AND tablename = 'runs'").join("\n");
+    for column in ["progress_at_ms", "iterations", "tokens", "cost_usd", "error", "question", "callback_by"] {
+        assert!(
+            !indexes.contains(&format!("({column}")) && !indexes.contains(&format!(" {column}")),
+            "{column}: {indexes}"
+        );
     }
 }

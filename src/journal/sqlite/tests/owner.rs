@@ -41,7 +41,9 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
     assert!(by_id(Some("org1"), "r00") > by_id(Some("org1"), "r99"));
 }
 
-const TO_5: &str = "DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; DROP INDEX runs_by_waiting; ALTER TABLE runs DROP COLUMN waits_since_ms;
+const TO_5: &str = "ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
+                    ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN search_text;
+                    DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; DROP INDEX runs_by_waiting; ALTER TABLE runs DROP COLUMN waits_since_ms;
                     ALTER TABLE runs DROP COLUMN cancel_by; ALTER TABLE drivers DROP COLUMN process; DROP INDEX runs_by_end; DROP INDEX run_texts_by_text; ALTER TABLE runs DROP COLUMN folder;
                     ALTER TABLE drivers DROP COLUMN folder; ALTER TABLE drivers DROP COLUMN version;
                     ALTER TABLE drivers DROP COLUMN since_ms; DROP INDEX runs_by_queue; ALTER TABLE runs DROP COLUMN token; ALTER TABLE runs DROP COLUMN callback_at_ms;
@@ -57,14 +59,7 @@ fn a_store_of_version_5_has_a_queue_and_its_callbacks_are_due_when_it_is_opened(
     for (id, status) in [("ended", Status::Completed), ("waits", Status::Paused), ("running", Status::Running)] {
         let callback_url = Some("https://e.example/".to_owned());
         wait(journal.create(NewRun { callback_url, ..new_run(id) })).unwrap();
-        let status_record = Some(StatusRecord {
-            status,
-            termination: None,
-            iterations: 1,
-            at_ms: 1,
-            due_at_ms: None,
-            waits_since_ms: None,
-        });
+        let status_record = Some(StatusRecord { iterations: 1, ..StatusRecord::new(status, 1) });
         wait(journal.append(Append { status_record, release: true, ..event(id, 1, 1) })).unwrap();
     }
     drop(journal);

@@ -70,8 +70,7 @@ fn end(store: &SqliteJournal, id: &str) {
         panic!("it is new")
     };
     let (status, termination) = (Status::Completed, Some(Termination::Complete));
-    let status_record =
-        Some(StatusRecord { status, termination, iterations: 1, at_ms: 1, due_at_ms: None, waits_since_ms: None });
+    let status_record = Some(StatusRecord { termination, iterations: 1, ..StatusRecord::new(status, 1) });
     wait(store.append(Append { status_record, release: true, ..event(id, lease.fence, 1) })).unwrap();
 }
 
