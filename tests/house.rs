@@ -6,6 +6,8 @@
 mod cycles;
 #[path = "house/finders.rs"]
 mod finders;
+#[path = "house/flags.rs"]
+mod flags;
 #[path = "house/measure.rs"]
 mod measure;
 #[path = "house/names.rs"]

@@ -11,6 +11,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::remedies;
 use super::report::{self, Tally};
 use super::surface::Surface;
 use crate::trace::units::plural;
@@ -82,7 +83,7 @@ impl CheckCommand {
         }
         let here = [PathBuf::from(".")];
         let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
-        let mut survey = Survey::new(paths, &self.actions).map_err(refused)?;
+        let mut survey = Survey::new(paths, &self.actions).map_err(|fault| refused(&fault))?;
         survey.with_environment(self.env);
         if self.connect {
             survey.with_servers();
@@ -124,9 +125,9 @@ impl CheckCommand {
 }
 
 /// Too many files, or a file of `--actions` that does not exist.
-fn refused(fault: Box<crate::Diagnostic>) -> CommandError {
+fn refused(fault: &crate::Diagnostic) -> CommandError {
     let message = format!("{}: {}", fault.place.file, fault.message);
-    CommandError::Usage { message, help: fault.help }
+    CommandError::Usage { message, help: remedies::help(fault) }
 }
 
 /// A pipeline that checks nothing must not look like a sound one.

@@ -2,6 +2,7 @@
 
 use super::exit::Exit;
 use super::host::{Fault, LoadFault};
+use super::remedies;
 use super::report;
 use super::surface::{OutputError, Surface};
 use crate::diagnostic::{Diagnostic, Source};
@@ -107,7 +108,7 @@ impl CommandError {
                     }
                     (Fault::Store(fault), None) => store_help(fault).map(str::to_owned),
                     (Fault::Refused(_), Some(commands)) => Some(commands.clone()),
-                    _ => None,
+                    _ => fault.remedy().as_ref().map(remedies::words),
                 };
                 let error: &dyn Fn(&str) -> String = if matches!(fault, Fault::Refused(_)) { &refused } else { &error };
                 error(&fault.to_string()) + &more.map(|more| help(&more)).unwrap_or_default()

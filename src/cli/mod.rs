@@ -24,6 +24,7 @@ mod parallel;
 mod progress;
 mod prompt;
 mod record;
+mod remedies;
 mod replay;
 pub mod report;
 mod rerun;

@@ -10,7 +10,7 @@ use super::catalog::{Catalog, Shelf};
 use super::effort::{Effort, MEASURED};
 use super::names::{self, stem};
 use super::{Compiled, Texts, tool};
-use crate::diagnostic::{Diagnostic, Place, Source, codes, few_of_many};
+use crate::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, few_of_many};
 use crate::language::Project;
 use crate::language::tool::LoopTool;
 use crate::program::{Program, Tool};
@@ -304,9 +304,9 @@ impl<'t> Linker<'t> {
         let files: Vec<&str> =
             self.sources().iter().map(|source| &*source.name).filter(|file| *file != &**own).collect();
         let searched = if files.is_empty() {
-            "there is no `loops/*.json` beside the document; `--actions FILE` names another file".to_owned()
+            Help::ending("there is no `loops/*.json` beside the document; ", Remedy::NameActions)
         } else {
-            format!("looked in {}", names::list(&files))
+            format!("looked in {}", names::list(&files)).into()
         };
         let is_action = !Catalog::new(main, &self.shelf).find(name).is_empty();
         let is_flow = |source: &&Source| {
@@ -320,7 +320,7 @@ impl<'t> Linker<'t> {
         let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
         match near {
             Some((near, lone)) => {
-                let fault = fault.help(format!("the nearest name is `{near}`; {searched}"));
+                let fault = fault.help(searched.after(&format!("the nearest name is `{near}`; ")));
                 if lone { fault.suggest(syntax::quoted(&near)) } else { fault }
             }
             None if is_action => fault

@@ -18,7 +18,7 @@ use super::react::{Around, Head, ReadLoop, react, schema};
 use super::review::ReviewedValues;
 use super::steps::{self, Steps};
 use super::{Compiled, Texts};
-use crate::diagnostic::{Diagnostic, Source, codes, few};
+use crate::diagnostic::{Diagnostic, Remedy, Source, codes, few};
 use crate::language::Project;
 use crate::program::Program;
 use crate::program::schema::too_many_patterns_in;
@@ -197,9 +197,9 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
     let message = format!("a loop was expected; this is {}", kind.called());
     let fault = Diagnostic::error(codes::NO_LOOP, message, "", place);
     match kind {
-        DocumentKind::Actions => fault.help("name the loop, and this one with `--actions FILE`"),
-        DocumentKind::Script => fault.help("name the loop, and this one with `--script FILE`"),
-        DocumentKind::Scenario => fault.help("`loopctl test FILE` plays it"),
+        DocumentKind::Actions => fault.help(Remedy::RunLoopWithActions),
+        DocumentKind::Script => fault.help(Remedy::RunLoopWithScript),
+        DocumentKind::Scenario => fault.help(Remedy::PlayScenarios),
         DocumentKind::Recording => fault.help("a scenario plays it: name it under `recording`"),
         DocumentKind::Project => fault.help("name the loop: the project file of its folder is found by itself"),
         _ => fault,

@@ -191,7 +191,7 @@ fn variables_are_judged_by_the_input_that_the_loop_takes() {
         );
         let compiled = compiled(&text, &["a"]);
         let fault = compiled.diagnostics.iter().find(|fault| fault.code == codes::UNKNOWN_VARIABLE).cloned();
-        fault.map(|fault| fault.help.unwrap_or_default())
+        fault.map(|fault| fault.help.map(|help| help.to_string()).unwrap_or_default())
     };
     let open = r#"{"properties": {"ticket": {}}}"#;
     let closed = r#"{"properties": {"ticket": {}}, "additionalProperties": false}"#;
@@ -226,17 +226,20 @@ fn a_missing_input_is_reported_with_the_words_that_give_it() {
     let program = compiled.program.unwrap();
     let faults = |input: Value| {
         let faults = bind(&program, input, "now", "r").unwrap_err();
-        faults.into_iter().map(|fault| (fault.code, fault.path, fault.help.unwrap_or_default())).collect::<Vec<_>>()
+        faults
+            .into_iter()
+            .map(|fault| (fault.code, fault.path, fault.help.map(|help| help.to_string()).unwrap_or_default()))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(faults(json!({})), [(codes::MISSING_INPUT, "/id".to_owned(), "give it: --input id=...".to_owned())]);
+    assert_eq!(faults(json!({})), [(codes::MISSING_INPUT, "/id".to_owned(), "give it: `input.id`".to_owned())]);
     assert_eq!(
         faults(json!({"id": "1"})),
-        [(codes::MISSING_INPUT, "/more".to_owned(), "give it: --input more=...".to_owned())]
+        [(codes::MISSING_INPUT, "/more".to_owned(), "give it: `input.more`".to_owned())]
     );
-    let misspelt = "`mroe` was given, which the loop does not have: write --input more=...".to_owned();
+    let misspelt = "`mroe` was given, which the loop does not have: write `input.more`".to_owned();
     assert_eq!(faults(json!({"id": "1", "mroe": 2})), [(codes::MISSING_INPUT, "/more".to_owned(), misspelt)]);
-    assert_eq!(faults(json!({"id": "1", "other": 2}))[0].2, "give it: --input more=...", "not near");
-    assert_eq!(faults(json!({"n": 2}))[0].2, "give it: --input id=...", "near to `id`, and known");
+    assert_eq!(faults(json!({"id": "1", "other": 2}))[0].2, "give it: `input.more`", "not near");
+    assert_eq!(faults(json!({"n": 2}))[0].2, "give it: `input.id`", "near to `id`, and known");
     assert_eq!(faults(json!({"id": 1, "n": "x"})).len(), 2);
     assert_eq!(faults(json!([])).len(), 1);
     assert_eq!(bind(&program, json!({"id": "1", "more": 2}), "now", "r").unwrap().objective, "1 2");

@@ -3,6 +3,7 @@
 
 pub mod codes;
 mod nearest;
+mod remedy;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use crate::policy::characters::deceives;
 
 pub use nearest::{Nearest, is_lone, is_slip, nearest, nearest_field};
+pub use remedy::{Help, Remedy};
 pub use source::{Place, Source};
 
 /// The severity of a fault.
@@ -39,7 +41,7 @@ pub struct Diagnostic {
     #[serde(flatten)]
     pub place: Place,
     /// How to fix it.
-    pub help: Option<String>,
+    pub help: Option<Help>,
     /// A replacement of the text at the place.
     pub suggestion: Option<Suggestion>,
     /// Other places that are related to it.
@@ -90,9 +92,16 @@ impl Diagnostic {
 
     /// Adds help.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(shown(&help.into()));
+    pub fn help(mut self, help: impl Into<Help>) -> Self {
+        self.help = Some(help.into());
         self
+    }
+
+    /// The same with its remedy in the words of a surface.
+    #[must_use]
+    pub fn said(self, words: fn(&Remedy) -> String) -> Self {
+        let help = self.help.map(|help| Help::from(&*help.said(words)));
+        Self { help, ..self }
     }
 
     /// Adds a replacement for the text at its place.

@@ -15,10 +15,6 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step;
 use crate::program::Program;
 
-/// Why a decision about what was shown under another document is refused.
-pub(super) const UNSEEN: &str = "the document has changed since the call was shown: look at it first, with \
-                                 `--new-document` and no decision, then decide with `--if` and its hash";
-
 /// A run below another one, which asks.
 struct AskingRun<'p> {
     program: &'p Arc<Program>,
@@ -78,7 +74,7 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
 pub(super) async fn accepts(engine: &Engine, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
     fits(engine, program, state, decided).await?;
     if needs_sight(decided) && asked_by_another(engine, program, state, Some(decided)).await? {
-        return Err(Fault::Refused(UNSEEN.to_owned()));
+        return Err(Fault::Unseen);
     }
     Ok(())
 }

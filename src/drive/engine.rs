@@ -252,10 +252,9 @@ impl Engine {
     /// What a run needs that began with a script, and is to go on without one.
     fn without_script(&self, state: &State, fault: Fault) -> Fault {
         match fault {
-            Fault::Missing(why) if state.header.scripted && !self.world.is_scripted => Fault::Missing(format!(
-                "the run was started with a script, which takes the place of its models and tools: name it again, with \
-                 --script FILE; without it, {why}"
-            )),
+            fault @ (Fault::Missing(_) | Fault::NoModel) if state.header.scripted && !self.world.is_scripted => {
+                Fault::NoScript(fault.to_string())
+            }
             fault => fault,
         }
     }
@@ -300,12 +299,12 @@ impl Engine {
             // The waiting call is shown again, under the new document, by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
             (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
-                return Err(Fault::Refused(asking::UNSEEN.to_owned()));
+                return Err(Fault::Unseen);
             }
             // A driver died, or was stopped, while steps were under way beside the one that is decided.
             (Phase::Stepping, Some(decided)) => {
                 if is_adopted && unseen(decided) {
-                    return Err(Fault::Refused(asking::UNSEEN.to_owned()));
+                    return Err(Fault::Unseen);
                 }
                 // Whether it fits is known once the run is resumed: what was under way may be uncertain then.
                 let human = EventKind::Human(decided.clone());
@@ -411,6 +410,9 @@ impl Engine {
     /// The run's model and its fallbacks.
     pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
         let first = name.or(program.model());
+        if !self.world.models.are_named(first) {
+            return Err(Fault::NoModel);
+        }
         let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
         for fallback in program.fallback_models() {
             models.push(self.world.models.get(Some(fallback)).map_err(Fault::Missing)?);

@@ -1,6 +1,6 @@
 //! Why a run can't be driven: faults of the caller and of the machine, never of the run.
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Remedy};
 use crate::engine::step::Refused;
 use crate::journal::StoreFault;
 
@@ -22,11 +22,20 @@ pub enum Fault {
     /// The request does not fit the status of the run.
     #[error("{0}")]
     Refused(String),
-    /// The run was started with another document.
+    /// No model is named.
+    #[error("no model is named: give \"model\" in the loop or in loopctl.json")]
+    NoModel,
+    /// The run was started with a script, and is to continue without one.
     #[error(
-        "{file} has changed since the run began; continue with the new text by --new-document, or with the recorded one by \
-         --recorded-document"
+        "the run was started with a script, which takes the place of its models and tools, and there is none now; without \
+         it, {0}"
     )]
+    NoScript(String),
+    /// What is decided was shown under another document.
+    #[error("the document has changed since the call was shown: look at it first")]
+    Unseen,
+    /// The run was started with another document.
+    #[error("{file} has changed since the run began: it continues with the new text, or with the recorded one")]
     Changed {
         /// The file.
         file: String,
@@ -56,13 +65,33 @@ impl Fault {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Diagnostics(diagnostics) => diagnostics.first().map_or("document", |first| first.code),
-            Self::Missing(_) => "missing",
+            Self::Missing(_) | Self::NoModel | Self::NoScript(_) => "missing",
             Self::Store(fault) | Self::Cut(fault) => fault.code(),
-            Self::Refused(_) => "refused",
+            Self::Refused(_) | Self::Unseen => "refused",
             Self::Changed { .. } => "document_changed",
             Self::Conflict(_) => "run_id_conflict",
             Self::NoPrevious(_) => "no_previous_run",
             Self::Journal { .. } => "journal_unreadable",
+        }
+    }
+}
+
+impl Fault {
+    /// What helps against it, if its text does not say so.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::NoModel => Some(Remedy::NameModel),
+            Self::NoScript(_) => Some(Remedy::GiveScriptAgain),
+            Self::Unseen => Some(Remedy::LookAtNewDocument),
+            Self::Changed { .. } => Some(Remedy::ChooseDocument),
+            Self::Diagnostics(_)
+            | Self::Missing(_)
+            | Self::Store(_)
+            | Self::Cut(_)
+            | Self::Refused(_)
+            | Self::Conflict(_)
+            | Self::NoPrevious(_)
+            | Self::Journal { .. } => None,
         }
     }
 }

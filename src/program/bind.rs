@@ -10,7 +10,7 @@ use self::run_input::RunInput;
 use super::Program;
 use super::reference::Scope;
 use super::template::{Template, Variable};
-use crate::diagnostic::{Diagnostic, Place, Source, codes, nearest};
+use crate::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, nearest};
 use crate::syntax;
 
 /// A loop with its input.
@@ -69,7 +69,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
         Value::Null => Map::new(),
         _ => {
             let fault = Diagnostic::error(codes::BAD_INPUT, "the input of a run must be a JSON object", "", place);
-            return Err(vec![fault.help("give its names one by one, as in --input name=value")]);
+            return Err(vec![fault.help(Remedy::GiveInputByName)]);
         }
     };
     let value = match program.default_input().cloned() {
@@ -190,10 +190,11 @@ impl Binding<'_> {
     fn missing(&self, name: &str, message: String) -> Diagnostic {
         // A given name that the document does not have and that is near: most likely misspelt.
         let given = self.input.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
-        let help = match nearest(name, given.filter(|given| !is_known(self.program, given))) {
-            Some(given) => format!("`{given}` was given, which the loop does not have: write --input {name}=..."),
-            None => format!("give it: --input {name}=..."),
+        let before = match nearest(name, given.filter(|given| !is_known(self.program, given))) {
+            Some(given) => format!("`{given}` was given, which the loop does not have: write "),
+            None => "give it: ".to_owned(),
         };
+        let help = Help::ending(before, Remedy::GiveInput(name.to_owned()));
         let path = format!("/{}", syntax::token(name));
         Diagnostic::error(codes::MISSING_INPUT, message, path, self.place.clone()).help(help)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::file::{ProjectFile, above};
 use super::{Gathered, at, outside, read, within};
 use crate::compile::{OutsideFiles, Readings, Texts};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Remedy, Source};
 
 /// The most files in which names are looked up.
 pub const MAX_FILES: usize = 2_000;
@@ -208,7 +208,7 @@ impl NeighbourSearch<'_> {
             }
             if files.len() + self.found.len() > MAX_FILES {
                 let message = format!("there are more than {MAX_FILES} files that names are looked up in");
-                return Err(Box::new(at(folder, message).help("give those that are needed with `--actions FILE`")));
+                return Err(Box::new(at(folder, message).help(Remedy::NameNeededActions)));
             }
         }
         files.sort();
@@ -223,7 +223,7 @@ impl NeighbourSearch<'_> {
         let inside = self.root.as_ref().is_some_and(|root| real.starts_with(root));
         if !inside {
             let message = "the file lies outside of the project's folder: a link leads there";
-            self.unread.push(at(file, message).help("name it with `--actions FILE`"));
+            self.unread.push(at(file, message).help(Remedy::NameFile));
             return Ok(());
         }
         if !self.known.insert(real.clone()) {
@@ -238,7 +238,7 @@ impl NeighbourSearch<'_> {
         }
         if self.total > MAX_TOTAL {
             let message = format!("the files that names are looked up in have more than {} MiB", MAX_TOTAL >> 20);
-            return Err(Box::new(at(file, message).help("give those that are needed with `--actions FILE`")));
+            return Err(Box::new(at(file, message).help(Remedy::NameNeededActions)));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::{folder_of, guarded, name_of};
 use crate::check;
 use crate::check::scenario::ScenarioSubject;
 use crate::compile::Texts;
-use crate::diagnostic::{Diagnostic, Place, Source, codes, few, sort_by_place};
+use crate::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, few, sort_by_place};
 use crate::language::{Recording, ScenarioFile, Script};
 use crate::syntax::MAX_BYTES;
 use crate::syntax::document::{Document, DocumentKind, read_as};
@@ -200,9 +200,8 @@ fn snapshots(document: &Document, file: &ScenarioFile, files: &NamedFiles, fault
                 Ok(SnapshotText::Absent) => {}
                 Err(why) => {
                     let fault = forbidden(document, &format!("the snapshot `{name}`"), at(index, field), &why);
-                    let help = "name a file below the folder of this file, like `snapshots/paid.txt`; `loopctl test --update` \
-                                makes it, and replaces only a snapshot";
-                    faults.push(fault.help(help));
+                    let before = "name a file below the folder of this file, like `snapshots/paid.txt`; ";
+                    faults.push(fault.help(Help::ending(before, Remedy::WriteSnapshots)));
                 }
             }
         }

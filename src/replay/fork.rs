@@ -53,7 +53,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
         return Err("the journal does not begin with the start of the run".to_owned().into());
     };
     if recorded.is_flow() || program.is_flow() {
-        return Err("it is a workflow, which has no iterations: `loopctl rerun` starts it anew".to_owned().into());
+        return Err("it is a workflow, which has no iterations: a rerun starts it anew".to_owned().into());
     }
     if old.caller.is_some() {
         return Err("another run called it: fork that one".to_owned().into());
@@ -136,9 +136,9 @@ pub(super) fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Re
                 Phase::Acting { .. } if open == edit.results.len() => {
                     Ok((events.get(..=at).unwrap_or_default().to_vec(), state))
                 }
-                Phase::Acting { .. } => Err(format!(
-                    "iteration {wanted} makes {open} calls: give --observation a JSON list with what each of them gives"
-                )),
+                Phase::Acting { .. } => {
+                    Err(format!("iteration {wanted} makes {open} calls: give a JSON list with what each of them gives"))
+                }
                 _ => Err(format!("iteration {wanted} makes no call whose result could be replaced")),
             };
         }

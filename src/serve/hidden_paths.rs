@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::problem::ProblemDetails;
-use super::remedies::over_http;
+use super::remedies::words;
 use crate::diagnostic::Diagnostic;
 
 /// The folders whose paths no caller sees.
@@ -39,8 +39,8 @@ impl HiddenPaths {
 
     /// The same for all texts of a diagnostic.
     pub fn fault(&self, fault: &mut Diagnostic) {
-        fault.message = self.text(&over_http(&fault.message));
-        fault.help = fault.help.take().map(|help| self.text(&over_http(&help)));
+        fault.message = self.text(&fault.message);
+        fault.help = fault.help.take().map(|help| self.text(&help.said(words)).into());
         fault.place.file = Arc::from(self.text(&fault.place.file));
         for related in &mut fault.related {
             related.file = self.text(&related.file);
@@ -50,7 +50,7 @@ impl HiddenPaths {
 
     /// The same for all texts of a problem.
     pub fn problem(&self, mut problem: ProblemDetails) -> ProblemDetails {
-        problem.detail = self.text(&over_http(&problem.detail));
+        problem.detail = self.text(&problem.detail);
         problem.diagnostics.iter_mut().for_each(|fault| self.fault(fault));
         problem
     }

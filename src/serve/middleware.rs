@@ -146,7 +146,7 @@ fn check(app: &App, request: &Request) -> Result<(), ProblemDetails> {
     }
     let host = host(request)?;
     if !app.names.knows(&host.0) {
-        let detail = "the server does not accept this name in `Host`; `--host NAME` adds a name";
+        let detail = "the server does not accept this name in `Host`; who runs it adds the names that it has";
         return Err(ProblemDetails::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", detail));
     }
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::remedies;
 use crate::diagnostic::Diagnostic;
 use crate::drive::fault::Fault;
 use crate::journal::StoreFault;
@@ -133,19 +134,29 @@ impl From<StoreFault> for ProblemDetails {
     }
 }
 
+/// A fault in the words of HTTP, with what helps against it.
+fn said(fault: &Fault) -> String {
+    match fault.remedy() {
+        Some(remedy) => format!("{fault}; {}", remedies::words(&remedy)),
+        None => fault.to_string(),
+    }
+}
+
 impl From<Fault> for ProblemDetails {
     fn from(fault: Fault) -> Self {
-        let code = fault.code();
+        let (code, said) = (fault.code(), said(&fault));
         match fault {
             Fault::Diagnostics(diagnostics) => Self::diagnosed(diagnostics),
             Fault::Store(fault) | Fault::Cut(fault) => fault.into(),
-            Fault::Missing(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, fault.to_string()),
-            Fault::Refused(_) | Fault::Changed { .. } => Self::conflict(code, fault.to_string()),
-            Fault::Conflict(ref run_id) => {
-                Self { agent_run_id: Some(run_id.as_str().into()), ..Self::conflict(code, fault.to_string()) }
+            Fault::Missing(_) | Fault::NoModel | Fault::NoScript(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, said)
             }
-            Fault::NoPrevious(_) => Self::new(StatusCode::NOT_FOUND, code, fault.to_string()),
-            Fault::Journal { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, fault.to_string()),
+            Fault::Refused(_) | Fault::Unseen | Fault::Changed { .. } => Self::conflict(code, said),
+            Fault::Conflict(ref run_id) => {
+                Self { agent_run_id: Some(run_id.as_str().into()), ..Self::conflict(code, said) }
+            }
+            Fault::NoPrevious(_) => Self::new(StatusCode::NOT_FOUND, code, said),
+            Fault::Journal { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, said),
         }
     }
 }
@@ -178,5 +189,50 @@ impl IntoResponse for ProblemDetails {
         // `middleware::outer` reads it.
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hidden_paths::HiddenPaths;
+    use super::*;
+    use crate::diagnostic::{Remedy, Source, codes};
+
+    /// One of each fault: the match has the compiler ask for those that are new.
+    fn all() -> Vec<Fault> {
+        let place = || Source::new("loop.json", "{}").whole();
+        let diagnosed = |remedy: Remedy| Diagnostic::error(codes::BAD_INPUT, "no", "", place()).help(remedy);
+        let next = |fault: Option<&Fault>| match fault {
+            None => Some(Fault::Diagnostics(Remedy::all().into_iter().map(diagnosed).collect())),
+            Some(Fault::Diagnostics(_)) => Some(Fault::Missing("the secret `k`".to_owned())),
+            Some(Fault::Missing(_)) => Some(Fault::NoModel),
+            Some(Fault::NoModel) => Some(Fault::NoScript("no model is named".to_owned())),
+            Some(Fault::NoScript(_)) => Some(Fault::Unseen),
+            Some(Fault::Unseen) => Some(Fault::Changed { file: "loop.json".to_owned() }),
+            Some(Fault::Changed { .. }) => Some(Fault::Store(StoreFault::Driven("r".to_owned()))),
+            Some(Fault::Store(_)) => Some(Fault::Cut(StoreFault::Driven("r".to_owned()))),
+            Some(Fault::Cut(_)) => Some(Fault::Refused("it has ended".to_owned())),
+            Some(Fault::Refused(_)) => Some(Fault::Conflict("r".to_owned())),
+            Some(Fault::Conflict(_)) => Some(Fault::NoPrevious("r".to_owned())),
+            Some(Fault::NoPrevious(_)) => Some(Fault::Journal { run: "r".to_owned(), reason: "no".to_owned() }),
+            Some(Fault::Journal { .. }) => None,
+        };
+        let mut faults: Vec<Fault> = Vec::new();
+        while let Some(fault) = next(faults.last()) {
+            faults.push(fault);
+        }
+        faults
+    }
+
+    #[test]
+    fn no_fault_is_answered_with_a_flag_of_the_command_line() {
+        let faults = all();
+        assert_eq!(faults.len(), 12);
+        for fault in faults {
+            let code = fault.code();
+            let problem = HiddenPaths::default().problem(fault.into());
+            let text = serde_json::to_string(&problem).unwrap();
+            assert!(!text.contains("--") && !text.contains("`loopctl "), "{code}: {text}");
+        }
     }
 }

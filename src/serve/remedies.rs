@@ -1,61 +1,31 @@
-//! What a fault recommends, in the words of HTTP: the faults of documents and runs are written for the command line, whose
-//! options a client of the server does not have.
+//! What helps against a fault, in the words of HTTP: a client sends members of a body.
 
-use std::borrow::Cow;
+use crate::diagnostic::Remedy;
 
-/// What is said of an option, and what a client does in its place. The first that fits is taken.
-const WORDS: [(&str, &str); 14] = [
-    ("give its names one by one, as in --input name=value", "write it as an object: `\"input\": {\"name\": ...}`"),
-    ("`--new-document` and no decision", "`{\"resume\": true, \"new_document\": true}`"),
-    ("decide with `--if` and its hash", "decide with its `hash`"),
-    ("by --new-document", "by `\"new_document\": true`"),
-    ("by --recorded-document", "by `\"new_document\": false`"),
-    (", or --model", ""),
-    ("name the loop, and this one with `--actions FILE`", "send the loop, and serve this one in the folder `actions`"),
-    ("name the loop, and this one with `--script FILE`", "send the loop"),
-    ("move it into a folder `actions`, or name it with `--actions`", "move it into a folder `actions`"),
-    ("`--actions FILE` names another file", "the server reads the actions of the folder that it serves"),
-    ("give those that are needed with `--actions FILE`", "leave those that are needed in the folder `actions`"),
-    ("name it with `--actions FILE`", "move it into a folder `actions`"),
-    ("--new-document", "`\"new_document\": true`"),
-    ("--recorded-document", "`\"new_document\": false`"),
-];
-/// The option of the command line that gives an input, before its name.
-const INPUT: &str = "--input ";
-
-/// A text in the words of HTTP.
-pub fn over_http(text: &str) -> Cow<'_, str> {
-    if !text.contains("--") {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = text.to_owned();
-    for (said, meant) in WORDS {
-        if shown.contains(said) {
-            shown = shown.replace(said, meant);
+/// A remedy in the words of HTTP.
+pub fn words(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::GiveInput(name) => return format!("`\"input\": {{\"{name}\": ...}}` in the body"),
+        Remedy::GiveInputByName => "write it as an object: `\"input\": {\"name\": ...}`",
+        Remedy::NameModel => "name one in the document, or in the project of the server",
+        Remedy::ChooseModel => ": the project of the server names one",
+        Remedy::GiveScript => "the model does not answer",
+        Remedy::GiveScriptAgain => "a server plays no script: resume it where it was started",
+        Remedy::RunLoopWithActions => "send the loop, and serve this one in the folder `actions`",
+        Remedy::RunLoopWithScript => "send the loop",
+        Remedy::PlayScenarios => "send the loop: a server plays no scenarios",
+        Remedy::WriteSnapshots => "a server writes none",
+        Remedy::NameActions => "the server reads the actions of the folder that it serves",
+        Remedy::MoveOrNameActions | Remedy::NameFile => "move it into a folder `actions`",
+        Remedy::NameNeededActions => "leave those that are needed in the folder `actions`",
+        Remedy::ChooseDocument => {
+            "`\"new_document\": true` takes the new text, and `\"new_document\": false` the recorded one"
+        }
+        Remedy::LookAtNewDocument => {
+            "send `{\"resume\": true, \"new_document\": true}`, look at it, then decide with its `hash`"
         }
     }
-    Cow::Owned(inputs(&shown))
-}
-
-/// `--input NAME=...` is a member of the body.
-fn inputs(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(INPUT) {
-        shown.push_str(before);
-        match after.split_once("=...") {
-            Some((name, after)) if !name.is_empty() && !name.contains(char::is_whitespace) => {
-                shown.push_str(&format!("`\"input\": {{\"{name}\": ...}}` in the body"));
-                rest = after;
-            }
-            _ => {
-                shown.push_str("`input` of the body ");
-                rest = after;
-            }
-        }
-    }
-    shown.push_str(rest);
-    shown
+    .to_owned()
 }
 
 #[cfg(test)]
@@ -63,29 +33,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_of_the_command_line_are_said_as_members_of_the_body() {
-        for (said, shown) in [
-            ("give it: --input order_id=...", "give it: `\"input\": {\"order_id\": ...}` in the body"),
-            (
-                "`oder` was given, which the loop does not have: write --input order=...",
-                "`oder` was given, which the loop does not have: write `\"input\": {\"order\": ...}` in the body",
-            ),
-            (
-                "give its names one by one, as in --input name=value",
-                "write it as an object: `\"input\": {\"name\": ...}`",
-            ),
-            ("--input", "--input"),
-            ("a -- b", "a -- b"),
-        ] {
-            assert_eq!(over_http(said), shown);
+    fn no_remedy_names_a_flag_or_a_command() {
+        for remedy in Remedy::all() {
+            for text in [words(&remedy), remedy.to_string()] {
+                assert!(!text.contains("--") && !text.contains("loopctl"), "{remedy:?}: {text}");
+            }
         }
-        let shown = over_http(
-            "l.json has changed since the run began; continue with the new text by --new-document, or with the recorded one by \
-             --recorded-document",
-        );
-        assert!(
-            shown.contains("by `\"new_document\": true`") && shown.ends_with("by `\"new_document\": false`"),
-            "{shown}"
-        );
+        assert_eq!(words(&Remedy::GiveInput("a".to_owned())), "`\"input\": {\"a\": ...}` in the body");
     }
 }

@@ -1,7 +1,7 @@
 //! A model of provider `script` that names no script.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Help, Remedy, codes};
 use crate::language::project::Provider;
 use crate::syntax::token;
 
@@ -17,9 +17,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         if let Some(cursor) = subject.in_project(&format!("/models/{}/provider", token(name))) {
             let fault = cursor.report(&RULE, format!("the model `{name}` is scripted, and has no script"));
-            found.push(fault.help(
-                "name its file: \"script\": \"script.json\"; without it the model runs with `--script FILE` only",
-            ));
+            found.push(
+                fault.help(Help::ending("name its file: \"script\": \"script.json\"; without it ", Remedy::GiveScript)),
+            );
         }
     }
 }

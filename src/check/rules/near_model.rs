@@ -1,7 +1,7 @@
 //! A model's name that is nearly one of the project's.
 
 use crate::check::{Cursor, Rule, Subject};
-use crate::diagnostic::{Diagnostic, Nearest, codes, is_slip};
+use crate::diagnostic::{Diagnostic, Help, Nearest, Remedy, codes, is_slip};
 use crate::language::Action;
 use crate::policy::secret_names::fold;
 use crate::program::reference::as_any_path;
@@ -23,7 +23,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let (Some(cursor), Some(name)) = (cursor, name) else { return };
         if as_any_path(name).is_some() || is_template(name) {
             let message = format!("a model is written by its name; {} is sent as it is", quoted(name));
-            let help = "neither paths nor templates are read here: name a model, or leave `model` out and choose it with --model";
+            let before = "neither paths nor templates are read here: name a model, or leave `model` out";
+            let help = Help::ending(before, Remedy::ChooseModel);
             return found.push(cursor.report(&RULE, message).help(help));
         }
         let Some(models) = models.as_ref().filter(|models| !models.contains(&name)) else { return };

@@ -13,7 +13,7 @@ use crate::check::condition::{ConditionFacts, conditions};
 use crate::check::key_flow::{Fact, facts_at_steps};
 use crate::check::{Cursor, DescribedValue, Rule, SentText, Subject, ValueSchemas};
 use crate::compile::steps::TypedText;
-use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
+use crate::diagnostic::{Diagnostic, Help, Remedy, Severity, codes, few_of_many};
 use crate::language::Action;
 use crate::language::action::TextKind;
 use crate::program::reference::{Field, PathStep, each_text};
@@ -280,7 +280,7 @@ fn of_request(fault: Diagnostic, absent: &AbsentStep<'_>, used: &ValueUse) -> Di
             suggestion: None,
             ..fault
         }
-        .help(format!("write it into `input`, or give it to each run: --input {name}=...")),
+        .help(Help::ending("write it into `input`, or give it to each run: ", Remedy::GiveInput(name.clone()))),
         (1, _) => Diagnostic { code: codes::MISSING_INPUT, message, ..fault },
         _ => Diagnostic { message, ..fault },
     }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use crate::cli::remedies::help;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::trace::escape;
 
@@ -27,9 +28,9 @@ pub fn github(diagnostics: &[Diagnostic]) -> String {
             write!(shown, ",endLine={}", place.end_line)
         };
         let mut message = escape::terminal(&fault.message).into_owned();
-        if let Some(help) = &fault.help {
+        if let Some(help) = help(fault) {
             message.push_str("\nhelp: ");
-            message.push_str(&escape::terminal(help));
+            message.push_str(&escape::terminal(&help));
         }
         let _ = writeln!(shown, ",title={}::{}", property(fault.code), data(&message));
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use super::hide::hide;
+use crate::cli::remedies::help;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::trace::units::plural;
 use crate::trace::{Look, Tone, escape};
@@ -122,13 +123,13 @@ fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer, wi
     }
     let patch = source.and_then(|source| patch(diagnostic, source, width));
     let mut groups: Vec<Group<'_>> = Vec::new();
-    match (patch, &diagnostic.help) {
+    match (patch, help(diagnostic)) {
         (Some(patch), help) => {
             let title = help.as_deref().unwrap_or("write this instead");
             groups.push(group);
-            groups.push(Level::HELP.secondary_title(escape::terminal(title)).element(patch));
+            groups.push(Level::HELP.secondary_title(escape::terminal(title).into_owned()).element(patch));
         }
-        (None, Some(help)) => groups.push(group.element(Level::HELP.message(escape::terminal(help)))),
+        (None, Some(help)) => groups.push(group.element(Level::HELP.message(escape::terminal(&help).into_owned()))),
         (None, None) => groups.push(group),
     }
     renderer.render(&groups)

@@ -1,11 +1,13 @@
 //! Faults as one line of JSON.
 
+use crate::cli::remedies::words;
 use crate::diagnostic::Diagnostic;
 use crate::trace::escape;
 
 /// All faults as one array on one line, without a newline at its end. Every fault has every field, so that a
 /// reader need not check which fields exist.
 pub fn json(diagnostics: &[Diagnostic]) -> String {
-    let text = serde_json::to_string(diagnostics).unwrap_or_else(|_| "[]".to_owned());
+    let said: Vec<Diagnostic> = diagnostics.iter().map(|fault| fault.clone().said(words)).collect();
+    let text = serde_json::to_string(&said).unwrap_or_else(|_| "[]".to_owned());
     escape::json(&text).into_owned()
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use crate::cli::remedies::help;
 use crate::diagnostic::codes::{Code, TABLE};
 use crate::diagnostic::{Diagnostic, Place, Severity, Source};
 use crate::trace::escape;
@@ -60,7 +61,7 @@ fn level(severity: Severity) -> &'static str {
 }
 
 fn result(fault: &Diagnostic, index: Option<usize>, source: Option<&Source>) -> Value {
-    let message = match &fault.help {
+    let message = match help(fault) {
         Some(help) => format!("{}\nhelp: {help}", fault.message),
         None => fault.message.clone(),
     };
@@ -88,7 +89,7 @@ fn result(fault: &Diagnostic, index: Option<usize>, source: Option<&Source>) -> 
         let replacement =
             json!({ "deletedRegion": region(&place), "insertedContent": { "text": suggestion.replacement } });
         let change = json!({ "artifactLocation": artifact(&place.file), "replacements": [replacement] });
-        let text = fault.help.as_deref().unwrap_or("write this instead");
+        let text = help(fault).unwrap_or_else(|| "write this instead".to_owned());
         fields.insert("fixes".to_owned(), json!([{ "description": { "text": text }, "artifactChanges": [change] }]));
     }
     result

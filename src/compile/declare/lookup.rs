@@ -10,7 +10,7 @@ use crate::compile::effort::{self, MEASURED};
 use crate::compile::link::{CalledWorkflow, DeclaredCall, name_of};
 use crate::compile::names;
 use crate::compile::tool::{self, StepInput};
-use crate::diagnostic::{Diagnostic, Source, codes, few_of_many};
+use crate::diagnostic::{Diagnostic, Help, Remedy, Source, codes, few_of_many};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 use crate::syntax::document::{Document, DocumentKind};
@@ -160,7 +160,7 @@ impl<'a> Declare<'a> {
         let (near, lone) = near.map_or((None, false), |(near, lone)| (Some(near.to_owned()), lone));
         let searched = self.searched_files();
         let help = match &near {
-            Some(near) => format!("the nearest name is `{near}`; {searched}"),
+            Some(near) => searched.after(&format!("the nearest name is `{near}`; ")),
             None => searched,
         };
         let place = self.main.tree.place(at);
@@ -308,11 +308,13 @@ impl<'a> Declare<'a> {
                 if has_all { fault.suggest(quoted(built_in.name)) } else { fault }
             }
             (None, Some((near, lone))) => {
-                let fault = fault.help(format!("the nearest name is `{near}`; {searched}"));
+                let fault = fault.help(searched.after(&format!("the nearest name is `{near}`; ")));
                 if lone { fault.suggest(quoted(near)) } else { fault }
             }
             (None, None) if let Some(near) = near_other => fault.help(near),
-            (None, None) => fault.help(format!("the built-in steps are `{}`; {searched}", PRIMITIVES.join("`, `"))),
+            (None, None) => {
+                fault.help(searched.after(&format!("the built-in steps are `{}`; ", PRIMITIVES.join("`, `"))))
+            }
         });
         if self.unknown == 1 {
             for document in self.shelf.beside.iter().filter(|document| document.is_broken()) {
@@ -323,25 +325,27 @@ impl<'a> Declare<'a> {
     }
 
     /// The files in which actions were searched.
-    pub(super) fn searched_files(&self) -> String {
+    pub(super) fn searched_files(&self) -> Help {
         let shelf = self.shelf;
         let files = shelf.beside.iter().chain(&shelf.given);
         let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
-        let other = match &self.texts.passed_over {
-            Some(file) => format!("`{file}` is not read: move it into a folder `actions`, or name it with `--actions`"),
-            None => "`--actions FILE` names another file".to_owned(),
+        let none = |before: &str, document: &str| {
+            let before = format!("{before}there is no `actions/*.json` beside {document}; ");
+            match &self.texts.passed_over {
+                Some(file) => Help::ending(format!("{before}`{file}` is not read: "), Remedy::MoveOrNameActions),
+                None => Help::ending(before, Remedy::NameActions),
+            }
         };
-        let none = |document: &str| format!("there is no `actions/*.json` beside {document}; {other}");
         let carries = self.main.value.get("actions").is_some();
         match (carries, files.as_slice()) {
-            (true, []) => format!("looked in the document's own `actions`, and {}", none("it")),
-            (true, files) => format!("looked in the document's own `actions` and in {}", names::list(files)),
+            (true, []) => none("looked in the document's own `actions`, and ", "it"),
+            (true, files) => format!("looked in the document's own `actions` and in {}", names::list(files)).into(),
             (false, files) if self.main.kind == Some(DocumentKind::Workflow) => match files {
-                [] => none("the workflow"),
-                files => format!("looked in {}", names::list(files)),
+                [] => none("", "the workflow"),
+                files => format!("looked in {}", names::list(files)).into(),
             },
-            (false, []) => format!("the document has no `actions`, and {}", none("it")),
-            (false, files) => format!("the document has no `actions`; looked in {}", names::list(files)),
+            (false, []) => none("the document has no `actions`, and ", "it"),
+            (false, files) => format!("the document has no `actions`; looked in {}", names::list(files)).into(),
         }
     }
 

@@ -98,20 +98,25 @@ impl Models {
         self
     }
 
+    /// Whether there is a model to ask: one of this name, or one that is asked where none is named.
+    pub fn are_named(&self, name: Option<&str>) -> bool {
+        self.chosen(name).is_some()
+    }
+
+    fn chosen<'m>(&'m self, name: Option<&'m str>) -> Option<&'m str> {
+        let name = name.or(self.project.model.as_deref()).filter(|name| !name.is_empty());
+        let only = || self.embedded.keys().next().filter(|_| self.embedded.len() == 1);
+        name.or_else(|| only().map(String::as_str)).or(self.script.as_ref().map(|_| "script"))
+    }
+
     /// The model of this name, or the project's default; a name that the project does not have is a
     /// provider's own id at `OPENAI_BASE_URL`.
     ///
     /// # Errors
     /// A sentence that says what is missing and how to give it.
     pub fn get(&self, name: Option<&str>) -> Result<Arc<ModelClient>, String> {
-        let name = name.or(self.project.model.as_deref()).filter(|name| !name.is_empty());
-        let only = || self.embedded.keys().next().filter(|_| self.embedded.len() == 1);
-        let name = match (name.or_else(|| only().map(String::as_str)), &self.script) {
-            (Some(name), _) => name,
-            (None, Some(_)) => "script",
-            (None, None) => {
-                return Err("no model is named: give \"model\" in the loop or in loopctl.json, or --model".to_owned());
-            }
+        let Some(name) = self.chosen(name) else {
+            return Err("no model is named: give \"model\" in the loop or in loopctl.json".to_owned());
         };
         let made = self.made().get(name).cloned();
         if let Some(model) = made {

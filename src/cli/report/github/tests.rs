@@ -24,7 +24,7 @@ fn neither_a_message_nor_a_name_can_forge_another_annotation() {
         let mut fault = Diagnostic::error("L001", "x", "", source.whole());
         // Set directly, because the constructors would escape it.
         fault.message = hostile.to_owned();
-        fault.help = Some(hostile.to_owned());
+        fault.help = Some(hostile.into());
         let shown = github(&[fault]);
         assert_eq!(shown.lines().count(), 1, "{shown:?}");
         assert!(shown.starts_with("::error file=a%0D%0A") || shown.starts_with("::error file=a"), "{shown}");
