@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// More threads do not help: files are short.
-const MOST: usize = 8;
+const MAX_THREADS: usize = 8;
 /// So few items are done sooner than a thread is started.
 const FEW: usize = 8;
 /// The stack of a thread, in bytes: documents nest to a limited depth.
@@ -19,10 +19,10 @@ pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> V
 
 /// The cores that are used unless somebody says otherwise.
 pub fn cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(MOST)
+    thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
 }
 
-/// The same with so many threads.
+/// The same with at most `jobs` threads.
 pub fn each_of<T: Send, R: Send>(jobs: usize, things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let jobs = jobs.min(things.len());
     if jobs <= 1 {

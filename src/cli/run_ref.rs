@@ -8,10 +8,10 @@ use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 const LAST: &str = "last";
 /// The most runs that a message lists.
 const SHOWN: usize = 8;
-/// Among so many of the newest runs, the nearest id is looked for.
+/// The number of the newest runs among which the nearest id is looked for.
 const NEAR: usize = 500;
 /// Shorter texts are near to everything.
-const LEAST: usize = 5;
+const MIN_COMPARED_CHARACTERS: usize = 5;
 
 /// The id of the run that a text names: an id, the beginning of one id alone, `last`, or `last:LOOP`. `store` is the
 /// store as a message names it.
@@ -66,7 +66,8 @@ async fn unknown(journal: &dyn Journal, given: &str, store: &str) -> Result<Comm
     let ids = || runs.iter().map(|run| run.run_id.as_str());
     // What was given may be the beginning of an id, with a slip in it.
     let starts_alike = |id: &str| id.get(..given.len()).is_some_and(|head| nearest(given, [head]).is_some());
-    let near = nearest(given, ids()).or_else(|| ids().find(|id| given.len() > LEAST && starts_alike(id)));
+    let near =
+        nearest(given, ids()).or_else(|| ids().find(|id| given.len() > MIN_COMPARED_CHARACTERS && starts_alike(id)));
     let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
     Ok(CommandError::usage_help(
         format!("there is no run {given} in {store}{near}"),

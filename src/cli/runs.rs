@@ -26,7 +26,7 @@ mod prune;
 mod tests;
 
 /// The least width of a reason in the table; with less, a run takes several lines.
-const LEAST: usize = 10;
+const MIN_REASON_COLUMNS: usize = 10;
 
 /// List the runs of a store, newest first
 #[derive(Debug, Args)]
@@ -209,7 +209,7 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
     // The rest of the width for the reason, after the columns and their separators.
     let room = look.width.saturating_sub(id_width + name_width + 45);
-    if room < LEAST {
+    if room < MIN_REASON_COLUMNS {
         return runs.iter().zip(&ids).zip(&names).map(|((run, id), name)| lines(run, id, name, look, now_ms)).collect();
     }
     let head =

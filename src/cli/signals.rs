@@ -61,7 +61,7 @@ impl SignalCounter {
         Self { count }
     }
 
-    /// Waits for so many signals.
+    /// Waits until `wanted` signals have arrived.
     pub async fn reach(&self, wanted: u32) {
         let mut count = self.count.clone();
         // The counting task never ends.

@@ -66,7 +66,7 @@ pub enum Setting {
     OnStuck,
 }
 
-/// So many programs are kept.
+/// The maximum number of programs that are kept.
 const MOST_PROGRAMS: usize = 64;
 
 impl TuneCommand {

@@ -10,12 +10,12 @@ use crate::diagnostic::{Diagnostic, Nearest, Source, codes};
 
 /// The most work for one document: about the number of values, each counted once for each loop that it is a
 /// part of.
-const MOST: u64 = 300_000;
+const MAX_DOCUMENT_WORK: u64 = 300_000;
 /// The most names that are compared in the search for the nearest one, and the most searches.
 pub(super) const MEASURED: (usize, usize) = (10_000, 50);
 /// The cost of a loop besides its actions.
 pub(crate) const LOOP: u64 = 50;
-/// So many bytes of a text cost as much as a value.
+/// The bytes of a text that cost as much as one value.
 const BYTES: usize = 256;
 
 /// The work for a document so far. Clones share the counter.
@@ -32,7 +32,7 @@ struct EffortCount {
 impl Effort {
     /// Counts work before it is done; false when the limit is reached, and the work must not be done.
     pub(crate) fn spend(&self, work: u64) -> bool {
-        self.0.spent.fetch_add(work, Ordering::Relaxed).saturating_add(work) <= MOST
+        self.0.spent.fetch_add(work, Ordering::Relaxed).saturating_add(work) <= MAX_DOCUMENT_WORK
     }
 
     /// The work that was requested so far.

@@ -7,7 +7,7 @@ use unicode_script::{Script, UnicodeScript};
 use crate::diagnostic::{Diagnostic, Place, codes};
 
 /// The longest name, in characters.
-const LONGEST: usize = 64;
+const MAX_NAME_CHARACTERS: usize = 64;
 
 /// Scripts that one language uses together.
 const TOGETHER: [&[Script]; 3] = [
@@ -42,8 +42,8 @@ pub fn fault_of(name: &str) -> Option<String> {
     if length == 0 {
         return Some("a name must not be empty".to_owned());
     }
-    if length > LONGEST {
-        return Some(format!("a name has at most {LONGEST} characters; this one has {length}"));
+    if length > MAX_NAME_CHARACTERS {
+        return Some(format!("a name has at most {MAX_NAME_CHARACTERS} characters; this one has {length}"));
     }
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     if let Some(odd) = name.chars().find(|c| !allowed(*c)) {

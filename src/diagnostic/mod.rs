@@ -162,14 +162,14 @@ pub fn few_of_many(faults: &mut Vec<Diagnostic>) {
 }
 
 /// The most characters of a message or a help.
-const LONGEST: usize = 1_000;
+const MAX_MESSAGE_CHARACTERS: usize = 1_000;
 
 /// Escapes a text for people. It may repeat what an author wrote, which must not control a terminal, start a
 /// new line of a log, change the reading direction, or look like another name.
 pub fn shown(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len().min(LONGEST));
+    let mut safe = String::with_capacity(text.len().min(MAX_MESSAGE_CHARACTERS));
     for (index, c) in text.chars().enumerate() {
-        if index == LONGEST {
+        if index == MAX_MESSAGE_CHARACTERS {
             safe.push('\u{2026}');
             break;
         }

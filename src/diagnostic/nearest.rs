@@ -1,7 +1,7 @@
 //! The nearest name: the one that the author, or the model, most likely meant.
 
 /// Longer texts are no names, and comparing them takes quadratic time.
-const LONGEST: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// The candidate nearest to `name`, if it is near enough to be no wild guess: at most a third of the letters
 /// differ (one letter in short names, none but its case where there is only one), and a name that is not ASCII is never matched to an ASCII one, which may
@@ -14,7 +14,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 type Names<'i, 'a> = &'i mut (dyn Iterator<Item = &'a str> + 'i);
 
 fn nearest_of<'a>(name: &str, candidates: Names<'_, 'a>) -> Option<&'a str> {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES {
         return None;
     }
     let name_ascii = name.is_ascii();
@@ -32,7 +32,7 @@ fn nearest_of<'a>(name: &str, candidates: Names<'_, 'a>) -> Option<&'a str> {
 
 /// Whether a name is another one but for a single letter, or for case and word marks.
 pub fn is_slip(name: &str, other: &str) -> bool {
-    name.len() > 3 && name.len() <= LONGEST && distance(name, other) <= 1
+    name.len() > 3 && name.len() <= MAX_NAME_BYTES && distance(name, other) <= 1
 }
 
 /// Whether no two candidates are equally near to `name`: only then is it clear which one was meant.
@@ -41,7 +41,7 @@ pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 fn is_lone_of(name: &str, candidates: Names<'_, '_>) -> bool {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES {
         return true;
     }
     let near = candidates.filter(|candidate| nearest(name, [*candidate]).is_some());
@@ -73,12 +73,12 @@ fn nearest_by_words<'a>(name: &str, candidates: Names<'_, 'a>) -> Option<&'a str
 fn may_be_near(name: &str, candidate: &str) -> bool {
     let length = name.chars().count();
     let bound = (length / 3).max(1);
-    candidate.len() <= LONGEST
+    candidate.len() <= MAX_NAME_BYTES
         && ((length.abs_diff(candidate.chars().count()) <= bound && length <= shared_bytes(name, candidate) + bound)
             || folded(name).eq(folded(candidate)))
 }
 
-/// At most so many characters of one name are in the other, wherever they stand: each of the rest is a difference.
+/// The maximum number of characters of one name that are in the other, at any place: each of the rest is a difference.
 fn shared_bytes(name: &str, candidate: &str) -> usize {
     let mut left = [0_u8; 256];
     for byte in candidate.bytes() {
@@ -108,7 +108,7 @@ fn distance(name: &str, candidate: &str) -> usize {
 
 /// By how many words one name is longer, if it contains all words of the other.
 fn words_apart(name: &str, candidate: &str) -> Option<usize> {
-    if name.len() > LONGEST || candidate.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES || candidate.len() > MAX_NAME_BYTES {
         return None;
     }
     let words = |text: &str| -> Vec<String> {
@@ -122,7 +122,7 @@ fn words_apart(name: &str, candidate: &str) -> Option<usize> {
 }
 
 /// The limit of the comparisons for one document, or one rule: letters times letters.
-const MOST: usize = 10_000_000;
+const MAX_LETTER_PAIRS: usize = 10_000_000;
 /// The cost of a candidate, besides its letters and those of the name.
 const GLANCE: usize = 16;
 
@@ -154,13 +154,13 @@ impl Nearest {
 
     fn affordable<'i, 'a>(&'i mut self, name: &'i str, candidates: Names<'i, 'a>) -> impl Iterator<Item = &'a str> {
         let spent = &mut self.spent;
-        let long = name.len() > LONGEST;
+        let long = name.len() > MAX_NAME_BYTES;
         candidates.take_while(move |candidate| {
             let cells = name.len().saturating_mul(candidate.len());
             let measured = !long && may_be_near(name, candidate);
-            let read = GLANCE.saturating_add(name.len()).saturating_add(candidate.len().min(LONGEST));
+            let read = GLANCE.saturating_add(name.len()).saturating_add(candidate.len().min(MAX_NAME_BYTES));
             *spent = spent.saturating_add(read).saturating_add(if measured { cells } else { 0 });
-            !long && *spent <= MOST
+            !long && *spent <= MAX_LETTER_PAIRS
         })
     }
 }

@@ -84,7 +84,7 @@ impl StartedRun {
     }
 }
 
-/// So many new ids that other runs have already: then the run is not started.
+/// After this many new ids that other runs have already, the run is not started.
 const MOST_TAKEN: u32 = 16;
 
 /// What each attempt to create a run needs.

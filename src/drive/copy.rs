@@ -17,9 +17,9 @@ use crate::journal::{
     StoreFault,
 };
 
-/// So many runs are listed at a time.
+/// The number of runs that are listed at a time.
 const PAGE: usize = 200;
-/// So many events wait for the target at a time.
+/// The maximum number of events that wait for the target at a time.
 const IN_FLIGHT: usize = 128;
 
 /// Two stores.

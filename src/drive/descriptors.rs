@@ -16,8 +16,8 @@ const NONE_LEFT: [i32; 0] = [];
 const NEEDED: usize = 4;
 
 /// The first wait, and the longest.
-const FIRST: Duration = Duration::from_millis(20);
-const LONGEST: Duration = Duration::from_secs(1);
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Waits that get longer.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Patience {
         if self.last.is_none() {
             tracing::warn!("no descriptor is left: waiting for one");
         }
-        let next = self.last.map_or(FIRST, |last| last.saturating_mul(2).min(LONGEST));
+        let next = self.last.map_or(FIRST_WAIT, |last| last.saturating_mul(2).min(LONGEST_WAIT));
         self.last = Some(next);
         tokio::time::sleep(next).await;
     }
@@ -64,7 +64,7 @@ pub fn says_so(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| NONE_LEFT.contains(&code)) || inner().is_some_and(says_so)
 }
 
-/// Whether so many descriptors can't be had.
+/// Whether `count` descriptors can't be had.
 fn are_gone(count: usize) -> bool {
     let opened: Result<Vec<File>, io::Error> = (0..count).map(|_| File::open("/dev/null")).collect();
     opened.is_err_and(|error| says_so(&error))

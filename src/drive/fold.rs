@@ -81,7 +81,7 @@ pub fn adoptable(folded: Result<State, Fault>, had_ended: bool, reopens: bool) -
     }
 }
 
-/// An event text of so many bytes takes no more memory than it needs.
+/// From this size on, in bytes, an event text takes no more memory than it needs.
 const LARGE: usize = 64 << 10;
 
 /// The text of an event in the journal.

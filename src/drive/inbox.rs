@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::fault::Fault;
 use crate::engine::event::Decided;
 
-/// So many decisions wait for a driver; who passes another one waits until there is room.
-const MOST: usize = 16;
+/// The maximum number of decisions that wait for a driver; who passes another one waits until there is room.
+const MAX_WAITING_DECISIONS: usize = 16;
 
 /// A decision, on its way to the driver of its run.
 pub(super) struct PassedDecision {
@@ -43,7 +43,7 @@ pub(super) struct DecisionInbox<'w> {
 impl DecisionInboxes {
     /// Opens the inbox of a run that is driven here.
     pub fn open(&self, run_id: &str) -> DecisionInbox<'_> {
-        let (sender, receiver) = mpsc::channel(MOST);
+        let (sender, receiver) = mpsc::channel(MAX_WAITING_DECISIONS);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.insert(run_id.to_owned(), sender.clone());
         DecisionInbox { inboxes: self, run_id: run_id.to_owned(), sender, receiver }

@@ -9,7 +9,7 @@ use super::finished::Finished;
 use super::future::BoxFuture;
 use crate::program::Program;
 
-/// So many runs that nobody asked about are kept; of more, those that have ended are forgotten.
+/// The number of runs that are kept although nobody asked about them; of more, those that have ended are forgotten.
 const KEPT: usize = 1_000;
 
 /// A run of its own that another run started. It is in the store, and nobody drives it yet.

@@ -20,7 +20,7 @@ use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreFa
 use crate::program::Program;
 
 /// The interval of the looks for what the driver said.
-const LOOK: Duration = Duration::from_millis(50);
+const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// For so long the driver's word is waited for. The decision is durable by then.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -79,7 +79,7 @@ impl Engine {
         let started_at = clock::instant();
         let mut was_taken = false;
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(ANSWER_POLL_INTERVAL).await;
             // Before the queue is read: an event that takes the decision removes it from there.
             let mut outdated = None;
             if self.has_more(run_id, read).await? {

@@ -64,7 +64,7 @@ impl Transient {
     }
 }
 
-/// The wait before a tool is called again, after so many failed attempts (1 and up); none when it is not.
+/// The wait before a tool is called again, after `failures` failed attempts (1 and up); none when it is not.
 pub fn call_delay(retry: &CallRetry, failures: u32, failure: Transient) -> Option<Duration> {
     let more = failures < retry.attempts && failure.status.is_none_or(|status| retry.is_on(status));
     more.then(|| delay(&Backoff::from(retry), failures, failure.after))

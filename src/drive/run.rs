@@ -30,7 +30,7 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, Ticket, failpoint};
 use crate::program::Program;
-pub(super) use interrupts::LOOK;
+pub(super) use interrupts::CANCEL_POLL_INTERVAL;
 use interrupts::cancel_request;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
 
@@ -349,7 +349,7 @@ impl<'a> Driver<'a> {
     }
 
     fn look_due(&mut self) -> bool {
-        let due = self.checked_at.is_none_or(|checked_at| clock::elapsed(checked_at) >= LOOK);
+        let due = self.checked_at.is_none_or(|checked_at| clock::elapsed(checked_at) >= CANCEL_POLL_INTERVAL);
         if due {
             self.checked_at = Some(clock::instant());
         }

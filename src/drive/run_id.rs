@@ -13,10 +13,10 @@ const NAMELESS: &str = "run";
 const EPOCH_MS: i64 = 1_735_689_600_000;
 const TIME_SIGNS: u32 = 6;
 const CHANCE_SIGNS: u32 = 2;
-/// So many ids in a row that are taken; then each further one has more chance.
+/// After this many ids in a row that are taken, each further one has more chance.
 const SHORT_TRIES: u32 = 3;
 
-/// So many ids of one second are short: each further one has more chance, or a busy server would try most ids twice.
+/// The number of ids of one second that are short: each further one has more chance, or a busy server would try most ids twice.
 const SHORT_A_SECOND: u64 = 32;
 const MORE_CHANCE_SIGNS: u32 = 2;
 
@@ -54,7 +54,7 @@ pub(crate) fn of_key(loop_name: &str, key: &str) -> String {
     format!("{}-{key}", slug(loop_name))
 }
 
-/// The last so many signs of a number.
+/// The last `signs` signs of a number.
 fn write(id: &mut String, number: u64, signs: u32) {
     for place in (0..signs).rev() {
         let sign = usize::try_from(number >> (5 * place) & 31).unwrap_or(0);

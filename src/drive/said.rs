@@ -6,7 +6,7 @@ use crate::engine::event::{FailedAttempt, Finish, ModelFault, Reasoning, Reply, 
 use crate::policy::reasoning::MAX_SEALED;
 
 /// The longest reply that is kept, in bytes; longer replies can't be read anyway.
-const LONGEST: usize = 4 * 1024 * 1024 + 1024;
+const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024 + 1024;
 /// The size of a native call besides its texts, in bytes.
 const CALL: usize = 64;
 
@@ -51,12 +51,12 @@ pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
         [id, name, arguments].into_iter().for_each(scrub);
         size = size.saturating_add(call.size()).saturating_add(CALL);
     }
-    if size > LONGEST {
+    if size > MAX_REPLY_BYTES {
         calls.clear();
         *finish = Finish::Length;
     }
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
+    if text.len() > MAX_REPLY_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_REPLY_BYTES));
         *finish = Finish::Length;
     }
 }

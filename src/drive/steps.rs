@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::inbox::PassedDecision;
 use super::pending_model_call::PendingModelCall;
 use super::retry::{self, NextAttempt};
-use super::run::{Driver, Interruption, Interrupts, LOOK, Waited};
+use super::run::{CANCEL_POLL_INTERVAL, Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
@@ -76,7 +76,7 @@ impl<'a> Driver<'a> {
         let mut inbox = self.world.inboxes.open(&self.lease.run_id);
         let (mut is_late, mut stopped, mut announced) = (false, false, false);
         // The first look is at once: the last driver may have left something.
-        let mut look = tokio::time::interval(LOOK);
+        let mut look = tokio::time::interval(CANCEL_POLL_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let left = if is_late { NO_LIMIT } else { self.time_left() };

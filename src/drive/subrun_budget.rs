@@ -13,11 +13,11 @@ use crate::program::Program;
 mod tests;
 
 /// The maximum number of sub-runs of one outermost run, at every depth.
-pub(super) const MOST: u64 = 1_000;
+pub(super) const MAX_SUBRUNS: u64 = 1_000;
 
 /// What the model reads when no further run is started.
 pub(super) fn full() -> String {
-    format!("not called: this run and the loops under it have called {MOST} loops, and no more are allowed")
+    format!("not called: this run and the loops under it have called {MAX_SUBRUNS} loops, and no more are allowed")
 }
 
 /// The number of sub-runs of one outermost run.
@@ -29,7 +29,7 @@ pub(super) struct SubrunBudget {
 impl SubrunBudget {
     /// Counts a sub-run that is about to start. `false`: the limit is reached.
     pub fn enter(&self) -> bool {
-        let one_more = |called: u64| (called < MOST).then(|| called.saturating_add(1));
+        let one_more = |called: u64| (called < MAX_SUBRUNS).then(|| called.saturating_add(1));
         self.called.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).is_ok()
     }
 }

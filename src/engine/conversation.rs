@@ -209,7 +209,7 @@ impl Conversation {
     }
 }
 
-/// Tokens of so many bytes of text, estimated: a token of English or JSON has about four bytes.
+/// The estimated tokens of `bytes` bytes of text: a token of English or JSON has about four bytes.
 pub fn estimated_tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX)
 }

@@ -60,9 +60,9 @@ pub struct DecisionRecord {
 /// How many have approved a call that several must approve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ApprovalCount {
-    /// So many have.
+    /// The number that have.
     pub given: u32,
-    /// So many must.
+    /// The number that must.
     pub needed: u32,
 }
 

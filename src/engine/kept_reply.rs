@@ -14,7 +14,7 @@ use crate::program::LoopProgram;
 
 /// How much of a refused or overlong reply stays in the conversation, in characters: enough to see what was wrong.
 const KEPT_CHARS: usize = 500;
-/// A reply that can be read and was refused stays whole up to so many bytes: the model may correct it.
+/// A reply that can be read and was refused stays whole up to this number of bytes: the model may correct it.
 const CORRECTED: usize = 2_000;
 /// How much of an unreadable reply the trace shows, in characters.
 const SHOWN_CHARS: usize = 2_000;
@@ -69,7 +69,7 @@ pub(super) fn shown(text: &str, calls: &[SaidCall]) -> String {
     cut(shown, SHOWN_CHARS)
 }
 
-/// A text of at most so many characters, which says when it was cut.
+/// A text of at most `most` characters, which says when it was cut.
 fn cut(mut text: String, most: usize) -> String {
     if let Some((at, _)) = text.char_indices().nth(most) {
         text.truncate(at);
@@ -131,7 +131,7 @@ fn replace(state: &mut State, text: Option<String>) {
     state.counters.window = (state.counters.window.0.saturating_sub(gone), state.conversation.bytes);
 }
 
-/// The beginning of a value in its own shape: so many characters of names and texts, and what says that it was cut.
+/// The beginning of a value in its own shape: at most `left` characters of names and texts, and what says that it was cut.
 fn shortened(value: &Value, left: &mut usize) -> Value {
     let mut take = |text: &str| {
         let (end, count) = match text.char_indices().nth(*left) {

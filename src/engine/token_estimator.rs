@@ -3,7 +3,7 @@
 /// The data of the estimate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenEstimator {
-    /// The tokens that a provider counted in a request of so many bytes: the first and the last count.
+    /// The tokens that a provider counted in a request, and its bytes: the first and the last count.
     first: Option<(u64, usize)>,
     last: Option<(u64, usize)>,
 }
@@ -11,13 +11,13 @@ pub struct TokenEstimator {
 /// By how many bytes two requests must differ, so that the difference gives the bytes of a token.
 const APART: usize = 2_000;
 /// The largest and the smallest estimate for a thousand bytes, whatever was counted.
-const MOST: u64 = 1_000;
-const LEAST: u64 = 60;
+const MAX_TOKENS_PER_1000_BYTES: u64 = 1_000;
+const MIN_TOKENS_PER_1000_BYTES: u64 = 60;
 /// Without any count: a token of English or JSON has about four bytes.
 const USUAL: u64 = 250;
 
 impl TokenEstimator {
-    /// A provider counted the tokens of a request of so many bytes.
+    /// A provider counted the tokens of a request of `bytes` bytes.
     pub fn counted(&mut self, tokens: u64, bytes: usize) {
         if tokens == 0 || bytes == 0 {
             return;
@@ -26,12 +26,12 @@ impl TokenEstimator {
         self.last = Some((tokens, bytes));
     }
 
-    /// The estimated tokens of so many bytes of text.
+    /// The estimated tokens of `bytes` bytes of text.
     pub fn tokens(&self, bytes: usize) -> u64 {
         number(bytes).saturating_mul(self.in_a_thousand()).div_ceil(1_000)
     }
 
-    /// The estimated bytes of a text of so many tokens.
+    /// The estimated bytes of a text of `tokens` tokens.
     pub fn bytes(&self, tokens: u64) -> usize {
         let bytes = tokens.saturating_mul(1_000).checked_div(self.in_a_thousand()).unwrap_or(0);
         usize::try_from(bytes).unwrap_or(usize::MAX)
@@ -44,7 +44,11 @@ impl TokenEstimator {
         let (before, before_bytes) = self.first.unwrap_or_default();
         let (more, more_bytes) = (tokens.saturating_sub(before), bytes.saturating_sub(before_bytes));
         let (tokens, bytes) = if more > 0 && more_bytes >= APART { (more, more_bytes) } else { (tokens, bytes) };
-        tokens.saturating_mul(1_000).checked_div(number(bytes)).unwrap_or(USUAL).clamp(LEAST, MOST)
+        tokens
+            .saturating_mul(1_000)
+            .checked_div(number(bytes))
+            .unwrap_or(USUAL)
+            .clamp(MIN_TOKENS_PER_1000_BYTES, MAX_TOKENS_PER_1000_BYTES)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::program::LoopProgram;
 /// Bytes of a token, for parts of a window: fewer than most texts have, so that the part is not exceeded.
 const BYTES: u64 = 3;
 /// The least that is left of an observation and of a reply, in bytes, however small the window is.
-const LEAST: usize = 500;
+const MIN_KEPT_BYTES: usize = 500;
 /// The most bytes of a reply that stays whole in the conversation, when the window is not known.
 const MOST_REPLY: usize = 16_000;
 
@@ -52,13 +52,13 @@ pub(super) fn of_request(program: &LoopProgram, state: &State) -> Option<u64> {
     written.into_iter().chain(state.watch.window.map(less_reply)).min()
 }
 
-/// The most characters of each observation in a turn of so many: those of a turn take a quarter of the window together.
+/// The maximum characters of each of a turn's `observations`: those of a turn take a quarter of the window together.
 pub(super) fn observation_chars(program: &LoopProgram, state: &State, observations: usize) -> usize {
     let most = program.properties.max_observation_chars;
     match tokens(state).filter(|_| state.header.knows_windows()) {
         Some(window) => {
             let part = bytes(window / 4) / observations.max(1);
-            most.min(part.max(LEAST))
+            most.min(part.max(MIN_KEPT_BYTES))
         }
         None => most,
     }
@@ -66,7 +66,7 @@ pub(super) fn observation_chars(program: &LoopProgram, state: &State, observatio
 
 /// The most bytes of a reply that stays whole in the conversation: an eighth of the window.
 pub(super) fn whole_reply_bytes(state: &State) -> usize {
-    tokens(state).map_or(MOST_REPLY, |window| bytes(window / 8).clamp(LEAST * 4, MOST_REPLY))
+    tokens(state).map_or(MOST_REPLY, |window| bytes(window / 8).clamp(MIN_KEPT_BYTES * 4, MOST_REPLY))
 }
 
 fn bytes(tokens: u64) -> usize {

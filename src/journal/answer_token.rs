@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// So many times tokens are issued for one pause: at the next time, the earlier ones become void. A server issues
+/// The number of times that tokens are issued for one pause: at the next time, the earlier ones become void. A server issues
 /// them once, and again after each restart before the pause was posted. Tokens of no pause stay: they are issued once
 /// for each question.
 pub const MOST_ISSUES: usize = 8;
@@ -65,7 +65,7 @@ impl AnswerTokens {
     }
 }
 
-/// Whether a pause that has so many tokens gets too many with so many new ones.
+/// Whether a pause that has `there` tokens gets too many with `new` more.
 pub(super) fn are_too_many(pause: u32, there: usize, new: usize) -> bool {
     pause != NO_PAUSE && there > new.saturating_mul(MOST_ISSUES - 1)
 }

@@ -43,7 +43,7 @@ impl Log {
         push_tight(&mut self.ends, end.saturating_add(event.len()));
     }
 
-    /// The events from this number on, until they amount to so many bytes.
+    /// The events from this number on, until they amount to `most` bytes.
     pub(super) fn from(&self, first: usize, most: usize) -> Vec<String> {
         let begin = first.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let mut begin = begin.unwrap_or_else(|| self.end());

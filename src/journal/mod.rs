@@ -102,7 +102,7 @@ pub trait Journal: Send + Sync {
     /// The runs that wait for a driver, counted by their owners; the owner of the oldest one comes first.
     fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>>;
 
-    /// Leases runs that wait for a driver: of each owner so many, the oldest first. There may be fewer, because other
+    /// Leases runs that wait for a driver: of each owner at most its number, the oldest first. There may be fewer, because other
     /// drivers claim them too.
     fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>>;
 
@@ -131,8 +131,8 @@ pub trait Journal: Send + Sync {
     /// Whether the end of the run was requested, and why. Cheap: called between two steps.
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>>;
 
-    /// Takes runs whose end or pause is to be posted: at most so many, and for [`CALLBACK_LEASE`]. A run that came to
-    /// rest is the driver's that brought it there for as long.
+    /// Takes runs whose end or pause is to be posted: at most `most`, and for [`CALLBACK_LEASE`]. For as long, a run that
+    /// ends or pauses belongs to the driver that brought it there.
     fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>>;
 
     /// Records the progress of a run's callback. `again_in`: the caller posts it again; no living driver else takes it
@@ -319,7 +319,7 @@ pub struct Lease {
     pub failed_take_ups: u32,
 }
 
-/// So many failed resumptions in a row quarantine a run: from then on it is resumed only when somebody asks for
+/// This number of failed resumptions in a row quarantines a run: from then on it is resumed only when somebody asks for
 /// it by its id.
 pub const MOST_FAILED_TAKE_UPS: u32 = 3;
 
@@ -517,7 +517,7 @@ pub struct RunFilter {
     pub called: bool,
     /// The oldest first.
     pub oldest_first: bool,
-    /// At most so many; 0 is all.
+    /// The maximum number; 0 is all.
     pub limit: usize,
 }
 

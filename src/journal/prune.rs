@@ -12,7 +12,7 @@ pub struct PruneQuery {
     pub before_ms: i64,
     /// How they ended: `Completed`, `Failed`, `Cancelled`. Other words mean nothing here.
     pub statuses: Vec<Status>,
-    /// At most so many, not counting those that they called. In a dry run, all are counted.
+    /// The maximum number, not counting those that they called. In a dry run, all are counted.
     pub most: usize,
     /// Whether they are only counted.
     pub dry_run: bool,
@@ -37,7 +37,7 @@ pub struct RunExtras {
     pub search_text: Option<String>,
 }
 
-/// So many runs are deleted at a time: others write in between.
+/// The number of runs that are deleted at a time: others write in between.
 const BATCH: usize = 100;
 
 /// Deletes all runs that ended before a moment, in batches; returns how many.

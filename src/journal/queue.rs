@@ -31,7 +31,7 @@ pub struct QueueShare {
     pub org: Option<String>,
     /// The name of the token that started them.
     pub token: Option<String>,
-    /// At most so many.
+    /// The maximum number.
     pub runs: usize,
 }
 

@@ -279,7 +279,7 @@ pub struct Budget {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// Over so many messages, all but the system prompt and the last `keep_last` go.
+    /// With more messages than this, all but the system prompt and the last `keep_last` go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2))]
     pub max_messages: Option<u32>,

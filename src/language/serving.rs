@@ -24,7 +24,7 @@ pub struct Serving {
     /// How much of the server one token and one organisation may take.
     #[serde(skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
-    /// Runs that ended so many days ago are deleted. Without it, all runs are kept.
+    /// Runs that ended more than this number of days ago are deleted. Without it, all runs are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 36500))]
     pub keep_days: Option<u32>,

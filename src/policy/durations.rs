@@ -25,7 +25,7 @@ impl Timed {
         }
     }
 
-    /// Whether so many milliseconds are surely meant as seconds.
+    /// Whether this number of milliseconds is surely meant as seconds.
     pub fn seems_seconds(self, milliseconds: u64) -> bool {
         let usual = match self {
             Self::Local => FEW_SECONDS.contains(&milliseconds),
@@ -56,7 +56,7 @@ const QUARTER: f64 = 900_000.0;
 const YEAR: f64 = 31_536_000.0;
 const YEARS: f64 = 100.0;
 
-/// Whether so many seconds for a human are surely meant as milliseconds.
+/// Whether this number of seconds for a human is surely meant as milliseconds.
 pub fn seems_milliseconds(seconds: f64) -> bool {
     let is_years = seconds % YEAR == 0.0 && seconds <= YEAR * YEARS;
     MINUTES.contains(&seconds) || (seconds >= MONTHS && seconds % QUARTER == 0.0 && !is_years)

@@ -97,7 +97,7 @@ impl MediaType {
         }
     }
 
-    /// The tokens that a file of so many bytes takes of a window, estimated; the provider's count replaces it. An image has
+    /// The estimated tokens that a file of `bytes` bytes takes of a window; the provider's count replaces it. An image has
     /// some 1,600 tokens at the size to which providers scale it, a page of a PDF document about as many, in some 50 KB.
     pub fn estimated_tokens(self, bytes: usize) -> usize {
         const OF_IMAGE: usize = 1_600;

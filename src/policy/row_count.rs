@@ -7,7 +7,7 @@ use super::statement::{SqlToken, SqlTokens};
 pub enum RowCount {
     /// As many as there are: no word says how many.
     Any,
-    /// So many at most.
+    /// At most this number.
     AtMost(u64),
     /// It says how many, by what is not known here.
     Unknown,
@@ -24,7 +24,7 @@ enum QueryPart<'q> {
 }
 
 /// The deepest parentheses that are read.
-const DEEPEST: usize = 48;
+const MAX_PARENTHESES: usize = 48;
 
 /// The most tables before a query whose rows are known.
 const MOST_TABLES: usize = 64;
@@ -105,7 +105,7 @@ fn parts(query: &str) -> Option<Vec<QueryPart<'_>>> {
         };
         match token {
             SqlToken::Sign('(') => {
-                if open.len() == DEEPEST {
+                if open.len() == MAX_PARENTHESES {
                     return None;
                 }
                 open.push(std::mem::take(&mut current));

@@ -24,7 +24,7 @@ pub const PRIVATE_KEY: &str = "a private key";
 /// How a provider's keys begin.
 struct Prefix {
     begins: &'static str,
-    /// So many characters follow at least.
+    /// The least number of characters that follow.
     least: usize,
     called: &'static str,
     /// Whether nothing else begins so: then what follows need have no digit.

@@ -4,15 +4,15 @@
 use std::ops::RangeInclusive;
 
 /// The most tokens of a reply, when the window is not known; a known window never makes it more.
-const MOST: u32 = 4_096;
+const MAX_REPLY_TOKENS: u32 = 4_096;
 /// The least that a known window makes of it.
-const LEAST: u32 = 256;
+const MIN_REPLY_TOKENS: u32 = 256;
 
 /// The default of `max_tokens`: a quarter of the window, 256 to 4,096, and never more than half of it.
 pub fn max_tokens(window: Option<u64>) -> u32 {
-    let Some(window) = window else { return MOST };
+    let Some(window) = window else { return MAX_REPLY_TOKENS };
     let part = |parts: u64| u32::try_from(window / parts).unwrap_or(u32::MAX);
-    part(4).clamp(LEAST, MOST).min(part(2)).max(1)
+    part(4).clamp(MIN_REPLY_TOKENS, MAX_REPLY_TOKENS).min(part(2)).max(1)
 }
 
 /// The windows and counts that are believed, in tokens.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 mod tests;
 
 /// The longest name that all providers take, in characters.
-const LONGEST: usize = 64;
+const MAX_NAME_CHARACTERS: usize = 64;
 
 /// The characters of names of one kind. `_` is among both.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl ToolNames {
             let number = numbers.entry(base.clone()).or_insert(2);
             while taken.contains(&called) {
                 let ending = format!("_{number}");
-                called = format!("{}{ending}", head(&base, LONGEST.saturating_sub(ending.len())));
+                called = format!("{}{ending}", head(&base, MAX_NAME_CHARACTERS.saturating_sub(ending.len())));
                 *number = number.saturating_add(1);
             }
             taken.insert(called.clone());
@@ -91,13 +91,13 @@ pub fn is_taken(name: &str) -> bool {
 
 /// Whether a name has this form, and is not too long.
 pub(super) fn is_taken_by(name: &str, form: NameForm) -> bool {
-    name.starts_with(form.begins) && name.len() <= LONGEST && name.chars().all(form.has)
+    name.starts_with(form.begins) && name.len() <= MAX_NAME_CHARACTERS && name.chars().all(form.has)
 }
 
 /// A similar name that providers accept.
 fn fitted(name: &str, form: NameForm) -> String {
-    let plain: String = name.chars().map(|c| if (form.has)(c) { c } else { '_' }).take(LONGEST).collect();
-    if plain.starts_with(form.begins) { plain } else { format!("_{plain}").chars().take(LONGEST).collect() }
+    let plain: String = name.chars().map(|c| if (form.has)(c) { c } else { '_' }).take(MAX_NAME_CHARACTERS).collect();
+    if plain.starts_with(form.begins) { plain } else { format!("_{plain}").chars().take(MAX_NAME_CHARACTERS).collect() }
 }
 
 /// The first characters of an ASCII text.

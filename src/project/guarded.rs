@@ -55,7 +55,7 @@ pub fn text(path: &Path, most: usize) -> Result<String, Unread> {
     String::from_utf8(bytes(path, most)?).map_err(|_| Unread::NoText)
 }
 
-/// Reads standard input, which may be a pipe, up to so many bytes of text.
+/// Reads standard input, which may be a pipe, up to a number of bytes of text.
 ///
 /// # Errors
 /// Why it was not read.

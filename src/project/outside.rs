@@ -32,12 +32,12 @@ pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
     OutsideFiles { absent: absent(project, root), beyond, documents, roots, databases }
 }
 
-/// What the project's `documents` are, up to so many bytes of them; of the others nothing is known.
+/// What the project's `documents` are, up to a number of bytes of them; of the others nothing is known.
 fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Value, String>> {
-    const MOST: usize = 64 << 20;
+    const MAX_DOCUMENT_BYTES: usize = 64 << 20;
     let (mut known, mut total) = (BTreeMap::new(), 0_usize);
     for (name, file) in &project.documents {
-        if total >= MOST {
+        if total >= MAX_DOCUMENT_BYTES {
             break;
         }
         let text = files::text(root, file);

@@ -187,14 +187,15 @@ fn forbidden(document: &Document, named: &str, pointer: String, why: &str) -> Di
 /// Reports the snapshots that are neither compared nor written.
 fn snapshots(document: &Document, file: &ScenarioFile, files: &NamedFiles, faults: &mut Vec<Diagnostic>) {
     /// The most bytes of snapshots that are read.
-    const MOST: usize = 64 << 20;
+    const MAX_SNAPSHOT_BYTES: usize = 64 << 20;
     let mut read = 0_usize;
     for (index, scenario) in file.scenarios.iter().enumerate() {
         let under = scenario.under_faults.as_ref().and_then(|expect| expect.snapshot.as_ref());
         let named = [(scenario.expect.snapshot.as_ref(), "expect/snapshot"), (under, "under_faults/snapshot")];
         for (name, field) in named.into_iter().filter_map(|(name, field)| Some((name?, field))) {
-            let kept = snapshot_file::located(&files.folder, name)
-                .and_then(|path| if read < MOST { snapshot_file::read(&path) } else { Ok(SnapshotText::Absent) });
+            let kept = snapshot_file::located(&files.folder, name).and_then(|path| {
+                if read < MAX_SNAPSHOT_BYTES { snapshot_file::read(&path) } else { Ok(SnapshotText::Absent) }
+            });
             match kept {
                 Ok(SnapshotText::Kept(text)) => read = read.saturating_add(text.len()),
                 Ok(SnapshotText::Absent) => {}

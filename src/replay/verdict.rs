@@ -87,7 +87,7 @@ pub struct ReplayVerdict {
 }
 
 impl ReplayVerdict {
-    /// A run that comes out as it was, of so many events.
+    /// A run of `events` events that comes out as it was.
     pub fn same(events: usize) -> Self {
         Self { events, ..Self::new(ReplayKind::Same) }
     }

@@ -27,7 +27,7 @@ use crate::serve::run_store::RunRow;
 use crate::serve::view::AgentStatus;
 
 /// A request to cancel a run is looked for this often while something happens in it.
-const LOOK: Duration = Duration::from_millis(250);
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// A run that waits for its model asks it again after this time.
 const OUTAGE: Duration = Duration::from_secs(60);
 
@@ -261,7 +261,7 @@ impl RunAttempt {
 
     /// Whether it is time to look for a request to cancel the run.
     fn look(&mut self) -> bool {
-        let is_due = self.looked.is_none_or(|looked| clock::elapsed(looked) >= LOOK);
+        let is_due = self.looked.is_none_or(|looked| clock::elapsed(looked) >= CANCEL_POLL_INTERVAL);
         if is_due {
             self.looked = Some(clock::instant());
         }

@@ -8,7 +8,7 @@ use super::record::{DurableStep, JournalWrite};
 /// The most that a step, or what a workflow begins with, may have in Restate's journal: the server refuses messages of 32 MiB and more,
 /// and its own parts of a message and the status that is stored beside an end need room.
 const MAX_ENTRY_BYTES: usize = 24 << 20;
-/// The driver's writes are stored together up to so many bytes: more of them wait for the next step.
+/// The driver's writes are stored together up to this number of bytes: more of them wait for the next step.
 pub const MAX_GATHERED_BYTES: usize = 4 << 20;
 
 /// The most that a run may have in Restate's journal.

@@ -56,7 +56,7 @@ pub enum RestReason {
     Waiting {
         /// What `status` returns.
         status: Value,
-        /// In so many milliseconds it goes on by itself.
+        /// In this number of milliseconds it continues by itself.
         due_in_ms: Option<u64>,
         /// Why the last decision was refused.
         refused: Option<String>,

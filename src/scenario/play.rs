@@ -34,7 +34,7 @@ pub fn run_id_of(recording: &Recording) -> &str {
     recording.run_id.as_deref().filter(|run_id| !run_id.is_empty()).unwrap_or(RUN_ID)
 }
 
-/// So many pauses after crashes are decided; a run that asks more often does not end.
+/// The maximum number of pauses after crashes that are decided; a run that asks more often does not end.
 const MOST_PAUSES: usize = 1_000;
 
 /// A run to be played.

@@ -16,7 +16,7 @@ use crate::language::serving::{Serving, TokenScope};
 mod tests;
 
 /// The longest token that is checked, in bytes.
-const LONGEST: usize = 512;
+const MAX_TOKEN_BYTES: usize = 512;
 /// The prefix of every token, so that a leaked one is recognised.
 const PREFIX: &str = "loopctl-";
 /// The prefix of every token that answers a pause.
@@ -220,7 +220,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
 
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
-    let fits = scheme.eq_ignore_ascii_case("bearer") && token.len() <= LONGEST && !token.contains([' ', ',']);
+    let fits = scheme.eq_ignore_ascii_case("bearer") && token.len() <= MAX_TOKEN_BYTES && !token.contains([' ', ',']);
     fits.then_some(token).filter(|token| !token.is_empty())
 }
 

@@ -45,10 +45,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The wait before a retry after the store failed.
 const AGAIN: Duration = Duration::from_secs(2);
 /// The interval of the looks for posts that no living server makes.
-const LOOK: Duration = Duration::from_secs(1);
+const POST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// When a callback is looked at again that can't be made, because its run can't be read.
 const MUCH_LATER: Duration = Duration::from_secs(60 * 60);
-/// So many runs are posted or wait for the next try here; more stay in the store.
+/// The maximum number of runs that are posted or wait for the next try here; more stay in the store.
 const MOST_UNDER_WAY: usize = 1_024;
 /// The maximum number of concurrent posts.
 const AT_ONCE: usize = 16;
@@ -100,7 +100,7 @@ pub struct Callbacks {
     public_url: Option<String>,
     client: OnceLock<Client>,
     room: Semaphore,
-    /// So many runs are read at once: after a restart, many may wait.
+    /// Bounds the runs that are read at once: after a restart, many may wait.
     reading: Semaphore,
     /// The pauses that are being posted.
     pauses: PausesInPost,
@@ -245,7 +245,7 @@ impl Callbacks {
                         tracing::error!(code = fault.code(), "callbacks can't be claimed: {fault}");
                     }
                     drop(callbacks);
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POST_POLL_INTERVAL).await;
                 }
             }
             .boxed(),
@@ -402,7 +402,7 @@ async fn noted(run_id: &str, note: impl Fn() -> Ticket<()>) -> Result<(), Fault>
     Ok(())
 }
 
-/// The wait after so many tries.
+/// The wait after `tries` tries.
 fn wait_after(tries: u32) -> Duration {
     FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_WAIT)
 }

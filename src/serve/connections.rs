@@ -14,7 +14,7 @@ use super::problem::{NO_CONNECTION_LEFT, ProblemDetails};
 use super::quotas::{Owner, Permit, QuotaItem, Quotas};
 
 /// The maximum number of connections, however many descriptors there are.
-const MOST: usize = 4_096;
+const MAX_CONNECTIONS: usize = 4_096;
 /// The maximum number of connections that have not shown a token yet.
 const UNKNOWN: usize = 256;
 /// The descriptors for the store, the listener, callbacks and folders.
@@ -40,7 +40,7 @@ impl Room {
     /// the project file for connections that have not shown a token.
     pub fn of(files: usize, runs: usize, unknown: Option<u32>) -> Self {
         let reserve = RESERVE.saturating_add(runs.saturating_mul(EACH_RUN)).min(files / 2);
-        let all = files.saturating_sub(reserve).clamp(2, MOST);
+        let all = files.saturating_sub(reserve).clamp(2, MAX_CONNECTIONS);
         let written = unknown.map(|unknown| usize::try_from(unknown).unwrap_or(usize::MAX));
         // Clients with a token keep at least half, whatever the project file says.
         let unknown = written.map_or((all / 4).min(UNKNOWN), |written| written.min(all / 2)).max(1);

@@ -24,7 +24,7 @@ use crate::trace::events::Last;
 use crate::trace::live::LivePosition;
 use crate::trace::{Redaction, Shown, escape, events, result};
 
-/// So many bytes of a journal are read at once. The next ones are read only when the reader has received their
+/// The bytes of a journal that are read at once. The next ones are read only when the reader has received their
 /// notices, so a reader that stops reading holds no more.
 const READ_BYTES: usize = 32 * 1024;
 /// The interval of the polls of a run of which nothing is known.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::journal::{Journal, RunHead};
 
 /// The interval of the look-ups, while somebody waits.
-const LOOK: Duration = Duration::from_millis(250);
+const HEAD_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The runs that somebody waits for.
 pub struct HeadWatch {
@@ -62,7 +62,7 @@ impl HeadWatch {
     /// Looks the runs up as long as somebody waits for one.
     async fn look(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(HEAD_POLL_INTERVAL).await;
             let runs: Vec<String> = {
                 let mut watched = self.watched();
                 watched.is_looking = !watched.runs.is_empty();

@@ -242,7 +242,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Takes the JSON body of a request: of so many bytes at most, and within its time.
+/// Takes the JSON body of a request: of a bounded number of bytes, and within its time.
 ///
 /// # Errors
 /// 400, 408, 413 or 415.

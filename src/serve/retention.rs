@@ -10,7 +10,7 @@ use crate::journal::prune::prune_all;
 use futures_util::FutureExt as _;
 
 /// The interval of the looks.
-const LOOK: Duration = Duration::from_secs(600);
+const RETENTION_INTERVAL: Duration = Duration::from_secs(600);
 /// The statuses of runs that ended.
 const ENDS: [Status; 3] = [Status::Completed, Status::Failed, Status::Cancelled];
 const DAY_MS: i64 = 86_400_000;
@@ -30,7 +30,7 @@ pub fn watch(app: &Arc<App>) {
                     Err(fault) => tracing::error!(code = fault.code(), "old runs can't be deleted: {fault}"),
                 }
                 drop(app);
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(RETENTION_INTERVAL).await;
             }
         }
         .boxed(),

@@ -181,7 +181,7 @@ impl RunStore {
         fold::events(run_id, &events, &texts)
     }
 
-    /// The events of a run from this number on, until they amount to so many bytes; at least one if there is
+    /// The events of a run from this number on, until they amount to a number of bytes; at least one if there is
     /// one.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ use crate::program::timetable::{Timetable, stamp};
 use crate::trace::units::rfc3339;
 
 /// The interval of the looks.
-const LOOK: Duration = Duration::from_millis(500);
+const SCHEDULE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The most characters of a workflow's name in the ids of its runs.
 const LONGEST_NAME: usize = 64;
@@ -99,7 +99,7 @@ impl ScheduledStarts {
                     let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
                     self.look(&app, clock()).await;
                     drop(app);
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(SCHEDULE_POLL_INTERVAL).await;
                 }
             }
             .boxed(),

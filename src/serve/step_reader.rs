@@ -57,7 +57,7 @@ impl StepsQuery {
     }
 }
 
-/// After so many events the steps are shown although there are more.
+/// After this number of events, the steps are shown although there are more.
 const MANY: usize = 2_000;
 
 /// What a reader sees of the steps.

@@ -118,7 +118,7 @@ impl Decimal {
     }
 }
 
-/// The remainder of `digits`, followed by so many zeros, divided by `unit`.
+/// The remainder of `digits`, followed by `zeros` zeros, divided by `unit`.
 fn rest_by_small(digits: &str, zeros: u64, unit: u64) -> u64 {
     let unit = u128::from(unit);
     let digits = digits.bytes().map(|digit| u128::from(digit.wrapping_sub(b'0')));

@@ -39,7 +39,7 @@ fn in_words(limits: &RaisedLimits) -> String {
     named.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What happened after so many iterations, in sentences.
+/// What happened after each of these numbers of iterations, in sentences.
 pub fn continuations_after(result: &RunResult, iterations: Range<u32>) -> impl Iterator<Item = String> {
     let within = move |record: &&ContinuationRecord| iterations.contains(&record.iterations);
     result.continuations.iter().filter(within).map(continuation_sentence)

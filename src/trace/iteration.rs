@@ -115,8 +115,8 @@ impl MessageView {
 /// A message with its secrets hidden: those of a well-known shape, and those in the fields of the JSON in it, since an
 /// observation stands between words of ours.
 fn hidden_in(text: &str, redact: &Redaction) -> String {
-    /// So many brackets that begin no JSON are looked at: each costs as much as what follows it.
-    const MOST: usize = 64;
+    /// The maximum number of brackets that begin no JSON and are looked at: each costs as much as what follows it.
+    const MAX_BRACKETS: usize = 64;
     let (mut shown, mut rest, mut from, mut wrong) = (String::new(), text, 0, 0);
     while let Some(at) = rest.get(from..).and_then(|tail| tail.find(['{', '['])).map(|at| from + at) {
         let mut values = serde_json::Deserializer::from_str(rest.get(at..).unwrap_or_default()).into_iter::<Value>();
@@ -129,7 +129,7 @@ fn hidden_in(text: &str, redact: &Redaction) -> String {
                 false => shown.push_str(&hidden.to_string()),
             }
             (rest, from) = (rest.get(end..).unwrap_or_default(), 0);
-        } else if wrong == MOST {
+        } else if wrong == MAX_BRACKETS {
             let more = rest.len().saturating_sub(at);
             shown.push_str(&redact.text(rest.get(..at).unwrap_or_default()));
             let _ = write!(shown, "[{more} more bytes are not shown: they can't be searched for secrets]");

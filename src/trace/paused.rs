@@ -101,7 +101,7 @@ pub struct OpenStepQuestion {
     pub open_calls: Vec<OpenCall>,
 }
 
-/// So many steps are listed at most. The others are posted when the run goes on, or with its next pause.
+/// The maximum number of steps that are listed. The others are posted when the run continues, or with its next pause.
 pub const MOST_STEPS: usize = 50;
 
 /// A call that waits, with the decisions that are possible.

@@ -77,7 +77,7 @@ pub fn counted(items: &ItemCounts) -> String {
     format!("{}: {}", plural(u64::from(*total), "item"), parts.join(", "))
 }
 
-/// So many items of a loop are listed at most for people.
+/// The maximum number of items of a loop that are listed for people.
 pub const MOST_ROWS: usize = 200;
 
 /// How many items of a loop have each status, in a sentence.

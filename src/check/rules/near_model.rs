@@ -11,7 +11,7 @@ use crate::syntax::quoted;
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::NEAR_MODEL, check };
 
-/// With so many models of the project a name is compared without its marks.
+/// With at most this many models in the project, a name is compared without its marks.
 const MOST_FOLDED: usize = 64;
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

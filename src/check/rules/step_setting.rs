@@ -145,7 +145,7 @@ impl StepJudge<'_, '_> {
 
     /// Judges the times of reminders; `open`: how long the form is open, in seconds.
     fn reminders(&self, open: Option<f64>, found: &mut Vec<Diagnostic>) {
-        const MOST: usize = 20;
+        const MAX_REMINDERS: usize = 20;
         const NAME: &str = "reminder_intervals";
         let Some(times) = self.settings.list(NAME) else { return };
         let times: Vec<f64> = times.iter().filter_map(Value::as_f64).collect();
@@ -157,8 +157,12 @@ impl StepJudge<'_, '_> {
         if times.iter().any(|seconds| *seconds <= 0.0) {
             report("a reminder comes no later than the question".to_owned(), help, Severity::Error);
         }
-        if times.len() > MOST {
-            report(format!("{} reminders of one question are more than {MOST}", times.len()), help, Severity::Error);
+        if times.len() > MAX_REMINDERS {
+            report(
+                format!("{} reminders of one question are more than {MAX_REMINDERS}", times.len()),
+                help,
+                Severity::Error,
+            );
         }
         if times.iter().zip(times.iter().skip(1)).any(|(one, next)| next <= one) {
             let message = "a reminder comes no later than the one before it".to_owned();

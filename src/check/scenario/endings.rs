@@ -58,9 +58,9 @@ const ALL: [Termination; 17] = [
     Termination::ConditionNotMet,
 ];
 
-/// A model in circles is given so many hints before its run fails.
+/// The number of hints that a model in circles is given before its run fails.
 const HINTS: u32 = 2;
-/// So many replies in a row that can't be read, or answers that do not match the schema, end a run.
+/// The number of replies in a row that can't be read, or of answers that do not match the schema, that end a run.
 const UNREADABLE: u32 = 3;
 
 /// Why no run of a document ends or waits in this way, in a sentence; none when one can.

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::super::surface::Surface;
 
-/// So many bytes of lines may wait before a reader counts as one that is behind.
+/// A reader with more bytes of waiting lines than this is behind.
 const BEHIND: usize = 256 * 1024;
 
 /// Writes lines to stdout in their order.

@@ -15,8 +15,8 @@ const QUIET: Duration = Duration::from_secs(15);
 /// The columns of a terminal's line that the spinner and the time take.
 const BESIDE: usize = 16;
 /// The fewest columns in which a part of a text is worth showing.
-const LEAST: usize = 12;
-/// So many characters at the end of a reply are looked at.
+const MIN_TEXT_COLUMNS: usize = 12;
+/// The number of characters at the end of a reply that are looked at.
 const TAIL: usize = 400;
 
 /// What is waited for.
@@ -117,7 +117,7 @@ impl Waiting {
         let width = width.saturating_sub(BESIDE);
         let what = cut(&escape::line(&self.what(reply)?), width);
         let room = width.saturating_sub(what.width()).saturating_sub(3);
-        let is_shown = self.awaited == Some(Awaited::Model) && room >= LEAST;
+        let is_shown = self.awaited == Some(Awaited::Model) && room >= MIN_TEXT_COLUMNS;
         let tail = if is_shown { tail(reply.text(), room) } else { String::new() };
         Some((what, if tail.is_empty() { tail } else { format!(" · {tail}") }))
     }

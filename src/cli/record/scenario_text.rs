@@ -52,11 +52,11 @@ pub(super) fn appended(
 }
 
 fn is_name(name: &str) -> Result<(), CommandError> {
-    const MOST: usize = 200;
-    if (1..=MOST).contains(&name.chars().count()) {
+    const MAX_NAME_CHARACTERS: usize = 200;
+    if (1..=MAX_NAME_CHARACTERS).contains(&name.chars().count()) {
         return Ok(());
     }
-    Err(CommandError::usage(format!("the name of a scenario has 1 to {MOST} characters")))
+    Err(CommandError::usage(format!("the name of a scenario has 1 to {MAX_NAME_CHARACTERS} characters")))
 }
 
 /// Refuses a recording that a scenario of the folder could not name.

@@ -61,7 +61,7 @@ struct JsonReplay<'a> {
 #[derive(Default)]
 pub(in crate::cli) struct RecordedPrograms(HashMap<Vec<Sha256>, Arc<Program>>);
 
-/// So many programs are kept.
+/// The maximum number of programs that are kept.
 const MOST_PROGRAMS: usize = 64;
 
 impl RecordedPrograms {

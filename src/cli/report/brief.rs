@@ -12,7 +12,7 @@ use crate::trace::{Look, Tone, escape};
 mod tests;
 
 /// The most diagnostics that are shown; the others are counted.
-const MOST: usize = 10;
+const MAX_DIAGNOSTICS: usize = 10;
 /// The most columns of an old or a new text.
 const WIDE: usize = 60;
 
@@ -29,8 +29,8 @@ pub struct Fixed {
 
 /// The diagnostics, one line each, and the command that shows their details.
 pub fn brief(diagnostics: &[Diagnostic], file: &Path, look: &Look) -> String {
-    let mut lines: Vec<String> = diagnostics.iter().take(MOST).map(|fault| line(fault, look)).collect();
-    if let Some(more) = diagnostics.len().checked_sub(MOST).filter(|more| *more > 0) {
+    let mut lines: Vec<String> = diagnostics.iter().take(MAX_DIAGNOSTICS).map(|fault| line(fault, look)).collect();
+    if let Some(more) = diagnostics.len().checked_sub(MAX_DIAGNOSTICS).filter(|more| *more > 0) {
         lines.push(format!("and {}", plural(more, "more warning")));
     }
     let check = match file.to_str() {

@@ -180,7 +180,7 @@ impl Excerpt {
         cut
     }
 
-    /// So many bytes on each side of the place, and whether its lines begin and end there.
+    /// The text up to `side` bytes from the place, and whether its lines begin and end there.
     fn around(source: &Source, diagnostic: &Diagnostic, place: Range<usize>, side: usize) -> (Self, (bool, bool)) {
         let text = &*source.text;
         let start = floor(text, place.start);

@@ -9,7 +9,7 @@ use crate::diagnostic::{codes, nearest};
 use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 
-/// For so many names of a part the nearest one is looked for, among so many candidates.
+/// The maximum number of names of a part for which the nearest one is looked for, and of candidates.
 const MEASURED_NAMES: usize = 50;
 const MEASURED: usize = 1_000;
 /// Keywords that may describe a name, or allow one.

@@ -129,7 +129,7 @@ pub(super) fn approval() -> Value {
     object([("approved", approved()), ("comment", comment()), ("data", ANY)])
 }
 
-/// What a step writes under its `outputKey` that gives so many keys, each with its schema.
+/// What a step writes under its `outputKey` when it gives these keys, each with its schema.
 pub(super) fn of_keys(keys: impl IntoIterator<Item = (String, Value)>) -> Value {
     json!({ "type": "object", "properties": Map::from_iter(keys) })
 }

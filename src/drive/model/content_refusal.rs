@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 /// The most bytes of categories and words that are kept of one refusal.
-const MOST: usize = 1_000;
+const MAX_REFUSAL_BYTES: usize = 1_000;
 /// The most categories that are looked at.
 const MOST_CATEGORIES: usize = 20;
 
@@ -35,13 +35,13 @@ impl RefusalWords {
     /// Adds a category or a sentence, once.
     pub(super) fn add(&mut self, words: &str) {
         let words = words.trim();
-        if words.is_empty() || self.0.contains(words) || self.0.len() > MOST {
+        if words.is_empty() || self.0.contains(words) || self.0.len() > MAX_REFUSAL_BYTES {
             return;
         }
         if !self.0.is_empty() {
             self.0.push_str(", ");
         }
-        self.0.push_str(words.get(..words.floor_char_boundary(MOST)).unwrap_or_default());
+        self.0.push_str(words.get(..words.floor_char_boundary(MAX_REFUSAL_BYTES)).unwrap_or_default());
     }
 
     /// Adds a category or a sentence that may be of any type.
@@ -109,7 +109,7 @@ mod tests {
         for number in 0..10_000 {
             words.add(&format!("{number} {}", "ä".repeat(700)));
         }
-        assert!(words.as_str().len() < 3 * MOST, "{}", words.as_str().len());
+        assert!(words.as_str().len() < 3 * MAX_REFUSAL_BYTES, "{}", words.as_str().len());
     }
 
     #[test]

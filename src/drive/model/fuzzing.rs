@@ -11,7 +11,7 @@ use super::{halves, protocol_of, take_event};
 use crate::drive::secret::Vault;
 use crate::policy::provider::Provider;
 
-/// Reads a stream in pieces of so many bytes, and a whole answer, in the words of each protocol.
+/// Reads a stream in pieces of `size` bytes, and a whole answer, in the words of each protocol.
 pub fn stream(bytes: &[u8], size: usize) {
     let vault = Arc::new(Vault::new(BTreeMap::new(), Path::new("/")));
     let peer = Peer { name: "fuzz:80".to_owned(), vault };

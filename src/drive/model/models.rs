@@ -28,7 +28,7 @@ use crate::policy::provider::{ProviderServer, wants_signatures};
 use crate::project::guarded;
 use crate::project::paths::in_project;
 
-/// So many models are kept to be asked again.
+/// The maximum number of models that are kept to be asked again.
 const KEPT: usize = 512;
 /// The largest file of a script, in bytes.
 const MAX_SCRIPT: usize = 64 << 20;

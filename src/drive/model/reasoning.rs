@@ -96,7 +96,7 @@ impl ReasoningParts {
     /// Adds to the text that people can read.
     pub(super) fn read(&mut self, text: &str) {
         self.written = self.written.saturating_add(text.len());
-        // So many bytes have at least a quarter as many characters.
+        // A text has at least a quarter as many characters as bytes.
         let room = (MAX_TEXT * 4).saturating_sub(self.text.len());
         self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
     }

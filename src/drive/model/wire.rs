@@ -340,7 +340,7 @@ fn of_object(schema: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Makes room for so many bytes more, and an eighth of what is there: a thousand runs that wait keep
+/// Makes room for `more` bytes, and an eighth of what is there: a thousand runs that wait keep
 /// little that they do not use, and growing still costs what it adds.
 fn make_room(buffer: &mut BytesMut, more: usize) {
     if buffer.capacity() - buffer.len() < more {

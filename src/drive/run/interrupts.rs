@@ -9,7 +9,7 @@ use super::super::world::World;
 use crate::engine::event::{Cancelled, EventKind};
 
 /// The interval of the checks for a request to end the run.
-pub(in crate::drive) const LOOK: Duration = Duration::from_millis(250);
+pub(in crate::drive) const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The event that interrupted an effect.
 #[expect(clippy::large_enum_variant, reason = "moved once or twice a step; a box would be an allocation each time")]
@@ -68,7 +68,7 @@ impl Interrupts<'_> {
             if left.is_zero() {
                 return Ok(EventKind::DeadlinePassed);
             }
-            tokio::time::sleep(left.min(LOOK)).await;
+            tokio::time::sleep(left.min(CANCEL_POLL_INTERVAL)).await;
             let left = self.left.saturating_sub(clock::elapsed(started_at));
             // A store that hangs does not delay the deadline. On the heap: most waits are over before the first look.
             match Box::pin(tokio::time::timeout(left, cancel_request(self.world, self.run_id))).await {

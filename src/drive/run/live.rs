@@ -16,7 +16,7 @@ use crate::engine::token_estimator::TokenEstimator;
 
 /// The shortest time between two notices.
 const EVERY: Duration = Duration::from_millis(100);
-/// For so many bytes of text that time is added once more: each notice reads the whole text again.
+/// For each of these bytes of text, that time is added once more: each notice reads the whole text again.
 const FOR_BYTES: usize = 32 * 1024;
 /// The most text of a reply that is passed on, in bytes; after that only the tokens are counted.
 const MAX_TEXT: usize = 256 * 1024;

@@ -9,7 +9,7 @@ fn the_runs_under_one_run_are_counted_together_whoever_calls_them() {
     let child = budgets.join("r.1.0", Some("r"));
     let grandchild = budgets.join("r.1.0.1.0", Some("r.1.0"));
     let other = budgets.join("s", None);
-    boss.had(MOST - 3);
+    boss.had(MAX_SUBRUNS - 3);
     assert!(grandchild.budget().enter() && child.budget().enter() && boss.budget().enter());
     for full in [&boss, &child, &grandchild] {
         assert!(!full.budget().enter(), "{}", full.run_id);
@@ -24,13 +24,13 @@ fn as_many_as_are_allowed_enter_from_several_threads_and_none_more() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                for _ in 0..MOST {
+                for _ in 0..MAX_SUBRUNS {
                     entered.fetch_add(u64::from(budget.enter()), Ordering::SeqCst);
                 }
             });
         }
     });
-    assert_eq!(entered.into_inner(), MOST);
+    assert_eq!(entered.into_inner(), MAX_SUBRUNS);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_driver_that_leaves_late_takes_nothing_from_the_one_that_came_after_it() {
         let next = budgets.join("r", caller);
         drop(late);
         let child = budgets.join("r.1.0", Some("r"));
-        next.had(MOST);
+        next.had(MAX_SUBRUNS);
         assert!(!child.budget().enter(), "it counts with the run that called it");
         drop((above, next, child));
         assert!(budgets.all().is_empty());

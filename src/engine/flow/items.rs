@@ -1,4 +1,4 @@
-//! The items of a loop: they begin in order, so many at a time, and none sees the keys of another.
+//! The items of a loop: they begin in order, a bounded number at a time, and none sees the keys of another.
 
 use serde_json::{Map, Value, json};
 

@@ -27,9 +27,9 @@ const MAX_TOKENS: u32 = 2_048;
 /// The most characters of notes that are shown.
 const MAX_NOTES: usize = 8_000;
 /// The fewest bytes of each message in the request, however many messages there are.
-const LEAST: usize = 200;
+const MIN_MESSAGE_BYTES: usize = 200;
 /// The most bytes of all messages in the request, when the model's window is not known.
-const MOST: usize = 400_000;
+const MAX_REQUEST_BYTES: usize = 400_000;
 
 /// The most tokens of a summary.
 pub fn max_tokens(program: &LoopProgram, state: &State) -> u32 {
@@ -41,8 +41,9 @@ pub fn question(program: &LoopProgram, state: &State, until: usize) -> Conversat
     let conversation = &state.conversation;
     let opening = conversation.opening();
     let going = || conversation.messages.iter().skip(opening).take(until.saturating_sub(opening));
-    let room =
-        window::of_request(program, state).map_or(MOST, |tokens| usize::try_from(tokens).unwrap_or(MOST).min(MOST));
+    let room = window::of_request(program, state).map_or(MAX_REQUEST_BYTES, |tokens| {
+        usize::try_from(tokens).unwrap_or(MAX_REQUEST_BYTES).min(MAX_REQUEST_BYTES)
+    });
     let sizes: Vec<usize> = going().map(|message| message.text.len()).collect();
     let share = share(&sizes, room.saturating_mul(2));
     let mut text = format!("The objective:\n{}\n", state.header.objective);
@@ -68,8 +69,8 @@ pub fn question(program: &LoopProgram, state: &State, until: usize) -> Conversat
 /// How many bytes of each message the request contains, so that all of them fit.
 pub(super) fn share(sizes: &[usize], room: usize) -> usize {
     let mut share = sizes.iter().copied().max().unwrap_or(0);
-    while share > LEAST && sizes.iter().map(|size| (*size).min(share)).sum::<usize>() > room {
-        share = (share / 2).max(LEAST);
+    while share > MIN_MESSAGE_BYTES && sizes.iter().map(|size| (*size).min(share)).sum::<usize>() > room {
+        share = (share / 2).max(MIN_MESSAGE_BYTES);
     }
     share
 }

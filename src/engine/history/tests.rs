@@ -13,7 +13,7 @@ use crate::engine::step::step;
 use crate::engine::tests::{at, call, play, program, returns, started};
 use crate::program::Program;
 
-/// Iterations that look, each with an observation of so many bytes.
+/// Iterations that look, each with an observation of `bytes` bytes.
 fn looked(iterations: u32, bytes: usize) -> Vec<(u64, EventKind)> {
     let mut events = vec![(0, started())];
     for iteration in 1..=iterations {

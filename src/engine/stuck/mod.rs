@@ -129,7 +129,7 @@ fn first_of(patterns: &[Detect], steps: &[StepDigest], n: u32) -> Option<Stuck> 
     patterns.iter().find_map(|pattern| pattern(steps, n))
 }
 
-/// The last `count` steps, if there are so many.
+/// The last `count` steps; none if there are fewer.
 fn last(steps: &[StepDigest], count: usize) -> Option<&[StepDigest]> {
     steps.get(steps.len().checked_sub(count)?..)
 }

@@ -26,7 +26,7 @@ fn program() -> std::sync::Arc<Program> {
     compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
-/// A run whose turn calls the helper so many times.
+/// A run whose turn calls the helper `times` times.
 fn calling(program: &Program, times: u32) -> State {
     let mut state = State::default();
     step(program, &mut state, at(0, started())).unwrap();

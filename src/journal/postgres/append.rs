@@ -16,7 +16,7 @@ use super::trouble::StatementFailure;
 use crate::journal::{Append, StoreFault, failpoint};
 
 /// What became of events that were not inserted: the fence and the driver of each run, and what is there in their place.
-const LOOK: &str = "
+const SELECT_REFUSED: &str = "
 SELECT a.run, a.seq, r.fence, r.driver, e.fence, e.sum, e.event
 FROM unnest($1::bigint[], $2::int[]) AS a(run, seq)
 LEFT JOIN @.runs r ON r.id = a.run LEFT JOIN @.events e ON e.run = a.run AND e.seq = a.seq";
@@ -166,7 +166,7 @@ impl Database {
         }
         let runs: Vec<i64> = missing.iter().map(|append| append.row).collect();
         let seqs: Vec<i32> = missing.iter().map(|append| seq(append)).collect();
-        let rows = self.writer.query(LOOK, &[(&runs, Type::INT8_ARRAY), (&seqs, Type::INT4_ARRAY)]).await?;
+        let rows = self.writer.query(SELECT_REFUSED, &[(&runs, Type::INT8_ARRAY), (&seqs, Type::INT4_ARRAY)]).await?;
         let mut looked: HashMap<(i64, i32), Result<(), StoreFault>> = HashMap::new();
         for row in rows {
             let key: (i64, i32) = (row.try_get(0)?, row.try_get(1)?);

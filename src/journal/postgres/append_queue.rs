@@ -9,7 +9,7 @@ use crate::journal::{Append, StoreFault};
 
 /// The most events in a statement.
 pub(super) const MOST_EVENTS: usize = 512;
-/// So many events are worth a statement of their own while another one is under way: the database has the next one before
+/// From this number on, events are worth a statement of their own while another one is under way: the database has the next one before
 /// it has answered the last. Fewer wait, as one statement for all costs it less.
 const ENOUGH_EVENTS: usize = 16;
 
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::journal::tests::event;
 
-    /// A queue with events of these runs, each of so many bytes.
+    /// A queue with events of these runs, each of `bytes` bytes.
     fn queue(runs: impl IntoIterator<Item = usize>, bytes: usize) -> AppendQueue {
         let waiting = runs.into_iter().enumerate().map(|(seq, run)| append(run, seq, bytes)).collect();
         AppendQueue { waiting, ..AppendQueue::default() }

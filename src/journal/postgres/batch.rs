@@ -30,7 +30,7 @@ pub(super) async fn gather<T>(
 }
 
 impl Database {
-    /// Sends a statement for so many entries until its outcome is known. The lease is what limits the patience: when it is
+    /// Sends a statement until its outcome is known. The lease is what limits the patience: when it is
     /// over, another driver may have the runs.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use crate::journal::{
 };
 
 const RUN: &str = "SELECT id FROM @.runs WHERE run_id = $1";
-/// So many events at a time: a reader of a part takes no more from the database than it wants.
+/// A page of events: a reader of a part takes no more from the database than it wants.
 const EVENTS: &str = "SELECT seq, sum, event FROM @.events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
 /// The events of one look-up.
 const PAGE: i64 = 256;

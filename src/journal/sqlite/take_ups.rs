@@ -7,7 +7,7 @@ use super::requests::events_of;
 /// What the row of a run records about the drivers that resumed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TakeUps {
-    /// So many in a row did nothing and died.
+    /// The number of drivers in a row that did nothing and died.
     pub failed: u32,
     /// How many events the run and its sub-runs had when it was last resumed, including those that the
     /// resumption itself appends; none when only its first driver had it.

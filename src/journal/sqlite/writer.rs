@@ -13,7 +13,7 @@ use super::requests::GiveBack;
 use super::trouble::{Trouble, fault, is_everyones};
 use crate::journal::{StoreFault, Ticket, failpoint};
 
-/// So many requests share a commit at most, so that nobody waits for an endless one.
+/// The maximum number of requests that share a commit, so that nobody waits for an endless one.
 const BATCH: usize = 512;
 
 /// The callers of the last commit are likely to come again at once: the next commit waits for each of them at

@@ -7,7 +7,7 @@ use crate::program::reference::as_path;
 use crate::syntax::quoted;
 
 /// The longest pattern that is looked into, in bytes.
-const LONGEST: usize = 4096;
+const MAX_PATTERN_BYTES: usize = 4096;
 
 /// The pattern, as JSON, that is meant by one of file names which only says how a text ends: `*@example.com`.
 pub fn pattern_of_ending(text: &str) -> Option<String> {
@@ -51,7 +51,7 @@ pub fn pattern_help(text: &str, meant: Option<&str>) -> String {
     if let Some(meant) = meant {
         return format!("`*` repeats what stands before it; a text that ends so matches {meant}");
     }
-    let fault = if text.len() > LONGEST { None } else { Expr::parse_tree(text).err() };
+    let fault = if text.len() > MAX_PATTERN_BYTES { None } else { Expr::parse_tree(text).err() };
     let reason = match fault {
         Some(Error::ParseError(_, fault)) => Some(fault),
         _ => None,

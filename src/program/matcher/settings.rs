@@ -28,9 +28,9 @@ pub struct MatchSettings {
 /// How far amounts may be apart.
 #[derive(Debug)]
 enum AmountTolerance {
-    /// So many units.
+    /// This number of units.
     Absolute(u128),
-    /// So many units of the larger amount's one.
+    /// This number of units for each unit of the larger amount.
     Relative(u128),
 }
 
@@ -139,7 +139,7 @@ impl TextLikeness {
         if one.text == other.text {
             return Ok(true);
         }
-        // So many characters change at least.
+        // The least number of characters that change.
         if !is_alike(one.length.abs_diff(other.length)) {
             return Ok(false);
         }

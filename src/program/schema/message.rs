@@ -20,7 +20,7 @@ const SHOWN_NAMES: usize = 5;
 /// How many forms inside of forms a message goes into.
 const MAX_FORMS: usize = 3;
 
-/// So many allowed values, or names, are looked at for the one that was meant.
+/// The maximum number of allowed values, or names, that are looked at for the one that was meant.
 const LOOKED_AT: usize = 1_000;
 /// The most faults by one form that it is measured by.
 const MEASURED: usize = 64;

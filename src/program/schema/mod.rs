@@ -133,7 +133,7 @@ impl Schema {
         Self { parts: Arc::new(SchemaParts { source, text: OnceLock::new(), plan, pattern_bytes: 0 }) }
     }
 
-    /// At most so many bytes do its patterns take once they are compiled.
+    /// An upper bound of the bytes that its patterns take once they are compiled.
     pub fn pattern_bytes(&self) -> usize {
         self.parts.pattern_bytes
     }

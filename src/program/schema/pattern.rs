@@ -29,7 +29,7 @@ const START: u64 = 40;
 pub(super) struct Pattern {
     /// As the engine takes it.
     translated: Box<str>,
-    /// At most so many bytes take the programs that it compiles to.
+    /// An upper bound of the bytes of the programs that it compiles to.
     pub bytes: usize,
     compiled: OnceLock<Option<Regex>>,
 }
@@ -123,7 +123,7 @@ fn is_match(regex: &Regex, text: &str) -> Match {
     }
 }
 
-/// At most so many bytes takes a pattern once it is compiled; nothing when it can't be.
+/// An upper bound of the bytes that a pattern takes once it is compiled; 0 when it can't be.
 pub(super) fn bytes_of(written: &str) -> usize {
     if written.len() > MAX_BYTES {
         return 0;

@@ -119,7 +119,7 @@ fn is_plain_count(count: &str) -> bool {
     }
 }
 
-/// At most so many bytes take the patterns of a schema that is plain, once they are compiled: a class, a
+/// An upper bound of the bytes that the patterns of a plain schema take once they are compiled: a class, a
 /// letter and each repetition of one takes a state or two.
 pub(super) fn pattern_bytes(schema: &Value) -> usize {
     match schema {
@@ -137,7 +137,7 @@ pub(super) fn pattern_bytes(schema: &Value) -> usize {
     }
 }
 
-/// At most so many bytes takes a pattern that is plain, once it is compiled.
+/// An upper bound of the bytes that a plain pattern takes once it is compiled.
 pub(super) fn bytes_of(pattern: &str) -> Option<usize> {
     const STATE: usize = 96;
     if !is_plain_pattern(pattern) {

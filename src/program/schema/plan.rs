@@ -75,7 +75,7 @@ pub(super) enum SchemaRule {
     },
     /// A multiple.
     MultipleOf(Decimal),
-    /// At least or at most so many.
+    /// At least or at most a number.
     Size {
         of: Sized,
         limit: u64,
@@ -110,7 +110,7 @@ pub(super) enum SchemaRule {
     },
     /// The first items match, each its own part.
     PrefixItems(Box<[Id]>),
-    /// So many items match.
+    /// A number of items match.
     Contains {
         part: Id,
         least: u64,

@@ -11,7 +11,7 @@ use super::pattern;
 use super::problem::ValueProblem;
 use crate::program::reference::escape_pointer;
 
-/// Why it does not match the schema of its draft: at most so many faults, one at a place.
+/// Why it does not match the schema of its draft: a bounded number of faults, one at a place.
 pub(super) fn no_schema<'e>(
     source: &Value,
     errors: impl Iterator<Item = ValidationError<'e>>,

@@ -73,7 +73,7 @@ pub struct ValueUse {
     pub path: Vec<PathStep>,
     /// Its place in the template, in bytes.
     pub range: Range<usize>,
-    /// So many steps of the way need not be there, or are known to be: a condition asked for them.
+    /// The number of steps of the way that need not be there, or are known to be: a condition asked for them.
     pub guarded: usize,
     /// Whether the value itself becomes a part of the text: it is no condition, no list that is gone through.
     pub is_printed: bool,

@@ -25,7 +25,7 @@ fn ms(text: &str) -> i64 {
     text.parse::<Timestamp>().unwrap().as_millisecond()
 }
 
-/// So many times from a moment on, as texts of UTC.
+/// The next `count` times from a moment on, as texts of UTC.
 fn times(table: &Timetable, from: &str, count: usize) -> Vec<String> {
     let mut now = ms(from) - 1;
     let mut times = Vec::new();

@@ -38,7 +38,7 @@ pub(super) enum ProbeAim {
     ModelRetry,
     /// A call is made again.
     CallRetry,
-    /// A call is refused, because there were so many.
+    /// A call is refused, because there were too many.
     CallLimit,
 }
 

@@ -10,7 +10,7 @@ use crate::language::scenario::Scenario;
 use crate::program::{LoopProgram, Tool, ToolKind, builtin};
 use crate::scenario::coverage::{CoverageKind, CoverageMap, CoverageOutcome, CoveragePoint};
 
-/// So many requests fail before a fallback is asked, if `retry.attempts` says nothing.
+/// The number of requests that fail before a fallback is asked, if `retry.attempts` says nothing.
 const ATTEMPTS: u32 = 4;
 /// The replies in a row that can't be read after which a run ends.
 const INVALID_REPLIES: usize = 3;
@@ -171,7 +171,7 @@ impl<'p> ScriptMaker<'p> {
         })
     }
 
-    /// So many calls of a tool, and the answer.
+    /// `times` calls of a tool, and the answer.
     fn calling(&self, tool: &Tool, times: u32) -> Result<Value, String> {
         let input = sample(&tool.parameters)
             .ok_or_else(|| format!("no input can be made of the `parameters` of `{}`: write a scenario", tool.name))?;
@@ -209,7 +209,7 @@ impl<'p> ScriptMaker<'p> {
         Ok(vec![json!({ "thought": "Done.", "answer": answer })])
     }
 
-    /// So many notes; what each notes is a number, by its place from 0.
+    /// `count` notes; what each notes is a number, by its place from 0.
     fn notes(&self, count: u32, number: impl Fn(u32) -> u32) -> Result<Vec<Value>, String> {
         (0..count.min(MOST_REPLIES)).map(|at| self.note(&format!("Thought {at}."), number(at))).collect()
     }

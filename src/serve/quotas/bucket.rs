@@ -1,4 +1,4 @@
-//! A token bucket: so many units in a window, all of them at once or one after the other.
+//! A token bucket: a number of units in a window, all of them at once or one after the other.
 
 /// A budget of units in a window of time. It starts full, and never holds more than the units of one window.
 /// Spending more than there is leaves a debt, which is filled first.
@@ -19,7 +19,7 @@ impl Bucket {
         Self { budget, window_ms, level: budget.saturating_mul(window_ms), at_ms: now_ms }
     }
 
-    /// Lets time pass in which so many units were spent each millisecond.
+    /// Lets time pass in which `spent_each_ms` units were spent each millisecond.
     pub fn pass(&mut self, now_ms: u64, spent_each_ms: u64) {
         let passed = i128::from(now_ms.saturating_sub(self.at_ms));
         self.at_ms = self.at_ms.max(now_ms);
@@ -28,7 +28,7 @@ impl Bucket {
         self.level = level.min(self.budget.saturating_mul(self.window_ms));
     }
 
-    /// Spends so many units, even if there are fewer.
+    /// Spends `units` units, even if there are fewer.
     pub fn spend(&mut self, units: u64) {
         self.level = self.level.saturating_sub(i128::from(units).saturating_mul(self.window_ms));
     }

@@ -200,7 +200,7 @@ fn spent(held: QuotaItem, whose: &str, most: usize) -> ProblemDetails {
     later(code, &format!("{whose} has the {most} {things} that `serve.limits` gives it: end some first"), 1_000)
 }
 
-/// 429: a quota is used up, and is available again after so many milliseconds.
+/// 429: a quota is used up, and is available again after `wait_ms` milliseconds.
 pub fn later(code: &'static str, detail: &str, wait_ms: u64) -> ProblemDetails {
     let mut problem = ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
     problem.retry_after = Some(u32::try_from(wait_ms.div_ceil(1_000).max(1)).unwrap_or(u32::MAX));

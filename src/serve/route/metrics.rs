@@ -21,7 +21,7 @@ const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The store has so long to answer.
 const STORE_TIME: Duration = Duration::from_secs(1);
-/// So many waiting runs are counted, the oldest first.
+/// The maximum number of waiting runs that are counted, the oldest first.
 const MOST_WAITING: usize = 10_000;
 
 /// The metrics since the start of the server. They count the runs of all organisations, so a token of one

@@ -20,8 +20,8 @@ use crate::serve::run_store::{DecidedRun, FollowedRun, ProgramOfRun};
 use futures_util::FutureExt as _;
 
 /// The interval of the looks at the queue: a run that another server has no slot for starts here within twice this time.
-const LOOK: Duration = Duration::from_millis(250);
-/// Every so many intervals, the server also looks while runs wait that it may not take, because counting a long queue is
+const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// After each of this number of intervals, the server also looks while runs wait that it may not take, because counting a long queue is
 /// dear, and forgets the runs that went on elsewhere.
 const FULL_LOOK: u32 = 4;
 
@@ -32,7 +32,7 @@ impl Scheduler {
         tokio::spawn(
             async move {
                 for interval in (0..FULL_LOOK).cycle() {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(QUEUE_POLL_INTERVAL).await;
                     let Some(scheduler) = scheduler.upgrade().filter(|scheduler| !scheduler.is_draining()) else {
                         return;
                     };

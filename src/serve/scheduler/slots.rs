@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::language::serving::Limits;
 use crate::serve::quotas::Owner;
 
-/// Decisions drive runs beyond the slots: at least so many for each organisation, even if there are few slots.
+/// Decisions drive runs beyond the slots: at least this number for each organisation, even if there are few slots.
 const FEWEST_EXTRA: usize = 16;
 
 /// The most slots that one owner may hold, by the project file.
@@ -68,7 +68,7 @@ pub struct RunSlot {
 }
 
 impl RunSlots {
-    /// So many slots, at least one, for the owners of these tokens that may start runs.
+    /// `all` slots, at least one, for the owners of these tokens that may start runs.
     pub fn new(all: usize, most: SlotLimits, owners: &[Owner]) -> Self {
         let all = all.max(1);
         let mut orgs: BTreeMap<Option<String>, OrgSlots> = BTreeMap::new();

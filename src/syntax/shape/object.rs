@@ -10,7 +10,7 @@ use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
 use crate::syntax::{Member, Node, Span, foreign, other_word, quoted};
 
-/// So many members are few.
+/// The number of members up to which an object is small.
 const FEW: usize = 16;
 /// The most places that one fault lists.
 const MAX_RELATED: usize = 50;

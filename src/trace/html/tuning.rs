@@ -84,7 +84,7 @@ struct BarPlace {
     x: usize,
     bar: usize,
     base: usize,
-    /// The height of so many runs.
+    /// The height of a number of runs: the number, and the height.
     unit: (usize, usize),
 }
 

@@ -11,7 +11,7 @@ use crate::drive::secret::decode::{DecodedView, begins, decoded};
 
 /// The most bytes of an escape, with a backslash before it. What is cut at the end of a text has fewer.
 const ESCAPE: usize = 16;
-/// So many bytes behind a secret may still be added to it, as its padding.
+/// The bytes behind a secret that may still be added to it, as its padding.
 const BEHIND: usize = 256;
 
 impl Scrubber {

@@ -189,7 +189,7 @@ fn look(pid: i32, entry: &[u8]) -> ProcessSeen {
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanBounds {
-    /// At this place, with so many bytes.
+    /// At this place, with this number of bytes.
     Of(usize),
     /// Nowhere.
     None,

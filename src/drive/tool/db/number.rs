@@ -23,12 +23,12 @@ pub(super) fn digits(text: &str) -> Option<(String, i64)> {
 /// A whole number as its digits, with its sign; none for one with a fraction, or with more than 40 digits.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn whole(text: &str) -> Option<String> {
-    const MOST: usize = 40;
+    const MAX_DIGITS: usize = 40;
     let (digits, exponent) = digits(text)?;
     let zeros = usize::try_from(exponent).ok()?;
     if digits.is_empty() {
         return Some("0".to_owned());
     }
     let sign = if text.starts_with('-') { "-" } else { "" };
-    (digits.len().saturating_add(zeros) <= MOST).then(|| format!("{sign}{digits}{}", "0".repeat(zeros)))
+    (digits.len().saturating_add(zeros) <= MAX_DIGITS).then(|| format!("{sign}{digits}{}", "0".repeat(zeros)))
 }

@@ -1,4 +1,4 @@
-//! The connections to one database on a server: at most so many, and those that nothing uses are kept for a while.
+//! The connections to one database on a server: a bounded number, and those that nothing uses are kept for a while.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

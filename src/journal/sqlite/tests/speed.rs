@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::journal::tests::{begin, event};
 
-/// So many runs append so many events each, at once; events a second.
+/// `runs` runs append `events` events each, at once; events a second.
 fn rate(path: &Path, runs: u64, events: u64) -> f64 {
     let journal = open(path);
     let ids: Vec<_> = (0..runs).map(|run| format!("{runs}-{run}")).collect();

@@ -5,7 +5,7 @@ use crate::engine::outcome::Status;
 use crate::journal::tests::{event, new_run, wait};
 use crate::journal::{MOST_FAILED_TAKE_UPS, NewRun, RunFilter};
 
-/// A driver that resumes these runs, appends so many events to each, and dies; returns how many failed before
+/// A driver that resumes these runs, appends that many events to each, and dies; returns how many failed before
 /// it.
 fn die(path: &Path, runs: &[(&str, u64)]) -> u32 {
     let driver = open(path);

@@ -312,11 +312,11 @@ fn network(fields: &mut Fields<'_>) -> Result<Value, String> {
 /// The lengths of the dimensions of an array; none of one without entries.
 fn lengths(fields: &mut Fields<'_>) -> Result<Vec<usize>, String> {
     /// As the server has it.
-    const MOST: usize = 6;
+    const MAX_DIMENSIONS: usize = 6;
     /// The bytes of an entry that is NULL, the shortest one.
     const SHORTEST: usize = 4;
     let (dimensions, _, _) = (fields.int4()?, fields.int4()?, fields.int4()?);
-    let dimensions = usize::try_from(dimensions).ok().filter(|count| *count <= MOST).ok_or_else(damaged)?;
+    let dimensions = usize::try_from(dimensions).ok().filter(|count| *count <= MAX_DIMENSIONS).ok_or_else(damaged)?;
     let mut lengths = Vec::with_capacity(dimensions);
     for _ in 0..dimensions {
         lengths.push(usize::try_from(fields.int4()?).map_err(|_| damaged())?);

@@ -28,7 +28,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServerSocket for S {}
 pub(super) struct ReadBudget(Arc<AtomicUsize>);
 
 impl ReadBudget {
-    /// So many from now on.
+    /// From now on this number.
     pub(super) fn fill(&self, bytes: usize) {
         self.0.store(bytes, Ordering::Relaxed);
     }
