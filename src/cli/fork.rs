@@ -17,7 +17,7 @@ use crate::program::Program;
 use crate::replay::fork::{ForkEdit, ForkFault, forked};
 use crate::trace::escape;
 
-/// Start a new run with the first steps of an earlier one, and go on from there for real
+/// Start a new run with the first steps of an earlier one, and continue from there for real
 ///
 /// The steps before the iteration are copied: what they called is not called again, and what they spent counts. From that
 /// iteration on, the model is asked and tools are called. A --script is read by the position of the whole run.

@@ -63,7 +63,7 @@ pub enum FailOn {
     OtherPrompt,
     /// A call that was made is not made, or waits for an approval
     RefusedNow,
-    /// The run ends or stops where it went on
+    /// The run ends or stops where it continued
     EndsEarlier,
     /// The run asks for something that nobody recorded
     GoesOn,

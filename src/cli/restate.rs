@@ -47,7 +47,7 @@ struct RestateServeCommand {
     /// The public key of the Restate server; requests of others are refused
     #[arg(long, value_name = "KEY")]
     identity_key: Option<String>,
-    /// The most steps that a run may have in a workflow of Restate; beyond them it goes on in a further workflow
+    /// The most steps that a run may have in a workflow of Restate; beyond them it continues in a further workflow
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: u32,
     /// The most bytes of events that a run may have in Restate's journal; beyond them it is cancelled

@@ -67,7 +67,7 @@ struct CheckTask {
 /// Copy all runs to another store
 ///
 /// Copies events, texts, answer tokens and the memory of sessions, and checks that each copy gives the same state. Runs
-/// that are there already stay as they are. A copy that was cut off goes on when it is started again. No process may
+/// that are there already stay as they are. A copy that was cut off continues when it is started again. No process may
 /// execute runs of either store meanwhile: `loopctl store backup` copies a SQLite file that is in use.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -83,7 +83,7 @@ struct CopyTask {
 
 /// Copy a store that is a SQLite file, also while it is in use
 ///
-/// Makes a new file with all runs as they are at one moment, without unused space; the servers of the store go on. The copy
+/// Makes a new file with all runs as they are at one moment, without unused space; the servers of the store continue. The copy
 /// is a store of its own: do not let a server resume the runs of both.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

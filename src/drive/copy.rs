@@ -1,5 +1,5 @@
 //! Copies runs from one store to another: the events byte for byte, the texts, the tokens that answer pauses, the memory
-//! of their sessions. A copy that was cut off goes on where it was.
+//! of their sessions. A copy that was cut off continues where it was.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -79,7 +79,7 @@ impl StorePair {
     ///
     /// # Errors
     /// When a process executes runs of one of the stores, the target has another run of the same id, a copy is not what
-    /// was copied, or a store fails. What was copied stays, and the next call goes on from there.
+    /// was copied, or a store fails. What was copied stays, and the next call continues from there.
     pub async fn copy(&self) -> Result<CopiedRuns, CopyFault> {
         for store in [&self.from, &self.to] {
             may_be_copied(&**store).await?;
@@ -207,7 +207,7 @@ impl StorePair {
         Ok(())
     }
 
-    /// Checks that a copy folds to the same state. One that went on since it was made is not looked at any more.
+    /// Checks that a copy folds to the same state. One that continued since it was made is not looked at any more.
     async fn verify(&self, run_id: &str) -> Result<(), CopyFault> {
         let (events, copied) = (self.from.read(run_id).await?, self.to.read(run_id).await?);
         let differs = || CopyFault::Refused(format!("the copy of run {run_id} is not the run: report this"));

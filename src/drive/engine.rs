@@ -249,7 +249,7 @@ impl Engine {
         Ok(Resumption::Up { state, what, events, models })
     }
 
-    /// What a run needs that began with a script, and is to go on without one.
+    /// What a run needs that began with a script, and is to continue without one.
     fn without_script(&self, state: &State, fault: Fault) -> Fault {
         match fault {
             fault @ (Fault::Missing(_) | Fault::NoModel) if state.header.scripted && !self.world.is_scripted => {

@@ -132,7 +132,7 @@ impl Start {
     ) -> Result<Started, Fault> {
         if let Some(fork) = &self.fork {
             let forked = Started::clone(fork);
-            // The price of what was spent is that of the copied steps, unless another model goes on.
+            // The price of what was spent is that of the copied steps, unless another model continues.
             let model = model.filter(|model| model.name != forked.model.name).unwrap_or(forked.model);
             return Ok(Started { run_id, model, timeout_ms: self.timeout_ms, ..Started::clone(fork) });
         }

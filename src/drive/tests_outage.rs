@@ -1,4 +1,4 @@
-//! Runs whose model is away for an hour of a played clock: every one of them goes on.
+//! Runs whose model is away for an hour of a played clock: every one of them continues.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

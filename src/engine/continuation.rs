@@ -15,7 +15,7 @@ use super::outcome::{Ending, Limit, Status, Termination};
 use super::state::{Phase, State};
 use crate::program::{LoopProgram, Program};
 
-/// What the model reads when it was asked for its last answer, and may go on after all.
+/// What the model reads when it was asked for its last answer, and may continue after all.
 const GO_ON: &str = "The limit of this run was raised: the last answer is not wanted yet. Go on as before; tools may \
                      be called again.";
 

@@ -98,7 +98,7 @@ pub(super) fn shorten(program: &LoopProgram, state: &mut State, thought: &str, c
         calls: calls.iter().map(shorter).collect(),
         answer: None,
     };
-    // In the same form as before: a model goes on as it began.
+    // In the same form as before: a model continues as it began.
     let said = match dialect::is_native(program.properties.dialect) {
         true => None,
         false => dialect::say(program.properties.dialect, &saying).map(|(text, _)| text),

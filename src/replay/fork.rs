@@ -106,7 +106,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
         fork: Some(fork),
         ..*started
     };
-    // What can't go on is refused before it is written.
+    // What can't continue is refused before it is written.
     state = State::default();
     let start =
         Event { at: events.first().map_or(at, |event| event.at), kind: EventKind::Started(Box::new(started.clone())) };

@@ -75,7 +75,7 @@ pub struct RunAttempt {
     session: Option<SessionMemory>,
     /// Asks the driver to leave the run.
     stop: Stop,
-    /// Whether the run is to go on in a further workflow.
+    /// Whether the run is to continue in a further workflow.
     is_leaving: bool,
 }
 
@@ -268,7 +268,7 @@ impl RunAttempt {
         is_due
     }
 
-    /// The step, and whether the run has too much in Restate's journal with it, or goes on in a further workflow. These are parts of
+    /// The step, and whether the run has too much in Restate's journal with it, or continues in a further workflow. These are parts of
     /// the step, so that each attempt decides the same.
     fn bounded(&self, step: DurableStep) -> DurableStep {
         let used = self.used.and(&step);
@@ -277,7 +277,7 @@ impl RunAttempt {
         DurableStep { hands_over: hands_over && excess.is_none(), excess, ..step }
     }
 
-    /// Called when a step is durable. The attempt that made it lets its driver go on; another one takes over what was
+    /// Called when a step is durable. The attempt that made it lets its driver continue; another one takes over what was
     /// written.
     ///
     /// # Errors
@@ -292,7 +292,7 @@ impl RunAttempt {
             step.writes.into_iter().for_each(|write| self.keep(write));
         }
         if step.excess.is_some() {
-            // Before the driver goes on, so that it leaves no run that waits. It looks for the request now and then, and when it leaves.
+            // Before the driver continues, so that it leaves no run that waits. It looks for the request now and then, and when it leaves.
             self.cancel(step.excess).await?;
             std::mem::take(&mut self.stop).leave();
             self.is_leaving = false;
@@ -383,7 +383,7 @@ fn is_final(fault: &Fault) -> bool {
     matches!(fault, Fault::Diagnostics(_) | Fault::Refused(_) | Fault::Conflict(_) | Fault::NoPrevious(_))
 }
 
-/// How a run that the driver left goes on.
+/// How a run that the driver left continues.
 fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result<RestReason, Fault> {
     if state.status() == Status::Running {
         return Ok(RestReason::Left);

@@ -20,7 +20,7 @@ use crate::journal::{
 pub struct PendingWrite {
     /// What is written.
     pub write: JournalWrite,
-    /// Lets the driver go on.
+    /// Lets the driver continue.
     pub durable: Acknowledgement,
 }
 

@@ -50,7 +50,7 @@ impl JournalUse {
         }
     }
 
-    /// Whether the run has all the steps of its workflow, and may go on in a further one.
+    /// Whether the run has all the steps of its workflow, and may continue in a further one.
     pub fn hands_over(&self) -> bool {
         self.steps > self.bound.steps && self.part < self.bound.parts
     }
@@ -60,7 +60,7 @@ impl JournalUse {
         self.stored_bytes <= MAX_ENTRY_BYTES
     }
 
-    /// Why the run ends, when it has more than it may. `hands_over`: the run is to go on in a further workflow already.
+    /// Why the run ends, when it has more than it may. `hands_over`: the run is to continue in a further workflow already.
     pub fn excess(&self, hands_over: bool) -> Option<String> {
         let JournalBound { steps, bytes, parts } = self.bound;
         let what = if self.bytes > bytes {

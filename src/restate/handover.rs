@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::record::JournalWrite;
 
-/// The service whose workflows go on with runs. It is not reachable from outside: what begins its workflows is believed.
+/// The service whose workflows continue with runs. It is not reachable from outside: what begins its workflows is believed.
 const PART_SERVICE: &str = "loopctl-part";
 
 /// The service that completes copies of runs. It is not reachable from outside either.
@@ -18,7 +18,7 @@ const COPY_SERVICE: &str = "loopctl-copy";
 /// The service of sessions: an object each. It is not reachable from outside either.
 const SESSION_SERVICE: &str = "loopctl-session";
 
-/// What a workflow begins with that goes on with a run. Another version of the program may have written it.
+/// What a workflow begins with that continues with a run. Another version of the program may have written it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HandedRun {
     /// The run: the key of its first workflow.

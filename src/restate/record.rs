@@ -24,7 +24,7 @@ pub struct DurableStep {
     /// Why the run ends, set from the step on with which it has more in Restate's journal than it may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess: Option<String>,
-    /// Whether the run is to go on in a further workflow: the driver leaves it as soon as nothing is half done.
+    /// Whether the run is to continue in a further workflow: the driver leaves it as soon as nothing is half done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hands_over: bool,
     /// Whether the copy of a run that has ended is completed after this step.
@@ -61,7 +61,7 @@ pub enum RestReason {
         /// Why the last decision was refused.
         refused: Option<String>,
     },
-    /// It goes on: the driver was asked to leave it.
+    /// It continues: the driver was asked to leave it.
     Left,
     /// The run could not be started, or what it made can't be stored.
     Refused {

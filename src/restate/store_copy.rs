@@ -97,7 +97,7 @@ async fn copy_all(
                 copier.store.note(Some(&fault));
             }
             if writes.is_closed() {
-                // The next attempt at the run, or the next workflow of it, goes on.
+                // The next attempt at the run, or the next workflow of it, continues.
                 return;
             }
             wait = waits.next().unwrap_or(wait);

@@ -23,7 +23,7 @@ use crate::serve::view::is_session;
 const STATUS: &str = "status";
 /// The promise that is resolved to cancel the run.
 const CANCEL: &str = "cancel";
-/// The promise of the key of the workflow that goes on with the run.
+/// The promise of the key of the workflow that continues with the run.
 const NEXT: &str = "next";
 
 /// The runs of a folder.

@@ -330,7 +330,7 @@ fn started_by<'p>(program: &'p Arc<Program>, name: &str) -> Option<&'p Arc<Progr
     started.or_else(|| program.called_loops().into_iter().find_map(|called| started_by(called, name)))
 }
 
-/// Why a run can't go on, in a sentence without a final stop.
+/// Why a run can't continue, in a sentence without a final stop.
 fn sentence(fault: &Fault) -> String {
     match fault {
         Fault::Diagnostics(faults) => faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; "),

@@ -178,7 +178,7 @@ impl<'a> StagedScenario<'a> {
         }
         let redact = Redaction::new(&self.set.loaded.program.project.redact);
         if let Some(story) = &played.story {
-            // Under a fault the script goes on by position: what is left over, or missing, is the fault's.
+            // Under a fault the script continues by position: what is left over, or missing, is the fault's.
             if played.faults.is_empty() && !matches!(self.scenario.faults, Some(FaultPlan::Listed(_))) {
                 failures.extend(self.script_left(&played, story));
             }

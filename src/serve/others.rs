@@ -1,4 +1,4 @@
-//! What the other servers of the store serve. All should serve the same folder: a run goes on wherever there is a slot.
+//! What the other servers of the store serve. All should serve the same folder: a run continues wherever there is a slot.
 
 use crate::journal::Worker;
 

@@ -1,4 +1,4 @@
-//! What is shown while a run goes on: a story with a spinner for people, lines of JSON for machines.
+//! What is shown while a run continues: a story with a spinner for people, lines of JSON for machines.
 
 mod lines;
 mod story;

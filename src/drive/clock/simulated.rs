@@ -28,7 +28,7 @@ impl Drop for Running {
     }
 }
 
-/// Does work in a runtime of its own on this thread, with sockets. Its clock starts at `wall_ms` too, and goes on as
+/// Does work in a runtime of its own on this thread, with sockets. Its clock starts at `wall_ms` too, and continues as
 /// time passes.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ pub async fn skip(time: std::time::Duration, is_live: bool) {
     }
 }
 
-/// Does work in a runtime of its own on this thread, without sockets. Its clock starts at `wall_ms`, and goes on only
+/// Does work in a runtime of its own on this thread, without sockets. Its clock starts at `wall_ms`, and continues only
 /// when all tasks wait for it: then at once. Chance is the same each time.
 ///
 /// # Errors

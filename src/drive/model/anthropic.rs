@@ -307,7 +307,7 @@ fn may_think(form: &RequestForm, ask: &Ask<'_>) -> bool {
 }
 
 /// What closes the messages of a request. The prompt cache is asked for in conversations that have a system prompt:
-/// those go on, and a single question does not.
+/// those continue, and a single question does not.
 fn tail(last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
     match last {
         None => b"]",

@@ -137,7 +137,7 @@ impl RecordedPlayer {
         run_id.strip_prefix(&self.root).unwrap_or(run_id).trim_start_matches('.').to_owned()
     }
 
-    /// Says the reply at `position` of a run, and goes on to the next one.
+    /// Says the reply at `position` of a run, and continues to the next one.
     pub(super) async fn say(
         &self,
         run_id: &str,

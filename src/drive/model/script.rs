@@ -124,7 +124,7 @@ impl ScriptPlayer {
         self.replies.len()
     }
 
-    /// Says the reply at `position`, and goes on to the next one.
+    /// Says the reply at `position`, and continues to the next one.
     pub(super) async fn say(
         &self,
         part: ScriptPart<'_>,

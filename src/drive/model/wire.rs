@@ -142,7 +142,7 @@ impl RequestForm {
 }
 
 impl Wire {
-    /// A run that is resumed goes on at the script's entry after the first `used` ones. Each reply
+    /// A run that is resumed continues at the script's entry after the first `used` ones. Each reply
     /// and each failed attempt used one entry.
     pub fn skip_replies(&mut self, used: usize) {
         self.used = used;

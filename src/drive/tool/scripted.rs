@@ -41,7 +41,7 @@ impl ScriptedRunner {
 }
 
 impl ToolRunner for ScriptedRunner {
-    /// The script goes on where the run stopped.
+    /// The script continues where the run stopped.
     fn open(&self, run: &OpenedRun) {
         self.counters().insert(run.run_id.clone(), run.returned.clone());
     }

@@ -28,7 +28,7 @@ pub(super) fn returned(program: &FlowProgram, state: &mut State, returned: StepR
         return Err(Refused::new(format!("the step `{at}` was `{kind}`, and is `{}`", open.name)));
     }
     let before = open.settled;
-    // What its run used so far is counted: it goes on from there.
+    // What its run used so far is counted: it continues from there.
     let settled = SettledCost::of(tokens, cost_usd);
     let failed = (outage && matches!(result, ToolResult::Failed(_)))
         .then_some(FailedRun { round: open.repetition.round, settled });

@@ -14,7 +14,7 @@ use crate::engine::state::{Phase, State};
 pub(super) struct StepSurroundings<'r> {
     /// The run's id.
     pub run_id: &'r str,
-    /// Whether the run, or the item around the step, has ended: the step does not go on.
+    /// Whether the run, or the item around the step, has ended: the step does not continue.
     pub is_over: bool,
     /// Whether a driver has the run: if none has, it is not known whether a step that was requested happened.
     pub is_driven: bool,

@@ -1,4 +1,4 @@
-//! A failed workflow goes on: what failed or was cancelled runs again, and what completed never does.
+//! A failed workflow continues: what failed or was cancelled runs again, and what completed never does.
 
 use super::advanced;
 use super::resume;
@@ -80,7 +80,7 @@ fn may_retry(ending: &Ending) -> Result<(), Refused> {
     }
 }
 
-/// A human raises the limit that ended the run: it goes on where it was.
+/// A human raises the limit that ended the run: it continues where it was.
 ///
 /// # Errors
 /// When another limit ended it, or it would end again at once.

@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// The process dies: the journal is folded, and the run goes on.
+    /// The process dies: the journal is folded, and the run continues.
     fn die(&mut self) {
         let mut state = State::default();
         for event in &self.journal {

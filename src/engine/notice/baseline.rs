@@ -57,7 +57,7 @@ impl Baseline {
     pub fn new(state: &State, event: &EventKind) -> Self {
         let cause = match event {
             EventKind::Started(_) => Cause::Start,
-            // The run goes on anyhow.
+            // The run continues anyhow.
             EventKind::Human(_) if matches!(state.phase, Phase::Stepping) => Cause::Other,
             EventKind::Resumed | EventKind::Human(_) | EventKind::Retried(_) | EventKind::ApprovalExpired => {
                 Cause::Resume

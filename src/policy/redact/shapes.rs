@@ -60,7 +60,7 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// Where the last word begins, when it may go on: a key, a token or an address is a secret by all its characters.
+/// Where the last word begins, when it may continue: a key, a token or an address is a secret by all its characters.
 fn word_at_end(text: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>');
     let word = text.rfind(ends).map_or(0, |at| text.ceil_char_boundary(at + 1));

@@ -183,7 +183,7 @@ impl<'t> Lower<'t> {
         }
     }
 
-    /// A block whose tag is the current one: `{{#if ...}}`, or `{{else if ...}}` that goes on.
+    /// A block whose tag is the current one: `{{#if ...}}`, or `{{else if ...}}` that continues.
     fn block(&mut self, block: &HelperTemplate) -> Result<TemplateNode, TemplateFault> {
         let name = block.name.as_name().unwrap_or_default();
         let tag = self.places.current();

@@ -22,7 +22,7 @@ use futures_util::FutureExt as _;
 /// The interval of the looks at the queue: a run that another server has no slot for starts here within twice this time.
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// After each of this number of intervals, the server also looks while runs wait that it may not take, because counting a long queue is
-/// dear, and forgets the runs that went on elsewhere.
+/// dear, and forgets the runs that continued elsewhere.
 const FULL_LOOK: u32 = 4;
 
 impl Scheduler {
@@ -258,7 +258,7 @@ impl Scheduler {
     }
 }
 
-/// The owners of whom some runs go on waiting.
+/// The owners of whom some runs still wait.
 fn left(queue: Vec<QueuedRuns>, taken: &[(Owner, RunSlot)]) -> Vec<Owner> {
     let owned = queue.into_iter().map(|of| (Owner { org: of.org, token: of.token }, of.runs));
     let count = |owner: &Owner| u64::try_from(taken.iter().filter(|(of, _)| of == owner).count()).unwrap_or(u64::MAX);

@@ -39,7 +39,7 @@ impl DecisionTaker {
         }
     }
 
-    /// How long the response may wait for the run: not at all where others than this decision make it go on. Then the
+    /// How long the response may wait for the run: not at all where others than this decision make it continue. Then the
     /// decision is stored, and that is what the response says.
     pub fn bounds(&self, waiting: WaitQuery) -> WaitQuery {
         WaitQuery { is_async: waiting.is_async || !matches!(self, Self::Here(_)), ..waiting }

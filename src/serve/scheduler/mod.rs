@@ -67,7 +67,7 @@ pub struct Scheduler {
 struct RunSchedule {
     slots: RunSlots,
     turns: Turns,
-    /// The owners of whom some runs went on waiting at the last look at the queue.
+    /// The owners of whom some runs kept waiting at the last look at the queue.
     left: Vec<Owner>,
     looks: Looks,
     active: HashMap<String, Arc<ActiveRun>>,

@@ -97,7 +97,7 @@ fn a_second_of_tokens_gives_at_most_ten_notices() {
     waits(200);
     live.take(partial(&text[..122_000]));
     assert_eq!(heard.since()[0].1.len(), 2_000);
-    // Beyond the longest text only the tokens go on.
+    // Beyond the longest text only the tokens continue.
     waits(10_000);
     live.take(partial(&text));
     let all: usize = heard.since().iter().map(|(_, text, ..)| text.len()).sum();

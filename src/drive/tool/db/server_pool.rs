@@ -162,7 +162,7 @@ impl<C: PooledConnection> PoolLease<C> {
     }
 
     /// Gives the connection back: nothing runs on it any more. The server forgets what the call set; meanwhile the
-    /// caller goes on.
+    /// caller continues.
     pub(super) fn give_back(mut self) {
         let (Some(mut connection), Some(place)) = (self.connection.take(), self.place.take()) else { return };
         place.pool.resets.fetch_add(1, Ordering::SeqCst);

@@ -117,9 +117,9 @@ pub enum Behind {
     Free,
     /// Closing braces without an opening one.
     Surplus,
-    /// It goes on as a list does.
+    /// It continues as a list does.
     Item,
-    /// It goes on as an object does that has not ended.
+    /// It continues as an object does that has not ended.
     Member,
 }
 

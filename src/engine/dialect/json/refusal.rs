@@ -25,7 +25,7 @@ pub enum ReplyRefusal {
     List,
     /// The object is inside something else that could not be read.
     Fragment,
-    /// The text goes on behind the object as if it had not ended.
+    /// The text continues behind the object as if it had not ended.
     RunsOn,
     /// A `<think>` block that is not closed.
     OpenThinking,

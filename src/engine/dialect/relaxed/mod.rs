@@ -40,7 +40,7 @@ pub enum UnclosedBrackets {
 pub struct ParsedObject {
     /// Its members, in the order of the text.
     pub map: Map<String, Value>,
-    /// Where the text goes on behind it, in bytes.
+    /// Where the text continues behind it, in bytes.
     pub end: usize,
     /// How many closing braces were missing at the end of the text.
     pub supplied: usize,

@@ -1,5 +1,5 @@
 //! Processes that are killed around each event, and calls that fail: nothing acknowledged is lost,
-//! and the next process goes on at once.
+//! and the next process continues at once.
 
 use std::process::{Command, ExitStatus};
 
