@@ -5,8 +5,8 @@ use crate::source::{File, sources};
 /// The rooms whose texts only the command line shows.
 const OF_THE_COMMAND_LINE: [&str; 4] = ["cli", "scenario", "replay", "restate"];
 
-/// Where a flag is meant: what the command line says of the flags of a decision, the names of two schemas, a page that only the command line makes, a name of a script that no text
-/// shows, and the programs that tests start.
+/// Where a flag is meant: what the command line says of the flags of a decision, the names of two schemas, a page that only
+/// the command line makes, a name of a script that no text shows, and the programs that tests start.
 const MEANT: [(&str, &str); 10] = [
     ("src/engine/written_decision.rs", "--retry"),
     ("src/trace/events.rs", "--output"),
@@ -25,11 +25,13 @@ fn flags(file: &File) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let tests = file.text.find("#[cfg(test)]\nmod tests {").unwrap_or(file.text.len());
     for (at, _) in file.text.match_indices("--").filter(|(at, _)| *at < tests) {
-        let word: String = file.text[at + 2..].chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
-        let before = file.text[..at].chars().next_back();
-        let is_flag = word.starts_with(|c: char| c.is_ascii_lowercase()) && before.is_none_or(|c| " `(\"".contains(c));
+        let (before, after) = file.text.split_at(at);
+        let letters = after.chars().skip(2);
+        let word: String = letters.take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+        let is_flag = word.starts_with(|c: char| c.is_ascii_lowercase())
+            && before.chars().next_back().is_none_or(|c| " `(\"".contains(c));
         // Of a string, and of no comment: comments are not shown.
-        let line = file.text[..at].rsplit('\n').next().unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
         if is_flag && !line.trim_start().starts_with("//") && !line.contains(" // ") {
             found.push((file.line_of(at), format!("--{word}")));
         }

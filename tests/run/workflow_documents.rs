@@ -124,7 +124,7 @@ fn a_long_document_has_the_values_that_a_short_one_has() {
     let rows: Vec<Value> =
         (0..400).map(|number| json!({ "id": number.to_string(), "note": format!("{number} {note}") })).collect();
     let csv: String = (0..400).map(|number| format!("{number},{number} {note}\n")).collect();
-    place.file("data/rows.csv", &format!("id,note\n{csv}"));
+    place.file("data/rows.csv", format!("id,note\n{csv}"));
     place.json("data/day.json", &json!({ "day": 7, "rows": rows, "few": [1] }));
     place.json("loopctl.json", &json!({ "documents": { "rows": "data/rows.csv", "day": "data/day.json" } }));
     let shown = json!({ "list": "doc:rows", "count": "doc:rows.length", "third": "doc:rows.3.note", "all": "doc:day",
@@ -167,7 +167,7 @@ fn a_long_document_has_the_values_that_a_short_one_has() {
 fn a_result_that_is_longer_than_a_step_gives_is_not_made() {
     let place = place();
     let rows: String = (0..4_000).map(|number| format!("{number},{}\n", "x".repeat(300))).collect();
-    place.file("rows.csv", &format!("id,note\n{rows}"));
+    place.file("rows.csv", format!("id,note\n{rows}"));
     place.json("loopctl.json", &json!({ "documents": { "rows": "rows.csv" } }));
     let matcher = json!({ "id": "m", "type": "matcher",
         "properties": { "left": "doc:rows", "right": [{ "id": "x" }], "matchOn": ["id"] } });
