@@ -5,6 +5,7 @@ WORKDIR /source
 COPY Cargo.toml Cargo.lock ./
 # Cargo.toml names the benches, but they are not built.
 COPY benches benches
+COPY crates crates
 COPY src src
 COPY packaging/build packaging/build
 RUN cargo fetch --locked

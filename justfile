@@ -67,7 +67,7 @@ demo:
 forget:
     rm -rf examples/*/.loopctl
 
-# Generate the JSON Schemas for editors from src/language
+# Generate the JSON Schemas for editors from crates/lang/src/language
 schemas:
     UPDATE_SCHEMAS=1 cargo test --locked --test schemas
 
@@ -91,7 +91,7 @@ deny:
 fuzz SECONDS="60":
     fuzz/play {{SECONDS}}
 
-# Report changes of FILE that no test of the library detects: `just mutants src/policy/host.rs policy::host` (needs cargo-mutants)
+# Report changes of FILE that no test of the library detects: `just mutants crates/lang/src/policy/host.rs policy::host` (needs cargo-mutants)
 mutants FILE *FILTER:
     cargo mutants --file {{FILE}} --output target/mutants --iterate --timeout 60 --cargo-arg=--lib -- -- {{FILTER}}
 

@@ -86,29 +86,22 @@
     )
 )]
 
-pub mod check;
 #[cfg(feature = "cli")]
 pub mod cli;
-pub mod compile;
-pub mod diagnostic;
-pub mod drive;
 mod embed;
-pub mod engine;
-pub mod journal;
-pub mod language;
-pub mod policy;
-pub mod program;
-pub mod project;
-#[cfg(feature = "cli")]
-mod replay;
 #[cfg(feature = "restate")]
 pub mod restate;
 #[cfg(feature = "cli")]
 mod scenario;
 #[cfg(feature = "serve")]
 pub mod serve;
-pub mod syntax;
-pub mod trace;
+
+pub use loopctl_engine as engine;
+#[cfg(feature = "cli")]
+use loopctl_engine::replay;
+pub use loopctl_engine::trace;
+pub use loopctl_lang::{check, compile, diagnostic, language, policy, program, syntax};
+pub use loopctl_runtime::{drive, journal, project};
 
 pub use diagnostic::Diagnostic;
 pub use drive::builder::EngineBuilder;

@@ -14,7 +14,7 @@ const HEAD: &str = "# Diagnostics
 The errors and warnings that `loopctl check` reports, and `loopctl run` before it starts a run. A code is stable once
 released. `loopctl explain CODE` prints the page of one code.
 
-This page is generated from the pages in `src/diagnostic/pages`. To change it, edit those pages and run
+This page is generated from the pages in `crates/lang/src/diagnostic/pages`. To change it, edit those pages and run
 `UPDATE_DOCS=1 cargo test --test diagnostics_doc`.
 
 ";

@@ -47,6 +47,8 @@ mod telemetry;
 #[path = "telemetry/off.rs"]
 mod telemetry;
 mod test;
+#[cfg(test)]
+mod tests_state;
 mod token;
 mod trace;
 mod tune;

@@ -25,5 +25,5 @@ mod tls;
 mod watched;
 mod workers;
 
-#[path = "../../src/journal/postgres/test_server.rs"]
+#[path = "../../crates/runtime/src/journal/postgres/test_server.rs"]
 mod test_server;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::File;
+use super::source::{File, in_engine};
 
 /// The circles of more than `most` files.
 pub fn cycles(files: &[File], most: usize) -> Vec<Vec<String>> {
     let modules: BTreeMap<Vec<String>, usize> =
-        files.iter().enumerate().filter(|(_, file)| !file.is_test()).map(|(at, file)| (module(file), at)).collect();
+        files.iter().enumerate().filter(|(_, file)| !file.is_test()).map(|(at, file)| (file.module(), at)).collect();
     let imports: Vec<BTreeSet<usize>> =
         files.iter().enumerate().map(|(at, file)| imports(file, at, files, &modules)).collect();
     let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reach(from, &imports)).collect();
@@ -37,20 +37,9 @@ fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     seen
 }
 
-/// The path of the module that a file is: `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`.
-fn module(file: &File) -> Vec<String> {
-    let name = file.name();
-    let path = name.trim_start_matches("src/").trim_end_matches(".rs");
-    let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
-    if parts.last().is_some_and(|last| last == "mod" || last == "lib" || last == "main") {
-        parts.pop();
-    }
-    parts
-}
-
 /// The files whose names a file imports. What a `mod.rs` only hands on from a file below it is that file's.
 fn imports(file: &File, own: usize, files: &[File], modules: &BTreeMap<Vec<String>, usize>) -> BTreeSet<usize> {
-    let (mut found, here) = (BTreeSet::new(), module(file));
+    let (mut found, here) = (BTreeSet::new(), file.module());
     if file.is_test() {
         return found;
     }
@@ -61,9 +50,9 @@ fn imports(file: &File, own: usize, files: &[File], modules: &BTreeMap<Vec<Strin
             continue;
         }
         for path in leaves(statement.split_at(at + 4).1.trim()) {
-            let Some(path) = absolute(&path, &here) else { continue };
+            let Some(path) = absolute(&path, file) else { continue };
             // A module and the files below it are one subject: they may know each other.
-            let is_below = |target: &usize| files.get(*target).is_some_and(|target| here.starts_with(&module(target)));
+            let is_below = |target: &usize| files.get(*target).is_some_and(|target| here.starts_with(&target.module()));
             if let Some(target) = owner(&path, files, modules).filter(|target| *target != own && !is_below(target)) {
                 found.insert(target);
             }
@@ -101,18 +90,22 @@ fn leaves(tree: &str) -> Vec<String> {
     parts.flat_map(|part| leaves(part).into_iter().map(|leaf| format!("{}{leaf}", head.trim()))).collect()
 }
 
-fn absolute(path: &str, here: &[String]) -> Option<Vec<String>> {
+/// What a path in a file names, from its room on.
+fn absolute(path: &str, file: &File) -> Option<Vec<String>> {
+    let here = file.module();
     let parts: Vec<&str> = path.split("::").map(str::trim).filter(|part| *part != "self" || here.is_empty()).collect();
     let first = *parts.first()?;
     let mut base: Vec<String> = match first {
-        "crate" => Vec::new(),
-        "super" => here.to_vec(),
-        _ if path.starts_with("self::") => here.to_vec(),
+        "crate" if file.is_of_engine() => return Some(in_engine(owned(parts.get(1..)?))),
+        "crate" | "loopctl_lang" | "loopctl_runtime" => return Some(owned(parts.get(1..)?)),
+        "loopctl_engine" => return Some(in_engine(owned(parts.get(1..)?))),
+        "super" => here,
+        _ if path.starts_with("self::") => here,
         // A module below this one, named without `self::`.
-        _ if first.starts_with(char::is_lowercase) => here.to_vec(),
+        _ if first.starts_with(char::is_lowercase) => here,
         _ => return None,
     };
-    for part in parts.into_iter().skip_while(|part| *part == "crate") {
+    for part in parts {
         if part == "super" {
             base.pop();
         } else {
@@ -120,6 +113,10 @@ fn absolute(path: &str, here: &[String]) -> Option<Vec<String>> {
         }
     }
     Some(base)
+}
+
+fn owned(parts: &[&str]) -> Vec<String> {
+    parts.iter().map(|part| (*part).to_owned()).collect()
 }
 
 /// The file that defines what a path names: the longest module, then through what it hands on.
@@ -130,7 +127,7 @@ fn owner(path: &[String], files: &[File], modules: &BTreeMap<Vec<String>, usize>
     });
     let (at, name) = longest?;
     let (file, Some(name)) = (files.get(at)?, name) else { return Some(at) };
-    let here = module(file);
+    let here = file.module();
     for statement in file.code.split(';') {
         let Some((_, tree)) = statement.rsplit_once("pub use ").or_else(|| statement.rsplit_once("pub(crate) use "))
         else {
@@ -138,7 +135,7 @@ fn owner(path: &[String], files: &[File], modules: &BTreeMap<Vec<String>, usize>
         };
         for leaf in leaves(tree.trim()) {
             if leaf.rsplit("::").next() == Some(name.as_str())
-                && let Some(path) = absolute(&leaf, &here)
+                && let Some(path) = absolute(&leaf, file)
                 && path != here
                 && let Some(length) =
                     (1..path.len()).rev().find(|length| path.get(..*length).is_some_and(|m| modules.contains_key(m)))

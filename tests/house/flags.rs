@@ -8,16 +8,16 @@ const OF_THE_COMMAND_LINE: [&str; 4] = ["cli", "scenario", "replay", "restate"];
 /// Where a flag is meant: what the command line says of the flags of a decision, the names of two schemas, a page that only
 /// the command line makes, a name of a script that no text shows, and the programs that tests start.
 const MEANT: [(&str, &str); 10] = [
-    ("src/engine/written_decision.rs", "--retry"),
-    ("src/trace/events.rs", "--output"),
+    ("crates/engine/src/written_decision.rs", "--retry"),
+    ("crates/engine/src/trace/events.rs", "--output"),
     ("src/serve/openapi.rs", "--format"),
-    ("src/trace/html/steps.rs", "--at"),
-    ("src/drive/model/mod.rs", "--script"),
-    ("src/journal/postgres/test_server.rs", "--no-sync"),
-    ("src/journal/postgres/test_server.rs", "--locale"),
-    ("src/journal/postgres/test_server.rs", "--reuid"),
-    ("src/journal/postgres/test_server.rs", "--regid"),
-    ("src/journal/postgres/test_server.rs", "--clear-groups"),
+    ("crates/engine/src/trace/html/steps.rs", "--at"),
+    ("crates/runtime/src/drive/model/mod.rs", "--script"),
+    ("crates/runtime/src/journal/postgres/test_server.rs", "--no-sync"),
+    ("crates/runtime/src/journal/postgres/test_server.rs", "--locale"),
+    ("crates/runtime/src/journal/postgres/test_server.rs", "--reuid"),
+    ("crates/runtime/src/journal/postgres/test_server.rs", "--regid"),
+    ("crates/runtime/src/journal/postgres/test_server.rs", "--clear-groups"),
 ];
 
 /// The flags in the strings of a file, with their lines.

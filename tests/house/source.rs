@@ -15,11 +15,36 @@ impl File {
         self.path.strip_prefix(root()).unwrap_or(&self.path).display().to_string()
     }
 
-    /// The folder below `src` that it is in; none for `main.rs` and `lib.rs`.
+    /// The path of the module that it is, from its room on, whatever crate the room is in: `crates/lang/src/check/mod.rs` is
+    /// `check`, `crates/engine/src/turn.rs` is `engine::turn`, `src/cli/run.rs` is `cli::run`. Empty for the files that
+    /// begin a crate of several rooms.
+    pub fn module(&self) -> Vec<String> {
+        let name = self.name();
+        let parts: Vec<&str> = name.trim_end_matches(".rs").split('/').collect();
+        let below: Vec<String> = match parts.as_slice() {
+            ["crates", _, "src", below @ ..] | ["src", below @ ..] => below,
+            all => all,
+        }
+        .iter()
+        .filter(|part| !matches!(**part, "mod" | "lib" | "main"))
+        .map(|part| (*part).to_owned())
+        .collect();
+        if self.is_of_engine() { in_engine(below) } else { below }
+    }
+
+    /// The room that it is in; none for the files that begin a crate of several rooms.
     pub fn room(&self) -> Option<String> {
-        let mut parts = self.path.strip_prefix(root().join("src")).ok()?.components();
-        let first = parts.next()?.as_os_str().to_str()?.to_owned();
-        parts.next().map(|_| first)
+        self.module().into_iter().next().filter(|_| !self.is_of_root_modules())
+    }
+
+    /// Whether it is in the crate whose first modules are those of the room `engine`.
+    pub fn is_of_engine(&self) -> bool {
+        self.name().starts_with("crates/engine/")
+    }
+
+    /// A file of the façade: `src/embed.rs`.
+    fn is_of_root_modules(&self) -> bool {
+        self.name().strip_prefix("src/").is_some_and(|below| !below.contains('/'))
     }
 
     pub fn is_test(&self) -> bool {
@@ -34,15 +59,26 @@ impl File {
     }
 }
 
+/// The path of a module of the engine's crate from its room on: `trace` and `replay` are rooms beside `engine`.
+pub fn in_engine(below: Vec<String>) -> Vec<String> {
+    let is_room = below.first().is_some_and(|first| first == "trace" || first == "replay");
+    if is_room { below } else { std::iter::once("engine".to_owned()).chain(below).collect() }
+}
+
 /// The repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All of `src`.
+/// The folders of the crates' sources.
+pub const SOURCES: [&str; 4] = ["crates/lang/src", "crates/engine/src", "crates/runtime/src", "src"];
+
+/// The sources of all crates.
 pub fn sources() -> Vec<File> {
     let mut files = Vec::new();
-    gather(&root().join("src"), &mut files);
+    for folder in SOURCES {
+        gather(&root().join(folder), &mut files);
+    }
     assert!(files.len() > 20, "the walk over src found {} files only", files.len());
     files
 }
@@ -142,6 +178,20 @@ pub fn occurrences(code: &str, word: &str) -> Vec<usize> {
             !before.chars().next_back().is_some_and(is_word) && !after.chars().next().is_some_and(is_word)
         })
         .collect()
+}
+
+/// The rooms that a file names: by `crate::`, by the name of another crate, or by modules above its own.
+pub fn rooms_named(file: &File) -> Vec<(usize, String)> {
+    let of_engine = |(at, name): (usize, String)| (at, in_engine(vec![name]).swap_remove(0));
+    let mut names = names_after(&file.code, "crate::");
+    if file.is_of_engine() {
+        names = names.into_iter().map(of_engine).collect();
+    }
+    names.extend(names_after(&file.code, "loopctl_engine::").into_iter().map(of_engine));
+    for prefix in ["loopctl_lang::", "loopctl_runtime::", "super::super::", "super::super::super::"] {
+        names.extend(names_after(&file.code, prefix));
+    }
+    names
 }
 
 /// The first names of what follows `prefix`: one name, or those at the top of a `{...}`.

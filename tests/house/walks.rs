@@ -11,7 +11,7 @@ fn walked(heading: &str, kind: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let section = text.split_once(&format!("\n## {heading}\n")).expect("the section is there").1;
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
-    let lines = section.lines().filter(|line| line.starts_with("| `src/"));
+    let lines = section.lines().filter(|line| line.starts_with("| `src/") || line.starts_with("| `crates/"));
     lines.map(|line| line.split('`').nth(1).unwrap().replace("KIND", kind)).collect()
 }
 
@@ -43,7 +43,7 @@ fn the_walk_of_a_provider_names_all_of_its_files() {
         assert_eq!(walked.len(), 3, "{walked:?}");
         let mut named = naming(words, &[]);
         // Its own file has no need to name it.
-        let own = format!("src/drive/model/{kind}.rs");
+        let own = format!("crates/runtime/src/drive/model/{kind}.rs");
         assert!(root().join(&own).is_file(), "{own}");
         named.insert(own);
         assert_eq!(named, walked);

@@ -18,7 +18,7 @@ use crate::common::{Place, complete};
 use crate::compose::{compose, services, texts};
 use crate::{read, root};
 
-#[path = "../../src/journal/postgres/test_server.rs"]
+#[path = "../../crates/runtime/src/journal/postgres/test_server.rs"]
 mod test_server;
 
 /// So many runs; the first ones are under way when a worker is killed.

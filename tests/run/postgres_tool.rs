@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Place, complete, observed, think, with};
 
-#[path = "../../src/journal/postgres/test_server.rs"]
+#[path = "../../crates/runtime/src/journal/postgres/test_server.rs"]
 mod test_server;
 
 pub fn query(name: &str, sql: &str, more: Value) -> Value {

@@ -13,7 +13,7 @@ use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think};
 use crate::restart::terminate;
 
-#[path = "../../src/journal/postgres/test_server.rs"]
+#[path = "../../crates/runtime/src/journal/postgres/test_server.rs"]
 mod test_server;
 
 /// The address of a new store with a short lease; none without PostgreSQL.

@@ -1,10 +1,10 @@
 //! The suggested commands can be copied, and have the flags that they need.
 
 use super::*;
+use crate::cli::tests_state::state;
 use crate::engine::event::CallId;
 use crate::engine::question::Question;
 use crate::trace::result::PauseView;
-use crate::trace::tests_state::state;
 use crate::trace::{Redaction, Shown, result};
 
 fn next() -> NextCommands {

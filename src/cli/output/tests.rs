@@ -1,12 +1,12 @@
 //! The end of the human output, word for word, and the lines for machines.
 
 use super::*;
+use crate::cli::tests_state::state;
 use crate::engine::event::CallId;
 use crate::engine::operation::{AskedFor, Call, Progress};
 use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use crate::engine::question::Question;
 use crate::engine::state::{Phase, Turn};
-use crate::trace::tests_state::state;
 use serde_json::{Value, json};
 
 fn surface() -> Surface {

@@ -1,0 +1,383 @@
+//! Advances lists of steps: chooses the next step, computes its input, and begins it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::end::StepEnd;
+use super::opened::{BeginFault, ChosenStep, Opened};
+use super::record::{StepRecord, StepStatus};
+use super::state::{Current, FailedRun, FlowState, StepChange, StepFault, StepFrame, Stopping, chosen};
+use crate::address::StepAddress;
+use crate::budget;
+use crate::effect::{Effect, Effects};
+use crate::event::Moment;
+use crate::header::RunHeader;
+use crate::operation::{AskedFor, OpenStep, Progress, Repetition};
+use crate::state::State;
+use crate::timestamp::rfc3339;
+use loopctl_lang::program::condition::CompiledCondition;
+use loopctl_lang::program::flow::{FlowProgram, FlowStep, Foreach, StepAction};
+use loopctl_lang::program::reference::Scope;
+
+/// What advancing the steps of a run needs, and what it gives.
+pub(super) struct Advance<'p> {
+    pub program: &'p FlowProgram,
+    pub header: Arc<RunHeader>,
+    /// The moment of the event: when steps become due.
+    pub now: Moment,
+    /// Why no further step begins.
+    pub stopping: Option<Stopping>,
+    /// Whether no step of the present list begins, because its loop stops.
+    pub blocked: bool,
+    /// How many steps that ask models are open.
+    pub spending: usize,
+    /// How many of them may be open at once.
+    pub may_spend: usize,
+    /// Whether a cancelled item left its place among them: a step that was visited before may take it.
+    pub freed: bool,
+    /// Whether the budget is spent.
+    pub is_spent: bool,
+    /// The loops around the present list, the outermost first.
+    pub around: Vec<TakenItems>,
+    /// How often failed steps were run again.
+    pub round: u32,
+    /// How often the request of a step was changed, by its address.
+    pub changed: BTreeMap<String, u32>,
+    /// The runs of steps that continue when their steps run again.
+    pub outages: BTreeMap<String, FailedRun>,
+    pub effects: Effects,
+    pub changes: Vec<StepChange>,
+    pub records: Vec<StepRecord>,
+}
+
+/// The items that a loop has taken so far, those of the loops inside included.
+pub(super) struct TakenItems {
+    /// How many.
+    pub count: u64,
+    /// How many it may take.
+    pub most: u32,
+    /// The loop inside that would have taken more than that.
+    pub over: Option<StepFault>,
+}
+
+/// The names that a list of steps can use, the nearest first: its own, and those around it.
+pub(super) type Names<'n> = Vec<&'n Map<String, Value>>;
+
+/// How a list of steps ended.
+#[derive(Debug)]
+pub(super) enum ListEnd {
+    /// All steps ended.
+    Completed,
+    /// No step ran.
+    Skipped,
+    /// A step failed.
+    Failed(StepFault),
+}
+
+/// A list of steps, and what bounds it.
+pub(super) struct StepList<'p> {
+    /// The steps.
+    pub steps: &'p [FlowStep],
+    /// The address in front of them.
+    pub prefix: String,
+    /// The loop whose item it is.
+    pub of: Option<&'p Foreach>,
+}
+
+impl<'p> StepList<'p> {
+    /// The steps of an item of the loop at an address.
+    pub fn of_item(foreach: &'p Foreach, at: &str, index: u32) -> Self {
+        Self { steps: &foreach.steps, prefix: format!("{at}.{index}"), of: Some(foreach) }
+    }
+
+    /// The address of a step.
+    pub fn address(&self, name: &str) -> String {
+        if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
+    }
+}
+
+impl<'p> Advance<'p> {
+    /// What an event of a run advances.
+    pub fn of(program: &'p FlowProgram, state: &State, flow_state: &FlowState) -> Self {
+        Self {
+            program,
+            header: Arc::clone(&state.header),
+            now: state.now,
+            stopping: flow_state.stopping,
+            blocked: false,
+            spending: spending(program, &flow_state.open()),
+            may_spend: may_spend(program, state),
+            freed: false,
+            is_spent: budget::is_spent(program, state),
+            around: Vec::new(),
+            round: flow_state.rounds,
+            changed: BTreeMap::new(),
+            outages: BTreeMap::new(),
+            effects: Effects::new(),
+            changes: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+
+    /// Advances a list as far as it goes without an outcome from outside. Returns how it ended, if it did.
+    pub fn list(
+        &mut self,
+        list: &StepList<'p>,
+        frame: &mut StepFrame,
+        around: &[&Map<String, Value>],
+    ) -> Option<ListEnd> {
+        loop {
+            if let Some(fault) = frame.fault.take() {
+                return Some(ListEnd::Failed(fault));
+            }
+            let StepFrame { next, current, keys, given, kept, done, .. } = &mut *frame;
+            let step = list.steps.get(*next);
+            match current {
+                Current::Open(open) => {
+                    if let Some(step) = step.and_then(|step| chosen(step, &open.address)) {
+                        self.request(step, open);
+                    }
+                    return None;
+                }
+                Current::Items(items) => {
+                    let step = chosen(step?, &items.at)?;
+                    let StepAction::Foreach(foreach) = &step.action else { return None };
+                    let names: Names<'_> = [&*keys, &*given].into_iter().chain(around.iter().copied()).collect();
+                    let end = self.items(foreach, items, &names)?;
+                    self.loop_ended(list, step, frame, end);
+                }
+                Current::Idle if *next < *done => match kept.remove(next) {
+                    Some(items) => *current = Current::Items(items),
+                    None => *next += 1,
+                },
+                Current::Idle => {
+                    let Some(step) = step else {
+                        return Some(if frame.ran { ListEnd::Completed } else { ListEnd::Skipped });
+                    };
+                    if self.blocked || self.stopping.is_some() {
+                        return None;
+                    }
+                    self.begin(list, step, frame, around);
+                }
+            }
+        }
+    }
+
+    /// Requests a step that may be requested now. With a budget, one that asks models waits until the cost of the one
+    /// before is known; when the budget is spent, no further step begins.
+    fn request(&mut self, step: &FlowStep, open: &mut OpenStep) {
+        if open.progress != Progress::Held || self.blocked || self.stopping.is_some() {
+            return;
+        }
+        if step.spends() {
+            if self.spending >= self.may_spend {
+                return;
+            }
+            if self.is_spent {
+                self.stopping = self.stopping.or(Some(Stopping::Budget));
+                return;
+            }
+            self.spending += 1;
+        }
+        open.request(self.now.wall_ms);
+        self.effects.push(Effect::RunStep(open.address.clone()));
+    }
+
+    /// Begins the next step of a list, or the one that takes its place; or skips it.
+    fn begin(
+        &mut self,
+        list: &StepList<'p>,
+        step: &'p FlowStep,
+        frame: &mut StepFrame,
+        around: &[&Map<String, Value>],
+    ) {
+        let own: Map<String, Value> = std::iter::once(("__step".to_owned(), Value::from(step.number))).collect();
+        let chosen = {
+            let names: Names<'_> =
+                [&own, &frame.keys, &frame.given].into_iter().chain(around.iter().copied()).collect();
+            self.with_scope(&names, |advance, scope| advance.choose(step, list, frame, scope))
+        };
+        let Some(ChosenStep { step, opened }) = chosen else {
+            if list.of.is_none() {
+                self.records.push(self.skipped(list, step));
+            }
+            frame.next += 1;
+            return;
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(BeginFault { code, message }) => {
+                frame.ran = true;
+                let at = list.address(&step.name);
+                let fault = StepFault::new(code, message, at.as_str());
+                return self.ended(list, step, frame, StepEnd::failed(at, self.now.wall_ms, fault));
+            }
+        };
+        frame.ran = true;
+        let at = list.address(&step.name);
+        frame.current = match opened {
+            Opened::Items(items) => {
+                for taken in &mut self.around {
+                    taken.count = taken.count.saturating_add(items.taken);
+                }
+                Current::Items(items)
+            }
+            Opened::Step { input, progress } => {
+                let input = Arc::new(input);
+                let kind = step.kind.clone();
+                self.changes.push(StepChange::Started {
+                    at: at.clone(),
+                    kind: kind.clone(),
+                    input: Arc::clone(&input),
+                });
+                let failed = self.outages.get(&at).copied();
+                Current::Open(Box::new(OpenStep {
+                    progress,
+                    is_subrun: matches!(step.action, StepAction::React(_)),
+                    settled: failed.map(|failed| failed.settled).unwrap_or_default(),
+                    repetition: Repetition {
+                        round: failed.map_or(self.round, |failed| failed.round),
+                        continues: failed.is_some(),
+                        request: self.changed.get(&at).copied().unwrap_or_default(),
+                    },
+                    ..OpenStep::new(StepAddress::new(&at), kind, input, self.now.wall_ms)
+                }))
+            }
+        };
+    }
+
+    /// The step that runs, by the filters, and what it is given; none when no step runs.
+    fn choose(
+        &mut self,
+        step: &'p FlowStep,
+        list: &StepList<'p>,
+        frame: &StepFrame,
+        scope: &Scope<'_>,
+    ) -> Option<ChosenStep<'p>> {
+        let mut chosen = Some(step);
+        while let Some(step) = chosen {
+            match step.filter.as_ref().map_or(Ok(true), |filter| filter.holds(scope)) {
+                Ok(true) => {
+                    let opened = self.over(list, step, frame).map_or_else(|| self.open(step, list, scope), Err);
+                    return Some(ChosenStep { step, opened });
+                }
+                Ok(false) => chosen = step.otherwise.as_deref(),
+                Err(fault) => {
+                    let fault = BeginFault::new("bad_condition", format!("its `filter` can't be judged: {fault}"));
+                    return Some(ChosenStep { step, opened: Err(fault) });
+                }
+            }
+        }
+        None
+    }
+
+    /// What a step is given when it begins.
+    fn open(&mut self, step: &FlowStep, list: &StepList<'_>, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        match &step.action {
+            StepAction::Call(call) => self.call(call, scope),
+            StepAction::React(react) => self.react(react, scope),
+            StepAction::Foreach(foreach) => self.take_items(foreach, list.address(&step.name), scope),
+            StepAction::Approval(approval) => self.approval(approval, scope),
+            StepAction::Form(form) => {
+                let ttl_ms = form.ttl_ms;
+                let expires_at_ms = ttl_ms.map(|ttl_ms| self.now.wall_ms.saturating_add_unsigned(ttl_ms));
+                let progress = Progress::Asks(AskedFor::Form { expires_at_ms });
+                Ok(Opened::Step { input: Value::from(form.expected_keys.clone()), progress })
+            }
+        }
+    }
+
+    /// Whether the time or the budget of an item is spent.
+    fn over(&self, list: &StepList<'_>, step: &FlowStep, frame: &StepFrame) -> Option<BeginFault> {
+        let foreach = list.of?;
+        if let Some(most) = foreach.item_timeout_ms
+            && self.now.active_ms.saturating_sub(frame.began_active_ms) >= most
+        {
+            return Some(BeginFault::new("timeout", format!("the item's {most} ms are over")));
+        }
+        let budget = foreach.item_budget.as_ref().filter(|_| step.spends())?;
+        let tokens = frame.spent.tokens.input.saturating_add(frame.spent.tokens.output);
+        let over = budget.tokens.is_some_and(|most| tokens >= most)
+            || budget.cost_usd.is_some_and(|most| frame.spent.cost_usd >= most);
+        over.then(|| BeginFault::new("budget", "the item's budget is spent".to_owned()))
+    }
+
+    fn skipped(&self, list: &StepList<'_>, step: &FlowStep) -> StepRecord {
+        StepRecord {
+            finished_at_ms: None,
+            ..StepRecord::new(list.address(&step.name), step.kind.clone(), StepStatus::Skipped, self.now.wall_ms)
+        }
+    }
+
+    /// The open steps of an item that was cancelled count no longer among those that spend.
+    pub fn no_longer_spends(&mut self, frame: &StepFrame) {
+        let spending = spending(self.program, &frame.open());
+        self.spending = self.spending.saturating_sub(spending);
+        self.freed |= spending > 0;
+    }
+
+    /// Evaluates with these names. The moment is that of the event.
+    pub fn with_scope<T>(&mut self, names: &[&Map<String, Value>], work: impl FnOnce(&mut Self, &Scope<'_>) -> T) -> T {
+        let (header, now) = (Arc::clone(&self.header), rfc3339(self.now.wall_ms));
+        let scope = Scope {
+            arguments: &Value::Null,
+            context: names,
+            input: &header.input.value,
+            lists: Some(&header.input.lists),
+            files: Some(&header.files),
+            now: &now,
+            run_id: &header.run_id,
+            extra: &[],
+            reads_fences: header.reads_fences(),
+            secrets: None,
+        };
+        work(self, &scope)
+    }
+
+    /// Whether a condition of the workflow holds.
+    ///
+    /// # Errors
+    /// Why it can't be judged.
+    pub fn holds(&mut self, condition: &CompiledCondition) -> Result<bool, String> {
+        let files = Arc::clone(&self.header.files);
+        self.with_scope(&[files.names()], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
+    }
+}
+
+/// How many of these steps ask models and have started to.
+fn spending(program: &FlowProgram, open: &[&OpenStep]) -> usize {
+    let spends = |open: &&&OpenStep| {
+        let has_started = !matches!(open.progress, Progress::Held | Progress::Asks(AskedFor::Approval(_)));
+        has_started && program.step_at(&open.address).is_some_and(FlowStep::spends)
+    };
+    open.iter().filter(spends).count()
+}
+
+/// How many steps that ask models may be open at once. Without a budget all of them; with one, the cost of a step must be
+/// known before the next begins, unless each item has a budget of its own.
+fn may_spend(program: &FlowProgram, state: &State) -> usize {
+    if !budget::is_bound(program, state) {
+        return usize::MAX;
+    }
+    let left = budget::left(program, state);
+    let mut most = 1;
+    program.each(&mut |step| {
+        if let StepAction::Foreach(foreach) = &step.action
+            && let Some(item) = &foreach.item_budget
+        {
+            let tokens = left.tokens.zip(item.tokens).map(|(left, item)| left / item.max(1));
+            let dollars = left.cost_usd.zip(item.cost_usd).map(|(left, item)| whole(left / item));
+            let fits = tokens.into_iter().chain(dollars).min();
+            most = most.max(fits.and_then(|fits| usize::try_from(fits).ok()).unwrap_or(1));
+        }
+    });
+    most
+}
+
+/// A number without its fraction; 0 for what is no number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::as_conversions, reason = "it is bounded")]
+fn whole(number: f64) -> u64 {
+    if number.is_finite() { number.clamp(0.0, 1e9) as u64 } else { 0 }
+}

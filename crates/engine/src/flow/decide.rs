@@ -1,0 +1,186 @@
+//! The decisions of humans about the steps that wait.
+
+use serde_json::Value;
+
+use super::advance::Advance;
+use super::advanced;
+use super::end::{StepEnd, StepOutput};
+use super::outcome::{StepTarget, at_step};
+use super::question::meant;
+use super::state::{Current, FlowState, StepFault};
+use super::waiting::waiting_steps;
+use crate::address::{StepAddress, split_address};
+use crate::decision_record::{ApprovalCount, DecisionRecord};
+use crate::effect::{Effect, Effects, Refused};
+use crate::event::Decided;
+use crate::operation::{AfterDecision, Conclusion, Taken};
+use crate::state::{Phase, State};
+use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
+
+/// Applies a decision to the step that it is about.
+///
+/// # Errors
+/// Why it does not fit; the state is untouched then.
+pub(super) fn decided(program: &FlowProgram, state: &mut State, decided: &Decided) -> Result<Effects, Refused> {
+    let StepsMeant { pause, about } = StepsMeant::of(program, state, decided)?;
+    state.interrupted = false;
+    let now_ms = state.now.wall_ms;
+    let mut records = Vec::new();
+    let header = std::sync::Arc::clone(&state.header);
+    let effects = advanced(program, state, |advance, flow_state| {
+        for at in &about {
+            let new = DecisionRecord::new(now_ms, pause, decided);
+            let record = flow_state.open_at(at).map(|open| open.record(&header, new));
+            let approvals = apply(advance, flow_state, at, decided);
+            records.extend(record.map(|record| DecisionRecord { approvals, ..record }));
+        }
+    });
+    state.decisions.append(&mut records);
+    Ok(effects)
+}
+
+/// Whether a decision fits: what [`decided`] would refuse is refused.
+///
+/// # Errors
+/// Why it does not fit.
+pub(super) fn fits(program: &FlowProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+    StepsMeant::of(program, state, decided).map(drop)
+}
+
+/// What a decision is about that fits.
+struct StepsMeant {
+    /// The pause.
+    pause: u32,
+    /// The addresses of the steps: each the workflow's own.
+    about: Vec<StepAddress>,
+}
+
+impl StepsMeant {
+    fn of(program: &FlowProgram, state: &State, decided: &Decided) -> Result<Self, Refused> {
+        let (pause, about) = (pause(state, decided)?, about(state, decided)?);
+        about.iter().try_for_each(|at| fits_step(program, state, at, decided))?;
+        Ok(Self { pause, about })
+    }
+}
+
+/// The pause that a decision is about: the present one, or the last one while other steps run.
+///
+/// # Errors
+/// When it is for another pause, or does not say which step it is about while other steps run.
+fn pause(state: &State, decided: &Decided) -> Result<u32, Refused> {
+    let (last, is_paused) = (state.watch.pauses, matches!(state.phase, Phase::Paused { .. }));
+    if !is_paused {
+        let is_stopping = state.flow.as_ref().is_some_and(|flow| flow.stopping.is_some());
+        if is_stopping {
+            return Err(Refused::new(
+                "the run stops, and no further step of it begins: decide when it waits or goes on",
+            ));
+        }
+        if waiting_steps(state).is_empty() {
+            return Err(Refused::new("the run waits for no human"));
+        }
+        if decided.at.is_none() && decided.hash.is_none() {
+            // Which step waits may change between the look and the decision.
+            return Err(Refused::new("other steps of the run are under way: name the step that is decided with `at`"));
+        }
+    }
+    match decided.pause {
+        // The step may ask something else than in the pause; the hash says that it does not.
+        Some(number) if !is_paused && number <= last && decided.hash.is_none() => {
+            Err(Refused::new(format!("pause {number} is over; the run goes on")))
+        }
+        Some(number) if number > last || is_paused && number != last => {
+            let how = if number < last { "is over" } else { "has not come yet" };
+            let now = if is_paused { format!("in pause {last}") } else { "not paused".to_owned() };
+            Err(Refused::new(format!("pause {number} {how}; the run is {now}")))
+        }
+        _ => Ok(last),
+    }
+}
+
+/// The addresses of the steps that a decision is about: each the workflow's own.
+fn about(state: &State, decided: &Decided) -> Result<Vec<StepAddress>, Refused> {
+    let waiting = waiting_steps(state);
+    let mut about: Vec<StepAddress> = Vec::new();
+    for question in meant(&waiting, decided)? {
+        let (own, _) = split_address(&question.at);
+        if !about.iter().any(|known| known.as_str() == own) {
+            about.push(StepAddress::new(own));
+        }
+    }
+    Ok(about)
+}
+
+/// Whether a decision fits a step that waits.
+fn fits_step(program: &FlowProgram, state: &State, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
+    let open = state.flow.as_ref().and_then(|flow| flow.open_at(at)).ok_or_else(|| Refused::new("no such step"))?;
+    let tool = match program.step_at(at).map(|step| &step.action) {
+        Some(StepAction::Call(call)) => Some(&call.tool),
+        _ => None,
+    };
+    open.accepts(decided, &state.header, tool, state.now.wall_ms)
+}
+
+/// Applies a decision that fits. Returns how many have approved a call that several must approve.
+fn apply(
+    advance: &mut Advance<'_>,
+    state: &mut FlowState,
+    at: &StepAddress,
+    decided: &Decided,
+) -> Option<ApprovalCount> {
+    let mut count = None;
+    at_step(advance, state, StepTarget::at(at), &mut |advance, list, step, frame| {
+        let Current::Open(open) = &mut frame.current else { return };
+        let Taken { next, approvals } = open.decide(decided);
+        count = approvals;
+        match next {
+            AfterDecision::Request => {
+                open.request(advance.now.wall_ms);
+                advance.effects.push(Effect::RunStep(open.address.clone()));
+            }
+            AfterDecision::Wait => {}
+            AfterDecision::End(conclusion) => {
+                let outcome = outcome_of(conclusion, &open.input, &open.address);
+                let end = StepEnd::of(open, outcome);
+                advance.ended(list, step, frame, end);
+            }
+        }
+    });
+    count
+}
+
+/// What a step gives, or why it fails, when a human's decision ends it.
+fn outcome_of(conclusion: Conclusion, input: &Value, at: &str) -> Result<StepOutput, StepFault> {
+    match conclusion {
+        Conclusion::Answer(text) => Ok(StepOutput::from(Value::String(text))),
+        Conclusion::Form(values) => {
+            let value = Value::Object(values.iter().cloned().collect());
+            Ok(StepOutput { value, keys: values })
+        }
+        // A no that does not stop the run is an outcome like any other.
+        Conclusion::Consent { approved, comment, reason, on_rejected } => match (approved, on_rejected) {
+            (false, OnRejected::Stop) => Err(StepFault::new("rejected", rejected(reason.as_deref()), at)),
+            _ => Ok(approval_output(approved, comment, input)),
+        },
+        Conclusion::Denied { reason } => Err(StepFault::new("rejected", rejected(reason.as_deref()), at)),
+        Conclusion::Happened(value) => Ok(StepOutput::from(value)),
+        Conclusion::Failed(message) => Err(StepFault::new("call_failed", message, at)),
+    }
+}
+
+fn rejected(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("a human did not approve it: {reason}"),
+        None => "a human did not approve it".to_owned(),
+    }
+}
+
+/// What an approval writes.
+fn approval_output(approved: bool, comment: Option<String>, payload: &Value) -> StepOutput {
+    let comment = comment.map_or(Value::Null, Value::String);
+    let values = [Value::Bool(approved), comment.clone(), payload.clone()];
+    let keys = APPROVAL_KEYS.into_iter().map(str::to_owned).zip(values).collect();
+    let value = serde_json::json!({ "approved": approved, "comment": comment, "data": payload });
+    StepOutput { value, keys }
+}

@@ -1,0 +1,132 @@
+//! What a step is given when it begins: computed from the context, before anything is called.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::advance::{Advance, TakenItems};
+use super::opened::{BeginFault, Opened};
+use super::state::{ItemsState, StepFault};
+use crate::awaited_approval::AwaitedApproval;
+use crate::operation::{AskedFor, Progress};
+use crate::prompt;
+use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, ReactStep};
+use loopctl_lang::program::reference::{Field, Scope, Unresolved};
+use loopctl_lang::program::schema;
+
+impl Advance<'_> {
+    /// The input of a call, and whether a human must approve it.
+    pub fn call(&self, call: &CallStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        let input = self.object(&call.input, scope)?;
+        let faults = call.tool.parameters.faults(&input);
+        if !faults.is_empty() {
+            let list = schema::list(&faults);
+            return Err(BeginFault::new(
+                "bad_input",
+                format!("its input does not fit the action `{}`:{list}", call.tool.name),
+            ));
+        }
+        let progress = match AwaitedApproval::of(&call.tool.approval, &input, self.header.reads_fences()) {
+            Some(mut awaited) => {
+                awaited.begin(&call.tool.approval, self.now.wall_ms);
+                Progress::Asks(AskedFor::Approval(Box::new(awaited)))
+            }
+            None => Progress::Held,
+        };
+        Ok(Opened::Step { input, progress })
+    }
+
+    /// The input of a run that is a step: what its texts name. They are made from it, as at the start of the run.
+    pub fn react(&self, react: &ReactStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        let input = react.program.step().map_or(Value::Null, |context| context.input(scope));
+        if let Some(program) = react.program.as_loop() {
+            prompt::of_step(program, &input, scope).map_err(|unresolved| self.missing(&unresolved))?;
+        }
+        Ok(Opened::Step { input, progress: Progress::Held })
+    }
+
+    pub fn approval(&self, approval: &ApprovalStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        let comment = approval.comment.render(scope).map_err(|unresolved| self.missing(&unresolved))?;
+        let input = self.object(&approval.request_payload, scope)?;
+        let on_rejected = approval.on_rejected(self.header.denial_rule());
+        Ok(Opened::Step { input, progress: Progress::Asks(AskedFor::Consent { comment, on_rejected }) })
+    }
+
+    /// The list of a loop, and how far the loop is: at its beginning.
+    pub fn take_items(&mut self, foreach: &Foreach, at: String, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        let path = format!("@{}", foreach.items.join("."));
+        let (found, count) = match scope.long_list_at(&foreach.items) {
+            // Its items are parsed when they begin.
+            Some(list) => (Cow::Borrowed(&Value::Null), list.len()),
+            None => {
+                let found = scope.lookup(&foreach.items).map_err(|unresolved| self.missing(&unresolved))?;
+                // A path and a matcher read a text that is JSON, too.
+                let of_text = match found.as_ref() {
+                    Value::String(text) if self.header.reads_json_lists() => scope.json_of(text),
+                    _ => None,
+                };
+                let found = of_text.map_or(found, Cow::Owned);
+                let Value::Array(list) = found.as_ref() else {
+                    return Err(BeginFault::new("not_a_list", format!("`{path}` is no list")));
+                };
+                let count = list.len();
+                (found, count)
+            }
+        };
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        if count > u64::from(foreach.max_items) {
+            let message = format!("`{path}` has {count} items, and `max_items` is {}", foreach.max_items);
+            return Err(BeginFault::new("too_many_items", message));
+        }
+        let is_over = |taken: &&mut TakenItems| taken.count.saturating_add(count) > u64::from(taken.most);
+        if let Some(around) = self.around.iter_mut().find(is_over) {
+            let TakenItems { count: before, most, .. } = *around;
+            let message = format!(
+                "`{path}` has {count} items, after {before} others: that is more than the `max_items` of a loop around it, \
+                 which is {most}"
+            );
+            let fault = BeginFault::new("too_many_items", message);
+            around.over = Some(StepFault::new(fault.code, fault.message.as_str(), at));
+            return Err(fault);
+        }
+        let list = match found {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(list) => Some(Arc::new(list)),
+        };
+        let (taken, count) = (count, u32::try_from(count).unwrap_or(u32::MAX));
+        Ok(Opened::Items(Box::new(ItemsState {
+            at,
+            count,
+            taken,
+            list,
+            since_ms: self.now.wall_ms,
+            ..ItemsState::default()
+        })))
+    }
+
+    fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, BeginFault> {
+        let resolve = |(name, field): &(String, Field)| {
+            let value = field.resolve_entry(scope).transpose()?;
+            Some(value.map(|value| (name.clone(), value)).map_err(|unresolved| self.missing(&unresolved)))
+        };
+        fields.iter().filter_map(resolve).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+    }
+
+    /// Why a value is missing; it says which step would have written it.
+    fn missing(&self, unresolved: &Unresolved) -> BeginFault {
+        let mut message = format!("a value is missing: {unresolved}");
+        let Unresolved(why) = unresolved;
+        let key = why.split_once("` was not given").and_then(|(key, _)| key.strip_prefix('`'));
+        let mut writer = None;
+        self.program.each(&mut |step| {
+            if key.is_some_and(|key| step.writes(key)) {
+                writer = Some(step.name.clone());
+            }
+        });
+        if let Some(step) = writer {
+            message.push_str(&format!("; the step `{step}` writes it, and has not run"));
+        }
+        BeginFault::new("missing_value", message)
+    }
+}

@@ -1,0 +1,266 @@
+//! The items of a loop: they begin in order, a bounded number at a time, and none sees the keys of another.
+
+use serde_json::{Map, Value, json};
+
+use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
+use super::record::ItemCounts;
+use super::state::{Current, ItemStatus, ItemsState, StepFault, StepFrame};
+use loopctl_lang::language::foreach::{FailureStrategy, OnItemPause};
+use loopctl_lang::program::flow::Foreach;
+
+/// The most items of a loop that wait for a human at the same time.
+const MAX_WAITING: usize = 1_000;
+/// The most failed items that the counts list.
+const MAX_LISTED: usize = 1_000;
+
+/// What a loop gave.
+#[derive(Debug)]
+pub(super) struct LoopEnd {
+    /// Why it failed.
+    pub fault: Option<StepFault>,
+}
+
+impl<'p> Advance<'p> {
+    /// Advances the items of a loop. Returns how the loop ended, if it did.
+    pub fn items(
+        &mut self,
+        foreach: &'p Foreach,
+        items: &mut ItemsState,
+        names: &[&Map<String, Value>],
+    ) -> Option<LoopEnd> {
+        let was_blocked = self.blocked;
+        self.blocked |= items.stopped;
+        self.around.push(TakenItems { count: items.taken, most: foreach.max_items, over: None });
+        for index in items.open.keys().copied().collect::<Vec<_>>() {
+            self.item(foreach, items, index, names);
+        }
+        while !items.stopped
+            && self.around.last().is_none_or(|taken| taken.over.is_none())
+            && self.may_begin_item(foreach, items)
+        {
+            let (index, frame) = match items.again.pop_first() {
+                Some(again) => again,
+                None => {
+                    let index = items.next;
+                    items.next += 1;
+                    (index, self.frame_of(foreach, items, index, names))
+                }
+            };
+            items.open.insert(index, frame);
+            self.item(foreach, items, index, names);
+        }
+        self.blocked = was_blocked;
+        if let Some(TakenItems { count, over, .. }) = self.around.pop() {
+            // A limit that the items share stops the loop: which of them reaches it is a matter of timing.
+            items.taken = count;
+            items.stopped |= over.is_some();
+            items.over = items.over.take().or(over);
+        }
+        if items.stopped {
+            self.cancel_idle(items);
+        }
+        let is_over = items.open.is_empty() && (items.stopped || !has_more(items));
+        is_over.then(|| LoopEnd { fault: self.fault_of(foreach, items) })
+    }
+
+    fn may_begin_item(&self, foreach: &Foreach, items: &ItemsState) -> bool {
+        if self.blocked || self.stopping.is_some() || !has_more(items) {
+            return false;
+        }
+        let most = usize::try_from(foreach.max_concurrency).unwrap_or(usize::MAX);
+        match foreach.on_pause {
+            OnItemPause::Wait => items.open.len() < most,
+            OnItemPause::GoOn => {
+                let waiting = items.open.values().filter(|frame| only_waits(frame)).count();
+                waiting < MAX_WAITING && items.open.len() - waiting < most
+            }
+        }
+    }
+
+    fn frame_of(&self, foreach: &Foreach, items: &ItemsState, index: u32, names: &[&Map<String, Value>]) -> StepFrame {
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        let item = match &items.list {
+            Some(list) => list.get(at).cloned(),
+            None => self.item_at(foreach, at, names),
+        };
+        let item = item.unwrap_or(Value::Null);
+        let mut given = Map::new();
+        given.insert(foreach.item_name.clone(), item.clone());
+        given.insert("item".to_owned(), item);
+        given.insert("__index".to_owned(), index.into());
+        given.insert("__count".to_owned(), items.count.into());
+        StepFrame { given, began_active_ms: self.now.active_ms, ..StepFrame::default() }
+    }
+
+    /// An item of the list in the context. The list is not copied, and does not change while the loop is under way.
+    fn item_at(&self, foreach: &Foreach, at: usize, names: &[&Map<String, Value>]) -> Option<Value> {
+        let (first, rest) = foreach.items.split_first()?;
+        let input = &self.header.input;
+        let list = match rest {
+            [name] if first == "input" => input.lists.get(name),
+            _ if self.header.files.are_meant(first, names.iter().copied()) => self.header.files.list_at(&foreach.items),
+            _ => None,
+        };
+        if let Some(list) = list {
+            return list.get(at);
+        }
+        let mut value =
+            if first == "input" { &input.value } else { names.iter().find_map(|names| names.get(first))? };
+        for name in rest {
+            value = match value {
+                Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
+                other => other.get(name)?,
+            };
+        }
+        value.get(at).cloned()
+    }
+
+    /// Advances one item, and takes its outcome if it ended.
+    fn item(&mut self, foreach: &'p Foreach, items: &mut ItemsState, index: u32, names: &[&Map<String, Value>]) {
+        let list = StepList::of_item(foreach, &items.at, index);
+        let Some(frame) = items.open.get_mut(&index) else { return };
+        let Some(end) = self.list(&list, frame, names) else { return };
+        let Some(frame) = items.open.remove(&index) else { return };
+        let status = match end {
+            ListEnd::Completed => ItemStatus::Completed,
+            ListEnd::Skipped => ItemStatus::Skipped,
+            ListEnd::Failed(fault) => {
+                items.faults.insert(index, fault);
+                ItemStatus::Failed
+            }
+        };
+        items.ended.insert(index, status);
+        let counted = match status {
+            ItemStatus::Completed => &mut items.counts.completed,
+            ItemStatus::Failed => &mut items.counts.failed,
+            ItemStatus::Skipped => &mut items.counts.skipped,
+            ItemStatus::Cancelled => &mut items.counts.cancelled,
+        };
+        *counted += 1;
+        if status == ItemStatus::Completed && foreach.collects {
+            items.collected.insert(index, self.collected(foreach, &frame, names).to_string().into());
+        }
+        for (key, value) in &frame.keys {
+            // An item that runs again writes its keys again.
+            let later = items.written.get(key).is_none_or(|(by, _)| *by <= index);
+            if later {
+                items.written.insert(key.clone(), (index, value.clone()));
+            }
+        }
+        if status == ItemStatus::Failed {
+            items.unfinished.insert(index, frame);
+            let most = match foreach.failure_strategy {
+                FailureStrategy::StopOnError => 0,
+                FailureStrategy::ContinueOnError => foreach.max_failures.unwrap_or(u32::MAX),
+            };
+            items.stopped |= items.counts.failed > most;
+            self.blocked |= items.stopped;
+        } else if !frame.kept.is_empty() {
+            items.partly.insert(index, frame);
+        }
+    }
+
+    /// Ends the items that have no call under way, because the loop stops.
+    fn cancel_idle(&mut self, items: &mut ItemsState) {
+        let idle: Vec<u32> =
+            items.open.iter().filter(|(_, frame)| !frame.is_under_way()).map(|(index, _)| *index).collect();
+        for index in idle {
+            if let Some(frame) = items.open.remove(&index) {
+                self.no_longer_spends(&frame);
+                items.unfinished.insert(index, frame);
+            }
+            items.ended.insert(index, ItemStatus::Cancelled);
+            items.counts.cancelled += 1;
+        }
+    }
+
+    /// What is gathered of an item.
+    fn collected(&mut self, foreach: &Foreach, frame: &StepFrame, names: &[&Map<String, Value>]) -> Value {
+        let Some(path) = &foreach.collect else { return frame.last.clone().unwrap_or(Value::Null) };
+        let names: Names<'_> = [&frame.keys, &frame.given].into_iter().chain(names.iter().copied()).collect();
+        self.with_scope(&names, |_, scope| scope.lookup(path).map_or(Value::Null, std::borrow::Cow::into_owned))
+    }
+
+    /// Whether so few items fail for good that the loop may succeed when the others run again.
+    fn may_pass(foreach: &Foreach, items: &ItemsState) -> bool {
+        let stay = items.faults.values().filter(|fault| !fault.retryable).count();
+        u32::try_from(stay).is_ok_and(|stay| stay <= foreach.max_failures.unwrap_or(u32::MAX))
+    }
+
+    /// Why a loop failed.
+    fn fault_of(&self, foreach: &Foreach, items: &ItemsState) -> Option<StepFault> {
+        if items.over.is_some() {
+            return items.over.clone();
+        }
+        let (index, fault) = items.faults.iter().next()?;
+        if !items.stopped {
+            return None;
+        }
+        match foreach.failure_strategy {
+            FailureStrategy::StopOnError => {
+                Some(StepFault { message: format!("item {index} failed: {}", fault.message), ..fault.clone() })
+            }
+            FailureStrategy::ContinueOnError => Some(StepFault {
+                code: "too_many_failures".to_owned(),
+                message: format!(
+                    "{} failed, and `max_failures` is {}; the first is item {index}: {}",
+                    if items.counts.failed == 1 {
+                        "1 item".to_owned()
+                    } else {
+                        format!("{} items", items.counts.failed)
+                    },
+                    foreach.max_failures.unwrap_or_default(),
+                    fault.message
+                ),
+                step: fault.step.clone(),
+                retryable: Self::may_pass(foreach, items),
+            }),
+        }
+    }
+}
+
+fn has_more(items: &ItemsState) -> bool {
+    !items.again.is_empty() || items.next < items.count
+}
+
+/// Whether an item waits for a human, and for nothing else.
+fn only_waits(frame: &StepFrame) -> bool {
+    match &frame.current {
+        Current::Idle => false,
+        Current::Open(open) => open.progress.waits_for_human(),
+        Current::Items(items) => !items.open.is_empty() && items.open.values().all(only_waits),
+    }
+}
+
+/// What a loop gathered: an entry for each item, in their order.
+pub(super) fn gathered(items: &ItemsState) -> Value {
+    let entry = |index: u32| {
+        let status = items.ended.get(&index).copied().unwrap_or(ItemStatus::Cancelled);
+        let mut entry = json!({ "index": index, "status": status });
+        let Some(members) = entry.as_object_mut() else { return entry };
+        if let Some(text) = items.collected.get(&index) {
+            members.insert("output".to_owned(), serde_json::from_str(text).unwrap_or_default());
+        }
+        if let Some(fault) = items.faults.get(&index) {
+            let StepFault { code, message, step, .. } = fault;
+            members.insert("error".to_owned(), json!({ "code": code, "message": message, "step": step }));
+        }
+        entry
+    };
+    (0..items.count).map(entry).collect()
+}
+
+/// The counts of a loop that ended: what never began is cancelled.
+pub(super) fn counts(items: &ItemsState) -> ItemCounts {
+    let counts = counts_so_far(items);
+    let ended = counts.completed + counts.failed + counts.skipped;
+    ItemCounts { cancelled: items.count.saturating_sub(ended), ..counts }
+}
+
+/// The counts of a loop that is under way.
+pub(super) fn counts_so_far(items: &ItemsState) -> ItemCounts {
+    let mut counts = items.counts.clone();
+    counts.total = items.count;
+    counts.failed_indexes = items.faults.keys().copied().take(MAX_LISTED).collect();
+    counts
+}

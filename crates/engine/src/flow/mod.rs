@@ -1,0 +1,355 @@
+//! Workflows, as a pure function: the steps of a workflow or of a loop of mode `foreach`, one after the other, and the
+//! items of a loop beside each other.
+
+mod advance;
+mod decide;
+mod end;
+mod expire;
+mod given;
+pub mod item_rest;
+mod items;
+mod opened;
+mod outcome;
+mod output;
+mod place;
+pub mod question;
+pub mod record;
+mod records;
+mod redrive;
+mod resume;
+pub mod state;
+#[cfg(test)]
+mod tests;
+pub mod view;
+mod waiting;
+
+use std::mem;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::advance::{Advance, ListEnd, StepList};
+use self::output::output;
+use self::state::{FlowState, StepFault, Stopping};
+use super::address::StepAddress;
+use super::consent;
+use super::continuation;
+use super::effect::{Effects, Refused};
+use super::event::{Cancelled, Decided, Event, EventKind, ReadFile, Started};
+use super::operation::OpenStep;
+use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
+use super::question::Question;
+use super::state::{Phase, RunHeader, State};
+use loopctl_lang::program::file_value::{self, FileValue, FileValues};
+use loopctl_lang::program::flow::FlowProgram;
+
+pub use outcome::react_output;
+pub use place::NoSuchStep;
+pub use records::{context, records};
+pub(crate) use waiting::{calls, due_at_ms};
+pub use waiting::{first_question, reminders, waiting_steps};
+
+/// Applies an event to a workflow and returns the effects to perform.
+///
+/// # Errors
+/// When the event does not fit; the state is untouched then.
+pub(super) fn step(program: &FlowProgram, state: &mut State, event: Event) -> Result<Effects, Refused> {
+    let before = mem::replace(&mut state.now, event.at);
+    let changes = state.flow.as_mut().map(|flow| mem::take(&mut flow.changes));
+    let effects = transition(program, state, event.kind);
+    if effects.is_err() {
+        state.now = before;
+        if let (Some(flow), Some(changes)) = (&mut state.flow, changes) {
+            flow.changes = changes;
+        }
+    }
+    effects
+}
+
+/// Whether a decision fits a workflow as it is.
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn fits(program: &FlowProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+    match &state.phase {
+        Phase::Paused { .. } | Phase::Stepping => decide::fits(program, state, decided),
+        phase => Err(phase.takes_no_decision()),
+    }
+}
+
+/// The table of phases and events: the only place that says which event fits which phase.
+// house: flat match
+fn transition(program: &FlowProgram, state: &mut State, event: EventKind) -> Result<Effects, Refused> {
+    let refused = |why: &str| Err(Refused::new(why));
+    match (&state.phase, event) {
+        (Phase::New, EventKind::Started(started)) => Ok(begin(program, state, *started)),
+        (Phase::New, _) => refused("the run has not started"),
+        (_, EventKind::Started(_)) => refused("the run has started already"),
+        (Phase::Ended(_), EventKind::Retried(retried)) => redrive::retried(program, state, retried),
+        (Phase::Ended(ending), EventKind::LimitsRaised(raised)) if continuation::limit_of(ending).is_some() => {
+            redrive::limits_raised(program, state, raised)
+        }
+        // What makes it continue with them comes next.
+        (Phase::Ended(ending), EventKind::NewDocument(documents)) if ending.status != Status::Cancelled => {
+            Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
+            Ok(Effects::new())
+        }
+        (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
+
+        (_, EventKind::Interrupted) => {
+            state.interrupted = true;
+            Ok(Effects::new())
+        }
+        (_, EventKind::NewDocument(documents)) => {
+            Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
+            Ok(Effects::new())
+        }
+        (_, EventKind::Left) => {
+            resume::left(state);
+            Ok(Effects::new())
+        }
+        (_, EventKind::Cancelled(cancelled)) => {
+            cancel(state, cancelled);
+            Ok(Effects::new())
+        }
+        (_, EventKind::LimitsRaised(raised)) => {
+            continuation::raise(program, state, raised)?;
+            Ok(Effects::new())
+        }
+        (_, EventKind::Resumed) => Ok(resume::resumed(program, state)),
+        (_, EventKind::Retried(retried)) if retried.anew => Ok(redrive::anew(program, state, retried)),
+        (Phase::Paused { .. } | Phase::Stepping, EventKind::Human(decided)) => {
+            decide::decided(program, state, &decided)
+        }
+        (Phase::Paused { .. } | Phase::Stepping, EventKind::ApprovalExpired) => expire::expired(program, state),
+        (_, EventKind::Human(_) | EventKind::ApprovalExpired) => refused("the run waits for no human"),
+        (Phase::Paused { .. }, _) => refused("the run waits for a human"),
+
+        (_, EventKind::Stopping) => Ok(stop(program, state, Stopping::Interrupt)),
+        (_, EventKind::DeadlinePassed) => Ok(stop(program, state, Stopping::Timeout)),
+        (_, EventKind::StepReturned(returned)) => outcome::returned(program, state, *returned),
+        (_, EventKind::StepRetried(retried)) => outcome::retried(program, state, *retried),
+        (_, EventKind::StepLeft(left)) => {
+            let at = StepAddress::new(&left.at);
+            outcome::left(program, state, &at, &left)?;
+            resume::step_left(state, &at);
+            Ok(Effects::new())
+        }
+        (_, EventKind::StepPaused(paused)) => outcome::paused(program, state, *paused),
+        (_, EventKind::Retried(_)) => refused("the run has not failed: resume it"),
+        (
+            _,
+            EventKind::ModelReplied(_)
+            | EventKind::ModelFailed(_)
+            | EventKind::Summarized(_)
+            | EventKind::AttemptsFailed(_)
+            | EventKind::ToolReturned(_)
+            | EventKind::ToolRetried(_)
+            | EventKind::ToolLeft(_)
+            | EventKind::ToolPaused(_),
+        ) => refused("the run is a workflow, and asks no model itself"),
+    }
+}
+
+/// Initialises the state and begins the first steps.
+fn begin(program: &FlowProgram, state: &mut State, started: Started) -> Effects {
+    let input = started.run_input();
+    let files = Arc::new(files(&started.read, started.edition));
+    state.header = Arc::new(RunHeader {
+        run_id: started.run_id,
+        session: started.session,
+        loop_name: started.loop_name,
+        objective: started.objective,
+        input,
+        model: started.model,
+        at_ms: state.now.wall_ms,
+        timeout_ms: started.timeout_ms.unwrap_or(program.timeout_ms),
+        meaning: consent::meaning(&started.documents),
+        bound: started.bound,
+        order: started.order,
+        scripted: started.scripted,
+        edition: started.edition,
+        callback_rights: started.callback_rights,
+        files,
+        caller: started.caller,
+        previous_run_id: None,
+        rerun_of: started.rerun_of.map(String::into_boxed_str),
+        fork: None,
+        started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
+    });
+    state.flow = Some(Box::default());
+    let condition = program
+        .condition
+        .as_ref()
+        .map_or(Ok(true), |condition| Advance::of(program, state, &FlowState::default()).holds(condition));
+    match condition {
+        Ok(true) => advanced(program, state, |_, _| {}),
+        Ok(false) => {
+            let ending = Ending::new(Status::Completed, Termination::ConditionNotMet, state.now.wall_ms);
+            state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(Value::Null)), ..ending }));
+            Effects::new()
+        }
+        Err(why) => {
+            let message = format!("the workflow's `condition` can't be judged: {why}");
+            fail(state, Termination::StepFailed, "bad_condition", message, None);
+            Effects::new()
+        }
+    }
+}
+
+/// No further step begins; the run ends once no call is under way.
+fn stop(program: &FlowProgram, state: &mut State, why: Stopping) -> Effects {
+    advanced(program, state, |_, flow_state| flow_state.stopping = flow_state.stopping.or(Some(why)))
+}
+
+fn cancel(state: &mut State, cancelled: Cancelled) {
+    let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
+    let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };
+    let ending = Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms);
+    state.interrupted = false;
+    let cancelled_by = cancelled.by.map(Into::into);
+    state.phase = Phase::Ended(Box::new(Ending { error: Some(error), cancelled_by, ..ending }));
+}
+
+/// Changes the steps, and advances all of them as far as they go without an outcome from outside.
+fn advanced(
+    program: &FlowProgram,
+    state: &mut State,
+    change: impl FnOnce(&mut Advance<'_>, &mut FlowState),
+) -> Effects {
+    let mut flow_state = state.flow.take().unwrap_or_default();
+    let mut advance = Advance::of(program, state, &flow_state);
+    change(&mut advance, &mut flow_state);
+    (advance.stopping, advance.round) = (flow_state.stopping, flow_state.rounds);
+    advance.changed = mem::take(&mut flow_state.changed);
+    advance.outages = mem::take(&mut flow_state.outages);
+    let list = root(program);
+    let files = Arc::clone(&state.header.files);
+    let mut end = advance.list(&list, &mut flow_state.root, &[files.names()]);
+    while end.is_none() && mem::take(&mut advance.freed) {
+        end = advance.list(&list, &mut flow_state.root, &[files.names()]);
+    }
+    (flow_state.stopping, flow_state.changed, flow_state.outages) =
+        (advance.stopping, advance.changed, advance.outages);
+    for record in advance.records.drain(..) {
+        // A loop that runs again after the run had completed has a record already.
+        let known = flow_state.records.iter_mut().find(|known| flow_state.rounds > 0 && known.at == record.at);
+        match known {
+            Some(known) => *known = record,
+            None => flow_state.records.push(record),
+        }
+    }
+    flow_state.changes = advance.changes;
+    let effects = advance.effects;
+    settle(program, state, &flow_state, end);
+    state.flow = Some(flow_state);
+    effects
+}
+
+/// The values of the files that the run reads. What started the run has seen that each has one.
+fn files(read: &[ReadFile], edition: u32) -> FileValues {
+    let value = |file: &ReadFile| {
+        let text = file.text.shared();
+        let strictly = (edition >= 2).then(|| file_value::read(&file.file, text).ok()).flatten();
+        let value = strictly.or_else(|| file_value::read_of_old(&file.file, text).map(FileValue::of))?;
+        Some((format!("{}{}", file_value::PREFIX, file.name), value))
+    };
+    read.iter().filter_map(value).collect()
+}
+
+/// The steps of the workflow.
+fn root(program: &FlowProgram) -> StepList<'_> {
+    StepList { steps: &program.steps, prefix: String::new(), of: None }
+}
+
+/// Where the run is after its steps advanced.
+fn settle(program: &FlowProgram, state: &mut State, flow_state: &FlowState, end: Option<ListEnd>) {
+    match end {
+        Some(ListEnd::Completed | ListEnd::Skipped) => {
+            let output = output(program, state, flow_state);
+            let ending = Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms);
+            state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(output)), ..ending }));
+        }
+        Some(ListEnd::Failed(fault)) => step_failed(state, fault),
+        None if flow_state.is_under_way() => state.phase = Phase::Stepping,
+        None => match flow_state.stopping {
+            Some(Stopping::Timeout) => {
+                let message = format!("{} ms of active time passed before the last step", state.timeout_ms());
+                fail(state, Termination::Timeout, "timeout", message, None);
+            }
+            Some(Stopping::Budget) => {
+                fail(state, Termination::Budget, "budget", "the run's budget is spent".to_owned(), None);
+            }
+            Some(Stopping::Interrupt) => state.phase = Phase::Stepping,
+            None => wait(state, flow_state),
+        },
+    }
+    if matches!(state.phase, Phase::Ended(_)) {
+        state.interrupted = false;
+    }
+}
+
+/// The run waits for humans. A pause with the same questions stays the same.
+fn wait(state: &mut State, flow_state: &FlowState) {
+    let waiting: Vec<&OpenStep> =
+        flow_state.open().into_iter().filter(|open| open.progress.waits_for_human()).collect();
+    let asked: Vec<String> = waiting.iter().map(|open| open.address.to_string()).collect();
+    if let Phase::Paused { pause, .. } = &state.phase
+        && pause.steps == asked
+    {
+        return;
+    }
+    let questions: Vec<_> = waiting.iter().map(|open| waiting::question(open, &state.header)).collect();
+    let asks = match waiting.as_slice() {
+        [open] => open.progress.subrun().map(|wait| Box::new(wait.asks.clone())),
+        _ => None,
+    };
+    let question = match questions.as_slice() {
+        [only] => {
+            let context = asks.as_ref().and_then(|asks| asks.question.context.clone());
+            Question { context, ..only.question.clone() }
+        }
+        several => {
+            let kind = several.first().map_or(Termination::Human, |step| step.question.kind);
+            Question::new(kind, format!("{} steps wait: {}", several.len(), listed(&asked)))
+        }
+    };
+    let pause = Pause { steps: asked, asks, ..*state.new_pause(question, Vec::new()) };
+    state.phase = Phase::Paused { pause: Box::new(pause), turn: None };
+}
+
+/// Names in a sentence: the first few of many.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+fn step_failed(state: &mut State, fault: StepFault) {
+    let StepFault { code, message, step, retryable } = fault;
+    let termination = match code.as_str() {
+        "rejected" => Termination::Rejected,
+        "form_expired" => Termination::FormExpired,
+        _ => Termination::StepFailed,
+    };
+    let code = match termination {
+        Termination::StepFailed => "step_failed".to_owned(),
+        _ => code,
+    };
+    fail(state, termination, &code, format!("the step `{step}` failed: {message}"), Some(step));
+    if let Phase::Ended(ending) = &mut state.phase
+        && let Some(error) = &mut ending.error
+    {
+        error.retryable = retryable;
+    }
+}
+
+fn fail(state: &mut State, termination: Termination, code: &str, message: String, step: Option<String>) {
+    let error = RunError { code: code.to_owned(), message, retryable: false, step };
+    let ending = Ending::new(Status::Failed, termination, state.now.wall_ms);
+    state.phase = Phase::Ended(Box::new(Ending { error: Some(error), ..ending }));
+}
+
+fn answer(answer: Value) -> Answer {
+    Answer { answer, confidence: 1.into(), summary: None }
+}

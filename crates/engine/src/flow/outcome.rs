@@ -1,0 +1,233 @@
+//! Outcomes of steps: a call returned, or a run waits for a human.
+
+use serde_json::Value;
+
+use super::advance::{Advance, StepList};
+use super::advanced;
+use super::end::{StepEnd, StepOutput};
+use super::root;
+use super::state::{Current, FailedRun, FlowState, StepChange, StepFault, StepFrame, chosen};
+use crate::address::StepAddress;
+use crate::budget;
+use crate::call_attempt::CallAttempt;
+use crate::effect::{Effect, Effects, Refused};
+use crate::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
+use crate::operation::{OpenStep, SettledCost};
+use crate::state::State;
+use loopctl_lang::program::flow::{FlowProgram, FlowStep, StepAction};
+
+/// The most characters of an operator's detail in a fault.
+const DETAIL_CHARS: usize = 300;
+
+/// A step returned.
+pub(super) fn returned(program: &FlowProgram, state: &mut State, returned: StepReturned) -> Result<Effects, Refused> {
+    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, .. } = returned;
+    let at = StepAddress::new(&at);
+    let open = under_way(state, &at)?;
+    if open.name != kind {
+        return Err(Refused::new(format!("the step `{at}` was `{kind}`, and is `{}`", open.name)));
+    }
+    let before = open.settled;
+    // What its run used so far is counted: it continues from there.
+    let settled = SettledCost::of(tokens, cost_usd);
+    let failed = (outage && matches!(result, ToolResult::Failed(_)))
+        .then_some(FailedRun { round: open.repetition.round, settled });
+    state.counters.estimated |= estimated;
+    state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_add(1);
+    let calls = state.counters.calls.entry(kind).or_default();
+    *calls = calls.saturating_add(1);
+    let spent = charge(program, state, before, tokens, cost_usd);
+    // One step is at the address: its result, which may be large, is moved.
+    let mut result = Some(result);
+    Ok(advanced(program, state, |advance, flow_state| {
+        match failed {
+            Some(failed) => drop(flow_state.outages.insert(at.to_string(), failed)),
+            None => drop(flow_state.outages.remove(at.as_str())),
+        }
+        at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
+            let (Current::Open(open), Some(result)) = (&mut frame.current, result.take()) else { return };
+            open.run_id = run_id.clone().map(String::into_boxed_str);
+            let (outcome, answer) = match result {
+                ToolResult::Ok(value) => (Ok(StepOutput::from(value)), String::new()),
+                ToolResult::Failed(fault) => {
+                    let fault_of_step = StepFault { retryable, ..fault_of(step, &at, &fault) };
+                    (Err(fault_of_step), fault.answer)
+                }
+            };
+            let end = StepEnd { tokens, answer, ..StepEnd::of(open, outcome) };
+            advance.ended(list, step, frame, end);
+        });
+    }))
+}
+
+/// An attempt at the call of a step failed: it is requested again.
+pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: StepRetried) -> Result<Effects, Refused> {
+    let StepRetried { at, attempt, error, duration_ms, delay_ms, lost } = retried;
+    let at = StepAddress::new(&at);
+    let open = under_way(state, &at)?;
+    open.takes_attempt(attempt)?;
+    let kind = open.name.clone();
+    let failed = CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms, lost };
+    if !lost {
+        let retries = state.counters.tool_retries.entry(kind.clone()).or_default();
+        *retries = retries.saturating_add(1);
+    }
+    Ok(advanced(program, state, |advance, flow_state| {
+        let Some(open) = flow_state.open_at_mut(&at) else { return };
+        open.failed(failed.clone());
+        if lost {
+            return;
+        }
+        let change = StepChange::Retried { at: at.to_string(), kind, number: attempt, attempt: Box::new(failed) };
+        advance.changes.push(change);
+        advance.effects.push(Effect::RunStep(at.clone()));
+    }))
+}
+
+/// The run of a step waits for a human.
+pub(super) fn paused(program: &FlowProgram, state: &mut State, paused: StepPaused) -> Result<Effects, Refused> {
+    let StepPaused { at, run_id, asks, tokens, cost_usd } = paused;
+    let at = StepAddress::new(&at);
+    let before = under_way(state, &at)?.settled;
+    let spent = charge(program, state, before, tokens, cost_usd);
+    Ok(advanced(program, state, |advance, flow_state| {
+        at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
+            let Current::Open(open) = &mut frame.current else { return };
+            open.waits(&run_id, asks.clone(), SettledCost::of(tokens, cost_usd));
+        });
+    }))
+}
+
+/// The driver left a step between two attempts of its model: what those used is counted, and the step has yet to be made.
+pub(super) fn left(program: &FlowProgram, state: &mut State, at: &StepAddress, left: &StepLeft) -> Result<(), Refused> {
+    under_way(state, at)?;
+    let spent = charge(program, state, SettledCost::default(), left.tokens, left.cost_usd);
+    if let Some(flow_state) = &mut state.flow {
+        spend(&mut flow_state.root, at, spent);
+    }
+    Ok(())
+}
+
+/// The step at an address, which must be under way.
+pub(super) fn under_way<'s>(state: &'s State, at: &StepAddress) -> Result<&'s OpenStep, Refused> {
+    let open = state.flow.as_ref().and_then(|flow| flow.open_at(at));
+    match open {
+        Some(open) if open.progress.is_under_way() => Ok(open),
+        Some(_) => Err(Refused::new(format!("the step `{at}` is not under way"))),
+        None => Err(Refused::new(format!("no step is open at `{at}`"))),
+    }
+}
+
+/// Counts what a step used, without the part that was counted before. Returns what is new.
+fn charge(
+    program: &FlowProgram,
+    state: &mut State,
+    before: SettledCost,
+    tokens: Option<Tokens>,
+    cost_usd: Option<f64>,
+) -> SettledCost {
+    let Some(tokens) = tokens else { return SettledCost::default() };
+    let tokens = tokens.minus(before.tokens);
+    let cost_usd = cost_usd.map(|cost| cost - before.cost_usd);
+    budget::charge(program, state, tokens, cost_usd);
+    SettledCost { tokens, cost_usd: cost_usd.unwrap_or_default() }
+}
+
+/// A call's failure, as the workflow has it.
+fn fault_of(step: &FlowStep, at: &str, fault: &ToolFault) -> StepFault {
+    let code = match &step.action {
+        StepAction::React(_) => "run_failed",
+        _ => "call_failed",
+    };
+    let mut message = fault.class.clone();
+    if !fault.detail.is_empty() {
+        let cut = fault.detail.char_indices().nth(DETAIL_CHARS).map(|(end, _)| end);
+        let detail = fault.detail.get(..cut.unwrap_or(fault.detail.len())).unwrap_or_default();
+        message.push_str(&format!(" ({detail}{})", if cut.is_some() { "..." } else { "" }));
+    }
+    StepFault::new(code, message, at)
+}
+
+/// What is done with the open step at an address.
+pub(super) type AtStep<'w, 'p> = &'w mut dyn FnMut(&mut Advance<'p>, &StepList<'p>, &'p FlowStep, &mut StepFrame);
+
+/// An open step, and what it has spent just now: that counts for the items around it too.
+#[derive(Clone, Copy)]
+pub(super) struct StepTarget<'t> {
+    /// Its address.
+    pub at: &'t StepAddress,
+    /// What is new.
+    pub spent: SettledCost,
+}
+
+impl<'t> StepTarget<'t> {
+    /// A step that spent nothing.
+    pub fn at(at: &'t StepAddress) -> Self {
+        Self::spent(at, SettledCost::default())
+    }
+
+    /// A step that spent this.
+    pub fn spent(at: &'t StepAddress, spent: SettledCost) -> Self {
+        Self { at, spent }
+    }
+}
+
+/// Works on an open step.
+pub(super) fn at_step<'p>(
+    advance: &mut Advance<'p>,
+    state: &mut FlowState,
+    target: StepTarget<'_>,
+    work: AtStep<'_, 'p>,
+) {
+    let program = advance.program;
+    spend(&mut state.root, target.at, target.spent);
+    find(advance, &root(program), &mut state.root, target.at, 0, work);
+}
+
+/// Counts what a step has spent for the lists around it.
+fn spend(root: &mut StepFrame, at: &StepAddress, spent: SettledCost) {
+    let mut frame = root;
+    for depth in 0.. {
+        frame.spent.tokens = frame.spent.tokens.plus(spent.tokens);
+        frame.spent.cost_usd += spent.cost_usd;
+        let Current::Items(items) = &mut frame.current else { return };
+        let Some(inside) = at.item(depth).and_then(|index| items.open.get_mut(&index)) else { return };
+        frame = inside;
+    }
+}
+
+/// Loops are at most three deep: the recursion ends.
+fn find<'p>(
+    advance: &mut Advance<'p>,
+    list: &StepList<'p>,
+    frame: &mut StepFrame,
+    at: &StepAddress,
+    depth: usize,
+    work: AtStep<'_, 'p>,
+) {
+    let Some(step) = list.steps.get(frame.next) else { return };
+    match &mut frame.current {
+        Current::Open(open) if open.address == *at => {
+            if let Some(step) = chosen(step, at) {
+                work(advance, list, step, frame);
+            }
+        }
+        Current::Items(items) => {
+            let Some((index, step)) = at.item(depth).zip(chosen(step, &items.at)) else { return };
+            let StepAction::Foreach(foreach) = &step.action else { return };
+            if let Some(frame) = items.open.get_mut(&index) {
+                find(advance, &StepList::of_item(foreach, &items.at, index), frame, at, depth.saturating_add(1), work);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a react step writes: its answer, as [`StepReturned`] brings it.
+pub fn react_output(answer: &Value, confidence: &serde_json::Number, summary: Option<&str>) -> Value {
+    let mut output = serde_json::json!({ "answer": answer, "confidence": confidence });
+    if let (Some(summary), Some(members)) = (summary, output.as_object_mut()) {
+        members.insert("summary".to_owned(), summary.into());
+    }
+    output
+}

@@ -1,0 +1,39 @@
+//! Which of the questions of steps a decision is about.
+
+use crate::address::is_at;
+use crate::decision::OTHER_CALL;
+use crate::effect::Refused;
+use crate::event::Decided;
+use crate::outcome::Termination;
+use crate::question::StepQuestion;
+
+/// The questions that a decision is about: that of the step which is named, or the only one. `*` stands for any part of
+/// an address, for steps of unknown outcome only.
+///
+/// # Errors
+/// When no step is meant, or several that are decided one by one.
+pub(crate) fn meant<'q>(waiting: &'q [StepQuestion], decided: &Decided) -> Result<Vec<&'q StepQuestion>, Refused> {
+    let names = || waiting.iter().map(|question| question.at.as_str()).take(10).collect::<Vec<_>>().join(", ");
+    let matching: Vec<&StepQuestion> = match (&decided.at, &decided.hash) {
+        (Some(at), _) => waiting.iter().filter(|question| is_at(&question.at, at)).collect(),
+        (None, Some(hash)) => {
+            let asks = |question: &&StepQuestion| {
+                question.hash.as_ref() == Some(hash) || question.calls.iter().any(|call| call.hash == *hash)
+            };
+            waiting.iter().filter(asks).collect()
+        }
+        (None, None) => waiting.iter().collect(),
+    };
+    match (matching.as_slice(), &decided.at, &decided.hash) {
+        ([], Some(at), _) => Err(Refused::new(format!("no step waits at `{at}`; what waits: {}", names()))),
+        ([], None, Some(_)) => Err(Refused::new(OTHER_CALL)),
+        ([_], _, _) => Ok(matching),
+        (several, Some(at), None) if at.contains('*') => {
+            if several.iter().any(|question| question.question.kind != Termination::Uncertain) {
+                return Err(Refused::new("approvals and questions are decided one by one: name one address"));
+            }
+            Ok(matching)
+        }
+        _ => Err(Refused::new(format!("several steps wait; name one of them with `at`: {}", names()))),
+    }
+}

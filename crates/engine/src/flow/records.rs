@@ -1,0 +1,105 @@
+//! The record of a workflow: its steps that ended, and those that have not.
+
+use serde_json::{Map, Value};
+
+use super::items::counts_so_far;
+use super::record::{StepRecord, StepStatus};
+use super::state::{Current, ItemsState, StepFrame};
+use crate::operation::{OpenStep, Progress};
+use crate::outcome::Status;
+use crate::state::{Phase, State};
+
+/// What is known of the run around a step that has no outcome.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StepSurroundings<'r> {
+    /// The run's id.
+    pub run_id: &'r str,
+    /// Whether the run, or the item around the step, has ended: the step does not continue.
+    pub is_over: bool,
+    /// Whether a driver has the run: if none has, it is not known whether a step that was requested happened.
+    pub is_driven: bool,
+}
+
+impl<'r> StepSurroundings<'r> {
+    /// What is known of a run. `driven`: whether a driver has the run now.
+    pub fn of(state: &'r State, driven: bool) -> Self {
+        let is_driven = driven && matches!(state.status(), Status::Running | Status::Paused);
+        Self { run_id: &state.header.run_id, is_over: matches!(state.phase, Phase::Ended(_)), is_driven }
+    }
+
+    /// Where an open step is.
+    fn status(self, open: &OpenStep) -> StepStatus {
+        match &open.progress {
+            Progress::Uncertain(_) => StepStatus::Uncertain,
+            progress if progress.is_under_way() && !self.is_driven => StepStatus::Uncertain,
+            _ if self.is_over => StepStatus::Cancelled,
+            progress if progress.waits_for_human() => StepStatus::Waiting,
+            _ => StepStatus::Running,
+        }
+    }
+
+    /// Where an item that has not ended is, or the loop of several: under way as soon as one of its steps is.
+    pub fn status_of(self, frame: &StepFrame) -> StepStatus {
+        match &frame.current {
+            Current::Open(open) => self.status(open),
+            Current::Items(items) => self.status_of_items(items),
+            Current::Idle if self.is_over => StepStatus::Cancelled,
+            Current::Idle => StepStatus::Running,
+        }
+    }
+
+    fn status_of_items(self, items: &ItemsState) -> StepStatus {
+        if self.is_over {
+            return StepStatus::Cancelled;
+        }
+        let of_items: Vec<StepStatus> = items.open.values().map(|frame| self.status_of(frame)).collect();
+        let likely = [StepStatus::Running, StepStatus::Waiting, StepStatus::Uncertain];
+        likely.into_iter().find(|status| of_items.contains(status)).unwrap_or(StepStatus::Running)
+    }
+
+    /// The record of an open step.
+    pub fn open(self, open: &OpenStep) -> StepRecord {
+        let record = StepRecord::new(open.address.to_string(), open.name.clone(), self.status(open), open.due_at_ms);
+        let run_id = open.run_id.as_deref().map(str::to_owned);
+        StepRecord { input: Some(open.input.clone()), run_id, attempts: open.attempts.clone(), ..record }
+    }
+
+    /// The record of a loop that has not ended.
+    pub fn items(self, items: &ItemsState) -> StepRecord {
+        let status = self.status_of_items(items);
+        let record = StepRecord::new(items.at.clone(), "loop".to_owned(), status, items.since_ms);
+        StepRecord { items: Some(counts_so_far(items)), ..record }
+    }
+}
+
+/// The steps of a workflow that ended or were skipped, and the present one; those of items are not among them. `driven`:
+/// whether a driver has the run now; if none has, it is not known whether a step that has no outcome happened.
+pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
+    let Some(flow) = &state.flow else { return Vec::new() };
+    let mut records = flow.records.clone();
+    let around = StepSurroundings::of(state, driven);
+    if records.last().is_some_and(|last| last.status == StepStatus::Failed) {
+        // A loop that failed stays as it is, and is recorded already.
+        return records;
+    }
+    match &flow.root.current {
+        Current::Idle => {}
+        Current::Open(open) => records.push(around.open(open)),
+        Current::Items(items) => {
+            let record = around.items(items);
+            match records.iter_mut().find(|known| known.at == record.at) {
+                Some(known) => *known = record,
+                None => records.push(record),
+            }
+        }
+    }
+    records
+}
+
+/// What the steps of a workflow can read now: its input, and the keys that they have written; none for a loop. The keys of
+/// items are not among them.
+pub fn context(state: &State) -> Option<Value> {
+    let mut context = Map::from_iter([("input".to_owned(), state.header.input.whole().into_owned())]);
+    context.extend(state.flow.as_ref()?.root.keys.clone());
+    Some(Value::Object(context))
+}

@@ -1,0 +1,138 @@
+//! A failed workflow continues: what failed or was cancelled runs again, and what completed never does.
+
+use super::advanced;
+use super::resume;
+use super::state::{Current, FlowState, ItemStatus, ItemsState, StepFrame};
+use crate::continuation;
+use crate::effect::{Effects, Refused};
+use crate::event::{LimitsRaised, Retried};
+use crate::outcome::{Ending, Status, Termination};
+use crate::state::{Phase, State};
+use loopctl_lang::program::flow::FlowProgram;
+
+/// A human has the failed steps run again.
+///
+/// # Errors
+/// When no step failed; the state is untouched then.
+pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: Retried) -> Result<Effects, Refused> {
+    let Phase::Ended(ending) = &state.phase else {
+        return Err(Refused::new("the run has not failed: resume it"));
+    };
+    let completed = ending.status == Status::Completed;
+    let has_failed_items = state.flow.as_ref().is_some_and(|flow| !flow.root.kept.is_empty());
+    if !(completed && (has_failed_items || retried.anew)) {
+        may_retry(ending)?;
+    }
+    let Retried { by, changed, .. } = retried;
+    let record = continuation::entry(state, by, Some(ending));
+    state.continuations.push(record);
+    if completed && !has_failed_items {
+        // By its new document, the run has nothing left to do.
+        return Ok(Effects::new());
+    }
+    state.phase = Phase::Stepping;
+    Ok(advanced(program, state, |advance, flow_state| {
+        flow_state.rounds = flow_state.rounds.saturating_add(1);
+        change(flow_state, &changed);
+        flow_state.stopping = None;
+        if completed {
+            revive_ended(&mut flow_state.root, advance.now.active_ms);
+        } else {
+            // The record of the failed step is replaced by that of its next end.
+            flow_state.records.pop();
+            revive(&mut flow_state.root);
+        }
+    }))
+}
+
+/// A human has the run continue with a document by which it has not ended: nothing that is under way by it was requested.
+pub(super) fn anew(program: &FlowProgram, state: &mut State, retried: Retried) -> Effects {
+    let Retried { by, changed, .. } = retried;
+    let record = continuation::entry(state, by, None);
+    state.continuations.push(record);
+    resume::left(state);
+    advanced(program, state, |_, flow_state| {
+        flow_state.stopping = None;
+        change(flow_state, &changed);
+    })
+}
+
+/// Notes the steps whose next call is another one.
+fn change(flow_state: &mut FlowState, changed: &[String]) {
+    for at in changed {
+        let count = flow_state.changed.entry(at.clone()).or_default();
+        *count = count.saturating_add(1);
+    }
+}
+
+fn may_retry(ending: &Ending) -> Result<(), Refused> {
+    match (ending.status, ending.termination) {
+        (Status::Failed, Termination::StepFailed | Termination::Rejected | Termination::FormExpired) => Ok(()),
+        (Status::Failed, Termination::Timeout | Termination::Budget) => {
+            Err(Refused::new("no step failed: a limit ended the run. Raise it when you resume the run"))
+        }
+        (Status::Completed, _) => Err(Refused::new(
+            "the run has completed: there is nothing to retry. A rerun starts a new run with its input",
+        )),
+        _ => Err(Refused::new(
+            "the run was cancelled, and did not fail: there is nothing to retry. A rerun starts a new run with its input",
+        )),
+    }
+}
+
+/// A human raises the limit that ended the run: it continues where it was.
+///
+/// # Errors
+/// When another limit ended it, or it would end again at once.
+pub(super) fn limits_raised(
+    program: &FlowProgram,
+    state: &mut State,
+    raised: LimitsRaised,
+) -> Result<Effects, Refused> {
+    let Phase::Ended(ending) = std::mem::take(&mut state.phase) else { return Ok(Effects::new()) };
+    if let Err(refused) = continuation::raise_spent(program, state, &ending, raised) {
+        state.phase = Phase::Ended(ending);
+        return Err(refused);
+    }
+    state.phase = Phase::Stepping;
+    Ok(advanced(program, state, |_, flow_state| flow_state.stopping = None))
+}
+
+/// Has what failed in a list of steps begin again. Loops are at most three deep: the recursion ends.
+fn revive(frame: &mut StepFrame) {
+    frame.fault = None;
+    if let Current::Items(items) = &mut frame.current {
+        revive_items(items);
+    }
+}
+
+/// Has the failed items of the loops of a list that has ended begin again. What ended behind these loops stays.
+fn revive_ended(frame: &mut StepFrame, active_ms: u64) {
+    let Some(first) = frame.kept.keys().next().copied() else { return };
+    frame.done = frame.done.max(frame.next);
+    frame.next = first;
+    for items in frame.kept.values_mut() {
+        let partly = std::mem::take(&mut items.partly);
+        revive_items(items);
+        for (index, mut item) in partly {
+            revive_ended(&mut item, active_ms);
+            items.ended.remove(&index);
+            items.counts.completed = items.counts.completed.saturating_sub(1);
+            items.again.insert(index, item);
+        }
+        // The time of an item begins again.
+        items.again.values_mut().for_each(|item| item.began_active_ms = active_ms);
+    }
+}
+
+fn revive_items(items: &mut ItemsState) {
+    items.stopped = false;
+    items.over = None;
+    items.faults.clear();
+    items.ended.retain(|_, status| matches!(status, ItemStatus::Completed | ItemStatus::Skipped));
+    (items.counts.failed, items.counts.cancelled) = (0, 0);
+    for (index, mut frame) in std::mem::take(&mut items.unfinished) {
+        revive(&mut frame);
+        items.again.insert(index, frame);
+    }
+}

@@ -1,0 +1,87 @@
+//! A driver resumes a workflow: steps that were requested and have no outcome are requested again, or are uncertain.
+
+use super::advance::Advance;
+use super::advanced;
+use super::end::StepEnd;
+use super::outcome::{StepTarget, at_step};
+use super::state::{Current, FlowState, StepFault, Stopping};
+use crate::address::StepAddress;
+use crate::effect::{Effect, Effects};
+use crate::operation::{Doubt, LOST, OpenStep, Progress};
+use crate::state::{Phase, State};
+use loopctl_lang::language::action::OnUncertain;
+use loopctl_lang::program::flow::{FlowProgram, StepAction};
+
+/// A driver resumes the run.
+pub(super) fn resumed(program: &FlowProgram, state: &mut State) -> Effects {
+    state.interrupted = false;
+    let is_paused = matches!(state.phase, Phase::Paused { .. });
+    advanced(program, state, |advance, flow_state| {
+        if flow_state.stopping == Some(Stopping::Interrupt) {
+            flow_state.stopping = None;
+        }
+        let now_ms = advance.now.wall_ms;
+        let (mut requested, mut failed) = (Vec::new(), Vec::new());
+        flow_state.each_open(&mut |open| {
+            if is_paused {
+                // The questions of the runs below may have changed.
+                if open.ask_again() {
+                    requested.push(open.address.clone());
+                }
+            } else if open.progress.is_under_way() {
+                match after_crash(program, open) {
+                    OnUncertain::Retry => {
+                        open.requested_at_ms = Some(now_ms);
+                        requested.push(open.address.clone());
+                    }
+                    OnUncertain::Pause => open.progress = Progress::Uncertain(Doubt::Stopped),
+                    OnUncertain::Fail => failed.push(open.address.clone()),
+                }
+            }
+        });
+        advance.effects.extend(requested.into_iter().map(Effect::RunStep));
+        for at in failed {
+            fail(advance, flow_state, &at);
+        }
+    })
+}
+
+/// Nobody drove the run since it started: the steps that its start requested were not made.
+pub(super) fn left(state: &mut State) {
+    let Some(flow_state) = &mut state.flow else { return };
+    flow_state.each_open(&mut |open| {
+        if open.progress == Progress::Requested {
+            hold(open);
+        }
+    });
+}
+
+/// Nothing of a step is under way, although it was requested.
+pub(super) fn step_left(state: &mut State, at: &StepAddress) {
+    if let Some(open) = state.flow.as_mut().and_then(|flow| flow.open_at_mut(at)) {
+        hold(open);
+    }
+}
+
+fn hold(open: &mut OpenStep) {
+    open.progress = Progress::Held;
+    open.requested_at_ms = None;
+}
+
+fn after_crash(program: &FlowProgram, open: &OpenStep) -> OnUncertain {
+    match program.step_at(&open.address).map(|step| &step.action) {
+        Some(StepAction::Call(call)) => call.tool.after_crash(),
+        // A run of its own continues where it stopped.
+        Some(_) => OnUncertain::Retry,
+        None => OnUncertain::Pause,
+    }
+}
+
+fn fail(advance: &mut Advance<'_>, flow_state: &mut FlowState, at: &StepAddress) {
+    at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
+        let Current::Open(open) = &frame.current else { return };
+        let fault = StepFault::new("uncertain", LOST, open.address.as_str());
+        let end = StepEnd::of(open, Err(fault));
+        advance.ended(list, step, frame, end);
+    });
+}

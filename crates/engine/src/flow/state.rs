@@ -1,0 +1,299 @@
+//! The state of a workflow: how far each list of steps is, and what its steps wrote.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::record::{ItemCounts, StepRecord};
+use crate::address::StepAddress;
+use crate::call_attempt::CallAttempt;
+use crate::operation::{OpenStep, SettledCost};
+use loopctl_lang::program::flow::FlowStep;
+
+/// The state of a workflow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowState {
+    /// The steps of the workflow.
+    pub root: StepFrame,
+    /// Why no further step begins, once that is so.
+    pub stopping: Option<Stopping>,
+    /// The steps of the workflow that ended or were skipped, without those in loops.
+    pub records: Vec<StepRecord>,
+    /// How often failed steps were run again.
+    pub rounds: u32,
+    /// How often the request of a step was changed after it failed, by its address.
+    pub changed: BTreeMap<String, u32>,
+    /// The runs of steps that failed for a reason outside of them, by the address of the step.
+    pub outages: BTreeMap<String, FailedRun>,
+    /// What the last event began and ended, steps in loops included.
+    pub changes: Vec<StepChange>,
+}
+
+/// What an event did to a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepChange {
+    /// It began: its address, its type, and its input.
+    Started {
+        /// Its address.
+        at: String,
+        /// Its type.
+        kind: String,
+        /// Its input.
+        input: Arc<Value>,
+    },
+    /// An attempt at its call failed, and another one follows.
+    Retried {
+        /// Its address.
+        at: String,
+        /// Its type.
+        kind: String,
+        /// The number of the attempt, from 1.
+        number: u32,
+        /// The attempt.
+        attempt: Box<CallAttempt>,
+    },
+    /// It ended.
+    Ended(Box<StepRecord>),
+    /// It was a loop that did not fail: how each of its items ended.
+    ItemsEnded {
+        /// Its address.
+        at: String,
+        /// By item.
+        statuses: Box<[ItemStatus]>,
+    },
+}
+
+/// Why no further step begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopping {
+    /// The active time is spent.
+    Timeout,
+    /// The budget is spent.
+    Budget,
+    /// The driver was asked to stop.
+    Interrupt,
+}
+
+/// A list of steps: that of the workflow, or that of one item.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepFrame {
+    /// The number of the present step.
+    pub next: usize,
+    /// How far the present step is.
+    pub current: Current,
+    /// The keys that its steps wrote.
+    pub keys: Map<String, Value>,
+    /// The names that are given to it: those of its item.
+    pub given: Map<String, Value>,
+    /// What its last step gave.
+    pub last: Option<Value>,
+    /// Whether a step of it ran.
+    pub ran: bool,
+    /// The active time at which it began, in milliseconds.
+    pub began_active_ms: u64,
+    /// What its steps spent.
+    pub spent: SettledCost,
+    /// Why it failed.
+    pub fault: Option<StepFault>,
+    /// Its loops that ended although items of them failed, by the number of the step: these items may run again.
+    pub kept: BTreeMap<usize, Box<ItemsState>>,
+    /// The steps before this number have ended: of them, only loops that are kept run again.
+    pub done: usize,
+}
+
+/// How far the present step of a list is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Current {
+    /// It has not started.
+    #[default]
+    Idle,
+    /// It is a call, a run or a question.
+    Open(Box<OpenStep>),
+    /// It is a loop.
+    Items(Box<ItemsState>),
+}
+
+/// The run of a step that failed for a reason outside of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FailedRun {
+    /// The round that it began in.
+    pub round: u32,
+    /// What was counted of it.
+    pub settled: SettledCost,
+}
+
+/// A loop that is under way.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ItemsState {
+    /// The address of the loop.
+    pub at: String,
+    /// How many items there are.
+    pub count: u32,
+    /// How many items it has taken, those of the loops inside included.
+    pub taken: u64,
+    /// The loop inside that would have taken more items than this one may.
+    pub over: Option<StepFault>,
+    /// The list, when its path leads into a JSON text: it is read once.
+    pub list: Option<Arc<Value>>,
+    /// The next item to begin.
+    pub next: u32,
+    /// The items that have started and not ended.
+    pub open: BTreeMap<u32, StepFrame>,
+    /// How the items ended that have; the others are not in it.
+    pub ended: BTreeMap<u32, ItemStatus>,
+    /// What was gathered, as JSON: by item.
+    pub collected: BTreeMap<u32, Box<str>>,
+    /// Why items failed.
+    pub faults: BTreeMap<u32, StepFault>,
+    /// The keys that items wrote: the last item in order that did, and its value.
+    pub written: BTreeMap<String, (u32, Value)>,
+    /// How many items ended in each way.
+    pub counts: ItemCounts,
+    /// Items that failed or were cancelled, as they were: they may run again.
+    pub unfinished: BTreeMap<u32, StepFrame>,
+    /// Items that completed although items of a loop in them failed.
+    pub partly: BTreeMap<u32, StepFrame>,
+    /// Items that run again, and have not started to.
+    pub again: BTreeMap<u32, StepFrame>,
+    /// What the loop wrote when it ended before, if it runs again after that.
+    pub wrote: Option<Box<LoopOutput>>,
+    /// Whether no further item begins, because items failed or a loop inside had too many.
+    pub stopped: bool,
+    /// When the loop began, in milliseconds since 1970.
+    pub since_ms: i64,
+}
+
+/// What a loop wrote when it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoopOutput {
+    /// The keys, those of its items included.
+    pub keys: Map<String, Value>,
+    /// Its output.
+    pub output: Value,
+}
+
+/// How an item ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemStatus {
+    /// All of its steps ended.
+    Completed,
+    /// A step of it failed.
+    Failed,
+    /// A filter left out each of its steps.
+    Skipped,
+    /// Another item failed before it could end.
+    Cancelled,
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepFault {
+    /// A stable word.
+    pub code: String,
+    /// What happened, in a sentence without a final stop.
+    pub message: String,
+    /// The address of the step.
+    pub step: String,
+    /// Whether the same step may succeed unchanged when it runs again.
+    pub retryable: bool,
+}
+
+impl StepFault {
+    /// A failure that stays when the same step runs again.
+    pub fn new(code: impl Into<String>, message: impl Into<String>, step: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), step: step.into(), retryable: false }
+    }
+}
+
+impl StepFrame {
+    /// Whether the driver must perform a step of it. Loops are at most three deep: the recursion ends.
+    pub(super) fn is_under_way(&self) -> bool {
+        match &self.current {
+            Current::Idle => false,
+            Current::Open(open) => open.progress.is_under_way(),
+            Current::Items(items) => items.open.values().any(Self::is_under_way),
+        }
+    }
+
+    /// Its steps that have started and not ended, those of items included, in the order of their addresses.
+    pub(super) fn open(&self) -> Vec<&OpenStep> {
+        let mut open = Vec::new();
+        collect(self, &mut open);
+        open
+    }
+}
+
+impl FlowState {
+    /// The steps that have started and not ended, in the order of their addresses.
+    pub fn open(&self) -> Vec<&OpenStep> {
+        self.root.open()
+    }
+
+    /// The open step at an address.
+    pub fn open_at(&self, at: &StepAddress) -> Option<&OpenStep> {
+        let mut frame = &self.root;
+        for depth in 0.. {
+            match &frame.current {
+                Current::Idle => return None,
+                Current::Open(open) => return Some(&**open).filter(|open| open.address == *at),
+                Current::Items(items) => frame = items.open.get(&at.item(depth)?)?,
+            }
+        }
+        None
+    }
+
+    /// The same, to be changed.
+    pub(super) fn open_at_mut(&mut self, at: &StepAddress) -> Option<&mut OpenStep> {
+        let mut frame = &mut self.root;
+        for depth in 0.. {
+            match &mut frame.current {
+                Current::Idle => return None,
+                Current::Open(open) => return Some(&mut **open).filter(|open| open.address == *at),
+                Current::Items(items) => frame = items.open.get_mut(&at.item(depth)?)?,
+            }
+        }
+        None
+    }
+
+    /// Visits the steps that have started and not ended.
+    pub(super) fn each_open(&mut self, visit: &mut dyn FnMut(&mut OpenStep)) {
+        each(&mut self.root, visit);
+    }
+
+    /// Whether the driver must perform a step.
+    pub fn is_under_way(&self) -> bool {
+        self.root.is_under_way()
+    }
+}
+
+/// Loops are at most three deep: the recursion ends.
+fn collect<'f>(frame: &'f StepFrame, open: &mut Vec<&'f OpenStep>) {
+    match &frame.current {
+        Current::Idle => {}
+        Current::Open(step) => open.push(step),
+        Current::Items(items) => items.open.values().for_each(|frame| collect(frame, open)),
+    }
+}
+
+fn each(frame: &mut StepFrame, visit: &mut dyn FnMut(&mut OpenStep)) {
+    match &mut frame.current {
+        Current::Idle => {}
+        Current::Open(step) => visit(step),
+        Current::Items(items) => items.open.values_mut().for_each(|frame| each(frame, visit)),
+    }
+}
+
+/// The step that is open in a list: the present one, or the one that took its place.
+pub(super) fn chosen<'p>(step: &'p FlowStep, at: &str) -> Option<&'p FlowStep> {
+    let name = at.rsplit('.').next().unwrap_or(at);
+    let mut step = Some(step);
+    while let Some(found) = step {
+        if found.name == name {
+            return Some(found);
+        }
+        step = found.otherwise.as_deref();
+    }
+    None
+}

@@ -1,0 +1,156 @@
+//! What a workflow that waits for humans asks them.
+
+use serde_json::Value;
+
+use super::state::FlowState;
+use crate::call_attempt::lost_answer;
+use crate::due::DueTimes;
+use crate::operation::{AskedFor, Doubt, OpenStep, Progress};
+use crate::outcome::Termination;
+use crate::question::WaitingCall;
+use crate::question::{Question, StepQuestion};
+use crate::state::{Phase, RunHeader, State};
+use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::Program;
+use loopctl_lang::program::flow::FlowStep;
+
+/// The questions of the steps that wait for a human, in the order of their addresses: those of a workflow, or of the
+/// workflow below that a loop called.
+pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
+    match (&state.flow, &state.phase) {
+        (Some(flow), _) => {
+            let waiting = flow.open().into_iter().filter(|open| open.progress.waits_for_human());
+            waiting.flat_map(|open| questions(open, &state.header)).collect()
+        }
+        (None, Phase::Paused { pause, .. }) => {
+            let asked = pause.asks.iter().flat_map(|asks| &asks.steps);
+            asked.cloned().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The question of the first of these steps, alone: there may be many.
+pub fn first_question(state: &State) -> Option<String> {
+    match (&state.flow, &state.phase) {
+        (Some(flow), _) => {
+            let first = flow.open().into_iter().find(|open| open.progress.waits_for_human())?;
+            questions(first, &state.header).into_iter().next().map(|step| step.question.text)
+        }
+        (None, Phase::Paused { pause, .. }) => {
+            pause.asks.iter().flat_map(|asks| &asks.steps).next().map(|step| step.question.text.clone())
+        }
+        _ => None,
+    }
+}
+
+/// The questions of a step: several when its run has called a workflow of which several steps wait.
+fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
+    match &open.progress {
+        Progress::Asks(AskedFor::Subrun(waits)) if !waits.asks.steps.is_empty() => {
+            let below = waits.asks.steps.iter().cloned();
+            below.map(|below| StepQuestion { at: format!("{}/{}", open.address, below.at), ..below }).collect()
+        }
+        _ => vec![question(open, header)],
+    }
+}
+
+pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
+    let action = open.name.clone();
+    let uncertain = |text| Question::new(Termination::Uncertain, text);
+    let plain = StepQuestion {
+        at: open.address.to_string(),
+        question: Question::new(Termination::Human, String::new()),
+        action: action.clone(),
+        action_input: Some(Value::clone(&open.input)),
+        hash: Some(open.hash(header)),
+        expected_keys: Vec::new(),
+        expires_at_ms: None,
+        approval: None,
+        on_rejected: None,
+        run_pause: None,
+        calls: Vec::new(),
+    };
+    match &open.progress {
+        Progress::Asks(AskedFor::Approval(awaited)) => StepQuestion {
+            question: Question::new(Termination::Approval, format!("May the step `{}` call {action}?", open.address)),
+            approval: (!awaited.is_plain()).then(|| (**awaited).clone()),
+            on_rejected: Some(OnRejected::Stop),
+            ..plain
+        },
+        Progress::Asks(AskedFor::Consent { comment, on_rejected }) => StepQuestion {
+            question: Question::new(Termination::Approval, comment.as_str()),
+            on_rejected: Some(*on_rejected),
+            ..plain
+        },
+        Progress::Asks(AskedFor::Form { expires_at_ms }) => {
+            let keys = open.form_keys();
+            StepQuestion {
+                question: Question::new(Termination::Human, format!("Fill in {}", keys.join(", "))),
+                action_input: None,
+                expected_keys: keys,
+                expires_at_ms: *expires_at_ms,
+                ..plain
+            }
+        }
+        Progress::Asks(AskedFor::Subrun(waits)) => StepQuestion {
+            // What else the model said is shown with the run that asks.
+            question: Question { context: None, stuck: None, ..waits.asks.question.clone() },
+            action_input: None,
+            hash: None,
+            run_pause: Some(waits.asks.pause),
+            calls: waits.asks.calls.clone(),
+            ..plain
+        },
+        Progress::Uncertain(Doubt::Lost) => StepQuestion {
+            question: uncertain(format!("The step `{}` {}", open.address, lost_answer(&action, &open.attempts))),
+            ..plain
+        },
+        _ => StepQuestion {
+            question: uncertain(format!(
+                "The process stopped while the step `{}` called {action}. Did it happen?",
+                open.address
+            )),
+            ..plain
+        },
+    }
+}
+
+/// The steps that wait, as calls: what lists of waiting calls show of them.
+pub(crate) fn calls(steps: &[StepQuestion]) -> Vec<WaitingCall> {
+    let mut calls = Vec::new();
+    for question in steps {
+        for mut call in question.waiting_calls() {
+            if question.calls.is_empty() {
+                call.call.index = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+            }
+            calls.push(call);
+        }
+    }
+    calls
+}
+
+/// When somebody is reminded of the steps of a workflow that wait, in milliseconds since 1970: all times, past ones too.
+pub fn reminders(program: &Program, state: &State) -> Vec<i64> {
+    let (Some(program), Some(flow_state)) = (program.as_flow(), &state.flow) else { return Vec::new() };
+    let mut times = Vec::new();
+    for open in flow_state.open() {
+        if !matches!(open.progress, Progress::Asks(AskedFor::Consent { .. } | AskedFor::Form { .. })) {
+            continue;
+        }
+        let expires_at_ms = open.progress.expires_at_ms();
+        let after_ms = program.step_at(&open.address).map(FlowStep::reminders_ms).unwrap_or_default();
+        let at = after_ms.iter().map(|after_ms| open.due_at_ms.saturating_add_unsigned(*after_ms));
+        times.extend(at.filter(|at_ms| expires_at_ms.is_none_or(|expires_at_ms| *at_ms < expires_at_ms)));
+    }
+    times
+}
+
+/// When the earliest approval or form expires that a workflow waits for, in milliseconds since 1970: those of its own
+/// steps, and those of the runs below that nobody drives: what expired in a run that was resumed is its own matter.
+pub(crate) fn due_at_ms(flow: &FlowState) -> DueTimes {
+    let open = flow.open();
+    let own = open.iter().filter_map(|open| open.progress.expires_at_ms());
+    let below = open.iter().filter_map(|open| open.progress.subrun().filter(|wait| wait.is_open())?.asks.due_at_ms());
+    DueTimes { own: own.min(), below: below.min() }
+}

@@ -1,0 +1,111 @@
+//! What is fixed since the start of a run.
+
+use std::sync::Arc;
+
+use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall};
+use loopctl_lang::language::react::CallOrder;
+use loopctl_lang::program::bind::run_input::RunInput;
+use loopctl_lang::program::denial::DenialRule;
+use loopctl_lang::program::file_value::FileValues;
+
+/// What is fixed since the start of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunHeader {
+    /// The run's id.
+    pub run_id: String,
+    /// The session whose memory it shares.
+    pub session: Option<String>,
+    /// The loop's name.
+    pub loop_name: String,
+    /// The objective, rendered.
+    pub objective: String,
+    /// The run's input.
+    pub input: RunInput,
+    /// The model.
+    pub model: ModelFacts,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The active time that it may take, in milliseconds, unless that is raised.
+    pub timeout_ms: u64,
+    /// The digest of its present documents: an approval is bound to them.
+    pub meaning: [u8; 32],
+    /// What it may spend, besides the `budget` of the document.
+    pub bound: Allowance,
+    /// The order of the calls of a turn.
+    pub order: CallOrder,
+    /// Whether a script took the place of its models.
+    pub scripted: bool,
+    /// The edition of the engine's decisions.
+    pub edition: u32,
+    /// The call that started it, when it is a sub-run.
+    pub caller: Option<ParentCall>,
+    /// The earlier run whose account it received.
+    pub previous_run_id: Option<Box<str>>,
+    /// The earlier run whose input it has, when it is a rerun.
+    pub rerun_of: Option<Box<str>>,
+    /// Where it comes from, when it is a fork.
+    pub fork: Option<ForkPoint>,
+    /// The run that started it without waiting for it.
+    pub started_by: Option<Box<str>>,
+    /// The values of the files of the project that it reads, by `doc:NAME`.
+    pub files: Arc<FileValues>,
+    /// What the receiver of its callbacks may decide about; none when it may not decide.
+    pub callback_rights: Option<DecisionRights>,
+}
+
+impl RunHeader {
+    /// Whether a loop of mode `foreach` goes through a text that is the JSON of a list.
+    pub(super) fn reads_json_lists(&self) -> bool {
+        self.edition >= 2
+    }
+
+    /// Whether the JSON in a fence of a text is read.
+    pub fn reads_fences(&self) -> bool {
+        self.edition >= 2
+    }
+
+    /// Whether a reply that writes a call as text is judged by the marks of calls and the tools of the loop, and native calls
+    /// count in dialects whose calls are text.
+    pub(super) fn knows_written_calls(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether a reply that is empty is answered with a request for one.
+    pub(super) fn knows_empty_replies(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether the same thought over calls that differ is no repetition.
+    pub(super) fn compares_actions(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether an input or an answer that does not match its schema is read where it has one reading.
+    pub(super) fn fits_values(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether a call that the end of the run's time cut off is said to have maybe happened.
+    pub(super) fn names_lost_calls(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// Whether a count of zero tokens is none, so that the engine estimates.
+    pub(super) fn estimates_zeros(&self) -> bool {
+        self.edition >= 3
+    }
+
+    /// What decides what a no to an approval does that says nothing of it.
+    pub(super) fn denial_rule(&self) -> DenialRule {
+        match self.edition {
+            0 | 1 => DenialRule::Letters,
+            2 => DenialRule::Loose,
+            _ => DenialRule::Firm,
+        }
+    }
+
+    /// Whether replies and observations are bounded by a window that the project says.
+    pub(super) fn knows_windows(&self) -> bool {
+        self.edition >= 1
+    }
+}

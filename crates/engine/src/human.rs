@@ -1,0 +1,238 @@
+//! Applies the decision of a human about a pause.
+
+use serde_json::Value;
+
+use super::awaited_approval::NOT_ESCALATED;
+use super::conversation::Role;
+use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
+use super::decision_record::{ApprovalCount, DecisionRecord};
+use super::dialect;
+use super::effect::{Effects, Refused};
+use super::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
+use super::next::Next;
+use super::operation::{AfterDecision, AskedFor, Call, Conclusion, Progress, Taken};
+use super::outcome::{Pause, Termination};
+use super::state::{Phase, RunHeader, State, Turn};
+use super::subrun;
+use super::subrun_decision;
+use super::turn::{self, denied};
+use loopctl_lang::program::LoopProgram;
+
+/// A pause, and the turn whose calls wait; none for a stuck run.
+pub(super) struct Paused {
+    /// The pause.
+    pub pause: Box<Pause>,
+    /// The turn.
+    pub turn: Option<Turn>,
+}
+
+impl Paused {
+    fn calls(&self) -> PausedCalls<'_> {
+        PausedCalls::new(&self.pause, self.turn.as_ref())
+    }
+}
+
+/// A pause, and the calls of its turn.
+#[derive(Clone, Copy)]
+struct PausedCalls<'a> {
+    pause: &'a Pause,
+    calls: &'a [Call],
+}
+
+/// Whether a decision fits a run that is paused: what [`decided`] would refuse is refused.
+///
+/// # Errors
+/// Why it does not, and what would.
+pub(super) fn fits(
+    program: &LoopProgram,
+    state: &State,
+    pause: &Pause,
+    turn: Option<&Turn>,
+    decided: &Decided,
+) -> Result<(), Refused> {
+    PausedCalls::new(pause, turn).fits(program, state, decided)
+}
+
+impl<'a> PausedCalls<'a> {
+    fn new(pause: &'a Pause, turn: Option<&'a Turn>) -> Self {
+        Self { pause, calls: turn.map(|turn| turn.calls.as_slice()).unwrap_or_default() }
+    }
+
+    /// Whether a decision fits.
+    ///
+    /// # Errors
+    /// Why it does not, and what would.
+    fn fits(self, program: &LoopProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+        let (pause, header) = (self.pause, &state.header);
+        if let Some(number) = decided.pause
+            && number != pause.number
+        {
+            let how = if number < pause.number { "is over" } else { "has not come yet" };
+            return Err(Refused::new(format!("pause {number} {how}; the run is in pause {}", pause.number)));
+        }
+        if let Some(asks) = &pause.asks {
+            return subrun_decision::fits(asks, decided, state.now.wall_ms);
+        }
+        if let Some(call) = decided.call
+            && !self.waits(call)
+        {
+            let others: Vec<String> =
+                pause.calls.iter().filter(|id| self.waits(**id)).map(ToString::to_string).collect();
+            let more = if others.is_empty() { String::new() } else { format!("; what waits: {}", others.join(", ")) };
+            return Err(Refused::new(format!("call {call} does not wait{more}")));
+        }
+        let only = self.meant(header, decided);
+        if decided.hash.is_some() && only.is_none() {
+            return Err(Refused::new(OTHER_CALL));
+        }
+        decision::is_of_kind(pause.question.kind, &decided.decision)?;
+        if decided.rights == DecisionRights::Escalated && pause.question.kind != Termination::Approval {
+            return Err(Refused::new(NOT_ESCALATED));
+        }
+        let meant = |call: &&Call| is_asked_about(pause, call) && only.is_none_or(|id| id == call.address);
+        // The hash names the one call that is meant.
+        let by_id = Decided { hash: None, ..decided.clone() };
+        for call in self.calls.iter().filter(meant) {
+            call.accepts(&by_id, header, turn::tool_of(program, call), state.now.wall_ms)?;
+        }
+        let several = self.calls.iter().filter(|call| is_asked_about(pause, call)).count() > 1;
+        match &decided.decision {
+            // A decision about one call never makes another call. All calls may be denied at once.
+            Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Failed(_) | Decision::Retry
+                if several && only.is_none() =>
+            {
+                Err(Refused::new(SEVERAL_CALLS))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The one call that the decision names, by its id or by its hash.
+    fn meant(self, header: &RunHeader, decided: &Decided) -> Option<CallId> {
+        let Some(hash) = &decided.hash else { return decided.call };
+        let named = |call: &&Call| {
+            is_asked_about(self.pause, call)
+                && decided.call.is_none_or(|id| id == call.address)
+                && call.hash(header) == *hash
+        };
+        self.calls.iter().find(named).map(|call| call.address)
+    }
+
+    fn waits(self, id: CallId) -> bool {
+        let pause = &self.pause;
+        let open =
+            |call: &Call| call.address == id && (is_undecided(call) || pause.question.kind == Termination::Human);
+        pause.calls.contains(&id) && self.calls.iter().any(open)
+    }
+}
+
+fn is_undecided(call: &Call) -> bool {
+    matches!(call.progress, Progress::Asks(AskedFor::Approval(_)) | Progress::Uncertain(_))
+}
+
+/// Whether this pause is about the call. Another call of the turn may wait for its own pause.
+fn is_asked_about(pause: &Pause, call: &Call) -> bool {
+    is_undecided(call) && pause.calls.contains(&call.address)
+}
+
+/// Applies a decision.
+pub(super) fn decided(
+    program: &LoopProgram,
+    state: &mut State,
+    paused: Paused,
+    decided: Decided,
+    effects: &mut Effects,
+) -> Next {
+    if let Err(refused) = paused.calls().fits(program, state, &decided) {
+        let Paused { pause, turn } = paused;
+        return Next::Refuse { phase: Phase::Paused { pause, turn }, refused };
+    }
+    state.interrupted = false;
+    if paused.pause.question.kind == Termination::ModelError && paused.pause.asks.is_none() {
+        return Next::ask_again(paused.pause.forced);
+    }
+    // The human's input is new to the agent: repetitions are counted from here.
+    state.watch.steps.clear();
+    let only = paused.calls().meant(&state.header, &decided);
+    let Paused { pause, turn } = paused;
+    let Some(mut turn) = turn else {
+        state.decisions.push(DecisionRecord::new(state.now.wall_ms, pause.number, &decided));
+        // The answer for a stuck run is guidance.
+        if let Decision::Answer(text) = decided.decision {
+            let words = dialect::write_guidance(program.properties.dialect, &text);
+            state.conversation.push(Role::User, words);
+        }
+        return Next::Think;
+    };
+    if let Some(asks) = &pause.asks {
+        let record = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
+        state.decisions.push(DecisionRecord { run_id: asks.question.run_id.clone(), ..record });
+        return subrun::decided(&pause, turn, &decided, effects);
+    }
+    for call in &mut turn.calls {
+        let meant = only.is_none_or(|id| id == call.address) && pause.calls.contains(&call.address);
+        if meant && (is_undecided(call) || pause.question.kind == Termination::Human) {
+            let new = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
+            let record = call.record(&state.header, new);
+            let approvals = decide(state, call, &decided);
+            state.decisions.push(DecisionRecord { approvals, ..record });
+        }
+    }
+    let open: Vec<&Call> = turn.calls.iter().filter(|call| is_asked_about(&pause, call)).collect();
+    let is_edit = matches!(decided.decision, Decision::Edit(_));
+    if is_edit && open.iter().any(|call| only.is_none_or(|id| id == call.address)) {
+        // Another person must approve the call as it is now.
+        let ids = open.iter().map(|call| call.address).collect();
+        return turn::ask_approval(program, state, turn, ids);
+    }
+    if !open.is_empty() {
+        // The other calls are decided one by one; no call is made before all are decided.
+        return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
+    }
+    decided_all(program, state, turn, effects)
+}
+
+/// All waiting calls of a turn are decided: those that may be made are called.
+pub(super) fn decided_all(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+    if let Some((call, question)) = turn::question_of(program, &turn) {
+        return turn::ask_human(state, turn, call, question);
+    }
+    for call in turn.calls.iter_mut().filter(|call| call.progress == Progress::Requested) {
+        turn::request(state, call, effects);
+    }
+    Next::Settle(turn)
+}
+
+/// Applies a decision to one call; returns how many have approved it, when several must.
+fn decide(state: &mut State, call: &mut Call, decided: &Decided) -> Option<ApprovalCount> {
+    let was_approval = call.progress.is_approval();
+    let Taken { next, approvals } = call.decide(decided);
+    match next {
+        AfterDecision::Wait => {}
+        // It is requested with the others, once all are decided.
+        AfterDecision::Request => call.progress = Progress::Requested,
+        AfterDecision::End(conclusion) => {
+            call.progress = Progress::done(result_of(conclusion));
+            if was_approval {
+                // A denied call was not made: it does not count towards `max_calls`.
+                state.counters.unmade(&call.name);
+            }
+        }
+    }
+    approvals
+}
+
+/// What a call gives when a human's decision ends it.
+fn result_of(conclusion: Conclusion) -> ToolResult {
+    match conclusion {
+        Conclusion::Answer(text) => ToolResult::Ok(Value::String(text)),
+        Conclusion::Form(values) => ToolResult::Ok(Value::Object(values.into_iter().collect())),
+        Conclusion::Consent { approved, reason, .. } => match approved {
+            true => ToolResult::Ok(Value::Bool(true)),
+            false => denied(reason.as_deref()),
+        },
+        Conclusion::Denied { reason } => denied(reason.as_deref()),
+        Conclusion::Happened(value) => ToolResult::Ok(value),
+        Conclusion::Failed(message) => ToolResult::failed(message),
+    }
+}

@@ -1,0 +1,95 @@
+//! No promise of stability: a part of loopctl. Use the crate `loopctl`.
+//!
+//! The loop, pure: `state + event -> state + effects`. No clock, no randomness, no network, no disk; the same
+//! events always give the same state, byte for byte.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::as_conversions,
+        clippy::string_slice
+    )
+)]
+
+pub mod address;
+pub mod approval;
+pub mod asked;
+pub mod awaited_approval;
+mod begin;
+pub mod blob;
+pub mod budget;
+mod builtin;
+pub mod call_attempt;
+pub mod canonical;
+pub mod consent;
+pub mod continuation;
+pub mod continuation_record;
+pub mod conversation;
+pub mod decision;
+pub mod decision_record;
+pub mod dialect;
+pub mod digest;
+pub mod due;
+pub mod effect;
+pub mod event;
+mod expiry;
+mod fitted;
+pub mod flow;
+mod fork;
+pub mod header;
+pub mod history;
+mod human;
+pub mod json;
+mod kept_reply;
+mod limit;
+pub mod machine;
+mod memory;
+mod next;
+pub mod notice;
+mod observation;
+pub mod operation;
+pub mod outcome;
+pub mod previous;
+pub mod prompt;
+pub mod question;
+pub mod record;
+pub mod refusal;
+pub mod refused;
+pub mod replay;
+mod reply;
+pub mod state;
+pub mod step;
+pub mod storable;
+pub mod stuck;
+mod subrun;
+mod subrun_decision;
+pub mod tight;
+pub mod timestamp;
+pub mod token_estimator;
+mod token_usage;
+pub mod trace;
+mod turn;
+mod turn_policy;
+mod usage;
+mod validate;
+pub mod waiting_calls;
+pub mod window;
+pub mod written_decision;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_approval;
+#[cfg(test)]
+mod tests_calls;
+#[cfg(test)]
+mod tests_decisions;
+#[cfg(test)]
+mod tests_held;
+#[cfg(test)]
+mod tests_reasoning;
+#[cfg(test)]
+mod tests_resume;

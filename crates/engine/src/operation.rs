@@ -1,0 +1,534 @@
+//! An operation: a call of a turn, or a step of a workflow. It is requested at most once at a time, may be made again, may be
+//! uncertain, may wait for a human, may be a run of its own, and ends. What follows its end belongs to the turn or to the list
+//! of steps.
+
+use std::fmt::{Debug, Display};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::address::{StepAddress, split_address};
+use super::awaited_approval::AwaitedApproval;
+use super::awaited_approval::{NOT_ESCALATED, may_take};
+use super::call_attempt::CallAttempt;
+use super::consent;
+use super::decision::{self, OTHER_CALL};
+use super::decision_record::{ApprovalCount, DecisionRecord};
+use super::effect::Refused;
+use super::event::{CallId, Decided, Decision, DecisionRights, Tokens, ToolResult};
+use super::header::RunHeader;
+use super::outcome::Termination;
+use super::question::SubrunQuestion;
+use super::subrun_decision;
+use super::tight::push_tight;
+use loopctl_lang::language::approval::OnExpiry;
+use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::Tool;
+use loopctl_lang::program::schema;
+
+/// Where an operation is in its run.
+pub trait Address: Clone + PartialEq + Debug + Display {
+    /// The record of a decision about the operation.
+    fn in_record(&self, record: DecisionRecord) -> DecisionRecord;
+
+    /// A decision as the sub-run of the operation reads it.
+    fn below(&self, decided: &Decided) -> Decided;
+}
+
+impl Address for CallId {
+    fn in_record(&self, record: DecisionRecord) -> DecisionRecord {
+        DecisionRecord { call: Some(*self), ..record }
+    }
+
+    fn below(&self, decided: &Decided) -> Decided {
+        decided.clone()
+    }
+}
+
+impl Address for StepAddress {
+    fn in_record(&self, record: DecisionRecord) -> DecisionRecord {
+        DecisionRecord { step: Some(self.to_string()), ..record }
+    }
+
+    fn below(&self, decided: &Decided) -> Decided {
+        // The pause is the workflow's own; the run below has another number, and other addresses.
+        let at = decided.at.as_deref().and_then(|at| split_address(at).1).map(str::to_owned);
+        Decided { at, pause: None, ..decided.clone() }
+    }
+}
+
+/// A call of a turn.
+pub type Call = Operation<CallId>;
+/// A step of a workflow that has started and not ended: a call, a run or a question.
+pub type OpenStep = Operation<StepAddress>;
+
+/// A call of a turn, or a step of a workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation<A> {
+    /// Where it is in its run.
+    pub address: A,
+    /// The tool as the model named it, or the `type` of the step: that of a call is the name of its action.
+    pub name: String,
+    /// Its input; for a form, the keys that it asks for. It may be large, so all that name it share it.
+    pub input: Arc<Value>,
+    /// How far it is.
+    pub progress: Progress,
+    /// The attempts that failed and were followed by another one.
+    pub attempts: Vec<CallAttempt>,
+    /// When it became due, in milliseconds since 1970.
+    pub due_at_ms: i64,
+    /// When it was requested last, in milliseconds since 1970; none before.
+    pub requested_at_ms: Option<i64>,
+    /// Whether it is a run of another loop.
+    pub is_subrun: bool,
+    /// The run that it is, once its id is known.
+    pub run_id: Option<Box<str>>,
+    /// What was counted of it so far.
+    pub settled: SettledCost,
+    /// How often it was made before, when its step runs again.
+    pub repetition: Repetition,
+}
+
+/// How often a step was made before. That of a call of a turn is all zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Repetition {
+    /// How often failed steps had been run again when it became due: a run of its own is another one each time, unless it
+    /// continues.
+    pub round: u32,
+    /// Whether its run had failed for a reason outside of it, and continues.
+    pub continues: bool,
+    /// How often its request was changed by a new document after it failed: each has a key of its own.
+    pub request: u32,
+}
+
+/// How far an operation is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// It may be requested when what comes before it allows that: calls that the loop's `order` puts before it; with a
+    /// budget, an operation that asks models waits until the cost of the one before it is known.
+    Held,
+    /// It was requested; only the driver knows whether it is under way.
+    Requested,
+    /// It may or may not have happened; a human must decide.
+    Uncertain(Doubt),
+    /// A human must decide.
+    Asks(AskedFor),
+    /// It ended, or was not made because it is not allowed.
+    Done {
+        /// Its result.
+        result: ToolResult,
+        /// Its time in milliseconds.
+        duration_ms: u64,
+    },
+}
+
+/// Why nobody knows whether a call happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// The process stopped during the call.
+    Stopped,
+    /// Its answer was lost: its last attempt says how.
+    Lost,
+}
+
+/// What a human must decide about an operation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AskedFor {
+    /// Whether the call may be made.
+    Approval(Box<AwaitedApproval>),
+    /// Whether the workflow may continue: a step that asks for an approval.
+    Consent {
+        /// What the human is asked.
+        comment: String,
+        /// What a no does.
+        on_rejected: OnRejected,
+    },
+    /// The values of a form.
+    Form {
+        /// Until when, in milliseconds since 1970.
+        expires_at_ms: Option<i64>,
+    },
+    /// What its sub-run asks.
+    Subrun(Box<SubrunWait>),
+}
+
+/// A sub-run that waits for a human.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubrunWait {
+    /// What it asks.
+    pub asks: SubrunQuestion,
+    /// The decision of the human, to be passed to the sub-run.
+    pub decided: Option<Decided>,
+    /// Whether it asks again, because another document asked before.
+    pub again: bool,
+}
+
+impl SubrunWait {
+    /// Whether no human has decided.
+    pub fn is_open(&self) -> bool {
+        self.decided.is_none() && !self.again
+    }
+}
+
+/// What was counted of an operation that has not ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SettledCost {
+    /// Tokens.
+    pub tokens: Tokens,
+    /// US dollars.
+    pub cost_usd: f64,
+}
+
+impl SettledCost {
+    /// What a provider counted, as far as it did.
+    pub(super) fn of(tokens: Option<Tokens>, cost_usd: Option<f64>) -> Self {
+        Self { tokens: tokens.unwrap_or_default(), cost_usd: cost_usd.unwrap_or_default() }
+    }
+}
+
+impl Progress {
+    /// Ended at once.
+    pub(super) fn done(result: ToolResult) -> Self {
+        Self::Done { result, duration_ms: 0 }
+    }
+
+    /// Whether it ended.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done { .. })
+    }
+
+    /// Whether the driver must perform it: it was requested and has not ended.
+    pub fn is_under_way(&self) -> bool {
+        match self {
+            Self::Requested => true,
+            Self::Asks(AskedFor::Subrun(wait)) => !wait.is_open(),
+            Self::Held | Self::Uncertain(_) | Self::Asks(_) | Self::Done { .. } => false,
+        }
+    }
+
+    /// Whether a human must decide about it.
+    pub fn waits_for_human(&self) -> bool {
+        match self {
+            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open(),
+            Self::Uncertain(_) | Self::Asks(_) => true,
+            Self::Held | Self::Requested | Self::Done { .. } => false,
+        }
+    }
+
+    /// Whether a human must approve it, because of its tool or because it asks for that.
+    pub fn is_approval(&self) -> bool {
+        matches!(self, Self::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. }))
+    }
+
+    /// The approval of its tool that it waits for.
+    pub fn approval(&self) -> Option<&AwaitedApproval> {
+        match self {
+            Self::Asks(AskedFor::Approval(awaited)) => Some(awaited),
+            _ => None,
+        }
+    }
+
+    /// Its sub-run, while that waits for a human or for what one has decided.
+    pub fn subrun(&self) -> Option<&SubrunWait> {
+        match self {
+            Self::Asks(AskedFor::Subrun(wait)) => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn subrun_mut(&mut self) -> Option<&mut SubrunWait> {
+        match self {
+            Self::Asks(AskedFor::Subrun(wait)) => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// Until when a human can decide, in milliseconds since 1970: about the call or the form itself.
+    pub fn expires_at_ms(&self) -> Option<i64> {
+        match self {
+            Self::Asks(AskedFor::Approval(awaited)) => awaited.expires_at_ms,
+            Self::Asks(AskedFor::Form { expires_at_ms }) => *expires_at_ms,
+            _ => None,
+        }
+    }
+
+    /// Whether nobody decided in time.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
+    }
+
+    /// Which kind of decision it waits for; none when it waits for no human, or its sub-run does.
+    fn kind(&self) -> Option<Termination> {
+        match self {
+            Self::Uncertain(_) => Some(Termination::Uncertain),
+            Self::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. }) => Some(Termination::Approval),
+            Self::Asks(AskedFor::Form { .. }) => Some(Termination::Human),
+            Self::Held | Self::Requested | Self::Asks(AskedFor::Subrun(_)) | Self::Done { .. } => None,
+        }
+    }
+}
+
+/// Why an operation failed whose outcome is not known.
+pub(super) const LOST: &str = "the outcome is not known: the process stopped during the call";
+
+/// What follows a decision.
+#[derive(Debug, PartialEq)]
+pub(super) enum AfterDecision {
+    /// It is requested: the call, or the sub-run with the decision.
+    Request,
+    /// It waits on: for another human, or until it may be requested.
+    Wait,
+    /// It ends.
+    End(Conclusion),
+}
+
+/// How a human's decision ends an operation.
+#[derive(Debug, PartialEq)]
+pub(super) enum Conclusion {
+    /// The question is answered.
+    Answer(String),
+    /// The form is filled in.
+    Form(Vec<(String, Value)>),
+    /// A step that asks for an approval has it, or not.
+    Consent {
+        /// Whether it has it.
+        approved: bool,
+        /// What was said about it.
+        comment: Option<String>,
+        /// Why not.
+        reason: Option<String>,
+        /// What a no does.
+        on_rejected: OnRejected,
+    },
+    /// The call may not be made.
+    Denied {
+        /// Why not.
+        reason: Option<String>,
+    },
+    /// The call happened, and gave this.
+    Happened(Value),
+    /// The call failed.
+    Failed(String),
+}
+
+/// What a decision led to.
+#[derive(Debug, PartialEq)]
+pub(super) struct Taken {
+    /// What follows.
+    pub next: AfterDecision,
+    /// How many have approved it, when several must.
+    pub approvals: Option<ApprovalCount>,
+}
+
+impl<A: Address> Operation<A> {
+    /// An operation that may be requested.
+    pub fn new(address: A, name: String, input: impl Into<Arc<Value>>, due_at_ms: i64) -> Self {
+        Self {
+            address,
+            name,
+            input: input.into(),
+            progress: Progress::Held,
+            attempts: Vec::new(),
+            due_at_ms,
+            requested_at_ms: None,
+            is_subrun: false,
+            run_id: None,
+            settled: SettledCost::default(),
+            repetition: Repetition::default(),
+        }
+    }
+
+    /// It is requested now.
+    pub(super) fn request(&mut self, now_ms: i64) {
+        self.requested_at_ms = Some(now_ms);
+        if self.progress.subrun().is_none() {
+            self.progress = Progress::Requested;
+        }
+    }
+
+    /// A sub-run waits for a human.
+    pub(super) fn waits(&mut self, run_id: &str, asks: SubrunQuestion, settled: SettledCost) {
+        self.run_id = Some(run_id.into());
+        self.settled = settled;
+        self.progress = Progress::Asks(AskedFor::Subrun(Box::new(SubrunWait { asks, decided: None, again: false })));
+    }
+
+    /// Notes a failed attempt: another one follows, or a human says whether the call happened.
+    pub(super) fn failed(&mut self, attempt: CallAttempt) {
+        if attempt.lost {
+            self.progress = Progress::Uncertain(Doubt::Lost);
+        }
+        push_tight(&mut self.attempts, attempt);
+    }
+
+    /// Whether this attempt is under way.
+    ///
+    /// # Errors
+    /// When another one is.
+    pub(super) fn takes_attempt(&self, number: u32) -> Result<(), Refused> {
+        let before = self.attempts.len();
+        if usize::try_from(number).ok() == Some(before.saturating_add(1)) {
+            return Ok(());
+        }
+        Err(Refused::new(format!("attempt {number} at `{}` does not follow attempt {before}", self.address)))
+    }
+
+    /// What a decision about it is bound to: 16 hexadecimal digits over the run, the place, the name, what is shown of it
+    /// (1e2 is not 100), and the document that defines it.
+    pub fn hash(&self, header: &RunHeader) -> String {
+        let shown = match &self.progress {
+            Progress::Asks(AskedFor::Consent { comment, .. }) => format!("{comment}\n{}", self.input),
+            _ => self.input.to_string(),
+        };
+        consent::hash_of(header, &self.address.to_string(), &self.name, &shown)
+    }
+
+    /// The keys that a form asks for.
+    pub(super) fn form_keys(&self) -> Vec<String> {
+        self.input.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Whether a decision about it may be taken. `tool`: what it calls, if it is there.
+    ///
+    /// # Errors
+    /// Why not, and what may.
+    pub(super) fn accepts(
+        &self,
+        decided: &Decided,
+        header: &RunHeader,
+        tool: Option<&Tool>,
+        now_ms: i64,
+    ) -> Result<(), Refused> {
+        if let Some(wait) = self.progress.subrun() {
+            return subrun_decision::fits(&wait.asks, &self.address.below(decided), now_ms);
+        }
+        if decided.hash.as_ref().is_some_and(|shown| *shown != self.hash(header)) {
+            return Err(Refused::new(OTHER_CALL));
+        }
+        let is_form = matches!(self.progress, Progress::Asks(AskedFor::Form { .. }));
+        if is_form && !matches!(decided.decision, Decision::Answer(_)) {
+            return Err(Refused::new(format!(
+                "the step `{}` is a form, and takes no approval: {}",
+                self.address,
+                decision::form_shape(&self.form_keys())
+            )));
+        }
+        if let Some(kind) = self.progress.kind() {
+            decision::is_of_kind(kind, &decided.decision)?;
+        }
+        match (&self.progress, &decided.decision) {
+            (Progress::Asks(AskedFor::Approval(awaited)), decision) => {
+                may_take(awaited, &self.name, decided, now_ms)?;
+                accepts_input(tool, decision)
+            }
+            (_, _) if decided.rights == DecisionRights::Escalated => Err(Refused::new(NOT_ESCALATED)),
+            (Progress::Asks(AskedFor::Consent { .. }), Decision::Edit(value)) if !value.is_object() => {
+                Err(Refused::new("the payload of an approval is a JSON object"))
+            }
+            (Progress::Asks(AskedFor::Form { .. }), Decision::Answer(answer)) => {
+                if self.progress.is_expired(now_ms) {
+                    return Err(Refused::new("nobody filled in the form in time: the run fails when it is resumed"));
+                }
+                decision::form_values(&self.form_keys(), answer).map(drop).map_err(Refused::new)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies a decision that it accepts.
+    pub(super) fn decide(&mut self, decided: &Decided) -> Taken {
+        let keys = self.form_keys();
+        let mut approvals = None;
+        let next = match (&mut self.progress, &decided.decision) {
+            (Progress::Asks(AskedFor::Subrun(wait)), _) => {
+                let (pause, call) = (Some(wait.asks.pause), subrun_decision::meant(&wait.asks, decided));
+                // It stays what it is: the sub-run takes the decision.
+                wait.decided = Some(Decided { pause, call, ..self.address.below(decided) });
+                AfterDecision::Request
+            }
+            (Progress::Asks(AskedFor::Approval(awaited)), Decision::Approve | Decision::Edit(_)) => {
+                if let Decision::Edit(edited) = &decided.decision {
+                    // The approvals so far were for the other input.
+                    awaited.approved_by.clear();
+                    self.input = Arc::new(edited.clone());
+                }
+                let is_last = awaited.approve(decided);
+                approvals = ApprovalCount::of(awaited);
+                if is_last {
+                    self.progress = Progress::Held;
+                }
+                AfterDecision::Wait
+            }
+            (Progress::Asks(AskedFor::Consent { on_rejected, .. }), decision) => {
+                let (approved, reason) = match decision {
+                    Decision::Deny(reason) => (false, reason.clone()),
+                    _ => (true, None),
+                };
+                if let Decision::Edit(edited) = decision {
+                    self.input = Arc::new(edited.clone());
+                }
+                let comment = decided.comment.clone().or_else(|| reason.clone());
+                AfterDecision::End(Conclusion::Consent { approved, comment, reason, on_rejected: *on_rejected })
+            }
+            (Progress::Asks(AskedFor::Form { .. }), Decision::Answer(answer)) => {
+                AfterDecision::End(Conclusion::Form(decision::form_values(&keys, answer).unwrap_or_default()))
+            }
+            (_, Decision::Answer(text)) => AfterDecision::End(Conclusion::Answer(text.clone())),
+            (_, Decision::Deny(reason)) => AfterDecision::End(Conclusion::Denied { reason: reason.clone() }),
+            (_, Decision::Happened(value)) => AfterDecision::End(Conclusion::Happened(value.clone())),
+            (_, Decision::Failed(reason)) => AfterDecision::End(Conclusion::Failed(decision::reported_failure(reason))),
+            (_, Decision::Retry) => AfterDecision::Request,
+            (_, Decision::Approve | Decision::Edit(_)) => AfterDecision::Wait,
+        };
+        Taken { next, approvals }
+    }
+
+    /// The record of a decision about it, as it is before the decision.
+    pub(super) fn record(&self, header: &RunHeader, of: DecisionRecord) -> DecisionRecord {
+        let record = of.about(self.hash(header), &self.input);
+        let run_id = self.progress.subrun().and_then(|wait| wait.asks.question.run_id.clone());
+        self.address.in_record(DecisionRecord { run_id, ..record })
+    }
+
+    /// Applies that nobody decided in time; what happens then, when that is so. An approval that is escalated waits on.
+    pub(super) fn expire(&mut self, now_ms: i64) -> Option<OnExpiry> {
+        if !self.progress.is_expired(now_ms) {
+            return None;
+        }
+        let Progress::Asks(AskedFor::Approval(awaited)) = &mut self.progress else { return Some(OnExpiry::Fail) };
+        let on_expiry = awaited.on_expiry.unwrap_or_default();
+        if on_expiry == OnExpiry::Escalate {
+            awaited.escalate();
+        }
+        Some(on_expiry)
+    }
+
+    /// Asks the sub-run again that waits for a human, because its question may have changed. Whether it is one.
+    pub(super) fn ask_again(&mut self) -> bool {
+        let Some(wait) = self.progress.subrun_mut() else { return false };
+        wait.again = wait.decided.is_none();
+        true
+    }
+}
+
+impl OpenStep {
+    /// The id of the run that a loop of mode `react` is; of one that failed and runs again, another one.
+    pub fn subrun_id(&self, run_id: &str) -> String {
+        let at = &self.address;
+        match self.repetition.round {
+            0 => format!("{run_id}.{at}"),
+            round => format!("{run_id}.{at}.retry-{round}"),
+        }
+    }
+}
+
+/// Whether an edited input matches the tool's schema, like the model's own input.
+fn accepts_input(tool: Option<&Tool>, decision: &Decision) -> Result<(), Refused> {
+    let (Decision::Edit(input), Some(tool)) = (decision, tool) else { return Ok(()) };
+    let faults = tool.parameters.faults(input);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Refused::new(format!("the edited input is not accepted:{}", schema::list(&faults))))
+}

@@ -1,0 +1,169 @@
+//! What a human is asked, and about which call: one form for the engine, journals and programs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::awaited_approval::AwaitedApproval;
+use super::event::CallId;
+use super::stuck::Stuck;
+use super::timestamp::as_rfc3339_if_any;
+use loopctl_lang::language::ending::Termination;
+pub use loopctl_lang::language::step::OnRejected;
+
+mod journaled;
+
+/// What a human is asked. A pause, the question of a sub-run, that of a step, and all that shows them hold it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// Human, stuck, approval or uncertain; a model error, when the model could not be reached.
+    pub kind: Termination,
+    /// The question: the model's for `human`, else the engine's.
+    #[serde(rename = "question")]
+    pub text: String,
+    /// The sub-run that asks, when it is not this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// What the model said around its question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The answers that the model offers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The pattern that the agent is stuck in.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "journaled::pattern")]
+    pub stuck: Option<Stuck>,
+}
+
+impl Question {
+    /// A question of the run itself, and nothing around it.
+    pub fn new(kind: Termination, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), run_id: None, context: None, options: Vec::new(), stuck: None }
+    }
+}
+
+/// A call that waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WaitingCall {
+    /// Its id, as `resume --call` takes it: the iteration and the place in the turn, like `2.0`.
+    pub id: String,
+    /// The same as numbers; the iteration of a step is 0.
+    #[serde(flatten)]
+    pub call: CallId,
+    /// The tool.
+    pub action: String,
+    /// Its input.
+    pub action_input: Value,
+    /// What a decision is bound to, as `resume --if` takes it: a short hash of the run, the call, the
+    /// tool, the input as it is written, and the document.
+    pub hash: String,
+    /// What its approval needs; left out when one approval of anybody is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<AwaitedApproval>,
+}
+
+/// A question of a step that waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StepQuestion {
+    /// The address of the step, as `resume --at` takes it. That of a step of a workflow which the step calls in turn
+    /// follows after a `/`.
+    pub at: String,
+    /// What it asks. The run that asks is that of the step, if it has one.
+    #[serde(flatten)]
+    pub question: Question,
+    /// The action, or the type of the step.
+    pub action: String,
+    /// What the human is shown: the input of a call, or the payload of an approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action_input: Option<Value>,
+    /// What a decision is bound to, as `resume --if` takes it: a short hash of the run, the address, the action, what is
+    /// shown, and the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// The keys of a form, all of which must be filled in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expected_keys: Vec<String>,
+    /// Until when a form can be filled in, RFC 3339.
+    #[serde(rename = "expires_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub expires_at_ms: Option<i64>,
+    /// What the approval of a call needs; left out when one approval of anybody is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<AwaitedApproval>,
+    /// What a no to an approval of a step does: `stop` fails the run, or the item around the step; after `go_on` the next
+    /// step begins. Left out where a model reads the no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_rejected: Option<OnRejected>,
+    /// The pause that the run of the step is in, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_pause: Option<u32>,
+    /// The calls of that run that wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<WaitingCall>,
+}
+
+impl StepQuestion {
+    /// The question as the run that called the workflow keeps it; `run_id` is the workflow's run.
+    #[must_use]
+    pub fn passed_up(mut self, run_id: &str) -> Self {
+        self.question.run_id.get_or_insert_with(|| run_id.to_owned());
+        self
+    }
+
+    /// The calls that the question is about; none for a form and for the question of a model.
+    pub fn waiting_calls(&self) -> Vec<WaitingCall> {
+        if !self.calls.is_empty() {
+            return self.calls.clone();
+        }
+        let (Some(input), Some(hash)) = (&self.action_input, &self.hash) else { return Vec::new() };
+        vec![WaitingCall {
+            id: self.at.clone(),
+            call: CallId { iteration: 0, index: 0 },
+            action: self.action.clone(),
+            action_input: input.clone(),
+            hash: hash.clone(),
+            approval: self.approval.clone(),
+        }]
+    }
+}
+
+/// The question of a sub-run, as the run that called it keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SubrunQuestion {
+    /// The number of the pause of the call's sub-run.
+    pub pause: u32,
+    /// What it asks. The run that asks is the sub-run of the call, or one below it.
+    #[serde(flatten)]
+    pub question: Question,
+    /// The calls that wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "journaled::calls")]
+    pub calls: Vec<WaitingCall>,
+    /// The steps that wait, when a workflow asks: the first [`SubrunQuestion::MOST_STEPS`]. `calls` is empty then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "journaled::steps")]
+    pub steps: Vec<StepQuestion>,
+}
+
+impl SubrunQuestion {
+    /// The most steps that are passed up: the others are when those before them are decided.
+    pub const MOST_STEPS: usize = 100;
+
+    /// The run that asks.
+    pub fn run_id(&self) -> &str {
+        self.question.run_id.as_deref().unwrap_or_default()
+    }
+
+    /// Whether a call or a step that waits has this hash.
+    pub fn has_hash(&self, hash: &str) -> bool {
+        let in_step =
+            |step: &StepQuestion| step.hash.as_deref() == Some(hash) || step.calls.iter().any(|call| call.hash == hash);
+        self.calls.iter().any(|call| call.hash == hash) || self.steps.iter().any(in_step)
+    }
+
+    /// When the earliest approval or form expires that it waits for, in milliseconds since 1970.
+    pub fn due_at_ms(&self) -> Option<i64> {
+        let calls = self.calls.iter().chain(self.steps.iter().flat_map(|step| &step.calls));
+        let approvals = calls.map(|call| &call.approval).chain(self.steps.iter().map(|step| &step.approval));
+        let expire = approvals.filter_map(|approval| approval.as_ref()?.expires_at_ms);
+        expire.chain(self.steps.iter().filter_map(|step| step.expires_at_ms)).min()
+    }
+}

@@ -1,0 +1,101 @@
+//! The calls and steps of a sub-run's question as journals hold them: times are numbers, and a call has no text of its id.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::{Question, StepQuestion, WaitingCall};
+use crate::awaited_approval::AwaitedApproval;
+use crate::event::CallId;
+use crate::stuck::Stuck;
+use loopctl_lang::language::step::OnRejected;
+
+#[derive(Serialize, Deserialize)]
+struct JournaledCall {
+    call: CallId,
+    action: String,
+    action_input: Value,
+    hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approval: Option<AwaitedApproval>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "StepQuestion")]
+struct JournaledStep {
+    at: String,
+    #[serde(flatten)]
+    question: Question,
+    action: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    action_input: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    expected_keys: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approval: Option<AwaitedApproval>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    on_rejected: Option<OnRejected>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run_pause: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "calls")]
+    calls: Vec<WaitingCall>,
+}
+
+impl From<JournaledCall> for WaitingCall {
+    fn from(written: JournaledCall) -> Self {
+        let JournaledCall { call, action, action_input, hash, approval } = written;
+        Self { id: call.to_string(), call, action, action_input, hash, approval }
+    }
+}
+
+impl From<WaitingCall> for JournaledCall {
+    fn from(waiting: WaitingCall) -> Self {
+        let WaitingCall { call, action, action_input, hash, approval, .. } = waiting;
+        Self { call, action, action_input, hash, approval }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct StepInJournal(#[serde(with = "JournaledStep")] StepQuestion);
+
+impl From<StepInJournal> for StepQuestion {
+    fn from(written: StepInJournal) -> Self {
+        written.0
+    }
+}
+
+impl From<StepQuestion> for StepInJournal {
+    fn from(step: StepQuestion) -> Self {
+        Self(step)
+    }
+}
+
+/// The pattern that an agent is stuck in. A flattened field is read from a buffer, in which a number of arbitrary precision is
+/// no number of serde.
+pub(super) fn pattern<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stuck>, D::Error> {
+    serde_json::from_value(Value::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// A list in the journal's form.
+macro_rules! in_journal {
+    ($name:ident, $item:ty, $written:ty) => {
+        pub(super) mod $name {
+            use serde::{Deserialize as _, Deserializer, Serializer};
+
+            pub fn serialize<S: Serializer>(items: &[$item], to: S) -> Result<S::Ok, S::Error> {
+                to.collect_seq(items.iter().cloned().map(<$written>::from))
+            }
+
+            pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<$item>, D::Error> {
+                let written = Vec::<$written>::deserialize(from)?;
+                Ok(written.into_iter().map(<$item>::from).collect())
+            }
+        }
+    };
+}
+in_journal!(calls, super::WaitingCall, super::JournaledCall);
+in_journal!(steps, super::StepQuestion, super::StepInJournal);

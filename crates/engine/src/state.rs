@@ -1,0 +1,375 @@
+//! The state of a run: the fold of its events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::call_attempt::CallAttempt;
+use super::continuation_record::ContinuationRecord;
+use super::conversation::Conversation;
+use super::decision_record::DecisionRecord;
+use super::effect::Refused;
+use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFault};
+use super::flow::state::FlowState;
+use super::json::Json;
+use super::operation::{Call, Progress};
+use super::outcome::{Ending, Limit, Pause, Status};
+use super::question::Question;
+use super::refusal::RefusalCause;
+use super::token_estimator::TokenEstimator;
+use loopctl_lang::program::LoopProgram;
+
+pub use super::header::RunHeader;
+
+/// A run's state.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    /// Where the run is.
+    pub phase: Phase,
+    /// What is fixed since its start; calls under way share it.
+    pub header: Arc<RunHeader>,
+    /// What the model reads.
+    pub conversation: Conversation,
+    /// What happened, one entry a call or unreadable reply.
+    pub entries: Vec<StoredEntry>,
+    /// The hints that a model in circles was given.
+    pub hints: Vec<GivenHint>,
+    /// What humans decided, in their order.
+    pub decisions: Vec<DecisionRecord>,
+    /// How humans made it continue after an end, and the limits that they raised.
+    pub continuations: Vec<ContinuationRecord>,
+    /// The limits that replace those of the document.
+    pub limits: RaisedLimits,
+    /// The failed requests to the model, each with its iteration.
+    pub attempts: Vec<(u32, FailedAttempt)>,
+    /// How far the steps are, when the run is a workflow.
+    pub flow: Option<Box<FlowState>>,
+    /// The agent's memory.
+    pub memory: BTreeMap<String, Value>,
+    /// What was counted.
+    pub counters: Counters,
+    /// What stuck detection and the limit of unreadable replies look at.
+    pub watch: Watchdog,
+    /// The time of the last event.
+    pub now: super::event::Moment,
+    /// Whether a driver stopped between two steps, so that the run can be resumed.
+    pub interrupted: bool,
+    /// Where a cancelled run was.
+    pub cancelled_in: Option<Box<Phase>>,
+}
+
+/// Where a run is. Each phase holds its own data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Phase {
+    /// No event yet.
+    #[default]
+    New,
+    /// The model is asked; `forced` when it must answer because a limit was reached.
+    Thinking {
+        /// The limit that was reached.
+        forced: Option<Limit>,
+    },
+    /// The model is asked to summarise the messages after the opening, up to this one; the summary replaces them.
+    Summarizing {
+        /// The place of the first message that stays.
+        until: usize,
+    },
+    /// Steps of a workflow are under way.
+    Stepping,
+    /// The calls of a turn are under way.
+    Acting {
+        /// The turn.
+        turn: Turn,
+    },
+    /// The run waits for a human.
+    Paused {
+        /// For what. On the heap: most phases are small, and each step moves them.
+        pause: Box<Pause>,
+        /// The turn whose calls wait; none for a question or a stuck run.
+        turn: Option<Turn>,
+    },
+    /// The run has ended.
+    Ended(Box<Ending>),
+}
+
+impl Phase {
+    /// Why no decision fits a phase in which no human is waited for.
+    pub(super) fn takes_no_decision(&self) -> Refused {
+        match self {
+            Self::New => Refused::new("the run has not started"),
+            Self::Ended(ending) => Refused::new(format!("the run has ended: {}", ending.status.word())),
+            _ => Refused::new("the run waits for no human"),
+        }
+    }
+}
+
+/// The calls of one turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// What the model thought.
+    pub thought: String,
+    /// The tokens of the reply.
+    pub usage: Option<Tokens>,
+    /// When the reply came, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The time that the model took, in milliseconds.
+    pub thinking_ms: u64,
+    /// The calls in the model's order.
+    pub calls: Vec<Call>,
+}
+
+impl Turn {
+    /// The call that an event is about.
+    ///
+    /// # Errors
+    /// When it is not under way.
+    pub(super) fn call_under_way(&mut self, id: CallId) -> Result<&mut Call, Refused> {
+        let iteration = self.iteration;
+        match self.calls.iter_mut().find(|call| call.address == id) {
+            Some(call) if call.progress.is_under_way() => Ok(call),
+            Some(Call { progress: Progress::Held, .. }) => Err(Refused::new("the call was not made yet")),
+            Some(_) => Err(Refused::new("the call has returned already")),
+            None => Err(Refused::new(format!("iteration {iteration} has no such call"))),
+        }
+    }
+}
+
+/// What happened in one call, or in one unreadable reply: a trace entry in a compact form, because many runs at rest are
+/// kept in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEntry {
+    /// The iteration, from 1; several calls of a turn share it.
+    pub iteration: u32,
+    /// When the reply came, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// What the model thought.
+    pub thought: Box<str>,
+    /// The tool; none for an unreadable reply. Shared with the entry before, if that has the same.
+    pub action: Option<Arc<str>>,
+    /// Its input.
+    pub action_input: Json,
+    /// What the model reads of it, cut to `max_observation_chars`.
+    pub observation: Json,
+    /// Whether the call did what was asked.
+    pub success: bool,
+    /// Why not, for the operator.
+    pub error: Option<Box<ToolFault>>,
+    /// The time of the call in milliseconds; of the model, when nothing was called.
+    pub duration_ms: u64,
+    /// The tokens of the reply; on the first entry of a turn.
+    pub usage: Option<Tokens>,
+    /// The sub-run, when the call was one.
+    pub run_id: Option<Box<str>>,
+    /// When the call was requested, in milliseconds since 1970; none if it was not.
+    pub called_at_ms: Option<i64>,
+    /// The failed attempts at the call, when it was made again.
+    pub attempts: Box<[CallAttempt]>,
+}
+
+/// A hint that the model read behind an observation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenHint {
+    /// The place of the observation's entry.
+    pub entry: usize,
+    /// What the model read.
+    pub text: Box<str>,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Counters {
+    /// Replies read, readable or not.
+    pub iterations: u32,
+    /// Tokens in all.
+    pub tokens: Tokens,
+    /// Whether some of them are an estimate, because a provider did not say.
+    pub estimated: bool,
+    /// Calls made, by tool.
+    pub calls: BTreeMap<String, u32>,
+    /// Tool calls that were made, of all tools.
+    pub tool_calls_made: u32,
+    /// Replies that could not be read.
+    pub invalid_replies: u32,
+    /// Replies that `max_tokens` cut off.
+    pub truncated_responses: u32,
+    /// Observations that were cut.
+    pub truncated_observations: u32,
+    /// Messages that the history lost.
+    pub messages_trimmed: u32,
+    /// Model calls that failed and were made again.
+    pub model_retries: u32,
+    /// Attempts at tool calls that failed and were made again, by tool.
+    #[serde(skip)]
+    pub tool_retries: BTreeMap<String, u32>,
+    /// The tokens of the last request and its reply by the provider's count (or the estimate), and the bytes of
+    /// the conversation at that time: the estimate of the next request uses them.
+    #[serde(skip)]
+    pub window: (u64, usize),
+    /// How tokens are estimated.
+    #[serde(skip)]
+    pub estimator: TokenEstimator,
+    /// What the tokens cost in US dollars, as far as prices are known.
+    #[serde(skip)]
+    pub cost_usd: f64,
+    /// Whether the price of some tokens is not known.
+    #[serde(skip)]
+    pub unpriced: bool,
+    /// The number of summaries of the history.
+    #[serde(skip)]
+    pub summaries: u32,
+    /// How many requests to the model failed for good while the run continued.
+    #[serde(skip)]
+    pub calls_failed: u32,
+    /// The time of the last model call in milliseconds.
+    #[serde(skip)]
+    pub thinking_ms: u64,
+    /// Why the last reply stopped.
+    #[serde(skip)]
+    pub finish: Finish,
+    /// The model that the provider named in the last reply, when it was not the one that was asked for.
+    #[serde(skip)]
+    pub response_model: Option<Box<str>>,
+    /// The milliseconds from the last request to the first token of its reply, when that was streamed.
+    #[serde(skip)]
+    pub time_to_first_token_ms: Option<u64>,
+}
+
+/// What stuck detection and the limit of unreadable replies look at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Watchdog {
+    /// The steps since the start, the last human input, or the last hint.
+    pub steps: Vec<super::stuck::StepDigest>,
+    /// How many hints were given.
+    pub hints: u32,
+    /// Unreadable replies in a row.
+    pub invalid_in_a_row: u32,
+    /// What a provider said last of a refusal.
+    pub refusal: Box<str>,
+    /// How many pauses there were.
+    pub pauses: u32,
+    /// How many answers did not match `answer_schema`.
+    pub answers_refused: u32,
+    /// Whether the share of the budget was reached at which a warning is given.
+    pub budget_warned: bool,
+    /// The share of the budget that is used; 1 is all of it.
+    pub budget_used: f64,
+    /// How often the provider refused the present request as too long.
+    pub too_long: u32,
+    /// The window of the run's model in tokens, as its server showed it.
+    pub window: Option<u64>,
+    /// The limit because of which the model was asked for a last answer.
+    pub last_call: Option<Limit>,
+}
+
+impl Counters {
+    /// Subtracts a call that was requested and not made.
+    pub(super) fn unmade(&mut self, tool: &str) {
+        if let Some(calls) = self.calls.get_mut(tool) {
+            *calls = calls.saturating_sub(1);
+        }
+    }
+}
+
+impl State {
+    /// The turn whose calls are under way or wait, if there is one.
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Acting { turn } => Some(turn),
+            Phase::Paused { turn, .. } => turn.as_ref(),
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Stepping | Phase::Ended(_) => None,
+        }
+    }
+
+    /// The tool of the last entry.
+    pub(super) fn last_action(&self) -> Option<&Arc<str>> {
+        self.entries.last()?.action.as_ref()
+    }
+
+    /// The turn that is not over: that of [`State::turn`], or the one in which the run was cancelled.
+    pub fn open_turn(&self) -> Option<&Turn> {
+        match (&self.phase, self.cancelled_in.as_deref()) {
+            (Phase::Ended(_), Some(Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. })) => Some(turn),
+            _ => self.turn(),
+        }
+    }
+
+    /// A new pause, with the next number.
+    pub(super) fn new_pause(&mut self, question: Question, calls: Vec<CallId>) -> Box<Pause> {
+        self.watch.pauses += 1;
+        let number = self.watch.pauses;
+        Box::new(Pause { number, question, calls, forced: None, asks: None, steps: Vec::new() })
+    }
+
+    /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.
+    pub fn must_call_a_tool(&self, program: &LoopProgram) -> bool {
+        matches!(self.phase, Phase::Thinking { forced: None })
+            && super::validate::missing_before_answer(program, self).is_some()
+    }
+
+    /// Whether the last reply was empty, and the model has read that it was.
+    pub fn has_answered_an_empty_reply(&self) -> bool {
+        self.entries.last().and_then(RefusalCause::of_entry) == Some(RefusalCause::Empty)
+    }
+
+    /// The run's status.
+    pub fn status(&self) -> Status {
+        match &self.phase {
+            Phase::Ended(ending) => ending.status,
+            _ if self.interrupted => Status::Cancelled,
+            Phase::Paused { .. } => Status::Paused,
+            Phase::New
+            | Phase::Thinking { .. }
+            | Phase::Summarizing { .. }
+            | Phase::Acting { .. }
+            | Phase::Stepping => Status::Running,
+        }
+    }
+
+    /// The call of this id, in the turn that is under way.
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        self.turn()?.calls.iter().find(|call| call.address == id)
+    }
+
+    /// The active time that the run may take, in milliseconds.
+    pub fn timeout_ms(&self) -> u64 {
+        self.limits.timeout_ms.unwrap_or(self.header.timeout_ms)
+    }
+
+    /// How many attempts at calls of a tool have ended: not those that are under way or uncertain. It is the number of used
+    /// entries of a script.
+    pub fn calls_returned(&self, tool: &str) -> u32 {
+        let calls = self.turn().map(|turn| turn.calls.as_slice()).unwrap_or_default();
+        let open = calls.iter().filter(|call| call.name == tool && !matches!(call.progress, Progress::Done { .. }));
+        let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
+        let of = |counted: &BTreeMap<String, u32>| counted.get(tool).copied().unwrap_or(0);
+        of(&self.counters.calls).saturating_sub(open).saturating_add(of(&self.counters.tool_retries))
+    }
+
+    /// How many attempts at calls have ended, by tool.
+    pub fn returned(&self) -> BTreeMap<String, usize> {
+        let calls = |tool: &String| usize::try_from(self.calls_returned(tool)).unwrap_or(usize::MAX);
+        self.counters
+            .calls
+            .keys()
+            .chain(self.counters.tool_retries.keys())
+            .map(|tool| (tool.clone(), calls(tool)))
+            .collect()
+    }
+
+    /// What the run cost in US dollars so far, when the prices of all models that it asked are known.
+    pub fn cost_usd(&self) -> Option<f64> {
+        let known = self.header.model.price.is_some() || self.counters.cost_usd > 0.0;
+        (known && !self.counters.unpriced).then_some(self.counters.cost_usd)
+    }
+
+    /// How many replies and failures of the model there were: the number of used entries of a script.
+    pub fn model_calls(&self) -> u32 {
+        let counters = &self.counters;
+        let answered = counters.iterations.saturating_add(counters.summaries);
+        answered.saturating_add(counters.model_retries).saturating_add(counters.calls_failed)
+    }
+}

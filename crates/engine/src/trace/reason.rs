@@ -1,0 +1,26 @@
+//! Why a run ended or stopped, in words.
+
+use crate::outcome::Termination;
+
+/// Why a run ended or stopped, in words.
+pub fn reason(termination: Termination) -> &'static str {
+    match termination {
+        Termination::Complete => "complete",
+        Termination::ForcedAnswer => "a limit was reached, and the answer was forced",
+        Termination::MaxIterations => "the iterations are spent",
+        Termination::Timeout => "the time is spent",
+        Termination::Context => "the model's window is full",
+        Termination::Budget => "the budget is spent",
+        Termination::Stuck => "the agent is stuck",
+        Termination::ModelError => "the model could not be asked, or refused",
+        Termination::InvalidReplies => "the model's replies could not be read",
+        Termination::Human => "a question for a human",
+        Termination::Approval => "a call needs approval",
+        Termination::Uncertain => "a call of unknown outcome",
+        Termination::Cancelled => "cancelled",
+        Termination::StepFailed => "a step failed",
+        Termination::Rejected => "a human did not approve",
+        Termination::FormExpired => "a form was not filled in in time",
+        Termination::ConditionNotMet => "its condition does not hold, and nothing ran",
+    }
+}

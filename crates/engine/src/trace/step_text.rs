@@ -1,0 +1,175 @@
+//! The steps of a workflow as text.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::About;
+use super::approval;
+use super::entries::sentences;
+use super::escape;
+use super::look::{Look, Tone, wrap};
+use super::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
+use super::text::{Pieces, ShownObservation, took};
+use super::units::rfc3339;
+use crate::flow::record::{StepRecord, StepStatus};
+use crate::flow::view::StepView;
+use crate::outcome::Termination;
+use crate::question::{OnRejected, StepQuestion};
+
+/// A step that ended, in a line or two. Its texts must be redacted already.
+pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
+    let value = match (&record.error, &record.items, record.status) {
+        (Some(error), _, _) => Value::from(failure(error)),
+        (None, Some(items), _) => Value::from(counted(items)),
+        (None, None, StepStatus::Completed) => match &record.output {
+            Some(output) if !record.at.contains('.') => output.clone(),
+            _ => Value::from(record.kind.as_str()),
+        },
+        (None, None, status) => Value::from(status.word()),
+    };
+    let duration_ms = record.duration_ms();
+    let mut shown = pieces.observation(&ShownObservation {
+        whose: Some(&record.at),
+        value: &value,
+        success: record.error.is_none(),
+        duration_ms,
+    });
+    shown.extend(sentences(&record.attempts).map(|sentence| pieces.remark(&sentence)));
+    if let Some(run_id) = &record.run_id {
+        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+    }
+    shown
+}
+
+/// The questions of a workflow that waits, each with what it is about. Lines with a bar contain the words of the
+/// document or of a model and nothing else.
+pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
+    const SHOWN: usize = 20;
+    let mut shown = String::new();
+    for question in steps.iter().take(SHOWN) {
+        let says = match question.question.kind {
+            Termination::Approval => "needs an approval:",
+            Termination::Uncertain => "was called, and it is not known whether it happened:",
+            Termination::Stuck => "is stuck:",
+            _ => "asks:",
+        };
+        let title = format!("The step {} {says}", escape::line(&question.at));
+        let _ = writeln!(shown, "{}", look.paint(Tone::Bold, &title));
+        if let Some(run_id) = &question.question.run_id {
+            let by = format!("asked by the run {}", escape::line(run_id));
+            let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, &by));
+        }
+        let bar = format!("{} ", look.paint(Tone::Warn, "┃"));
+        let own = question.question.kind == Termination::Approval && question.action != "PbotApproval";
+        for line in escape::terminal(question.question.text.trim()).split('\n').filter(|_| !own) {
+            for line in wrap(line, look.width.saturating_sub(4)) {
+                let _ = writeln!(shown, "  {bar}{line}");
+            }
+        }
+        for (at, option) in question.question.options.iter().enumerate() {
+            let _ = writeln!(shown, "  {bar}{}. {}", at + 1, escape::line(option));
+        }
+        if let Some(at_ms) = question.expires_at_ms {
+            let until = format!("without an answer until {}, the run fails", rfc3339(at_ms));
+            let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, &until));
+        }
+        for call in as_call(question).iter().chain(&question.calls) {
+            shown.push_str(&approval::call(look, call, shorten));
+        }
+        if let Some(fact) = after_a_no(question) {
+            let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, fact));
+        }
+    }
+    if steps.len() > SHOWN {
+        let _ = writeln!(shown, "and {} more steps", steps.len() - SHOWN);
+    }
+    shown
+}
+
+/// What a no to the approval of a step does, in a sentence; none where a model reads it.
+pub fn after_a_no(question: &StepQuestion) -> Option<&'static str> {
+    let own = question.at.rsplit('/').next().unwrap_or_default();
+    Some(match question.on_rejected? {
+        OnRejected::Stop if own.contains('.') => "a no stops this item: none of its later steps runs",
+        OnRejected::Stop => "a no stops the run: no later step of it runs",
+        OnRejected::GoOn => "after a no the next steps run, as their filters say",
+    })
+}
+
+/// The steps at an address, with what they were given and gave.
+pub fn view(look: Look, about: &About<'_>, run_id: &str, view: &StepView) -> String {
+    let pieces = Pieces { look, shorten: false };
+    let at = view.at.as_deref().unwrap_or("all steps");
+    let mut shown = pieces.header(about.loop_name, &[run_id, at, view.status.word()], "");
+    if let Some(item) = view.item {
+        let _ = writeln!(shown, "This item is {}.", look.paint(tone(item), item.word()));
+    }
+    for record in &view.steps {
+        shown.push('\n');
+        shown.push_str(&whole_step(&pieces, record));
+    }
+    if let Some(items) = &view.items {
+        let _ = writeln!(shown, "\n{}", totals(items));
+        let rows: Vec<String> =
+            notable(items).take(MOST_ROWS).map(|row| format!("{} {}", row.index, row.status.word())).collect();
+        for line in wrap(&rows.join(", "), look.width).iter().filter(|line| !line.is_empty()) {
+            let _ = writeln!(shown, "{line}");
+        }
+        let more = notable(items).count().saturating_sub(MOST_ROWS);
+        if more > 0 {
+            let _ = writeln!(shown, "and {more} more");
+        }
+    }
+    if !view.questions.is_empty() {
+        shown.push('\n');
+        shown.push_str(&questions(&look, &view.questions, false));
+        if view.waiting > view.questions.len() {
+            let _ = writeln!(shown, "and {} more steps", view.waiting - view.questions.len());
+        }
+    }
+    shown
+}
+
+/// A step with its times, what it was given, and what it gave.
+fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
+    let look = pieces.look;
+    let (at, kind) = (escape::line(&record.at), escape::line(&record.kind));
+    let status = look.paint(tone(record.status), record.status.word());
+    let mut shown = format!("{}  {kind}  {status}", look.paint(Tone::Bold, &at));
+    let started = record.started_at_ms.filter(|_| record.status != StepStatus::Skipped);
+    if let Some(at_ms) = started {
+        let took = took(record.duration_ms());
+        let times = format!("  {}{}{took}", rfc3339(at_ms), if took.is_empty() { "" } else { "  " });
+        shown.push_str(&look.paint(Tone::Dim, &times));
+    }
+    shown.push('\n');
+    if let Some(input) = &record.input {
+        shown.push_str(&pieces.call(&record.kind, input));
+    }
+    shown.extend(sentences(&record.attempts).map(|sentence| pieces.remark(&sentence)));
+    let value = match (&record.error, &record.output, &record.items) {
+        (Some(error), _, _) => Some(Value::from(failure(error))),
+        (None, Some(output), _) => Some(output.clone()),
+        (None, None, Some(items)) => Some(Value::from(counted(items))),
+        (None, None, None) => None,
+    };
+    if let Some(value) = &value {
+        let success = record.error.is_none();
+        shown.push_str(&pieces.observation(&ShownObservation { whose: None, value, success, duration_ms: 0 }));
+    }
+    if let Some(run_id) = &record.run_id {
+        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+    }
+    shown
+}
+
+fn tone(status: StepStatus) -> Tone {
+    match status {
+        StepStatus::Completed => Tone::Good,
+        StepStatus::Failed => Tone::Bad,
+        StepStatus::Waiting | StepStatus::Uncertain | StepStatus::Cancelled => Tone::Warn,
+        StepStatus::Running => Tone::Accent,
+        StepStatus::Pending | StepStatus::Skipped => Tone::Dim,
+    }
+}

@@ -1,0 +1,101 @@
+//! The steps of a workflow as they are shown, with secrets hidden.
+
+use serde_json::Value;
+
+use super::entries::{hidden_attempt, hidden_question, shown_call};
+use super::redact::Redaction;
+use super::units::{count, plural};
+use crate::flow;
+use crate::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};
+use crate::flow::view::{ItemRow, ItemsView, StepView};
+use crate::question::{StepQuestion, WaitingCall};
+use crate::state::State;
+
+/// The steps of the workflow that began or were skipped, those under way last; none for a loop.
+pub fn steps(state: &State, driven: bool, redact: &Redaction) -> Vec<StepRecord> {
+    flow::records(state, driven).into_iter().map(|record| shown_step(record, redact)).collect()
+}
+
+/// A step with its secrets hidden.
+pub fn shown_step(record: StepRecord, redact: &Redaction) -> StepRecord {
+    StepRecord {
+        input: record.input.map(|input| std::sync::Arc::new(redact.value(&input))),
+        output: record.output.map(|output| redact.value(&output)),
+        error: record.error.map(|error| StepError {
+            message: redact.text(&error.message).into_owned(),
+            answer: hidden_answer(&error.answer, redact),
+            ..error
+        }),
+        attempts: record.attempts.iter().map(|attempt| hidden_attempt(attempt, redact)).collect(),
+        ..record
+    }
+}
+
+/// What a server answered: the names of its members say what is secret, as in a value.
+fn hidden_answer(answer: &str, redact: &Redaction) -> String {
+    match serde_json::from_str::<Value>(answer) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => redact.value(&value).to_string(),
+        _ => redact.text(answer).into_owned(),
+    }
+}
+
+/// Why a step failed, with what the server answered.
+pub fn failure(error: &StepError) -> String {
+    let StepError { message, answer, .. } = error;
+    if answer.is_empty() { message.clone() } else { format!("{message}\nThe server answered: {answer}") }
+}
+
+/// The steps at an address with their secrets hidden.
+pub fn shown_view(view: StepView, redact: &Redaction) -> StepView {
+    StepView {
+        steps: view.steps.into_iter().map(|record| shown_step(record, redact)).collect(),
+        questions: view.questions.into_iter().map(|question| shown_question(question, redact)).collect(),
+        ..view
+    }
+}
+
+/// A question with its secrets hidden. The hash is that of what is not hidden.
+pub fn shown_question(question: StepQuestion, redact: &Redaction) -> StepQuestion {
+    StepQuestion {
+        question: hidden_question(question.question, redact),
+        action_input: question.action_input.map(|input| redact.value(&input)),
+        calls: question.calls.into_iter().map(|call| shown_call(call, redact)).collect(),
+        ..question
+    }
+}
+
+/// How the items of a loop ended, in a sentence.
+pub fn counted(items: &ItemCounts) -> String {
+    let ItemCounts { total, completed, failed, skipped, cancelled, .. } = items;
+    let part = |number: u32, word: &str| format!("{} {word}", count(u64::from(number)));
+    let mut parts = vec![part(*completed, "completed")];
+    for (number, word) in [(*failed, "failed"), (*skipped, "skipped"), (*cancelled, "cancelled")] {
+        if number > 0 {
+            parts.push(part(number, word));
+        }
+    }
+    format!("{}: {}", plural(u64::from(*total), "item"), parts.join(", "))
+}
+
+/// The maximum number of items of a loop that are listed for people.
+pub const MOST_ROWS: usize = 200;
+
+/// How many items of a loop have each status, in a sentence.
+pub fn totals(items: &ItemsView) -> String {
+    let counts = items.counts.iter().map(|(word, number)| format!("{} {word}", count(u64::from(*number))));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let all = plural(u64::from(items.total), "item");
+    if counts.is_empty() { all } else { format!("{all}: {counts}") }
+}
+
+/// The items that are worth a look: not those that completed, were skipped, or have not started.
+pub fn notable(items: &ItemsView) -> impl Iterator<Item = &ItemRow> {
+    let is_plain =
+        |row: &&ItemRow| matches!(row.status, StepStatus::Completed | StepStatus::Skipped | StepStatus::Pending);
+    items.rows.iter().filter(move |row| !is_plain(row))
+}
+
+/// What a step itself asks about, as a call; none for a form and for the question of a run.
+pub fn as_call(question: &StepQuestion) -> Option<WaitingCall> {
+    question.waiting_calls().into_iter().next().filter(|_| question.calls.is_empty())
+}

@@ -1,0 +1,344 @@
+//! The steps of a sound document, lowered to a [`FlowProgram`]. The walk through the steps has judged them before.
+
+mod inputs;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::declare::Declare;
+use super::documents;
+use super::layout;
+use super::steps::{Inner, Steps};
+use super::tool;
+use crate::diagnostic::Source;
+use crate::language::action::Action;
+use crate::language::action::Matcher;
+use crate::language::loop_document::LoopProperties;
+use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
+use crate::language::tool::ActionTool;
+use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
+use crate::program::condition::CompiledCondition;
+use crate::program::denial::{self, DenialRule, StepsAfterNo};
+use crate::program::flow::{
+    ApprovalStep, CallStep, FlowOutput, FlowProgram, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction,
+    fields,
+};
+use crate::program::reference::{Field, as_path};
+use crate::program::schema::Schema;
+use crate::program::template::{Template, ValueEscape};
+use crate::program::{ProgramHead, Tool};
+use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::shape::Unknown;
+
+/// The active time of a workflow that sets none: no run is without a bound.
+pub const TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The parts of a document around its steps.
+pub(super) struct FlowHead {
+    /// The name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The schema of its input.
+    pub input: Option<Schema>,
+    /// The settings of the project.
+    pub project: Arc<Project>,
+}
+
+/// Lowers the steps of a document; none when it has faults that were reported before.
+pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, head: FlowHead) -> Option<FlowProgram> {
+    let mut lowering = FlowLowering { main, steps, declare };
+    let FlowHead { name, description, input, project } = head;
+    let head = ProgramHead {
+        name,
+        description,
+        input,
+        project,
+        sources: Vec::new(),
+        levels: 1,
+        timeout_ms: TIMEOUT_MS,
+        budget: None,
+    };
+    let mut program = match main.kind? {
+        DocumentKind::Workflow => {
+            let WorkflowDocument { id, definition, .. } = WorkflowDocument::deserialize(&main.value).ok()?;
+            let output = definition.output.as_ref().and_then(|output| Field::compile(output).ok());
+            let steps = lowering.list("/definition/actions", &definition.actions)?;
+            let inputs = inputs::of(&main.value, &definition, &steps);
+            let timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
+            FlowProgram {
+                head: ProgramHead { timeout_ms, budget: definition.budget.clone(), ..head },
+                id,
+                condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
+                steps,
+                output: output.map(FlowOutput::Field),
+                schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
+                inputs,
+                documents: documents::used(main),
+            }
+        }
+        DocumentKind::Loop => {
+            let LoopDocument { properties: LoopProperties::Foreach(foreach), .. } =
+                LoopDocument::deserialize(&main.value).ok()?
+            else {
+                return None;
+            };
+            lowering.alone(head, foreach)?
+        }
+        _ => return None,
+    };
+    let called = program.loops().into_iter();
+    let levels = called.clone().map(|called| called.levels).max().unwrap_or(0).saturating_add(1);
+    let mut sources = vec![main.tree.source.clone()];
+    let of_loops = called.flat_map(|called| called.sources.iter().cloned());
+    for source in declare.used.drain(..).chain(of_loops) {
+        if !sources.iter().any(|known: &Source| known.name == source.name) {
+            sources.push(source);
+        }
+    }
+    (program.head.levels, program.head.sources) = (levels, sources);
+    Some(program)
+}
+
+struct FlowLowering<'l, 'a> {
+    main: &'l Document,
+    steps: &'l Steps,
+    declare: &'l mut Declare<'a>,
+}
+
+impl FlowLowering<'_, '_> {
+    /// A document that is one loop of mode `foreach`: it answers with what the loop gathers, or else with its counts.
+    fn alone(&mut self, head: ProgramHead, mut foreach: ForeachProperties) -> Option<FlowProgram> {
+        let key = if foreach.collect_results { &mut foreach.result_key } else { &mut foreach.summary_key };
+        let output = FlowOutput::Key(key.get_or_insert_with(|| "__result".to_owned()).clone());
+        let step = FlowStep {
+            name: "0".to_owned(),
+            number: 0,
+            kind: "loop".to_owned(),
+            filter: None,
+            otherwise: None,
+            output_key: None,
+            action: StepAction::Foreach(Box::new(self.foreach("/properties", foreach)?)),
+        };
+        let documents = documents::used(self.main);
+        Some(FlowProgram {
+            head,
+            id: None,
+            condition: None,
+            steps: vec![step],
+            output: Some(output),
+            schedule: None,
+            inputs: Schema::any(),
+            documents,
+        })
+    }
+
+    fn list(&mut self, pointer: &str, steps: &[Step]) -> Option<Vec<FlowStep>> {
+        let mut lowered = Vec::with_capacity(steps.len());
+        for (number, step) in steps.iter().enumerate() {
+            let later = steps.get(number + 1..).unwrap_or_default();
+            lowered.push(self.step(&format!("{pointer}/{number}"), step, &StepPlace { number, name: None, later }));
+        }
+        // All of them are looked at, so that all faults are found.
+        let mut lowered: Vec<FlowStep> = lowered.into_iter().collect::<Option<_>>()?;
+        judge_denials(steps, &mut lowered);
+        Some(lowered)
+    }
+
+    fn step(&mut self, at: &str, step: &Step, place: &StepPlace<'_>) -> Option<FlowStep> {
+        let name = Self::name(step, place);
+        let otherwise = match &step.on_false {
+            Some(other) => {
+                let place = StepPlace { name: Some(format!("{name}f")), ..*place };
+                Some(Box::new(self.step(&format!("{at}/onFalse"), other, &place)?))
+            }
+            None => None,
+        };
+        let mut output_key = step.output_key.clone();
+        let action = match &step.properties {
+            Properties::Loop(properties) => match &**properties {
+                LoopProperties::React(react) => StepAction::React(self.react(at, react)?),
+                LoopProperties::Foreach(foreach) => {
+                    StepAction::Foreach(Box::new(self.foreach(&format!("{at}/properties"), foreach.clone())?))
+                }
+            },
+            Properties::Matcher(matcher) => {
+                let tool = matcher_tool(matcher)?;
+                let sides = [("left", &matcher.left), ("right", &matcher.right)];
+                let field = |(name, side): (&str, &Option<Value>)| {
+                    Some((name.to_owned(), Field::compile(side.as_ref()?).ok()?))
+                };
+                let input = sides.into_iter().filter_map(field).collect();
+                StepAction::Call(Box::new(CallStep { tool, input, spreads: true }))
+            }
+            Properties::CustomTable(table) => {
+                let Ok(Value::Object(mut written)) = serde_json::to_value(table) else { return None };
+                let tool = table_tool(table.operation, written.remove("max_rows"))?;
+                StepAction::Call(Box::new(CallStep { tool, input: fields(&written)?, spreads: false }))
+            }
+            Properties::Approval(approval) => StepAction::Approval(Box::new(approval_step(approval, place.later)?)),
+            Properties::Form(form) => StepAction::Form(FormStep {
+                expected_keys: form.expected_keys.clone(),
+                ttl_ms: form.ttl_seconds.and_then(milliseconds),
+                reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
+            }),
+            Properties::Action(values) => {
+                let (tool, key) = self.tool(step)?;
+                output_key = output_key.or(Some(key));
+                StepAction::Call(Box::new(CallStep { tool, input: fields(values)?, spreads: false }))
+            }
+        };
+        Some(FlowStep {
+            name,
+            number: place.number,
+            kind: step.kind.clone(),
+            filter: step.filter.as_ref().and_then(|filter| CompiledCondition::compile(&filter.condition).ok()),
+            otherwise,
+            output_key: output_key.map(|key| key.trim_start_matches('@').to_owned()),
+            action,
+        })
+    }
+
+    /// The name of a step in addresses.
+    fn name(step: &Step, place: &StepPlace<'_>) -> String {
+        let name = step.id.as_ref().or(place.name.as_ref());
+        name.cloned().unwrap_or_else(|| place.number.to_string())
+    }
+
+    fn react(&self, at: &str, react: &ReactProperties) -> Option<ReactStep> {
+        let pointer = format!("{at}/properties/objective");
+        let is_it = |inner: &&Inner| inner.layout.pointer("objective") == pointer;
+        let program = self.steps.loops.iter().find(is_it)?.program.as_ref()?;
+        Some(ReactStep { program: Arc::clone(program), result_key: react.result_key.clone() })
+    }
+
+    fn foreach(&mut self, at: &str, foreach: ForeachProperties) -> Option<Foreach> {
+        let steps = self.list(&format!("{at}/actions_to_execute"), &foreach.actions_to_execute)?;
+        Some(Foreach {
+            items: as_path(&foreach.items_path)?,
+            item_name: foreach.item_variable_name,
+            steps,
+            max_concurrency: foreach.max_concurrency,
+            failure_strategy: foreach.failure_strategy,
+            max_failures: foreach.max_failures,
+            collects: foreach.collect_results,
+            collect: foreach.collect.as_deref().and_then(as_path),
+            result_key: foreach.result_key,
+            summary_key: foreach.summary_key,
+            max_items: foreach.max_items,
+            item_timeout_ms: foreach.item_timeout_ms,
+            item_budget: foreach.item_budget,
+            on_pause: foreach.on_pause,
+        })
+    }
+
+    /// The tool of a registered action, and the key of its output.
+    fn tool(&mut self, step: &Step) -> Option<(Tool, String)> {
+        let registered = *self.declare.catalog.find(&step.kind).first()?;
+        let action = registered.read()?;
+        let declaration = ActionTool { name: step.kind.clone(), timeout_ms: step.timeout_ms, ..ActionTool::default() };
+        let properties = layout::defaults()?;
+        // The walk through the steps has reported its faults.
+        let (mut tool, _) = tool::declared(&declaration, &action, &properties, &Unknown::default()).ok()?;
+        if let Some(retry) = step.retry.as_ref().filter(|_| tool.idempotent) {
+            tool.retry = Some(retry.clone());
+        }
+        let own = registered.value.get("outputKey").and_then(Value::as_str);
+        Some((tool, own.unwrap_or(&step.kind).to_owned()))
+    }
+}
+
+/// The place of a step in its list.
+struct StepPlace<'l> {
+    /// Its number.
+    number: usize,
+    /// Its name, when it takes the place of another step.
+    name: Option<String>,
+    /// The steps after it.
+    later: &'l [Step],
+}
+
+/// The tool of a matcher that is a step: its lists are the step's, and come with each call.
+fn matcher_tool(matcher: &Matcher) -> Option<Tool> {
+    let Ok(Value::Object(mut settings)) = serde_json::to_value(matcher) else { return None };
+    settings.remove("left");
+    settings.remove("right");
+    built_in("matcher", settings)
+}
+
+/// The tool of a custom table that is a step: the table and all else come with each call.
+fn table_tool(operation: Option<TableOperation>, max_rows: Option<Value>) -> Option<Tool> {
+    let read_only = ("read_only".to_owned(), Value::Bool(false));
+    let settings = max_rows.map(|most| ("max_rows".to_owned(), most)).into_iter().chain([read_only]).collect();
+    let tool = built_in("custom-table", settings)?;
+    let read_only = operation == Some(TableOperation::Read);
+    let idempotent = read_only || operation == Some(TableOperation::Upsert);
+    Some(Tool { read_only, idempotent, ..tool })
+}
+
+/// The tool of a step whose type is a kind of action.
+fn built_in(kind: &str, mut settings: Map<String, Value>) -> Option<Tool> {
+    settings.insert("action_name".to_owned(), kind.into());
+    settings.insert("kind".to_owned(), kind.into());
+    let action = Action::read(&Value::Object(settings)).ok()?;
+    let declaration = ActionTool { name: kind.to_owned(), ..ActionTool::default() };
+    let (tool, _) = tool::declared(&declaration, &action, &layout::defaults()?, &Unknown::default()).ok()?;
+    Some(tool)
+}
+
+/// Decides of the approvals in a list that say nothing of it whether a no stops the run, or the item: the steps after them
+/// decide that.
+fn judge_denials(written: &[Step], lowered: &mut [FlowStep]) {
+    let mut verdicts = Vec::new();
+    for (number, first) in lowered.iter().enumerate() {
+        let later = || lowered.iter().skip(number.saturating_add(1)).map(FlowStep::chain).collect::<Vec<_>>();
+        let stops = |step: &FlowStep, rule| {
+            matches!(step.action, StepAction::Approval(_))
+                && !denial::runs_on(StepsAfterNo::new(step.filter.as_ref(), rule), &later())
+        };
+        let mut next = Some(first);
+        let mut of_chain = Vec::new();
+        while let Some(step) = next {
+            of_chain.push([DenialRule::Firm, DenialRule::Loose].map(|rule| stops(step, rule)));
+            next = step.otherwise.as_deref();
+        }
+        verdicts.push(of_chain);
+    }
+    for ((written, lowered), verdicts) in written.iter().zip(lowered).zip(verdicts) {
+        let (mut written, mut lowered) = (Some(written), Some(lowered));
+        for stops in verdicts {
+            let (Some(from), Some(to)) = (written, lowered) else { break };
+            if let (Properties::Approval(Approval { on_rejected: None, .. }), StepAction::Approval(approval)) =
+                (&from.properties, &mut to.action)
+            {
+                [approval.stops, approval.stops_loosely] = stops;
+            }
+            (written, lowered) = (from.on_false.as_deref(), to.otherwise.as_deref_mut());
+        }
+    }
+}
+
+fn approval_step(approval: &Approval, later: &[Step]) -> Option<ApprovalStep> {
+    let payload = approval.request_payload.as_ref();
+    let names = |step: &Step| serde_json::to_string(step).is_ok_and(|text| text.contains(denial::DECIDED));
+    let stops = approval.on_rejected != Some(OnRejected::GoOn);
+    Some(ApprovalStep {
+        comment: Template::compile(&approval.comment, ValueEscape::Plain).ok()?,
+        request_payload: payload.map_or(Some(Vec::new()), fields)?,
+        stops,
+        stops_loosely: stops,
+        stops_by_letters: stops && (approval.on_rejected.is_some() || !later.iter().any(names)),
+        reminders_ms: all_milliseconds(approval.reminder_intervals.as_deref()),
+    })
+}
+
+fn all_milliseconds(seconds: Option<&[f64]>) -> Vec<u64> {
+    seconds.unwrap_or_default().iter().filter_map(|seconds| milliseconds(*seconds)).collect()
+}
+
+/// Seconds in milliseconds; none for a number that is no time.
+fn milliseconds(seconds: f64) -> Option<u64> {
+    std::time::Duration::try_from_secs_f64(seconds).ok().and_then(|time| u64::try_from(time.as_millis()).ok())
+}

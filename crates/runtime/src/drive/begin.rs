@@ -1,0 +1,302 @@
+//! The start of a run: gathers what the run needs, and makes it durable before the first call. Separate from
+//! the driving, so that a server can answer its caller before anybody drives the run.
+
+use std::sync::Arc;
+
+use super::clock;
+use super::fault::Fault;
+use super::finished::Finished;
+use super::fold::written;
+use super::input_files::{given_by_model, taken_by};
+use super::lease_guard::{LeaseGuard, RunLease};
+use super::model::ModelClient;
+use super::read_files;
+use super::run::{Driver, HeldRun};
+use super::search_text::search_text_of;
+use super::start::{self, Start};
+use super::status::status_record;
+use super::subrun::SubrunOrigin;
+use super::tool::OpenedRun;
+use super::world::{Engine, Watch, World};
+use crate::journal::{Append, Created, NewRun};
+use loopctl_engine::effect::{Effects, steps_of};
+use loopctl_engine::event::{Event, EventKind, ModelFacts, Moment, Started};
+use loopctl_engine::previous::Earlier;
+use loopctl_engine::state::State;
+use loopctl_engine::step::step;
+use loopctl_lang::policy::characters::deceives;
+use loopctl_lang::program::Program;
+use loopctl_lang::program::bind::refused_input;
+use loopctl_lang::program::bind::run_input::RunInput;
+
+/// The outcome of starting a run.
+pub enum Begin {
+    /// The run is in the store, and the caller drives it.
+    New(Box<StartedRun>),
+    /// A run with this id, document and input exists.
+    Same(String),
+}
+
+/// A run that was started and that nobody drives yet. When this is dropped, the run stays in the store and can
+/// be resumed.
+pub struct StartedRun {
+    state: State,
+    effects: Effects,
+    models: Vec<Arc<ModelClient>>,
+    lease: RunLease,
+}
+
+impl StartedRun {
+    /// The run's id.
+    pub fn run_id(&self) -> &str {
+        &self.lease.run_id
+    }
+
+    /// Leaves the run for later: its status is running, and nobody drives it. The next driver knows that none of its
+    /// steps was made.
+    ///
+    /// # Errors
+    /// When the store fails; the run stays in the store.
+    pub async fn leave(self) -> Result<(), Fault> {
+        let Self { effects, lease: RunLease { run_id, fence, events, mut guard }, .. } = self;
+        if !steps_of(&effects).is_empty() {
+            let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
+            let event = written(&Event { at, kind: EventKind::Left })?;
+            let append = Append { release: true, ..Append::new(run_id, fence, events, event) };
+            guard.journal().append(append).await.map_err(Fault::Store)?;
+            guard.released();
+        }
+        guard.give_back().await.map_err(Fault::Store)
+    }
+
+    /// The driver of the run, and its first effects. Not async, and of the box, so that no future holds the moved
+    /// values or the place where they were.
+    fn driver<'a>(
+        self: Box<Self>,
+        world: &'a Arc<World>,
+        program: &'a Arc<Program>,
+        watch: Watch<'a>,
+    ) -> (Box<Driver<'a>>, Effects) {
+        let Self { state, effects, models, lease } = *self;
+        let driver = Driver::new(world, program, models, HeldRun { state, lease }, watch);
+        driver.report_start(&effects);
+        (driver, effects)
+    }
+}
+
+/// After this many new ids that other runs have already, the run is not started.
+const MOST_TAKEN: u32 = 16;
+
+/// What each attempt to create a run needs.
+struct StartParts<'a> {
+    origin: Option<&'a SubrunOrigin>,
+    models: Vec<Arc<ModelClient>>,
+    facts: ModelFacts,
+    earlier: Option<Earlier>,
+}
+
+/// Why a run can't have an id that was given: logs, file names and terminals would show another one.
+fn wrong_id(id: &str) -> Option<String> {
+    let is_wrong = |c: char| c.is_control() || deceives(c);
+    let is_empty = id.trim().is_empty();
+    (is_empty || id.contains(is_wrong)).then(|| {
+        let what = if is_empty { "it is empty" } else { "it has a control character, or one that is not seen" };
+        format!("{id:?} can't be the id of a run: {what}; take letters, digits, `-`, `_` and `.`")
+    })
+}
+
+impl Engine {
+    /// Creates a run in the store. Nothing else is done yet.
+    ///
+    /// # Errors
+    /// When the run can't be started, its id is another run's, or the store fails.
+    pub async fn begin(&self, program: &Arc<Program>, start: Start) -> Result<Begin, Fault> {
+        self.begin_from(program, start, None).await
+    }
+
+    /// Drives a started run until it ends, waits for a human, or is stopped.
+    ///
+    /// # Errors
+    /// When the store fails under way.
+    pub async fn drive(
+        &self,
+        program: &Arc<Program>,
+        started: Box<StartedRun>,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        let run = OpenedRun { run_id: started.run_id().to_owned(), returned: started.state.returned() };
+        let _tools = self.world.toolbox.open(run);
+        let (driver, effects) = started.driver(&self.world, program, watch.clone());
+        let finished = driver.drive(effects).await?;
+        self.left(program, finished, &watch).await
+    }
+
+    /// The same as [`Engine::begin`]; `origin` says which run calls it.
+    pub(super) async fn begin_from(
+        &self,
+        program: &Arc<Program>,
+        mut start: Start,
+        origin: Option<&SubrunOrigin>,
+    ) -> Result<Begin, Fault> {
+        self.world.vault.find_all();
+        start.identify();
+        let needs = match origin {
+            // It was checked with its caller.
+            Some(_) => Ok(()),
+            None => self.has_all(program, start.model.as_deref()),
+        };
+        let models = match needs.and_then(|()| self.models_of(program, start.model.as_deref())) {
+            Ok(models) => models,
+            Err(fault) => return self.there(program, &mut start, origin, fault).await,
+        };
+        let facts = models.first().map(|model| model.known_facts()).unwrap_or_default();
+        start::priced(program, &models, &self.world.models)?;
+        // A sub-run receives what its caller gives it, and nothing else.
+        let earlier = match origin {
+            Some(_) => None,
+            None if start.fork.is_some() => {
+                self.can_call(program, &facts.name)?;
+                None
+            }
+            None => {
+                self.can_call(program, &facts.name)?;
+                match self.earlier(program, &start).await {
+                    Ok(earlier) => earlier,
+                    Err(fault) => return self.there(program, &mut start, origin, fault).await,
+                }
+            }
+        };
+        if let Some(why) = start.run_id.as_deref().filter(|_| origin.is_none()).and_then(wrong_id) {
+            return Err(Fault::Refused(why));
+        }
+        let parts = StartParts { origin, models, facts, earlier };
+        let mut taken = 0;
+        loop {
+            let run_id = start.id(program, taken);
+            let begin = self.create(program, &mut start, &parts, run_id).await?;
+            // A new id that is another run's: also when that run is the same loop with the same input.
+            match begin {
+                Begin::Same(_) if start.run_id.is_none() && taken < MOST_TAKEN => taken += 1,
+                Begin::Same(run_id) if start.run_id.is_none() => return Err(Fault::Conflict(run_id)),
+                begin => return Ok(begin),
+            }
+        }
+    }
+
+    /// Creates a run with this id. An id of our own that is taken is reported as that of the same run.
+    async fn create(
+        &self,
+        program: &Arc<Program>,
+        start: &mut Start,
+        parts: &StartParts<'_>,
+        run_id: String,
+    ) -> Result<Begin, Fault> {
+        let StartParts { origin, models, facts, earlier } = parts;
+        if let Some(name) = origin.and_then(|_| given_by_model(program, &start.input)) {
+            let message = format!("`{name}` is a file, which a model can't give: leave it out");
+            return Err(Fault::Diagnostics(refused_input(program, &format!("/{name}"), message)));
+        }
+        let mut started = start.event(program, run_id.clone(), Some(facts.clone()), &self.world.texts)?;
+        taken_by(&started.files, models)?;
+        // A fork has what the run had at its start.
+        if started.fork.is_none() {
+            if let Some(session) = &started.session {
+                started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
+            }
+            started.read = read_files::read(&self.world.root, program, &self.world.texts)?;
+            started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
+        }
+        let identity = identity(&mut started, start, *origin)?;
+        started.scripted = self.world.is_scripted;
+        // A run that another run starts belongs to the organisation of that one, and has the turns of its token.
+        if let Some(origin) = origin
+            && let Some(caller) = self.find(&origin.caller.run_id).await?
+        {
+            (start.org, start.token) = (caller.org, caller.token.map(String::from));
+        }
+        let loop_name = started.loop_name.clone();
+        let session = started.session.clone();
+        let event = Event {
+            at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 },
+            kind: EventKind::Started(Box::new(started)),
+        };
+        let (at_ms, text, texts) = (event.at.wall_ms, written(&event)?, event.kind.texts());
+        // A run that can't start leaves nothing in the store.
+        let mut state = State::default();
+        let effects = step(program, &mut state, event)?;
+        let header = &state.header;
+        let new = NewRun {
+            run_id: run_id.clone(),
+            loop_name,
+            session,
+            org: start.org.clone(),
+            token: start.token.clone(),
+            callback_url: start.callback_url.clone(),
+            parent_run_id: origin.filter(|origin| !origin.is_own).map(|origin| origin.caller.run_id.clone()),
+            identity: identity.clone(),
+            start_key: start.key.clone(),
+            at_ms,
+            event: text,
+            texts,
+            scheduled: start.scheduled.clone(),
+            status_record: Some(status_record(program, &state)),
+            search_text: Some(search_text_of(&program.project.redact, &header.objective, &header.input.value)),
+        };
+        match self.world.journal.create(new).await.map_err(Fault::Store)? {
+            Created::New(lease) => {
+                let guard = LeaseGuard::new(&self.world.journal, &run_id, &lease);
+                let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
+                Ok(Begin::New(Box::new(StartedRun { state, effects, models: models.clone(), lease })))
+            }
+            Created::KeyTaken(by) => self.of_key(by, &identity).await,
+            Created::Conflict if start.run_id.is_some() => {
+                let RunInput { value, lists } = state.header.input.clone();
+                (start.input, start.lists) = (value, lists);
+                let there = self.find(&run_id).await?;
+                let again = start.event(program, run_id.clone(), None, &self.world.texts)?;
+                let is_same =
+                    there.is_some_and(|run| origin.is_none() && start::is_same_as_older(&run.identity, &again, start));
+                if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
+            }
+            Created::Same | Created::Conflict => {
+                // The next attempt needs it.
+                let RunInput { value, lists } = state.header.input.clone();
+                (start.input, start.lists) = (value, lists);
+                Ok(Begin::Same(run_id))
+            }
+        }
+    }
+
+    /// The run that has the key of a start, if it is the same.
+    async fn of_key(&self, run_id: String, identity: &str) -> Result<Begin, Fault> {
+        let there = self.find(&run_id).await?;
+        let is_same = there.is_some_and(|run| run.identity == identity);
+        if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
+    }
+
+    /// The run of this id, for a start that has no model, or whose previous run is missing: a run that has
+    /// ended is returned without it.
+    async fn there(
+        &self,
+        program: &Program,
+        start: &mut Start,
+        origin: Option<&SubrunOrigin>,
+        missing: Fault,
+    ) -> Result<Begin, Fault> {
+        let Some(run_id) = start.run_id.clone() else { return Err(missing) };
+        let Some(run) = self.find(&run_id).await? else { return Err(missing) };
+        let mut started = start.event(program, run_id.clone(), None, &self.world.texts)?;
+        let identity = identity(&mut started, start, origin)?;
+        let is_same =
+            run.identity == identity || origin.is_none() && start::is_same_as_older(&run.identity, &started, start);
+        if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
+    }
+}
+
+/// What two starts must have in common to be the same; a sub-run is marked as one.
+fn identity(started: &mut Started, start: &Start, origin: Option<&SubrunOrigin>) -> Result<String, Fault> {
+    match origin {
+        Some(origin) => origin.mark(started),
+        None => Ok(start::identity(started, start)),
+    }
+}

@@ -1,0 +1,164 @@
+//! The builder of an engine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use super::inbox::DecisionInboxes;
+use super::launcher::{Launcher, SpawnedRuns};
+use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
+use super::model_waits::ModelWaits;
+use super::pending_model_call::Deaths;
+use super::secret::Vault;
+use super::stage::Stage;
+use super::subrun_budget::SubrunBudgets;
+use super::texts::SharedTexts;
+use super::tool::{AllowedPrograms, DynTool, Toolbox};
+use super::world::{Engine, World};
+use crate::journal::Journal;
+use crate::journal::memory::MemoryJournal;
+use loopctl_lang::compile::ToolSignature;
+use loopctl_lang::language::Project;
+
+/// Makes an [`Engine`].
+pub struct EngineBuilder {
+    project: Arc<Project>,
+    root: PathBuf,
+    journal: Option<Arc<dyn Journal>>,
+    script: Option<ScriptPlayer>,
+    tools: BTreeMap<String, Arc<dyn DynTool>>,
+    models: BTreeMap<String, Arc<dyn DynModel>>,
+    api_key: Option<SecretString>,
+    launcher: Option<Arc<dyn Launcher>>,
+    stage: Option<Arc<Stage>>,
+}
+
+impl EngineBuilder {
+    /// An engine without tools and script, whose runs are in memory.
+    pub(super) fn new(project: Arc<Project>, root: &Path) -> Self {
+        Self {
+            project,
+            root: root.to_owned(),
+            journal: None,
+            script: None,
+            tools: BTreeMap::new(),
+            models: BTreeMap::new(),
+            api_key: None,
+            launcher: None,
+            stage: None,
+        }
+    }
+
+    /// Keeps runs in this journal. Default: in memory, where every run stays for as long as the engine lives.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Replaces every model by a script, and the tools that it names.
+    #[must_use]
+    pub fn script(mut self, script: loopctl_lang::language::Script) -> Self {
+        self.script = Some(ScriptPlayer::new(script));
+        self
+    }
+
+    /// Plays everything on a stage: nothing outside is called, and no model is asked unless the stage is live.
+    #[must_use]
+    #[cfg(feature = "simulation")]
+    pub fn stage(mut self, stage: Arc<Stage>) -> Self {
+        self.stage = Some(stage);
+        self
+    }
+
+    /// A tool written in Rust, for loops that declare `{"type": "action", "name": NAME}`. It takes the place of an
+    /// earlier one of the same name.
+    #[must_use]
+    pub fn tool(mut self, tool: impl DynTool + 'static) -> Self {
+        self.tools.insert(tool.name().to_owned(), Arc::new(tool));
+        self
+    }
+
+    /// A model written in Rust, by this name. It replaces a model of the project with the same name. A loop
+    /// that names no model uses it when it is the only one.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>, model: impl EmbeddedModel) -> Self {
+        self.models.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// Sets the API key for models that the project gives none. It replaces the provider's environment
+    /// variable, like `OPENAI_API_KEY`, and is sent to the same servers.
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(SecretString::from(key.into()));
+        self
+    }
+
+    /// Who drives the runs that a run starts without waiting for them. Default: a task for each, in this process.
+    #[must_use]
+    pub fn launcher(mut self, launcher: Arc<dyn Launcher>) -> Self {
+        self.launcher = Some(launcher);
+        self
+    }
+
+    /// The registered tools, as the compiler knows them.
+    pub fn signatures(&self) -> Vec<ToolSignature> {
+        self.tools.values().map(|tool| tool.signature()).collect()
+    }
+
+    /// The same for another project in its folder.
+    pub fn project(mut self, project: Arc<Project>, root: &Path) -> Self {
+        self.project = project;
+        self.root = root.to_owned();
+        self
+    }
+
+    /// The engine.
+    pub fn build(self) -> Engine {
+        let mut vault = Vault::new(self.project.orgconfig.clone(), &self.root);
+        if self.stage.as_ref().is_none_or(|stage| stage.is_live) {
+            let programs = AllowedPrograms::new(&self.project.allow.commands, &self.root);
+            vault = vault.with_programs(Arc::new(programs));
+        }
+        let vault = Arc::new(vault);
+        let is_staged = self.stage.is_some();
+        let is_scripted = self.script.is_some() && !is_staged;
+        let played = self.stage.as_ref().filter(|stage| !stage.is_live).map(|stage| Arc::clone(&stage.player));
+        let script = played.or_else(|| self.script.map(Arc::new));
+        let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.models);
+        if let Some(key) = self.api_key {
+            models = models.with_key(key);
+        }
+        let models = Arc::new(models);
+        let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.tools);
+        if let Some(script) = script.filter(|_| !is_staged) {
+            toolbox = toolbox.with_script(script);
+        }
+        if let Some(stage) = self.stage {
+            toolbox = toolbox.with_stage(stage);
+        }
+        let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        let spawned = Arc::new(SpawnedRuns::default());
+        let launcher = self.launcher.unwrap_or_else(|| Arc::<SpawnedRuns>::clone(&spawned));
+        Engine {
+            world: Arc::new(World {
+                deaths: Deaths::new(Arc::clone(&journal)),
+                journal,
+                models,
+                toolbox,
+                vault,
+                texts: SharedTexts::default(),
+                subrun_budgets: SubrunBudgets::default(),
+                inboxes: DecisionInboxes::default(),
+                model_waits: ModelWaits::default(),
+                root: self.root,
+                is_scripted,
+                launcher,
+                spawned,
+            }),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Ends a run on request: at once when nobody drives it, otherwise through its driver.
+
+use super::clock;
+use super::fault::Fault;
+use super::finished::Finished;
+use super::fold::{self, written};
+use super::lease_guard::{Leased, LeasedRun};
+use super::status::{log_cancelled, status_record};
+use super::subrun;
+use super::world::{Engine, Watch};
+use crate::journal::{Append, CancelRequest};
+use loopctl_engine::event::{Cancelled, Event, EventKind, Moment};
+use loopctl_engine::notice::Baseline;
+use loopctl_engine::outcome::Status;
+use loopctl_engine::state::{Phase, State};
+use loopctl_engine::step::step;
+use loopctl_lang::program::Program;
+
+impl Engine {
+    /// Cancels a run: at once when nobody drives it, otherwise by a request to its driver. Returns the status
+    /// of the run after that.
+    ///
+    /// # Errors
+    /// When there is no such run, it has ended, or the store fails.
+    pub async fn cancel(&self, program: &Program, run_id: &str, request: CancelRequest) -> Result<Status, Fault> {
+        let Some(leased) = Leased::to_cancel(&self.world.journal, run_id, &request).await? else {
+            let run = self.world.journal.find(run_id).await.map_err(Fault::Store)?;
+            return Ok(run.map_or(Status::Running, |run| run.status));
+        };
+        let events = self.events(run_id).await?;
+        let state = self.cancel_leased(program, LeasedRun { leased, events, state: None }, request).await?;
+        Ok(state.status())
+    }
+
+    /// Cancels a run that is leased to the caller, and releases the lease. Returns its state.
+    ///
+    /// # Errors
+    /// When it has ended, or the store fails.
+    pub async fn cancel_leased(
+        &self,
+        program: &Program,
+        run: LeasedRun,
+        request: CancelRequest,
+    ) -> Result<State, Fault> {
+        let LeasedRun { leased, events, .. } = run;
+        let ended = self.end_by_hand(program, &leased, events, request).await;
+        // The caller needs the outcome of the cancellation; a lease that could not be released expires.
+        drop(leased.give_back().await);
+        ended
+    }
+
+    async fn end_by_hand(
+        &self,
+        program: &Program,
+        leased: &Leased,
+        events: Vec<Event>,
+        request: CancelRequest,
+    ) -> Result<State, Fault> {
+        let run_id = leased.run_id.as_str();
+        let seq = u64::try_from(events.len()).unwrap_or(u64::MAX);
+        let mut state = fold::fold(program, run_id, events)?;
+        subrun::close(&self.world, program, &state).await?;
+        let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
+        let CancelRequest { reason, by } = request;
+        let cancelled = Cancelled { reason, by };
+        let event = Event { at, kind: EventKind::Cancelled(cancelled.clone()) };
+        let text = written(&event)?;
+        step(program, &mut state, event)?;
+        let status_record = Some(status_record(program, &state));
+        let append = Append { status_record, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
+        self.world.journal.append(append).await.map_err(Fault::Store)?;
+        log_cancelled(run_id, &cancelled);
+        Ok(state)
+    }
+
+    /// Called when a driver has left a run: if its end was requested too late for the driver to see, the run
+    /// ends now.
+    pub(super) async fn left(
+        &self,
+        program: &Program,
+        finished: Finished,
+        watch: &Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        match finished.state.phase {
+            Phase::Ended(_) => Ok(finished),
+            // On the heap: every run that is driven holds the common path only.
+            _ => Box::pin(self.left_open(program, finished, watch)).await,
+        }
+    }
+
+    async fn left_open(&self, program: &Program, finished: Finished, watch: &Watch<'_>) -> Result<Finished, Fault> {
+        let run_id = &finished.state.header.run_id;
+        let Some(request) = self.world.journal.cancel_requested(run_id).await.map_err(Fault::Store)? else {
+            return Ok(finished);
+        };
+        match self.cancel(program, run_id, request).await {
+            // It has ended, or another driver has it and sees the request.
+            Ok(_) | Err(Fault::Refused(_)) => {}
+            Err(fault) => return Err(fault),
+        }
+        let state = self.state(program, run_id).await?;
+        if let Some(listener) = watch.listener {
+            for notice in Baseline::of_state(&finished.state).changes(&state) {
+                listener.on(notice);
+            }
+        }
+        Ok(Finished { state })
+    }
+}

@@ -1,0 +1,243 @@
+//! The calls of a turn, made concurrently, each durable as it returns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+
+use super::clock;
+use super::fault::Fault;
+use super::launch;
+use super::pending_model_call::PendingModelCall;
+use super::retry::{self, NextAttempt};
+use super::run::{Driver, Interruption, Interrupts, Waited};
+use super::stop::Stop;
+use super::subrun::{self, PerformedCall, SubrunRequest};
+use super::subrun_budget::SubrunBudgetGuard;
+use super::tool::{Spent, ToolCall};
+use super::world::World;
+use crate::drive::future::BoxFuture;
+use loopctl_engine::budget;
+use loopctl_engine::call_attempt::CallAttempt;
+use loopctl_engine::effect::{Effect, Effects, calls_of};
+use loopctl_engine::event::{Allowance, CallId, EventKind, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
+use loopctl_engine::operation::Call;
+use loopctl_engine::state::RunHeader;
+use loopctl_lang::program::Program;
+
+/// What the calls of a turn share.
+struct TurnContext {
+    program: Arc<Program>,
+    header: Arc<RunHeader>,
+    now: String,
+    left: Allowance,
+}
+
+impl<'a> Driver<'a> {
+    /// Makes the calls of a turn. `None`: the run was stopped.
+    pub(super) async fn call_tools(&mut self, calls: &[CallId]) -> Result<Option<Effects>, Fault> {
+        self.confirm().await?;
+        let mut under_way: FuturesUnordered<_> = self.begin_calls(calls).into_iter().collect();
+        let (mut effects, mut stopped) = (Effects::new(), false);
+        let interruption = loop {
+            let left = self.time_left();
+            let interrupts =
+                Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
+            let done = match interrupts.wait(under_way.next()).await? {
+                Waited::Done(done) => done,
+                Waited::Interruption(interruption) => break interruption,
+            };
+            let what = match done.transpose()? {
+                Some(PerformedCall::Event(what)) => {
+                    // Its call is not made by this driver.
+                    stopped |= matches!(what, EventKind::ToolLeft(_));
+                    what
+                }
+                Some(PerformedCall::Stopped) => {
+                    stopped = true;
+                    continue;
+                }
+                None => return Ok((!stopped).then_some(effects)),
+            };
+            let next = self.take(what).await?;
+            // A call that was held starts as soon as the call before it has returned.
+            let released = calls_of(&next);
+            if !released.is_empty() {
+                self.confirm().await?;
+                under_way.extend(self.begin_calls(&released));
+            }
+            effects.extend(next.into_iter().filter(|effect| !matches!(effect, Effect::CallTool(_))));
+        };
+        // Dropping a sub-run releases its lease, so that it can be ended.
+        drop(under_way);
+        match interruption {
+            Interruption::Event(what) => self.take(what).await.map(Some),
+            Interruption::Stop => Ok(None),
+        }
+    }
+
+    fn begin_calls(&self, calls: &[CallId]) -> Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> {
+        // With a budget, calls that spend are made one after the other: this one may use all that is left.
+        let bound = budget::left(self.program, &self.state);
+        let turn = Arc::new(TurnContext {
+            program: Arc::clone(self.program),
+            header: Arc::clone(&self.state.header),
+            now: clock::rfc3339(clock::wall_ms()),
+            left: bound,
+        });
+        let called = |name: &str| match self.program.tool(name) {
+            Some(tool) if !self.world.toolbox.is_scripted(tool) => {
+                Some((tool, tool.called_loop().or(tool.launched())?))
+            }
+            _ => None,
+        };
+        let mut performed: Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> = Vec::with_capacity(calls.len());
+        for call in calls.iter().filter_map(|id| self.state.call(*id)) {
+            performed.push(match called(&call.name) {
+                Some((tool, called)) => {
+                    let time = Duration::from_millis(tool.timeout_ms);
+                    let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
+                    let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
+                    if tool.launched().is_some() {
+                        let request = SubrunRequest::of_own(&self.state, call, called, time);
+                        launch::call(world, request, stop, budget)
+                    } else {
+                        let time = time.min(self.time_left());
+                        let request = SubrunRequest::new(&self.state, call, called, time, bound);
+                        subrun::call(world, request, stop, budget)
+                    }
+                }
+                None => {
+                    let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());
+                    let attempt = Attempt::of(call);
+                    Box::pin(async move {
+                        if !attempt.timer.due(stop.as_ref()).await {
+                            return Ok(PerformedCall::Stopped);
+                        }
+                        let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id)
+                            .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id));
+                        tokio::select! {
+                            biased;
+                            made = make(&world, &turn, &attempt, &wait) => Ok(made),
+                            () = wait.stopped(stop.as_ref()) => {
+                                let Spent { tokens, cost_usd, .. } = wait.spent();
+                                let left = ToolLeft { call: attempt.id, tokens, cost_usd };
+                                Ok(PerformedCall::Event(EventKind::ToolLeft(left)))
+                            }
+                        }
+                    })
+                }
+            });
+        }
+        performed
+    }
+}
+
+/// An attempt at a call of a tool that is no loop.
+struct Attempt {
+    id: CallId,
+    tool: String,
+    input: Arc<Value>,
+    timer: AttemptTimer,
+}
+
+impl Attempt {
+    fn of(call: &Call) -> Self {
+        let (tool, input) = (call.name.clone(), call.input.clone());
+        Self { id: call.address, tool, input, timer: AttemptTimer::after(&call.attempts) }
+    }
+}
+
+/// When the next attempt at a call is due.
+pub(super) struct AttemptTimer {
+    /// How many attempts failed before.
+    pub failed: u32,
+    /// When it is due, in milliseconds since 1970, and the whole wait before it; none for a first attempt.
+    due: Option<(i64, u64)>,
+}
+
+impl AttemptTimer {
+    /// The attempt after these.
+    pub fn after(attempts: &[CallAttempt]) -> Self {
+        let due_at = |last: &CallAttempt| {
+            (last.at_ms.saturating_add(i64::try_from(last.delay_ms).unwrap_or(i64::MAX)), last.delay_ms)
+        };
+        let failed = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+        Self { failed, due: attempts.last().map(due_at) }
+    }
+
+    /// Waits until it is due: after a crash, for what is left of the wait. Returns `false` if the run is to stop: an
+    /// attempt that waits is not under way.
+    pub async fn due(&self, stop: Option<&Stop>) -> bool {
+        let Some((due_ms, delay_ms)) = self.due else { return true };
+        let left_ms = u64::try_from(due_ms.saturating_sub(clock::wall_ms())).unwrap_or(0).min(delay_ms);
+        let stopped = async {
+            match stop {
+                Some(stop) => stop.asked().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopped => false,
+            () = clock::sleep(Duration::from_millis(left_ms)) => true,
+        }
+    }
+}
+
+/// Makes an attempt. One that failed and is followed by another one is not the end of the call.
+async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &PendingModelCall<'_>) -> PerformedCall {
+    let began = clock::instant();
+    let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
+    let returned = |result, spent: Spent| {
+        let duration_ms = clock::elapsed_ms(began);
+        let Spent { tokens, cost_usd, estimated } = spent;
+        PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
+            call: id,
+            result,
+            duration_ms,
+            tokens,
+            cost_usd,
+            estimated,
+            run_id: None,
+        }))
+    };
+    let Some(tool) = turn.program.tool(name) else {
+        let class = "the document no longer has this tool".to_owned();
+        return returned(ToolResult::Failed(ToolFault { class, ..ToolFault::default() }), Spent::default());
+    };
+    let call = ToolCall {
+        id,
+        at: None,
+        request: 0,
+        input,
+        run_input: turn.program.input_of(&turn.header.input.value),
+        lists: None,
+        run_id: &turn.header.run_id,
+        reads_fences: turn.header.reads_fences(),
+        now: &turn.now,
+        model: &turn.header.model.name,
+        left: turn.left,
+        deadline: Duration::from_millis(tool.timeout_ms),
+        wait: Some(wait),
+    };
+    let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&turn.header.run_id));
+    let outcome = world.toolbox.call(tool, &call).await;
+    let number = attempt.timer.failed.saturating_add(1);
+    let spent = outcome.spent;
+    let (error, delay, lost) = match retry::next_attempt(tool, number, outcome) {
+        NextAttempt::None(result) => return returned(result, spent),
+        NextAttempt::After(error, delay) => (error, delay, false),
+        NextAttempt::Asked(error) => (error, Duration::ZERO, true),
+    };
+    PerformedCall::Event(EventKind::ToolRetried(ToolRetried {
+        call: id,
+        attempt: number,
+        error,
+        duration_ms: clock::elapsed_ms(began),
+        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        lost,
+    }))
+}

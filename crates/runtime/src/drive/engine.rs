@@ -1,0 +1,485 @@
+//! The engine as an embedder sees it: run, resume, cancel, read.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::adopt::Adoption;
+use super::asking;
+use super::begin::Begin;
+pub use super::builder::EngineBuilder;
+use super::clock;
+use super::fault::Fault;
+pub use super::finished::{AnswerError, Finished};
+use super::fold;
+use super::lease_guard::RunLease;
+use super::lease_guard::{Leased, LeasedRun};
+use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
+use super::model_waits::ModelWait;
+use super::queued::DecidedElsewhere;
+use super::run::{Driver, HeldRun};
+use super::start::{self, Start};
+use super::stop::Stop;
+use super::tool::OpenedRun;
+pub use super::world::{Engine, Resume, Watch};
+use crate::journal::{Journal, RunSummary, StoreFault};
+use loopctl_engine::dialect;
+use loopctl_engine::due::{due_at_ms, due_times};
+use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
+use loopctl_engine::outcome::{Status, Termination};
+use loopctl_engine::state::{Phase, State};
+use loopctl_engine::step::step;
+use loopctl_engine::window;
+use loopctl_lang::language::Project;
+use loopctl_lang::program::Program;
+
+impl Engine {
+    /// The wait of a run that is driven here for a model that failed; else that of the first run, or call, below that waits so.
+    pub fn model_wait(&self, run_id: &str) -> Option<ModelWait> {
+        self.world.model_waits.find(run_id)
+    }
+
+    /// Begins an engine for a project in its folder: relative paths start there.
+    pub fn builder(project: Arc<Project>, root: &Path) -> EngineBuilder {
+        EngineBuilder::new(project, root)
+    }
+
+    /// The store.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.world.journal
+    }
+
+    /// Runs a loop until it ends, waits for a human, or is stopped. A `run_id` that is taken by the
+    /// same document and input continues or returns that run.
+    ///
+    /// # Errors
+    /// When the run can't be started, or the store fails under way.
+    pub fn run<'a>(
+        &'a self,
+        program: &'a Arc<Program>,
+        start: Start,
+        watch: Watch<'a>,
+    ) -> impl Future<Output = Result<Finished, Fault>> + Send + 'a {
+        // On the heap, and dropped when the run is driven: each of a thousand waiting runs holds its driver
+        // only.
+        let begin = Box::pin(self.begin(program, start));
+        async move {
+            let started = match begin.await? {
+                Begin::New(started) => started,
+                Begin::Same(run_id) => return Box::pin(self.join(program, &run_id, watch)).await,
+            };
+            self.drive(program, started, watch).await
+        }
+    }
+
+    /// Resumes a run: with what a human decided, or where it was cut off. A run that has ended, or waits for a
+    /// human who has not decided, is returned unchanged.
+    ///
+    /// # Errors
+    /// When the decision does not fit, the document has changed, another driver has the run, or the
+    /// store fails.
+    pub async fn resume(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        let resume = self.its_own(run_id, resume).await?;
+        loop {
+            match self.resumed(program, run_id, resume.clone(), watch.clone()).await {
+                Err(Fault::Store(StoreFault::Driven(driven))) if driven == run_id && resume.is_decision_alone() => {}
+                other => return other,
+            }
+            // The process that drives the run takes the decision; this one waits for the run, and drives it after that.
+            let mut read = self.read(program, run_id).await?;
+            match Box::pin(self.decide_elsewhere(program, &mut read, &resume)).await? {
+                DecidedElsewhere::NotDriven => {}
+                DecidedElsewhere::Taken | DecidedElsewhere::Queued => {
+                    return Box::pin(self.join(program, run_id, watch)).await;
+                }
+            }
+        }
+    }
+
+    /// The same, also for a sub-run.
+    pub(super) async fn resumed(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        let leased = Leased::take(&self.world.journal, run_id).await.map_err(Fault::Store)?;
+        // If this fails, the drop releases the lease.
+        let events = self.events(run_id).await?;
+        self.resume_leased(program, LeasedRun { leased, events, state: None }, resume, watch).await
+    }
+
+    /// [`Engine::resume`] for a run whose lease and events the caller has.
+    ///
+    /// # Errors
+    /// As those of [`Engine::resume`].
+    pub async fn resume_leased(
+        &self,
+        program: &Arc<Program>,
+        run: LeasedRun,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        self.world.vault.find_all();
+        let LeasedRun { leased: Leased { run_id, lease, guard }, events, state } = run;
+        let run_id = run_id.as_str();
+        let known = RunToResume { events, state };
+        let JudgedResumption { resume, queued_decision, resumption } =
+            match Box::pin(self.judged(program, run_id, known, resume)).await {
+                Ok(judged) => judged,
+                Err(fault) => {
+                    // The fault is what the caller must get; a lease that could not be released expires.
+                    drop(guard.give_back().await);
+                    return Err(fault);
+                }
+            };
+        let (state, what, events, models) = match resumption {
+            Resumption::AsItIs(state) => {
+                guard.give_back().await.map_err(Fault::Store)?;
+                return Ok(Finished { state });
+            }
+            Resumption::Up { state, what, events, models } => (state, what, events, models),
+        };
+        self.world.deaths.resumed_after(lease.failed_take_ups);
+        let returned = state.returned();
+        let due_at_ms = queued_decision.as_ref().and_then(|_| due_at_ms(&state));
+        let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
+        let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
+        let mut driver = Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
+        (driver.answer_token, driver.queued_decision) = (resume.answer_token, queued_decision.clone());
+        match driver.go_on(what).await {
+            Err(Fault::Refused(why)) => {
+                // Else the next driver would take the same one.
+                if let Some(id) = queued_decision {
+                    self.refuse_queued(run_id, &id, why.clone(), due_at_ms).await?;
+                }
+                Err(Fault::Refused(why))
+            }
+            finished => self.left(program, finished?, &watch).await,
+        }
+    }
+
+    /// How a run is resumed, by one fold of its events.
+    async fn judged(
+        &self,
+        program: &Program,
+        run_id: &str,
+        run: RunToResume,
+        resume: Resume,
+    ) -> Result<JudgedResumption, Fault> {
+        let held = self.held(program, run_id, run, &resume).await?;
+        let (resume, queued_decision) = self.with_queued(program, run_id, &held.state, resume).await?;
+        let resumption = self.take_up(program, held, &resume).await?;
+        Ok(JudgedResumption { resume, queued_decision, resumption })
+    }
+
+    /// What a run is resumed with, and the id of the queued decision that this is: a plain resumption takes the first that
+    /// is stored, and no decision passes one about the same step that was stored before it.
+    async fn with_queued(
+        &self,
+        program: &Program,
+        run_id: &str,
+        state: &State,
+        resume: Resume,
+    ) -> Result<(Resume, Option<String>), Fault> {
+        let is_plain = resume.is_plain();
+        if !is_plain && resume.decided.is_none() {
+            return Ok((resume, None));
+        }
+        let queued = self.queued_resumes(program, run_id, state).await?;
+        if is_plain {
+            let first = queued.into_iter().next();
+            return Ok(first.map_or((resume, None), |(id, queued)| (queued, Some(id))));
+        }
+        let is_same = |other: &Decided| {
+            resume.decided.as_ref().is_some_and(|own| own.at.is_none() || other.at.is_none() || own.at == other.at)
+        };
+        if queued.iter().filter_map(|(_, queued)| queued.decided.as_ref()).any(is_same) {
+            return Err(Fault::Refused("another decision about this step is about to be taken".to_owned()));
+        }
+        Ok((resume, None))
+    }
+
+    /// The state of a run under the document that it is resumed with.
+    async fn held(
+        &self,
+        program: &Program,
+        run_id: &str,
+        run: RunToResume,
+        resume: &Resume,
+    ) -> Result<HeldState, Fault> {
+        let RunToResume { events, state } = run;
+        let adoption = match fold::same_document(program, &events) {
+            Err(Fault::Changed { .. }) if resume.new_document => Some(self.adoption(program, run_id, &events)?),
+            other => other.map(|()| None)?,
+        };
+        let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
+        let state = match state.filter(|_| adoption.is_none()) {
+            Some(state) => Ok(state),
+            None => fold::fold(program, run_id, events),
+        };
+        let had_ended = adoption.is_some() && self.had_ended(run_id).await?;
+        let state = if adoption.is_some() { fold::adoptable(state, had_ended, resume.reopens())? } else { state? };
+        Ok(HeldState { state, adoption, had_ended, events: count })
+    }
+
+    async fn take_up(&self, program: &Program, held: HeldState, resume: &Resume) -> Result<Resumption, Fault> {
+        let HeldState { state, adoption, had_ended, events } = held;
+        let resume = if had_ended { &again(program, &state, resume)? } else { resume };
+        if adoption.is_some() {
+            Box::pin(self.fits_below(program, &state)).await?;
+        }
+        let Some(what) = self.next_events(program, &state, resume, adoption).await? else {
+            return Ok(Resumption::AsItIs(state));
+        };
+        let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
+        if state.header.caller.is_none() {
+            self.has_all(program, model).map_err(|fault| self.without_script(&state, fault))?;
+        }
+        let models = self.models_of(program, model).map_err(|fault| self.without_script(&state, fault))?;
+        Ok(Resumption::Up { state, what, events, models })
+    }
+
+    /// What a run needs that began with a script, and is to continue without one.
+    fn without_script(&self, state: &State, fault: Fault) -> Fault {
+        match fault {
+            fault @ (Fault::Missing(_) | Fault::NoModel) if state.header.scripted && !self.world.is_scripted => {
+                Fault::NoScript(fault.to_string())
+            }
+            fault => fault,
+        }
+    }
+
+    /// Whether a run has ended by the documents that it had so far.
+    async fn had_ended(&self, run_id: &str) -> Result<bool, Fault> {
+        let run = self.find(run_id).await?;
+        Ok(run.is_some_and(|run| match run.status {
+            Status::Completed | Status::Failed => true,
+            // Without a termination it was interrupted, and can be resumed.
+            Status::Cancelled => run.termination.is_some(),
+            _ => false,
+        }))
+    }
+
+    /// The events that resume a run; none when it stays as it is.
+    async fn next_events(
+        &self,
+        program: &Program,
+        state: &State,
+        resume: &Resume,
+        adoption: Option<Adoption>,
+    ) -> Result<Option<Vec<EventKind>>, Fault> {
+        let is_adopted = adoption.is_some();
+        let Adoption { events: adopted, changed } = adoption.unwrap_or_default();
+        let stale = asking::asked_by_another(self, program, state, None).await?;
+        let unseen = |decided: &Decided| decided.hash.is_none() && asking::needs_sight(decided);
+        let blind = |decided: &Decided| is_adopted && unseen(decided) || stale && asking::needs_sight(decided);
+        let what = match (&state.phase, &resume.decided) {
+            // The events that make it continue come first.
+            (Phase::Ended(_), _) if resume.reopens() => resume.decided.clone().map(EventKind::Human),
+            (Phase::Ended(_), None) => return Ok(None),
+            (_, _) if resume.retried.is_some() => None,
+            // Nobody decided in time; the approvals of a sub-run expire there.
+            (Phase::Paused { .. }, None) if is_due(due_times(state).own) => Some(EventKind::ApprovalExpired),
+            (Phase::Paused { .. }, None) if is_due(due_times(state).below) => Some(EventKind::Resumed),
+            // No human has to decide anything: the model is asked again.
+            (Phase::Paused { pause, .. }, None) if pause.question.kind == Termination::ModelError => {
+                Some(EventKind::Resumed)
+            }
+            (Phase::Paused { .. }, None) if !is_adopted && !stale && resume.raised.is_none() => return Ok(None),
+            // The waiting call is shown again, under the new document, by the run that asks.
+            (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
+            (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
+                return Err(Fault::Unseen);
+            }
+            // A driver died, or was stopped, while steps were under way beside the one that is decided.
+            (Phase::Stepping, Some(decided)) => {
+                if is_adopted && unseen(decided) {
+                    return Err(Fault::Unseen);
+                }
+                // Whether it fits is known once the run is resumed: what was under way may be uncertain then.
+                let human = EventKind::Human(decided.clone());
+                let raised = resume.raised.clone().map(EventKind::LimitsRaised);
+                return Ok(Some(adopted.into_iter().chain(raised).chain([EventKind::Resumed, human]).collect()));
+            }
+            (_, Some(decided)) => {
+                asking::fits(self, program, state, decided).await?;
+                Some(EventKind::Human(decided.clone()))
+            }
+            (_, None) => Some(EventKind::Resumed),
+        };
+        let raised = resume.raised.clone().map(EventKind::LimitsRaised);
+        let changed: Vec<String> = changed.into_iter().collect();
+        let retried = resume.retried.clone().map(|retried| EventKind::Retried(Retried { changed, ..retried }));
+        Ok(Some(adopted.into_iter().chain(raised).chain(retried).chain(what).collect()))
+    }
+
+    /// A repeated start: waits while another driver has the run, resumes it when it was cut off.
+    async fn join(&self, program: &Arc<Program>, run_id: &str, watch: Watch<'_>) -> Result<Finished, Fault> {
+        loop {
+            match self.resume(program, run_id, Resume::default(), watch.clone()).await {
+                Err(Fault::Store(StoreFault::Driven(_))) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    if watch.stop.as_ref().is_some_and(Stop::is_asked) {
+                        return Err(Fault::Store(StoreFault::Driven(run_id.to_owned())));
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// A run's events in their order.
+    ///
+    /// # Errors
+    /// When there is no such run, or its journal can't be read.
+    pub async fn events(&self, run_id: &str) -> Result<Vec<Event>, Fault> {
+        let texts = self.world.journal.read(run_id).await.map_err(Fault::Store)?;
+        if texts.is_empty() {
+            return Err(Fault::Store(StoreFault::NoSuchRun(run_id.to_owned())));
+        }
+        let shared = self.world.journal.texts(run_id).await.map_err(Fault::Store)?;
+        fold::events(run_id, &texts, &shared)
+    }
+
+    /// A run's state: the fold of its journal.
+    ///
+    /// # Errors
+    /// When there is no such run, or its journal can't be read.
+    pub async fn state(&self, program: &Program, run_id: &str) -> Result<State, Fault> {
+        fold::fold(program, run_id, self.events(run_id).await?)
+    }
+
+    /// A run as lists show it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find(&self, run_id: &str) -> Result<Option<RunSummary>, Fault> {
+        self.world.journal.find(run_id).await.map_err(Fault::Store)
+    }
+
+    /// The bytes of the first request that a run would send. Nothing is sent.
+    ///
+    /// # Errors
+    /// When the run could not be started.
+    pub async fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
+        let Program::Loop(of_loop) = &**program else { return Ok(Bytes::new()) };
+        let models = self.models(program, start.model.as_deref())?;
+        start::priced(program, &models, &self.world.models)?;
+        let Some(model) = models.first() else { return Ok(Bytes::new()) };
+        let earlier = self.earlier(program, start).await?;
+        let run_id = start.id(program, 0);
+        let mut started = start.clone().event(program, run_id, Some(model.known_facts()), &self.world.texts)?;
+        started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
+        let mut state = State::default();
+        let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
+        step(program, &mut state, Event { at, kind: EventKind::Started(Box::new(started)) })?;
+        let ask = Ask {
+            conversation: &state.conversation,
+            program: Some(of_loop),
+            max_tokens: window::max_tokens(of_loop, &state),
+            temperature: of_loop.properties.temperature,
+            stop: dialect::stop_sequences(of_loop.properties.dialect),
+            partial: None,
+            enough: None,
+            wait: None,
+            timeouts: ReplyTimeouts::of(&of_loop.properties),
+            must_call: state.must_call_a_tool(of_loop),
+            empty_is_answered: false,
+        };
+        Ok(model.request(&ask, &mut Wire::default()))
+    }
+
+    /// The same, but a workflow without a model has none: its steps may name theirs.
+    pub(super) fn models_of(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
+        match self.models(program, name) {
+            Err(_) if program.is_flow() && name.is_none() => Ok(Vec::new()),
+            models => models,
+        }
+    }
+
+    /// The run's model and its fallbacks.
+    pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
+        let first = name.or(program.model());
+        if !self.world.models.are_named(first) {
+            return Err(Fault::NoModel);
+        }
+        let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
+        for fallback in program.fallback_models() {
+            models.push(self.world.models.get(Some(fallback)).map_err(Fault::Missing)?);
+        }
+        Ok(models)
+    }
+}
+
+/// How a run that had ended continues with other documents. By these it may not have ended: then what is under way by them
+/// was never requested.
+///
+/// # Errors
+/// When a decision is given with it: nobody has seen the question.
+fn again(program: &Program, state: &State, resume: &Resume) -> Result<Resume, Fault> {
+    let is_over = matches!(state.phase, Phase::Ended(_));
+    if !is_over && resume.decided.is_some() {
+        return Err(Fault::Refused(
+            "the run has ended, and waits for no human: have it continue with the new document first".to_owned(),
+        ));
+    }
+    let mut again = resume.clone();
+    if program.is_flow() {
+        let by = |retried: &Retried| retried.by.clone();
+        let anew = Retried { by: resume.retried.as_ref().and_then(by), anew: true, changed: Vec::new() };
+        again.retried = match &resume.retried {
+            Some(_) => Some(anew),
+            None => (!is_over && resume.raised.is_none()).then_some(anew),
+        };
+    } else if !is_over {
+        // A loop asks its model again, as after an interruption.
+        again.retried = None;
+    }
+    Ok(again)
+}
+
+/// Whether an approval that expires at a moment has expired.
+fn is_due(at_ms: Option<i64>) -> bool {
+    at_ms.is_some_and(|at_ms| at_ms <= clock::wall_ms())
+}
+
+/// What is known of a run that is resumed.
+struct RunToResume {
+    events: Vec<Event>,
+    /// Their fold by the document that the run follows; none if it was not made yet.
+    state: Option<State>,
+}
+
+/// The state of a run under the document that it is resumed with.
+struct HeldState {
+    state: State,
+    /// What follows from that document, when it is new.
+    adoption: Option<Adoption>,
+    /// Whether the run had ended by its former document.
+    had_ended: bool,
+    /// How many events the run has.
+    events: u64,
+}
+
+/// How a run is resumed.
+struct JudgedResumption {
+    resume: Resume,
+    /// The id of the queued decision that it is resumed with.
+    queued_decision: Option<String>,
+    resumption: Resumption,
+}
+
+enum Resumption {
+    AsItIs(State),
+    Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
+}

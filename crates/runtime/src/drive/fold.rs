@@ -1,0 +1,183 @@
+//! The fold: computes a run's state from its journal, the same way that live events take.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use loopctl_engine::blob::Blob;
+use loopctl_engine::event::{Event, EventKind, RunDocument};
+use loopctl_engine::flow::view::StepLog;
+use loopctl_engine::state::{Phase, State};
+use loopctl_engine::step::{Refused, step};
+use loopctl_lang::compile::{Texts, compile};
+use loopctl_lang::diagnostic::Source;
+use loopctl_lang::program::Program;
+
+use super::fault::Fault;
+
+/// The events of a journal, with the long texts that they name.
+///
+/// # Errors
+/// When one is no event, or names a text that is not there.
+pub fn events(run_id: &str, events: &[String], texts: &[Blob]) -> Result<Vec<Event>, Fault> {
+    events
+        .iter()
+        .enumerate()
+        .map(|(at, event)| {
+            let fault = |why: String| Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}: {why}") };
+            let mut event = Event::read(event).map_err(|why| fault(why.to_string()))?;
+            event.kind.put_back(texts).map_err(|why| fault(why.to_string()))?;
+            Ok(event)
+        })
+        .collect()
+}
+
+/// The state after these events.
+///
+/// # Errors
+/// When an event does not fit: the journal is damaged, or the document is not the run's.
+pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State, Fault> {
+    logged(program, run_id, events, &mut StepLog::default())
+}
+
+/// The same, with what the events say of the steps at an address.
+///
+/// # Errors
+/// As [`fold`].
+pub fn logged(program: &Program, run_id: &str, events: Vec<Event>, log: &mut StepLog) -> Result<State, Fault> {
+    let mut state = State::default();
+    for (at, event) in events.into_iter().enumerate() {
+        step(program, &mut state, event).map_err(|refused| does_not_fit(run_id, at, &refused))?;
+        log.take(&state);
+    }
+    Ok(state)
+}
+
+/// The fault of a journal of which an event does not fit.
+pub(super) fn does_not_fit(run_id: &str, at: usize, refused: &Refused) -> Fault {
+    Fault::Journal { run: run_id.to_owned(), reason: format!("event {at} does not fit: {refused}") }
+}
+
+/// The state of a run under a document that is new to it.
+///
+/// # Errors
+/// When earlier events do not fit the new document, or would have ended the run. `had_ended`: it has ended by its former one;
+/// `reopens`: a failed step or a limit is dealt with, so that it may continue.
+pub fn adoptable(folded: Result<State, Fault>, had_ended: bool, reopens: bool) -> Result<State, Fault> {
+    let refused = |why: String| {
+        Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
+    };
+    match folded {
+        Ok(State { phase: Phase::Ended(_), .. }) if had_ended && !reopens => Err(Fault::Refused(
+            "the run has ended: it continues with a new document when what failed is retried with it, or the limit is raised \
+             that ended it"
+                .to_owned(),
+        )),
+        Ok(State { phase: Phase::Ended(_), .. }) if !reopens => {
+            Err(refused("by it, the run has ended already".to_owned()))
+        }
+        Err(Fault::Journal { reason, .. }) => Err(refused(format!("what happened does not fit it ({reason})"))),
+        other => other,
+    }
+}
+
+/// From this size on, in bytes, an event text takes no more memory than it needs.
+const LARGE: usize = 64 << 10;
+
+/// The text of an event in the journal.
+pub(super) fn written(event: &Event) -> Result<String, Fault> {
+    let refused = |error: &dyn std::fmt::Display| Fault::Refused(format!("the event can't be written: {error}"));
+    // Most events fit into this capacity.
+    let mut bytes = Vec::with_capacity(1000);
+    serde_json::to_writer(&mut bytes, event).map_err(|error| refused(&error))?;
+    if bytes.len() > LARGE {
+        // It grew by doubling.
+        bytes.shrink_to_fit();
+    }
+    String::from_utf8(bytes).map_err(|error| refused(&error))
+}
+
+/// The documents that define a run: those that it started with, or those that replaced them since.
+pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {
+    events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Started(started) => Some(started.documents.as_slice()),
+        EventKind::NewDocument(documents) => Some(documents.as_slice()),
+        _ => None,
+    })
+}
+
+/// The documents that define a run, as its journal holds them.
+///
+/// # Errors
+/// When the journal has no document.
+pub fn texts(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Texts, Fault> {
+    let mut sources = documents(events)
+        .unwrap_or_default()
+        .iter()
+        .map(|document| Source::new(document.file.as_str(), Arc::clone(document.text.shared())));
+    match sources.next() {
+        Some(main) => {
+            let step = step_of(events);
+            Ok(Texts { project, extra_actions: sources.collect(), step, ..Texts::new(main) })
+        }
+        None => Err(Fault::Journal { run: run_id.to_owned(), reason: "it holds no document".to_owned() }),
+    }
+}
+
+/// The program of the documents in a journal. The rules checked them when the run began; they do not apply
+/// here, because they may be newer and do not know the project.
+///
+/// # Errors
+/// When this version can't compile it.
+pub fn recorded(texts: &Texts) -> Result<Arc<Program>, Fault> {
+    let compiled = compile(texts);
+    let program = match &texts.step {
+        Some(address) => compiled.step(address),
+        None => compiled.program,
+    };
+    program.ok_or(Fault::Diagnostics(compiled.diagnostics))
+}
+
+/// The address of the step that a run is, if it is the run of a step.
+pub fn step_of(events: &[Event]) -> Option<String> {
+    match &events.first()?.kind {
+        EventKind::Started(started) => started.caller.as_ref()?.at.clone(),
+        _ => None,
+    }
+}
+
+/// Whether two texts of a document mean the same for a run: white space, `$schema` and the description of the loop itself
+/// mean nothing for it. The description of another loop, and that of an action, is read by the model.
+fn means_the_same(one: &str, other: &str, is_main: bool) -> bool {
+    let meaning = |text: &str| {
+        let mut value: Value = serde_json::from_str(text).ok()?;
+        if let Some(members) = value.as_object_mut() {
+            members.remove("$schema");
+            if is_main {
+                members.remove("description");
+            }
+        }
+        Some(value)
+    };
+    one == other || meaning(one).is_some_and(|one| Some(one) == meaning(other))
+}
+
+/// Whether the program was compiled from the documents of the run, or from ones that mean the same.
+///
+/// # Errors
+/// The name of the first file that differs.
+pub fn same_document(program: &Program, events: &[Event]) -> Result<(), Fault> {
+    let Some(documents) = documents(events) else { return Ok(()) };
+    let same = |at: usize, source: &Source| {
+        documents.get(at).is_some_and(|document| means_the_same(&document.text, &source.text, at == 0))
+    };
+    for (at, source) in program.sources.iter().enumerate() {
+        if !same(at, source) {
+            return Err(Fault::Changed { file: source.name.to_string() });
+        }
+    }
+    match documents.get(program.sources.len()) {
+        Some(gone) => Err(Fault::Changed { file: gone.file.clone() }),
+        None => Ok(()),
+    }
+}

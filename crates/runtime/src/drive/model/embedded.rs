@@ -1,0 +1,200 @@
+//! Models of the embedder: what calls a model is a Rust type in place of a provider's server.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+
+use bytes::Bytes;
+
+use super::Ask;
+use super::failure::{AttemptFailure, Peer};
+use super::reply::AttemptReply;
+use super::wire::{RequestForm, Wire};
+use crate::drive::future::{BoxFuture, Caught};
+use loopctl_engine::conversation::Message;
+use loopctl_engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
+use loopctl_lang::policy::reasoning::MAX_TEXT;
+
+/// A model written in Rust: another provider's client, a model in this process, or a fake for tests.
+///
+/// ```
+/// use loopctl::{EmbeddedModel, ModelError, ModelReply, ModelRequest};
+///
+/// struct Parrot;
+///
+/// impl EmbeddedModel for Parrot {
+///     async fn reply(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+///         let last = request.messages().last().map(|message| message.text.to_string());
+///         Ok(last.unwrap_or_default().into())
+///     }
+/// }
+/// ```
+pub trait EmbeddedModel: Send + Sync + 'static {
+    /// Replies to a request. The future is dropped when the run is stopped or its time is over, and must not block
+    /// its thread.
+    ///
+    /// # Errors
+    /// A failed attempt is made again as `retry` of the loop says, unless the error is [lasting](ModelError::lasting).
+    fn reply(&self, request: ModelRequest<'_>) -> impl Future<Output = Result<ModelReply, ModelError>> + Send;
+}
+
+/// What a model is asked.
+#[derive(Clone)]
+pub struct ModelRequest<'a> {
+    form: &'a RequestForm,
+    ask: &'a Ask<'a>,
+}
+
+impl ModelRequest<'_> {
+    /// The conversation, the system prompt first.
+    pub fn messages(&self) -> &[Message] {
+        &self.ask.conversation.messages
+    }
+
+    /// The most tokens of the reply.
+    pub fn max_tokens(&self) -> u32 {
+        self.ask.max_tokens
+    }
+
+    /// The temperature, when the document has one.
+    pub fn temperature(&self) -> Option<f64> {
+        self.ask.temperature
+    }
+
+    /// Texts at which the model stops.
+    pub fn stop(&self) -> &[&str] {
+        self.ask.stop
+    }
+
+    /// What the model wrote back with a message of its own, as [`ModelReasoning::opaque`] of that reply; nothing when
+    /// the reply had none, or another model wrote it.
+    pub fn reasoning<'m>(&self, message: &'m Message) -> Option<&'m str> {
+        let reasoning = message.reasoning().filter(|reasoning| *reasoning.origin == *self.form.origin)?;
+        Some(reasoning.sealed.as_str()).filter(|opaque| !opaque.is_empty())
+    }
+
+    /// The same as the JSON body of a request to OpenAI's chat completions, with the tools when the loop's dialect is
+    /// `tool_calls`. Reasoning is not in it.
+    pub fn openai_body(&self) -> Bytes {
+        Wire::default().request(self.form, self.ask)
+    }
+}
+
+impl fmt::Debug for ModelRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelRequest").field("messages", &self.messages().len()).finish_non_exhaustive()
+    }
+}
+
+/// The reply of an [`EmbeddedModel`]. A text alone converts to one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelReply {
+    /// Its text.
+    pub text: String,
+    /// Its native tool calls: of loops whose dialect is `tool_calls`.
+    pub calls: Vec<SaidCall>,
+    /// Why it stopped.
+    pub finish: Finish,
+    /// The tokens that it read and wrote; without them the engine estimates.
+    pub usage: Option<Tokens>,
+    /// What the model wrote before it.
+    pub reasoning: Option<ModelReasoning>,
+}
+
+/// The reasoning of a reply.
+///
+/// ```
+/// use loopctl::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
+///
+/// struct Thinker;
+///
+/// impl EmbeddedModel for Thinker {
+///     async fn reply(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+///         // What the replies before this one want back, also after the process was started again.
+///         let returned = request.messages().iter().filter_map(|message| request.reasoning(message)).count();
+///         let reasoning = ModelReasoning { opaque: format!("signature {returned}"), text: "I count.".into() };
+///         Ok(ModelReply { text: "One.".into(), reasoning: Some(reasoning), ..ModelReply::default() })
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelReasoning {
+    /// What the model needs back with the next request, byte for byte; see [`ModelRequest::reasoning`]. At most 1 MiB:
+    /// what is longer, or holds a secret of the project, is not kept. Empty: nothing comes back.
+    pub opaque: String,
+    /// What of it people can read: the thought of a reply that has none. 4,000 characters of it are kept.
+    pub text: String,
+}
+
+impl From<ModelReasoning> for Reasoning {
+    fn from(reasoning: ModelReasoning) -> Self {
+        let ModelReasoning { opaque, mut text } = reasoning;
+        if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
+            text.truncate(end);
+        }
+        Self { origin: String::new(), sealed: opaque, text }
+    }
+}
+
+impl From<String> for ModelReply {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+/// A failed attempt of an [`EmbeddedModel`]. Every error converts to one by `?`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelError {
+    message: String,
+    transient: bool,
+}
+
+impl ModelError {
+    /// A failure that may pass: the attempt is made again.
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self { message: message.into(), transient: true }
+    }
+
+    /// A failure that stays: no other attempt is made with this model.
+    pub fn lasting(message: impl Into<String>) -> Self {
+        Self { message: message.into(), transient: false }
+    }
+}
+
+impl<E: Error> From<E> for ModelError {
+    fn from(error: E) -> Self {
+        Self::transient(error.to_string())
+    }
+}
+
+/// An [`EmbeddedModel`] behind a pointer.
+pub(in crate::drive) trait DynModel: Send + Sync {
+    fn reply<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+}
+
+impl<T: EmbeddedModel> DynModel for T {
+    fn reply<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(EmbeddedModel::reply(self, request))
+    }
+}
+
+/// Asks a model once. A panic in it is a failed attempt.
+pub(super) async fn attempt(
+    model: &dyn DynModel,
+    form: &RequestForm,
+    peer: &Peer,
+    ask: &Ask<'_>,
+) -> Result<AttemptReply, AttemptFailure> {
+    let lasting = |message: &str| AttemptFailure::lasting(ModelFaultCode::ModelRefused, peer.clean(message));
+    // What panics before the first wait is caught too: the call itself is made inside the future.
+    let replied: BoxFuture<'_, _> = Box::pin(async move { model.reply(ModelRequest { form, ask }).await });
+    let replied =
+        Caught(replied).await.map_err(|panic| lasting(&format!("the model {:?} panicked: {panic}", peer.name)))?;
+    let reply = replied.map_err(|error| match error.transient {
+        true => AttemptFailure::unreachable(peer.clean(&error.message)),
+        false => lasting(&error.message),
+    })?;
+    let ModelReply { text, calls, finish, usage, reasoning } = reply;
+    let reasoning = reasoning.map(|reasoning| Box::new(reasoning.into()));
+    Ok(AttemptReply { text, calls, finish, usage, reasoning, ..AttemptReply::default() })
+}

@@ -1,0 +1,640 @@
+//! Models: who is asked, and how. A provider a file.
+//!
+//! `models` finds a model by its name; `wire` grows a request in a provider's `protocol`; `http` sends it and reads
+//! the answer, `sse` when it streams; `reasoning` keeps what a provider wants back; `failure` says what went wrong; `script` plays a model without a server.
+//! [`ask`] is the only place that tries again.
+
+mod anthropic;
+mod constraint;
+mod content_refusal;
+mod counted;
+mod credentials;
+mod embedded;
+mod failure;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod gemini;
+mod halves;
+mod http;
+mod identity;
+mod models;
+mod openai;
+mod protocol;
+mod reasoning;
+pub mod recorded;
+mod refused;
+mod reply;
+mod responses;
+mod script;
+mod settings;
+mod signature;
+mod sse;
+mod stop_reason;
+mod window;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::header::CONTENT_TYPE;
+
+use crate::drive::clock;
+use crate::drive::pending_model_call::PendingModelCall;
+use crate::drive::retry::{self, Failures};
+use failure::{AttemptFailure, Peer};
+use http::Endpoint;
+use loopctl_engine::conversation::{Conversation, Message, Role, estimated_tokens};
+use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply, Tokens};
+use loopctl_lang::language::SecretSource;
+use loopctl_lang::language::project::Provider;
+use loopctl_lang::language::react::{self, ReactProperties, Retry};
+use loopctl_lang::program::LoopProgram;
+use protocol::Protocol;
+use reasoning::{lacks_reasoning, returned, without_reasoning};
+use refused::RequestField;
+pub use reply::PartialReply;
+use reply::{AttemptReply, StreamedReply, garbage};
+use sse::StreamState;
+use wire::RequestForm;
+
+pub(in crate::drive) use embedded::DynModel;
+pub use embedded::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
+pub use models::Models;
+use script::ScriptPart;
+pub use script::{ScriptPlayer, reply_of, result_of};
+pub use wire::Wire;
+
+/// Whether the attempts that failed have used up what there was.
+pub type Enough<'a> = &'a (dyn Fn(&[event::FailedAttempt]) -> bool + Send + Sync);
+
+/// The protocols, by provider. A model that a script plays is sent nothing; `loopctl prompt` shows what the
+/// default provider would be sent.
+fn protocol_of(provider: Provider) -> &'static dyn Protocol {
+    match provider {
+        Provider::Openai | Provider::Script => &openai::Openai,
+        Provider::OpenaiResponses => &responses::Responses,
+        Provider::Anthropic => &anthropic::Anthropic,
+        Provider::Gemini => &gemini::Gemini,
+    }
+}
+
+/// How long a reply is waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplyTimeouts {
+    /// How long a server may send nothing. By default [`STALL`] within a streamed reply that has started: models think
+    /// long before the first byte.
+    pub stall: Option<Duration>,
+    /// How long the whole reply may take.
+    pub reply: Duration,
+}
+
+/// How long a server may send nothing within a streamed reply, unless the loop says otherwise.
+const STALL: Duration = Duration::from_secs(60);
+
+impl ReplyTimeouts {
+    /// Those of a loop.
+    pub fn of(properties: &ReactProperties) -> Self {
+        Self {
+            stall: properties.stall_timeout_ms.map(Duration::from_millis),
+            reply: Duration::from_millis(properties.reply_timeout_ms),
+        }
+    }
+}
+
+impl Default for ReplyTimeouts {
+    fn default() -> Self {
+        Self { stall: None, reply: Duration::from_millis(react::defaults::reply_timeout_ms()) }
+    }
+}
+
+/// What a model is asked.
+pub struct Ask<'a> {
+    /// The conversation.
+    pub conversation: &'a Conversation,
+    /// The loop whose conversation it is: its dialect decides whether its tools go into the request.
+    /// A lone question has none.
+    pub program: Option<&'a LoopProgram>,
+    /// The most tokens of the reply.
+    pub max_tokens: u32,
+    /// The temperature; none is sent where no document has one.
+    pub temperature: Option<f64>,
+    /// Texts at which the model stops.
+    pub stop: &'a [&'a str],
+    /// Is given the reply as far as it has come, at each piece; then the model is asked to stream. A reply that does
+    /// not come in pieces is not given to it. An attempt that fails midway is made again, from the start.
+    pub partial: Option<&'a (dyn Fn(PartialReply<'_>) + Send + Sync)>,
+    /// Says after failed attempts whether no other one may be made: what they used is all that there was.
+    pub enough: Option<Enough<'a>>,
+    /// The wait of the run that asks.
+    pub wait: Option<&'a PendingModelCall<'a>>,
+    /// How long its reply is waited for.
+    pub timeouts: ReplyTimeouts,
+    /// Whether the reply must call a tool, where tools are declared to the provider.
+    pub must_call: bool,
+    /// Whether the conversation says already that the last reply was empty.
+    pub empty_is_answered: bool,
+}
+
+/// How many empty replies to one request are asked for in the same words.
+const EMPTY: u32 = 2;
+
+impl Ask<'_> {
+    /// How many empty replies of a model there may be: those before the request that says so count too.
+    fn most_empty(&self, retry: &Retry) -> u32 {
+        let left = |attempts: u32| attempts.saturating_sub(EMPTY).clamp(1, EMPTY);
+        if self.empty_is_answered { retry.attempts.map_or(EMPTY, left) } else { EMPTY }
+    }
+}
+
+/// The track of the script that takes the place of every model.
+const TRACK: &str = "--script";
+
+/// A model that can be asked.
+pub struct ModelClient {
+    /// What the engine needs to know of it.
+    pub facts: ModelFacts,
+    form: RequestForm,
+    backend: ModelBackend,
+}
+
+/// Who answers for a model.
+enum ModelBackend {
+    /// A server.
+    Server(Box<Endpoint>),
+    /// The embedder.
+    Embedded(Arc<dyn DynModel>, Peer),
+    /// A script, and the name under which the wire keeps how far it is.
+    Script(Arc<ScriptPlayer>, Arc<str>),
+}
+
+impl std::fmt::Debug for ModelClient {
+    /// Its name alone: the rest holds credentials.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Model").field("name", &self.facts.name).finish_non_exhaustive()
+    }
+}
+
+/// A failed attempt that is made again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetriedAttempt {
+    /// Which one failed, from 1.
+    pub number: u32,
+    /// Why, in a sentence without secrets.
+    pub reason: String,
+    /// The same without the words of the server, for a log: what a project hides in its traces is not known there.
+    pub class: String,
+    /// The wait before the next one, in milliseconds.
+    pub delay_ms: u64,
+    /// The same as a journal keeps it.
+    pub kept: event::FailedAttempt,
+}
+
+impl ModelClient {
+    /// What is known of it, with the window that its server showed to other runs.
+    pub fn known_facts(&self) -> ModelFacts {
+        let written = self.facts.context_tokens.unwrap_or(u64::MAX);
+        let learned_tokens = self.form.window.known().filter(|learned| *learned < written);
+        ModelFacts { learned_tokens, ..self.facts.clone() }
+    }
+
+    /// Whether it is sent a PDF document by its address.
+    pub(super) fn takes_pdf_by_address(&self) -> bool {
+        !matches!(self.backend, ModelBackend::Server(_)) || self.form.protocol.takes_pdf_by_address()
+    }
+
+    /// Whether what is sent with its requests can be read, as far as that is known without a program.
+    fn readable(&self) -> Result<(), String> {
+        match &self.backend {
+            ModelBackend::Server(endpoint) => endpoint.credentials.readable(),
+            ModelBackend::Embedded(..) | ModelBackend::Script(..) => Ok(()),
+        }
+    }
+
+    /// The programs that print what is sent with its requests.
+    pub fn secret_programs(&self) -> Vec<SecretSource> {
+        match &self.backend {
+            ModelBackend::Server(endpoint) => endpoint.credentials.programs().cloned().collect(),
+            ModelBackend::Embedded(..) | ModelBackend::Script(..) => Vec::new(),
+        }
+    }
+
+    /// Whether the credentials that sign its requests are given now.
+    ///
+    /// # Errors
+    /// A sentence without secrets that says why they are not.
+    pub async fn signs(&self) -> Result<(), String> {
+        match &self.backend {
+            ModelBackend::Server(endpoint) => endpoint.credentials.signs().await,
+            ModelBackend::Embedded(..) | ModelBackend::Script(..) => Ok(()),
+        }
+    }
+
+    /// The request's bytes, as they would be sent: `loopctl prompt`. For a scripted model, which is
+    /// sent nothing, those of OpenAI's protocol.
+    pub fn request(&self, ask: &Ask<'_>, wire: &mut Wire) -> Bytes {
+        wire.request(&self.form, ask)
+    }
+
+    fn is_recorded(&self) -> bool {
+        matches!(&self.backend, ModelBackend::Script(player, _) if player.is_recorded())
+    }
+
+    /// Asks once, for as long as a reply may take.
+    async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        match tokio::time::timeout(ask.timeouts.reply, self.learned_reply(ask, wire)).await {
+            Ok(Ok(reply)) => {
+                // What was recorded was taken as it is.
+                if self.is_recorded() {
+                    return Ok(reply);
+                }
+                let reply = reply.unless_refused(self)?.unless_torn(self)?;
+                self.form.constraint.read(reply, ask).unless_empty(self)
+            }
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(AttemptFailure::unreachable(format!(
+                "timed out: the model {:?} gave no whole reply within {} ms",
+                self.facts.name,
+                ask.timeouts.reply.as_millis()
+            ))),
+        }
+    }
+
+    /// A reply. A field that the server refuses is left out from then on: such a refusal is no failed attempt.
+    async fn learned_reply(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        let refused = &self.form.refused;
+        let mut left_out = Vec::new();
+        loop {
+            let before = refused.snapshot();
+            let sent = match wire.leaves_reasoning_out(&self.form) {
+                false => self.reply(ask, wire).await,
+                true => Box::pin(self.reply_without_reasoning(ask, wire)).await,
+            };
+            let failure = match sent {
+                Err(failure) => failure,
+                reply => return reply,
+            };
+            if failure.refused == Some(RequestField::StaleReasoning)
+                && !wire.leaves_reasoning_out(&self.form)
+                && ask.conversation.messages.iter().any(|message| !returned(&self.form.origin, message).is_empty())
+            {
+                wire.leave_reasoning_out(&self.form);
+                continue;
+            }
+            // Each time one more field is left out: this ends.
+            let mut is_other = false;
+            for field in self.left_out(ask, &failure, before) {
+                is_other |= refused.learn(field, before);
+                left_out.push(field);
+            }
+            if !is_other {
+                // Refused either way: it was not for a setting, which the words of a refusal may name all the same.
+                if failure.refuses_request() {
+                    left_out
+                        .into_iter()
+                        .filter(|field| field.is_sampling() || field.is_of_missing_reasoning())
+                        .for_each(|field| refused.set(field, false));
+                }
+                return Err(failure);
+            }
+        }
+    }
+
+    /// The same, without the reasoning of this model's earlier replies.
+    async fn reply_without_reasoning(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        let mut conversation = ask.conversation.clone();
+        conversation.messages = without_reasoning(&self.form.origin, &ask.conversation.messages);
+        self.reply(&Ask { conversation: &conversation, ..*ask }, wire).await
+    }
+
+    /// What a request is sent without after this failure: the field that the refusal names, or all settings of sampling
+    /// when it names nothing.
+    fn left_out(&self, ask: &Ask<'_>, failure: &AttemptFailure, before: u32) -> Vec<RequestField> {
+        let is_sent = |field: &RequestField| !field.is_sampling() || self.form.sends(*field, ask, before);
+        match failure.refused {
+            // The run remembers it, and other runs have reasoning of their own.
+            Some(RequestField::StaleReasoning) if before & RequestField::MissingSignature.bit() == 0 => Vec::new(),
+            // The value that takes the place of a signature.
+            Some(RequestField::StaleReasoning) => {
+                self.of_missing(RequestField::MissingSignature, ask, before).into_iter().collect()
+            }
+            Some(field) if field.is_of_missing_reasoning() => self.of_missing(field, ask, before).into_iter().collect(),
+            Some(field) => field.together(&failure.message).into_iter().filter(is_sent).collect(),
+            None if failure.is_nameless() => RequestField::SAMPLING.into_iter().filter(is_sent).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// What helps against a refusal of turns that lack their reasoning: words in its place, where the protocol has a
+    /// place for them, and then those turns as text.
+    fn of_missing(&self, field: RequestField, ask: &Ask<'_>, before: u32) -> Option<RequestField> {
+        let mut turns = ask.conversation.messages.iter().filter(|message| message.role == Role::Assistant);
+        if before & field.bit() == 0 && self.form.protocol.has_words_for(field) {
+            return turns.next().map(|_| field);
+        }
+        let is_foreign = |turn: &Message| !turn.calls().is_empty() && lacks_reasoning(&self.form.origin, turn);
+        turns.any(is_foreign).then_some(RequestField::MissingReasoningOfCalls)
+    }
+
+    async fn reply(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        let endpoint = match &self.backend {
+            ModelBackend::Script(script, track) => {
+                let part = wire.part();
+                let run_id = wire.run_id();
+                let part = ScriptPart {
+                    loop_name: part.as_deref(),
+                    alone: &**track == TRACK && !wire.is_step(),
+                    run_id: &run_id,
+                };
+                return Box::pin(script.say(part, wire.script_position(track), ask)).await;
+            }
+            ModelBackend::Embedded(model, peer) => {
+                return embedded::attempt(model.as_ref(), &self.form, peer, ask).await;
+            }
+            ModelBackend::Server(endpoint) => endpoint,
+        };
+        let asked_at = clock::instant();
+        // In a block: what is borrowed keeps its place in the future until the end of its block.
+        let (mut response, kind, begun, is_stream) = {
+            let mut response = self.post(endpoint, ask, wire).await?;
+            let kind = response.headers().get(CONTENT_TYPE).cloned();
+            // A server may stream unasked, and then says so; one that was asked may give it any label.
+            let (is_stream, begun) = if self.form.streams(ask) || http::is_event_stream(&response) {
+                endpoint.begin(&mut response, ask.timeouts.stall).await?
+            } else {
+                (false, Bytes::new())
+            };
+            (response, kind, begun, is_stream)
+        };
+        if is_stream {
+            return Box::pin(self.stream(endpoint, begun, response, ask, asked_at)).await;
+        }
+        let body = endpoint.body(begun, &mut response, ask.timeouts.stall).await?;
+        let body = halves::readable(&body);
+        let reply = self.form.protocol.read(&endpoint.peer, body.trim_start_matches('\u{feff}').as_bytes());
+        reply.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))
+    }
+
+    /// Sends the request. When the server refuses it with the schema of a turn, and takes it without, it is not sent one
+    /// again.
+    async fn post(
+        &self,
+        endpoint: &Endpoint,
+        ask: &Ask<'_>,
+        wire: &mut Wire,
+    ) -> Result<reqwest::Response, AttemptFailure> {
+        let constraint = &self.form.constraint;
+        let may_go_without = constraint.is_optional() && constraint.turn(ask).is_some();
+        let (streams, stall) = (self.form.streams(ask), ask.timeouts.stall);
+        {
+            let sent = endpoint.post(self.request(ask, wire), streams, stall).await;
+            if !may_go_without || !sent.as_ref().is_err_and(AttemptFailure::refuses_request) {
+                return sent;
+            }
+        }
+        constraint.set_refused(true);
+        let sent = Box::pin(endpoint.post(self.request(ask, wire), streams, stall)).await;
+        // Refused either way: it was not for the schema.
+        constraint.set_refused(sent.is_ok());
+        sent
+    }
+
+    async fn stream(
+        &self,
+        endpoint: &Endpoint,
+        begun: Bytes,
+        response: reqwest::Response,
+        ask: &Ask<'_>,
+        asked_at: Instant,
+    ) -> Result<AttemptReply, AttemptFailure> {
+        let peer = &endpoint.peer;
+        let is_turn = self.form.constraint.turn(ask).is_some();
+        let mut pieces = StreamedReply::default();
+        let mut first_ms = None;
+        let read = endpoint.events(begun, response, ask.timeouts.stall, |data| {
+            let before = (pieces.has_stopped(), pieces.written());
+            let is_over = take_event(self.form.protocol, peer, &mut pieces, data)?;
+            if first_ms.is_none() && pieces.written() > 0 {
+                first_ms = Some(clock::elapsed_ms(asked_at));
+            }
+            if let (Some(partial), Some(time_to_first_token_ms)) = (ask.partial, first_ms) {
+                let (text, written) = (pieces.text_so_far(is_turn), pieces.written());
+                partial(PartialReply { text, written, output_tokens: pieces.output_tokens(), time_to_first_token_ms });
+            }
+            Ok(match (pieces.has_stopped(), pieces.written()) {
+                _ if is_over => StreamState::Over,
+                now if now.0 && now != before => StreamState::Ended,
+                _ => StreamState::Open,
+            })
+        });
+        if let Err(failure) = read.await {
+            return Err(AttemptFailure { usage: failure.usage.or(pieces.usage()), ..failure });
+        }
+        let reply = pieces.whole(peer)?;
+        Ok(AttemptReply { time_to_first_token_ms: first_ms, ..reply })
+    }
+}
+
+/// Takes in the data of an event of a stream. `true`: it was the last one.
+fn take_event(
+    protocol: &dyn Protocol,
+    peer: &Peer,
+    pieces: &mut StreamedReply,
+    data: &[u8],
+) -> Result<bool, AttemptFailure> {
+    match data.trim_ascii() {
+        // Some servers keep a connection alive so.
+        b"" | b"null" => Ok(false),
+        b"[DONE]" => {
+            pieces.ended = true;
+            Ok(true)
+        }
+        data => {
+            let (data, has_halves) = halves::marked(data);
+            if has_halves {
+                pieces.expect_halves();
+            }
+            protocol.piece(peer, pieces, data.as_bytes()).map_err(|unread| garbage(peer, None, unread))
+        }
+    }
+}
+
+/// Asks the first model, with retries, then the next ones. Dropping the future gives the call up;
+/// `wire` can be used again then.
+///
+/// Transient failures (408, 409, 424, 425, 429, 498, 5xx, connections that fail or break, answers that can't be
+/// read, are empty or take too long) are retried as `retry` says; others are not. Either way the next model is
+/// asked when the one before has failed for good, but a script that is spent ends it, and so does
+/// [`Ask::enough`]. `failed` receives each attempt that is followed by another one.
+///
+/// A reply that was refused, and one that is empty for the second time, count as failures while there is a next model. Of
+/// the last model they are taken as they are, unless [`Ask::empty_is_answered`]: who asks says something new then.
+///
+/// # Errors
+/// The last fault, when all attempts of all models are spent.
+pub async fn ask(
+    models: &[Arc<ModelClient>],
+    ask: &Ask<'_>,
+    wire: &mut Wire,
+    retry: &Retry,
+    failed: &(dyn Fn(RetriedAttempt) + Send + Sync),
+) -> Result<Reply, ModelFault> {
+    let started_at = clock::instant();
+    let brief = retry::brief(retry);
+    let mut tried = Vec::new();
+    // Whether a model before the last one may answer later: then the same run may succeed, whatever the last one said.
+    let mut may_pass = false;
+    // What a model refused before another one failed: the run is not to end without a word of it.
+    let mut refused = None;
+    for (place, model) in models.iter().enumerate() {
+        let has_next = place + 1 < models.len();
+        let facts = (place > 0).then_some(&model.facts);
+        let retry = if has_next { &brief } else { retry };
+        let (mut failures, mut empty) = (Failures::default(), 0);
+        loop {
+            // Pinned here and passed by reference, so that it takes its space once.
+            let attempted = {
+                let attempt = std::pin::pin!(model.attempt(ask, wire));
+                PendingModelCall::attempt(ask.wait, attempt).await
+            };
+            let mut failure = match attempted {
+                Ok(reply) => return Ok(taken(model, ask, reply, tried, AskedFrom { started_at, place })),
+                Err(failure) => failure,
+            };
+            if let Some(window) = failure.length.as_ref().and_then(|length| length.window) {
+                model.form.window.refused(window);
+            }
+            let mut delay = if failure.transient { failures.next_delay(retry, failure.after) } else { None };
+            // A model that will not be back for longer than a wait lasts is not waited for while there is another one.
+            delay = delay.filter(|_| !has_next || failure.after.is_none_or(|after| after <= retry::LONGEST_ASKED));
+            let mut is_taken = !has_next && failure.reply.is_some();
+            if failure.is_empty_reply() {
+                empty += 1;
+                let is_again = empty >= ask.most_empty(retry);
+                is_taken &= is_again && delay.is_some() && !ask.empty_is_answered;
+                delay = delay.filter(|_| !is_again);
+            }
+            let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
+            if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
+                return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, place }));
+            }
+            let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+            let (usage, estimated) = used(model, ask, &failure);
+            tried.push(event::FailedAttempt {
+                model: facts.map(|facts| facts.name.clone()),
+                reason: failure.message.clone(),
+                delay_ms,
+                usage,
+                estimated,
+                price: facts.and_then(|facts| facts.price),
+            });
+            may_pass |= failure.transient || failure.wants_a_key();
+            let enough = ask.enough.is_some_and(|enough| enough(&tried));
+            if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
+                return Err(fault(with_refusal(failure, refused), tried, started_at, may_pass));
+            }
+            refused = is_refused.then(|| failure.message.clone()).or(refused);
+            if let Some(kept) = tried.last().cloned() {
+                let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
+                let class = failure.class();
+                failed(RetriedAttempt { number, reason: failure.message, class, delay_ms, kept });
+            }
+            let Some(delay) = delay else { break };
+            PendingModelCall::rest(ask.wait, std::pin::pin!(clock::sleep(delay))).await;
+        }
+    }
+    let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
+    Err(fault(none, tried, started_at, may_pass))
+}
+
+/// What a failed attempt used, and whether that is an estimate: a reply that came was made and is paid for, although its
+/// provider counts nothing or zeros. A script makes none.
+fn used(model: &ModelClient, ask: &Ask<'_>, failure: &AttemptFailure) -> (Option<Tokens>, bool) {
+    let is_played = matches!(model.backend, ModelBackend::Script(..));
+    let Some(written) = failure.written.filter(|_| !is_played) else { return (failure.usage, false) };
+    let written = usize::try_from(written).unwrap_or(usize::MAX);
+    let (input, output) = (estimated_tokens(ask.conversation.bytes), estimated_tokens(written));
+    let (usage, is_estimate) = Tokens::of_reply(failure.usage, Tokens { input, output, ..Tokens::default() });
+    (Some(usage), is_estimate)
+}
+
+/// Since when, and as which of several models, one is asked.
+#[derive(Clone, Copy)]
+struct AskedFrom {
+    started_at: Instant,
+    place: usize,
+}
+
+/// A reply that is taken, behind the attempts that failed.
+fn taken(
+    model: &ModelClient,
+    ask: &Ask<'_>,
+    mut reply: AttemptReply,
+    attempts: Vec<event::FailedAttempt>,
+    asked: AskedFrom,
+) -> Reply {
+    if let Some(reasoning) = &mut reply.reasoning {
+        reasoning.origin = model.form.origin.to_string();
+    }
+    let facts = (asked.place > 0).then_some(&model.facts);
+    Reply {
+        window: model.form.window.of_reply(reply.finish, reply.usage, ask.max_tokens),
+        text: reply.text,
+        calls: reply.calls,
+        reasoning: reply.reasoning,
+        finish: reply.finish,
+        refusal: (reply.finish == Finish::Filtered).then(|| reply.refusal.into_boxed_str()),
+        usage: reply.usage,
+        response_model: response_model(reply.response_model, model),
+        duration_ms: clock::elapsed_ms(asked.started_at),
+        time_to_first_token_ms: reply.time_to_first_token_ms.and_then(|ms| u32::try_from(ms).ok()),
+        retries: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
+        model: facts.map(|facts| facts.name.as_str().into()),
+        price: facts.and_then(|facts| facts.price).map(Box::new),
+        attempts,
+    }
+}
+
+/// The model that the provider names, when it is not the one that was asked for.
+fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>> {
+    named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
+}
+
+/// The failure of the last model, with the refusal of one before it.
+fn with_refusal(mut failure: AttemptFailure, refused: Option<String>) -> AttemptFailure {
+    if let Some(refused) = refused {
+        failure.message = format!("{}; before that, {refused}", failure.message);
+    }
+    failure
+}
+
+/// The failure of all models. `may_pass`: one of them may answer later.
+fn fault(
+    failure: AttemptFailure,
+    mut failed: Vec<event::FailedAttempt>,
+    started_at: Instant,
+    may_pass: bool,
+) -> ModelFault {
+    let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
+    let retryable = may_pass && failure.code != ModelFaultCode::ScriptExhausted;
+    let mut message = failure.message;
+    if attempts > 1 {
+        message.push_str(&format!(" (after {attempts} attempts)"));
+    }
+    if let Some(last) = failed.last_mut() {
+        last.delay_ms = 0;
+    }
+    ModelFault {
+        code: failure.code,
+        message,
+        retryable,
+        attempts,
+        duration_ms: clock::elapsed_ms(started_at),
+        failed,
+        window: failure.length.as_ref().and_then(|length| length.window),
+        prompt_tokens: failure.length.as_ref().and_then(|length| length.prompt),
+    }
+}

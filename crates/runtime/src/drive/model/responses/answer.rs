@@ -1,0 +1,251 @@
+//! The answers of the Responses API, whole and in pieces.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::items::{ItemPlace, OutputItem, OutputItems};
+use crate::drive::model::counted::{CountedTokens, UsageFields};
+use crate::drive::model::failure::{AttemptFailure, Peer};
+use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
+use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
+use crate::drive::model::stop_reason::{StopReason, StopReasons};
+use loopctl_engine::event::SaidCall;
+use loopctl_engine::json::from_bytes;
+
+/// The statuses of a response, and the reasons of one that is incomplete. All other statuses are those of a response
+/// that failed, or has not ended.
+const STATUSES: &StopReasons = &[(&["completed"], StopReason::Stop), (&["incomplete"], StopReason::Length)];
+const INCOMPLETE_REASONS: &StopReasons = &[
+    (&["content_filter", "content_filtered", "guardrail_intervened", "safety", "refusal"], StopReason::Filtered),
+    (&["max_output_tokens"], StopReason::Length),
+];
+
+/// The phase of the messages that are the answer.
+const FINAL: &str = "final_answer";
+
+/// A response: only what is needed of it.
+#[derive(Deserialize)]
+struct WholeResponse<'a> {
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    output: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    incomplete_details: Option<IncompleteDetails>,
+    /// Azure's filters, and whether each of them fired.
+    #[serde(borrow, default)]
+    content_filters: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct IncompleteDetails {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// One event of a stream.
+#[derive(Deserialize)]
+struct ResponseEvent<'a> {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    output_index: Option<u64>,
+    #[serde(default)]
+    item_id: Option<String>,
+    #[serde(default)]
+    delta: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    arguments: Option<String>,
+    #[serde(borrow, default)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads a whole answer.
+pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+    let response: WholeResponse<'_> = from_bytes(body)?;
+    let mut whole = StreamedReply::default();
+    let output = response.output.as_deref().ok_or_else(|| missing_output(peer, &response))?;
+    take_items(&mut whole, &OutputItems::default().reconciled(output)?)?;
+    ended(peer, &mut whole, response, None)?;
+    Ok(whole.in_one_answer(peer)?)
+}
+
+/// Why an answer has no output.
+fn missing_output(peer: &Peer, response: &WholeResponse<'_>) -> UnreadableReply {
+    match response.error {
+        Some(error) => UnreadableReply::Failed(peer.error_object(error.get().as_bytes())),
+        None => UnreadableReply::Missing("output"),
+    }
+}
+
+/// Takes one event of a stream. `true`: it was the last one.
+pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
+    let event: ResponseEvent<'_> = from_bytes(data)?;
+    let place = ItemPlace { index: event.output_index, id: event.item_id.filter(|id| !id.is_empty()) };
+    let delta = event.delta.as_deref().unwrap_or_default();
+    match (event.kind.as_str(), event.response, event.item) {
+        ("error", ..) => {
+            let error = event.error.map_or(data, |error| error.get().as_bytes());
+            return Err(UnreadableReply::Failed(peer.error_object(error)));
+        }
+        ("response.output_text.delta", ..) => add_text(pieces, place, delta, false),
+        ("response.refusal.delta", ..) => add_text(pieces, place, delta, true),
+        ("response.output_text.done", ..) => end_text(pieces, place, event.text.as_deref(), false),
+        ("response.refusal.done", ..) => end_text(pieces, place, event.refusal.as_deref(), true),
+        ("response.function_call_arguments.delta", ..) => {
+            pieces.announce(delta);
+            pieces.output_items.add_arguments(place, delta);
+        }
+        ("response.function_call_arguments.done", ..) => {
+            pieces.output_items.end_arguments(place, event.arguments.as_deref().unwrap_or_default());
+        }
+        ("response.reasoning_summary_text.delta" | "response.reasoning_text.delta", ..) => pieces.announce(delta),
+        ("response.output_item.added", _, Some(item)) => pieces.output_items.begin(place, item),
+        ("response.output_item.done", _, Some(item)) => pieces.output_items.end(place, item),
+        (
+            kind @ ("response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done"),
+            Some(response),
+            _,
+        ) => {
+            let response: WholeResponse<'_> = serde_json::from_str(response.get())?;
+            let items = std::mem::take(&mut pieces.output_items);
+            let items = items.reconciled(response.output.as_deref().unwrap_or_default())?;
+            pieces.say_again();
+            take_items(pieces, &items)?;
+            let status = kind.strip_prefix("response.").filter(|status| *status != "done");
+            ended(peer, pieces, response, status)?;
+        }
+        _ => {}
+    }
+    Ok(pieces.ended)
+}
+
+/// Adds a piece of a message. Nobody is shown commentary as a part of the answer.
+fn add_text(pieces: &mut StreamedReply, place: ItemPlace, delta: &str, is_refusal: bool) {
+    if pieces.output_items.is_commentary(&place) {
+        pieces.announce(delta);
+    } else {
+        pieces.add(delta);
+    }
+    pieces.output_items.add_text(place, delta, is_refusal);
+}
+
+/// Takes in a text that is whole, as some servers send it without its pieces.
+fn end_text(pieces: &mut StreamedReply, place: ItemPlace, text: Option<&str>, is_refusal: bool) {
+    let text = text.unwrap_or_default();
+    let is_commentary = pieces.output_items.is_commentary(&place);
+    if pieces.output_items.end_text(place, text, is_refusal) && !is_commentary {
+        pieces.add(text);
+    }
+}
+
+/// Takes the items of a response in.
+fn take_items(whole: &mut StreamedReply, items: &[Box<RawValue>]) -> Result<(), UnreadableReply> {
+    let mut is_final = false;
+    for raw in items {
+        let item: OutputItem<'_> = serde_json::from_str(raw.get())?;
+        match item.kind.as_str() {
+            "message" if item.is_commentary() => take_commentary(whole, &item.said())?,
+            "message" => {
+                is_final = is_final || item.phase.as_deref() == Some(FINAL);
+                whole.add(&item.said());
+                whole.refused = whole.refused || item.content.iter().flatten().any(|part| part.refusal.is_some());
+            }
+            "function_call" => whole.add_whole_call(SaidCall {
+                id: item.call_id.unwrap_or_default(),
+                name: item.name.unwrap_or_default(),
+                arguments: item.arguments.unwrap_or_default(),
+            }),
+            "reasoning" => {
+                for part in item.summary.iter().chain(&item.content).flatten() {
+                    whole.reasoning.end_paragraph();
+                    whole.reasoning.read(part.text.as_deref().unwrap_or_default());
+                }
+                // The server has stored nothing: an item without its content would not be found.
+                if item.encrypted_content.is_some() || item.content.is_some_and(|content| !content.is_empty()) {
+                    let place = whole.place();
+                    whole.reasoning.add(place, raw);
+                }
+            }
+            _ => {}
+        }
+    }
+    if is_final {
+        whole.reasoning.add(BEHIND_TEXT, &to_raw_value(FINAL)?);
+    }
+    Ok(())
+}
+
+/// Takes in what the model says about its work: a thought, which goes back as the message that it was.
+fn take_commentary(whole: &mut StreamedReply, text: &str) -> Result<(), UnreadableReply> {
+    whole.reasoning.end_paragraph();
+    whole.reasoning.read(text);
+    let message = serde_json::json!({ "role": "assistant", "phase": "commentary", "content": text });
+    let place = whole.place();
+    whole.reasoning.add(place, &to_raw_value(&message)?);
+    Ok(())
+}
+
+/// Takes in what a response says at its end. `event` is the status that the event of a stream names.
+fn ended(
+    peer: &Peer,
+    whole: &mut StreamedReply,
+    response: WholeResponse<'_>,
+    event: Option<&str>,
+) -> Result<(), UnreadableReply> {
+    let usage = UsageFields::read(response.usage);
+    whole.count(CountedTokens {
+        input: usage.count(&["/input_tokens"]),
+        output: usage.count(&["/output_tokens"]),
+        cached_input: usage.count(&["/input_tokens_details/cached_tokens"]),
+        cache_write: None,
+        reasoning: usage.count(&["/output_tokens_details/reasoning_tokens"]),
+        total: usage.count(&["/total_tokens"]),
+        ..CountedTokens::default()
+    });
+    if let Some(error) = response.error {
+        let failure = peer.error_object(error.get().as_bytes());
+        return Err(UnreadableReply::Failed(AttemptFailure { usage: whole.usage(), ..failure }));
+    }
+    whole.response_model = response.model;
+    let filters = response.content_filters.and_then(|filters| serde_json::from_str::<Value>(filters.get()).ok());
+    for filter in filters.as_ref().and_then(Value::as_array).into_iter().flatten() {
+        whole.refusal.add_fired(&filter["content_filter_results"]);
+    }
+    let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
+    for status in [event, response.status.as_deref()].into_iter().flatten() {
+        match StopReason::of(status, STATUSES) {
+            Some(StopReason::Length) if StopReason::of(&reason, INCOMPLETE_REASONS) == Some(StopReason::Filtered) => {
+                whole.stop_with(&reason, INCOMPLETE_REASONS);
+            }
+            Some(StopReason::Broken(status)) => whole.stop(StopReason::Broken(format!("the status {status}"))),
+            Some(stopped) => whole.stop(stopped),
+            None => {}
+        }
+    }
+    if whole.is_cut_off() && whole.place() == BEFORE_TEXT {
+        // The item that must follow its reasoning was never written.
+        whole.reasoning.drop_all();
+    }
+    whole.ended = true;
+    Ok(())
+}

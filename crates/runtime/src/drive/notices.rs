@@ -1,0 +1,64 @@
+//! Notices as a stream, for embedders that prefer reading to a callback.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+use tokio::sync::mpsc;
+
+use loopctl_engine::notice::{Listener, Notice};
+
+/// A listener and the stream of its notices. The run never waits for the reader: unread notices are kept in
+/// memory, and notices after the stream was dropped are discarded. The stream ends when the listener is
+/// dropped.
+pub fn notices() -> (Teller, Notices) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Teller { sender, deltas: false }, Notices { receiver })
+}
+
+/// Puts the notices of a run into a [`Notices`] stream.
+#[derive(Debug, Clone)]
+pub struct Teller {
+    sender: mpsc::UnboundedSender<Notice>,
+    deltas: bool,
+}
+
+impl Teller {
+    /// The same, with the model's replies in pieces as they come.
+    #[must_use]
+    pub fn with_deltas(self) -> Self {
+        Self { deltas: true, ..self }
+    }
+}
+
+impl Listener for Teller {
+    fn on(&self, notice: Notice) {
+        // If the stream was dropped, nobody wants the notice.
+        drop(self.sender.send(notice));
+    }
+
+    fn wants_deltas(&self) -> bool {
+        self.deltas
+    }
+}
+
+/// The notices of a run, in order.
+#[derive(Debug)]
+pub struct Notices {
+    receiver: mpsc::UnboundedReceiver<Notice>,
+}
+
+impl Notices {
+    /// The next notice; none when every [`Teller`] is gone.
+    pub async fn next(&mut self) -> Option<Notice> {
+        self.receiver.recv().await
+    }
+}
+
+impl Stream for Notices {
+    type Item = Notice;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Notice>> {
+        self.receiver.poll_recv(context)
+    }
+}

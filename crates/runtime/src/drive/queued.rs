@@ -1,0 +1,223 @@
+//! Decisions that cross processes: who is asked by a human queues the decision in the store, and the driver of the run
+//! takes it from there, together with its event.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::asking;
+use super::clock;
+use super::fault::Fault;
+use super::folded_events::FoldedEvents;
+use super::inbox::{DecisionSource, PassedDecision};
+use super::run::Driver;
+use super::world::{Engine, Resume};
+use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreFault};
+use loopctl_engine::address::StepAddress;
+use loopctl_engine::due::due_at_ms;
+use loopctl_engine::event::{Decided, Event, EventKind};
+use loopctl_engine::state::State;
+use loopctl_lang::program::Program;
+
+/// The interval of the looks for what the driver said.
+const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// For so long the driver's word is waited for. The decision is durable by then.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What became of a decision about a run that another process drives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecidedElsewhere {
+    /// The driver took it: its event is durable.
+    Taken,
+    /// It is durable. The driver takes it, or the next one does if that driver died.
+    Queued,
+    /// Nobody drives the run any more: it can be leased.
+    NotDriven,
+}
+
+/// A decision, as the queue holds it.
+#[derive(Serialize, Deserialize)]
+struct PassedOn {
+    decided: Decided,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer_token: Option<String>,
+}
+
+impl Engine {
+    /// Passes a decision about a step that waits to the driver of the run in another process. `read`: the run as it was
+    /// read; what comes meanwhile is added to it.
+    ///
+    /// # Errors
+    /// When the decision does not fit, by what is stored of the run or by its driver; or another one about the step waits.
+    pub async fn decide_elsewhere(
+        &self,
+        program: &Program,
+        read: &mut FoldedEvents,
+        resume: &Resume,
+    ) -> Result<DecidedElsewhere, Fault> {
+        let journal = &self.world.journal;
+        let run_id = read.state.header.run_id.clone();
+        let may_pass = program.is_flow() && resume.is_decision_alone();
+        let Some(decided) = resume.decided.clone().filter(|_| may_pass) else {
+            return Err(Fault::Store(StoreFault::Driven(run_id)));
+        };
+        let run_id = run_id.as_str();
+        asking::fits(self, program, &read.state, &decided).await?;
+        let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
+        let passed = PassedOn { decided, answer_token: resume.answer_token.clone() };
+        let decision = serde_json::to_string(&passed).map_err(|error| Fault::Refused(error.to_string()))?;
+        let decided = passed.decided;
+        let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+        let queued = QueuedDecision { id: id.clone(), subject, decision, refused: None };
+        match journal.queue_decision(run_id, queued).await.map_err(Fault::Store)? {
+            Queueing::Queued => {}
+            Queueing::NotDriven => return Ok(DecidedElsewhere::NotDriven),
+            Queueing::Occupied => {
+                return Err(Fault::Refused("another decision about this step is about to be taken".to_owned()));
+            }
+        }
+        let started_at = clock::instant();
+        let mut was_taken = false;
+        loop {
+            tokio::time::sleep(ANSWER_POLL_INTERVAL).await;
+            // Before the queue is read: an event that takes the decision removes it from there.
+            let mut outdated = None;
+            if self.has_more(run_id, read).await? {
+                was_taken |= is_among(self.catch_up(program, run_id, read).await?, &decided);
+                match asking::fits(self, program, &read.state, &decided).await {
+                    Err(Fault::Refused(why)) => outdated = Some(why),
+                    fits => fits?,
+                }
+            }
+            let queued = journal.queued_decisions(run_id).await.map_err(Fault::Store)?;
+            match (queued.into_iter().find(|queued| queued.id == id), outdated) {
+                (None, _) => {
+                    was_taken |= is_among(self.catch_up(program, run_id, read).await?, &decided);
+                    if was_taken {
+                        return Ok(DecidedElsewhere::Taken);
+                    }
+                    // It was refused, and another one has its place in the queue.
+                    return Err(Fault::Refused("another decision about this step came first".to_owned()));
+                }
+                // Its driver refused it; or another decision was faster, or what it is about has ended: no driver can take
+                // this one any more.
+                (Some(QueuedDecision { refused: Some(why), .. }), _) | (Some(_), Some(why)) => {
+                    journal.settle_decision(run_id, &id, SettledDecision::Read).await.map_err(Fault::Store)?;
+                    return Err(Fault::Refused(why));
+                }
+                (Some(_), None) if clock::elapsed(started_at) >= PATIENCE => return Ok(DecidedElsewhere::Queued),
+                (Some(_), None) => {}
+            }
+        }
+    }
+
+    /// Whether a run has more events than were read.
+    async fn has_more(&self, run_id: &str, read: &FoldedEvents) -> Result<bool, Fault> {
+        let heads = self.world.journal.heads(vec![run_id.to_owned()]).await.map_err(Fault::Store)?;
+        Ok(heads.first().is_some_and(|head| head.events > read.seen()))
+    }
+
+    /// The queued decisions that fit a run which a new driver takes up, with their ids. Those that do not fit are refused.
+    pub(super) async fn queued_resumes(
+        &self,
+        program: &Program,
+        run_id: &str,
+        state: &State,
+    ) -> Result<Vec<(String, Resume)>, Fault> {
+        let mut fitting = Vec::new();
+        if !program.is_flow() {
+            return Ok(fitting);
+        }
+        for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {
+            let why = match serde_json::from_str(&queued.decision) {
+                Ok(PassedOn { decided, answer_token }) => {
+                    let fits = match self.accepts_token(run_id, answer_token.as_deref()).await {
+                        Ok(()) => asking::accepts(self, program, state, &decided).await,
+                        Err(fault) => Err(fault),
+                    };
+                    match fits {
+                        Ok(()) => {
+                            let resume = Resume { decided: Some(decided), answer_token, ..Resume::default() };
+                            fitting.push((queued.id, resume));
+                            continue;
+                        }
+                        Err(Fault::Refused(why)) => why,
+                        Err(fault) => return Err(fault),
+                    }
+                }
+                Err(error) => unreadable(&error),
+            };
+            self.refuse_queued(run_id, &queued.id, why, due_at_ms(state)).await?;
+        }
+        Ok(fitting)
+    }
+
+    /// Refuses a queued decision. `due_at_ms`: when the run must be looked at next, if it is paused.
+    pub(super) async fn refuse_queued(
+        &self,
+        run_id: &str,
+        id: &str,
+        why: String,
+        due_at_ms: Option<i64>,
+    ) -> Result<(), Fault> {
+        let settled = SettledDecision::Refused { why, due_at_ms };
+        self.world.journal.settle_decision(run_id, id, settled).await.map_err(Fault::Store)
+    }
+
+    /// Whether a token that a decision uses up is still good.
+    ///
+    /// # Errors
+    /// When it was used. Only the driver of the run uses tokens.
+    pub(super) async fn accepts_token(&self, run_id: &str, hash: Option<&str>) -> Result<(), Fault> {
+        let Some(hash) = hash else { return Ok(()) };
+        let token = self.world.journal.answer_token(run_id, hash).await.map_err(Fault::Store)?;
+        if token.is_none_or(|token| token.used) {
+            return Err(Fault::Refused("the token of the decision was used".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl Driver<'_> {
+    /// Takes the decisions that other processes queued, and refuses those about steps that wait no longer. Returns the
+    /// steps to perform after them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn take_queued(&mut self) -> Result<Vec<StepAddress>, Fault> {
+        let mut next = Vec::new();
+        for queued in waiting(&*self.world.journal, &self.lease.run_id).await.map_err(Fault::Cut)? {
+            match serde_json::from_str(&queued.decision) {
+                Ok(PassedOn { decided, answer_token }) => {
+                    let source = DecisionSource::Queue(queued.id);
+                    next.extend(self.take_passed(PassedDecision { decided, answer_token, source }).await?);
+                }
+                Err(error) => self.refuse_own(&queued.id, unreadable(&error)).await?,
+            }
+        }
+        Ok(next)
+    }
+
+    /// Refuses a queued decision.
+    pub(super) async fn refuse_own(&self, id: &str, why: String) -> Result<(), Fault> {
+        let due_at_ms = due_at_ms(&self.state);
+        let settled = SettledDecision::Refused { why, due_at_ms };
+        self.world.journal.settle_decision(&self.lease.run_id, id, settled).await.map_err(Fault::Cut)
+    }
+}
+
+/// Whether one of these events is this decision.
+fn is_among(events: &[Event], decided: &Decided) -> bool {
+    events.iter().any(|event| matches!(&event.kind, EventKind::Human(other) if other == decided))
+}
+
+/// The queued decisions about a run that no driver has refused.
+async fn waiting(journal: &dyn Journal, run_id: &str) -> Result<Vec<QueuedDecision>, StoreFault> {
+    let mut queued = journal.queued_decisions(run_id).await?;
+    queued.retain(|queued| queued.refused.is_none());
+    Ok(queued)
+}
+
+fn unreadable(error: &serde_json::Error) -> String {
+    format!("the decision can't be read: {error}")
+}

@@ -1,0 +1,38 @@
+//! Reads the files of the project that a workflow names as values, when a run starts. From then on they are in its journal.
+
+use std::path::Path;
+
+use super::fault::Fault;
+use super::texts::SharedTexts;
+use crate::project::files;
+use loopctl_engine::event::ReadFile;
+use loopctl_lang::program::Program;
+use loopctl_lang::program::file_value::{self, MAX_TOTAL, MAX_WEIGHT};
+
+/// The files that a run of this program reads.
+///
+/// # Errors
+/// Which file can't be read, and why.
+pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Result<Vec<ReadFile>, Fault> {
+    let Some(flow) = program.as_flow() else { return Ok(Vec::new()) };
+    let (mut read, mut total, mut weight) = (Vec::new(), 0_usize, 0_usize);
+    for name in &flow.documents {
+        let Some(file) = program.project.documents.get(name) else {
+            return Err(Fault::Missing(format!("the project has no document `{name}`")));
+        };
+        let missing = |why: String| Fault::Missing(format!("the document `{name}`, {file}, can't be read: {why}"));
+        let text = files::text(root, file).map_err(missing)?;
+        let of_value = file_value::weight(file, &text).map_err(|fault| missing(fault.to_string()))?;
+        weight = weight.saturating_add(of_value);
+        if weight > MAX_WEIGHT {
+            let most = MAX_WEIGHT >> 20;
+            return Err(missing(format!("the values of a run's documents take at most {most} MiB of memory together")));
+        }
+        total = total.saturating_add(text.len());
+        if total > MAX_TOTAL {
+            return Err(missing(format!("the documents of a run have at most {} MiB together", MAX_TOTAL >> 20)));
+        }
+        read.push(ReadFile { name: name.clone(), file: file.clone(), text: texts.share(text) });
+    }
+    Ok(read)
+}

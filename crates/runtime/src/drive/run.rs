@@ -1,0 +1,398 @@
+//! The driver of one run: the only loop that awaits. It performs an effect, applies the outcome to the state,
+//! makes it durable, and only then performs the next effect.
+
+mod interrupts;
+mod live;
+mod model_call;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::asking;
+use super::clock;
+use super::fault::Fault;
+use super::finished::Finished;
+use super::fold::written;
+use super::lease_guard::RunLease;
+use super::model::{ModelClient, Wire};
+use super::status::{log_cancelled, progress, status_record};
+use super::stop::Stop;
+use super::subrun;
+use super::subrun_budget::SubrunBudgetGuard;
+use super::world::{Engine, Watch, World};
+use crate::journal::{Append, Ticket, failpoint};
+pub(super) use interrupts::CANCEL_POLL_INTERVAL;
+use interrupts::cancel_request;
+pub(super) use interrupts::{Interruption, Interrupts, Waited};
+use loopctl_engine::approval;
+use loopctl_engine::due::waits_beside_since_ms;
+use loopctl_engine::effect::{Effect, Effects, calls_of, steps_of};
+use loopctl_engine::event::{Event, EventKind, Moment};
+use loopctl_engine::notice::{Baseline, Notice};
+use loopctl_engine::outcome::Status;
+use loopctl_engine::state::{Phase, State};
+use loopctl_engine::step::step;
+use loopctl_lang::program::Program;
+
+/// Drives one run.
+pub(super) struct Driver<'a> {
+    pub(super) world: &'a Arc<World>,
+    pub(super) program: &'a Arc<Program>,
+    models: Vec<Arc<ModelClient>>,
+    pub(super) state: State,
+    pub(super) lease: RunLease,
+    pub(super) watch: Watch<'a>,
+    wire: Wire,
+    /// The active time before this driver, and when this driver began.
+    pub(super) active: (u64, Instant),
+    /// When the driver last checked for a request to end the run; none before the first check of a resumed run.
+    checked_at: Option<Instant>,
+    /// The runs that it calls, and those that they call; none for a loop that calls no loop.
+    pub(super) budget: Option<SubrunBudgetGuard<'a>>,
+    /// The hash of the answer token that the next decision uses up.
+    pub(super) answer_token: Option<String>,
+    /// The id of the queued decision that the next decision is.
+    pub(super) queued_decision: Option<String>,
+    /// Since when a human is waited for beside what is under way, as lists show it; none while that is not known, because
+    /// another driver wrote it.
+    listed_wait: Option<Option<i64>>,
+    /// Whether another event follows at once that makes a run continue: it is not over, although its state says so.
+    continues: bool,
+}
+
+/// An event that was applied to the state, and handed to the journal.
+pub(super) struct HandedOver {
+    stored: Ticket<()>,
+    notices: Vec<Notice>,
+    effects: Effects,
+    /// Whether the lease is released with it: nothing follows the end of a run.
+    releases: bool,
+}
+
+/// An event that was applied to the state, and that the journal does not have yet.
+struct AppliedEvent {
+    append: Append,
+    notices: Vec<Notice>,
+    effects: Effects,
+}
+
+/// A run to be driven: its state, and the lease on it.
+pub(super) struct HeldRun {
+    pub state: State,
+    pub lease: RunLease,
+}
+
+impl<'a> Driver<'a> {
+    pub fn new(
+        world: &'a Arc<World>,
+        program: &'a Arc<Program>,
+        models: Vec<Arc<ModelClient>>,
+        run: HeldRun,
+        watch: Watch<'a>,
+    ) -> Box<Self> {
+        let HeldRun { state, lease } = run;
+        let mut wire = Wire::default();
+        wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
+        wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()), program.step().is_some());
+        wire.of_run(&state.header.run_id);
+        let now = clock::instant();
+        let active = (state.now.active_ms, now);
+        // The request may be older than the driver that resumes the run.
+        let checked_at = (lease.events <= 1).then_some(now);
+        let listed_wait = (lease.events <= 1 || !program.is_flow()).then(|| waits_beside_since_ms(&state));
+        let budget = SubrunBudgetGuard::of(world, program, &state.header);
+        // On the heap: moving a future then moves a pointer, and the driver exists once.
+        Box::new(Self {
+            world,
+            program,
+            models,
+            state,
+            lease,
+            watch,
+            wire,
+            active,
+            checked_at,
+            budget,
+            answer_token: None,
+            queued_decision: None,
+            listed_wait,
+            continues: false,
+        })
+    }
+
+    /// Reports the start of the run to the listener.
+    pub fn report_start(&self, effects: &Effects) {
+        self.report(Baseline::of_start(), effects);
+    }
+
+    /// Resumes the run with these events, one after the other. All must fit before the first one is stored: one that does
+    /// not fit leaves none behind.
+    pub async fn go_on(mut self: Box<Self>, what: Vec<EventKind>) -> Result<Finished, Fault> {
+        let refused = |fault| match fault {
+            // Nothing was under way yet: the request was refused, or could not be stored.
+            Fault::Cut(fault) => Fault::Store(fault),
+            other => other,
+        };
+        let is_called = self.state.header.caller.is_some();
+        if let Some(member) = self.budget.as_ref().filter(|_| !is_called && !self.program.is_flow()) {
+            // Including the sub-runs of earlier drivers.
+            match self.world.journal.called_under(&self.lease.run_id).await {
+                Ok(called) => member.had(called),
+                Err(fault) => {
+                    drop(self.lease.guard.give_back().await);
+                    return Err(Fault::Store(fault));
+                }
+            }
+        }
+        match self.take_all(what).await {
+            Ok(effects) => self.drive(effects).await,
+            Err(fault) => {
+                drop(self.lease.guard.give_back().await);
+                Err(refused(fault))
+            }
+        }
+    }
+
+    /// Applies these events and makes them durable. Gives the effects that follow.
+    async fn take_all(&mut self, what: Vec<EventKind>) -> Result<Effects, Fault> {
+        let mut applied = Vec::with_capacity(what.len());
+        let mut what = what.into_iter().peekable();
+        while let Some(kind) = what.next() {
+            if let (EventKind::Human(decided), false) = (&kind, applied.is_empty()) {
+                // What is asked may be another question after the events before it.
+                let engine = Engine { world: Arc::clone(self.world) };
+                Box::pin(asking::accepts(&engine, self.program, &self.state, decided)).await?;
+            }
+            self.close_below(&kind).await?;
+            self.continues = what.peek().is_some();
+            applied.push(self.apply(kind)?);
+        }
+        let mut effects = Effects::new();
+        for applied in applied {
+            let handed = self.send(applied);
+            let next = self.durable(handed).await?;
+            match self.program.is_flow() {
+                true => effects.extend(next),
+                false => effects = next,
+            }
+        }
+        Ok(effects)
+    }
+
+    /// Drives the run until it ends, waits for a human, or is stopped.
+    pub async fn drive(mut self: Box<Self>, effects: Effects) -> Result<Finished, Fault> {
+        let driven = self.performed(effects).await;
+        let Self { state, lease, .. } = *self;
+        let released = lease.guard.give_back().await;
+        driven?;
+        released.map_err(Fault::Cut)?;
+        Ok(Finished { state })
+    }
+
+    async fn performed(&mut self, mut effects: Effects) -> Result<(), Fault> {
+        loop {
+            if self.should_stop() {
+                return self.stopped().await;
+            }
+            if self.look_due()
+                && let Some(request) = self.cancel_request().await?
+            {
+                effects = self.take(request).await?;
+                continue;
+            }
+            let (calls, steps) = (calls_of(&effects), steps_of(&effects));
+            if !steps.is_empty() {
+                effects = match Box::pin(self.run_steps(steps)).await? {
+                    Some(effects) => effects,
+                    None => return self.stopped().await,
+                };
+            } else if !calls.is_empty() {
+                effects = match self.call_tools(&calls).await? {
+                    Some(effects) => effects,
+                    // Also when the run was asked to leave: then its sub-runs are left too.
+                    None => return self.stopped().await,
+                };
+            } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
+                // A run that waits for its model holds none.
+                drop(effects);
+                let Some(what) = self.model_event().await? else { return self.stopped().await };
+                effects = self.take(what).await?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Applies an event to the state and makes it durable. The effects may be performed only after that.
+    pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
+        self.close_below(&what).await?;
+        let cancelled = match &what {
+            EventKind::Cancelled(cancelled) => Some(cancelled.clone()),
+            _ => None,
+        };
+        let taken = self.hand_over(what)?;
+        let effects = self.durable(taken).await?;
+        if let Some(cancelled) = cancelled {
+            log_cancelled(&self.lease.run_id, &cancelled);
+        }
+        Ok(effects)
+    }
+
+    /// Ends the sub-runs if the run ends with an event.
+    async fn close_below(&self, what: &EventKind) -> Result<(), Fault> {
+        let ends = match what {
+            // The runs of a workflow's steps end by themselves in their time.
+            EventKind::DeadlinePassed => !self.program.is_flow(),
+            EventKind::Cancelled(_) => true,
+            EventKind::ApprovalExpired => approval::fails_by(&self.state, clock::wall_ms()),
+            _ => false,
+        };
+        if ends {
+            // Before the append: if the process dies now, no sub-run outlives its caller.
+            subrun::close(self.world, self.program, &self.state).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies an event to the state, and hands it to the journal.
+    pub(super) fn hand_over(&mut self, what: EventKind) -> Result<HandedOver, Fault> {
+        let applied = self.apply(what)?;
+        Ok(self.send(applied))
+    }
+
+    /// Applies an event to the state.
+    fn apply(&mut self, what: EventKind) -> Result<AppliedEvent, Fault> {
+        let event = Event { at: self.moment(), kind: what };
+        let (text, texts) = (written(&event)?, event.kind.texts());
+        let baseline = Baseline::new(&self.state, &event.kind);
+        let (answer_token, decision) = match event.kind {
+            EventKind::Human(_) => (self.answer_token.take(), self.queued_decision.take()),
+            _ => (None, None),
+        };
+        let (before, progressed) = (self.state.status(), progress(&self.state));
+        let had_ended = matches!(self.state.phase, Phase::Ended(_));
+        let effects = step(self.program, &mut self.state, event)?;
+        let waits_since_ms = Some(waits_beside_since_ms(&self.state));
+        let changed = self.state.status() != before
+            || !matches!(self.state.status(), Status::Running)
+            || self.listed_wait != waits_since_ms
+            || progress(&self.state) != progressed;
+        self.listed_wait = waits_since_ms;
+        let append = Append {
+            run_id: self.lease.run_id.clone(),
+            fence: self.lease.fence,
+            seq: self.lease.events,
+            event: text,
+            texts,
+            status_record: changed.then(|| status_record(self.program, &self.state)),
+            remember: self.remembered(&effects),
+            reopens: had_ended,
+            answer_token,
+            decision,
+            release: matches!(self.state.phase, Phase::Ended(_)) && !self.continues,
+        };
+        let notices = self.watch.listener.map(|_| baseline.notices(self.program, &self.state, &effects));
+        let notices = notices.unwrap_or_default();
+        Ok(AppliedEvent { append, notices, effects })
+    }
+
+    /// Hands an event that was applied to the journal.
+    fn send(&mut self, applied: AppliedEvent) -> HandedOver {
+        let AppliedEvent { mut append, notices, effects } = applied;
+        append.seq = self.lease.events;
+        self.lease.events += 1;
+        let releases = append.release;
+        HandedOver { stored: self.world.journal.append(append), notices, effects, releases }
+    }
+
+    /// Waits until an event is durable, and reports it. Its effects may be performed after that.
+    pub(super) async fn durable(&mut self, taken: HandedOver) -> Result<Effects, Fault> {
+        let HandedOver { stored, notices, effects, releases } = taken;
+        stored.await.map_err(Fault::Cut)?;
+        if releases {
+            self.lease.guard.released();
+        }
+        if let Some(listener) = self.watch.listener {
+            notices.into_iter().for_each(|notice| listener.on(notice));
+        }
+        Ok(effects)
+    }
+
+    fn remembered(&self, effects: &Effects) -> Vec<(String, serde_json::Value)> {
+        effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Remember(key) => self.state.memory.get(key).map(|value| (key.clone(), value.clone())),
+                Effect::CallModel | Effect::Summarize | Effect::CallTool(_) | Effect::RunStep(_) => None,
+            })
+            .collect()
+    }
+
+    /// Stops between two steps: the run is left as it is, or interrupted.
+    async fn stopped(&mut self) -> Result<(), Fault> {
+        if self.watch.stop.as_ref().is_some_and(Stop::is_leaving) {
+            return Ok(());
+        }
+        self.interrupt().await
+    }
+
+    /// Stops between two steps, so that the run can be resumed.
+    async fn interrupt(&mut self) -> Result<(), Fault> {
+        self.take(EventKind::Interrupted).await.map(drop)
+    }
+
+    /// A stop after the step waits for the calls of the turn: calls that were requested and not made would be
+    /// uncertain without need.
+    fn should_stop(&self) -> bool {
+        matches!(self.state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. })
+            && self.watch.stop.as_ref().is_some_and(Stop::is_asked)
+    }
+
+    fn look_due(&mut self) -> bool {
+        let due = self.checked_at.is_none_or(|checked_at| clock::elapsed(checked_at) >= CANCEL_POLL_INTERVAL);
+        if due {
+            self.checked_at = Some(clock::instant());
+        }
+        due && !matches!(self.state.phase, Phase::Ended(_))
+    }
+
+    pub(super) async fn cancel_request(&self) -> Result<Option<EventKind>, Fault> {
+        cancel_request(self.world, &self.lease.run_id).await
+    }
+
+    pub(super) async fn confirm(&self) -> Result<(), Fault> {
+        self.world.journal.confirm(&self.lease.run_id, self.lease.fence).await.map_err(Fault::Cut)?;
+        failpoint::before_effect();
+        Ok(())
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { wall_ms: clock::wall_ms(), active_ms: self.active_ms() }
+    }
+
+    pub(super) fn active_ms(&self) -> u64 {
+        self.active.0.saturating_add(clock::elapsed_ms(self.active.1))
+    }
+
+    /// The active time that is left.
+    pub(super) fn time_left(&self) -> Duration {
+        let bound = match self.state.phase {
+            // The last call has a time of its own, from the moment that it was asked for.
+            Phase::Thinking { forced: Some(_) } => {
+                let last_call_ms = self.program.as_loop().map_or(0, |program| program.properties.last_call_timeout_ms);
+                self.state.now.active_ms.saturating_add(last_call_ms)
+            }
+            _ => self.state.timeout_ms(),
+        };
+        Duration::from_millis(bound.saturating_sub(self.active_ms()))
+    }
+
+    /// Reports a step to the listener.
+    fn report(&self, baseline: Baseline, effects: &Effects) {
+        if let Some(listener) = self.watch.listener {
+            for notice in baseline.notices(self.program, &self.state, effects) {
+                listener.on(notice);
+            }
+        }
+    }
+}

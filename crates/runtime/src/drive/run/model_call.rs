@@ -1,0 +1,151 @@
+//! A call of the model by the driver, with what can interrupt it.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::Driver;
+use super::interrupts::{Interruption, Interrupts, Waited};
+use super::live::ReplyReporter;
+use crate::drive::clock;
+use crate::drive::fault::Fault;
+use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
+use crate::drive::model_waits::ModelWait;
+use crate::drive::pending_model_call::PendingModelCall;
+use crate::drive::said;
+use crate::drive::secret::Vault;
+use loopctl_engine::budget;
+use loopctl_engine::dialect;
+use loopctl_engine::event::{self, EventKind, ModelFaultCode};
+use loopctl_engine::history;
+use loopctl_engine::notice::Notice;
+use loopctl_engine::window;
+use loopctl_lang::program::Program;
+
+impl Driver<'_> {
+    /// What came of asking the model. Failed attempts of a call that something else interrupted are recorded before.
+    /// `None`: the run is to stop.
+    pub(super) async fn model_event(&mut self) -> Result<Option<EventKind>, Fault> {
+        let (interruption, failed) = self.ask_model().await?;
+        if !failed.is_empty() {
+            self.take(EventKind::AttemptsFailed(failed)).await?;
+        }
+        Ok(match interruption {
+            Interruption::Event(what) => Some(what),
+            Interruption::Stop => None,
+        })
+    }
+
+    /// Asks the model for the next step, or for a summary of the messages that leave the history. The lease is
+    /// confirmed right before: a driver that was suspended for longer than its lease makes no call. Also
+    /// returns the failed attempts, when something else interrupted their call.
+    async fn ask_model(&mut self) -> Result<(Interruption, Vec<event::FailedAttempt>), Fault> {
+        self.confirm().await?;
+        // The steps of a workflow ask models; it does not.
+        let Program::Loop(program) = &**self.program else { return Ok((Interruption::Stop, Vec::new())) };
+        let iteration = self.state.counters.iterations + 1;
+        let summary = self.state.summary_question(program);
+        let sums_up = summary.is_some();
+        let (state, listener) = (&self.state, self.watch.listener);
+        let properties = &program.properties;
+        let watching = listener.filter(|listener| !sums_up && listener.wants_deltas());
+        let live = watching.map(|listener| {
+            let scrubber = self.world.vault.growing();
+            Box::new(ReplyReporter::new(listener, iteration, &state.counters.estimator, scrubber))
+        });
+        let partial = |reply: PartialReply<'_>| {
+            if let Some(live) = &live {
+                live.take(reply);
+            }
+        };
+        let attempts = Mutex::new(Vec::new());
+        let run_id = self.lease.run_id.as_str();
+        let wait = self.world.model_waits.of(run_id);
+        let retried = |attempt: RetriedAttempt| {
+            let RetriedAttempt { number, reason, class, delay_ms, kept } = attempt;
+            let model = kept.model.as_deref().unwrap_or(&state.header.model.name).to_owned();
+            tracing::warn!(run_id, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
+            let again_at_ms = clock::wall_ms().saturating_add_unsigned(delay_ms);
+            let (run_id, reason_shown) = (run_id.to_owned(), reason.clone());
+            wait.failed(ModelWait { run_id, model, attempts: number, reason: reason_shown, again_at_ms });
+            attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+            if let Some(listener) = listener {
+                listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
+            }
+            if let Some(live) = &live {
+                live.start_again();
+            }
+        };
+        let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
+        let question = PendingModelCall::of(&self.world.deaths, &self.lease.run_id);
+        let ask = Ask {
+            conversation: summary.as_ref().unwrap_or(&state.conversation),
+            program: (!sums_up).then_some(program),
+            max_tokens: if sums_up { history::max_tokens(program, state) } else { window::max_tokens(program, state) },
+            temperature: properties.temperature,
+            stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },
+            partial: live.is_some().then_some(&partial),
+            enough: Some(&enough),
+            wait: Some(&question),
+            timeouts: ReplyTimeouts::of(properties),
+            must_call: !sums_up && state.must_call_a_tool(program),
+            empty_is_answered: !sums_up && state.has_answered_an_empty_reply(),
+        };
+        let left = self.time_left();
+        if left.is_zero() {
+            // Even the shortest timer takes a moment, and a nearby model answers within it.
+            return Ok((Interruption::Event(EventKind::DeadlinePassed), Vec::new()));
+        }
+        // On the heap, and passed by reference: a future that is moved would take its space in each caller.
+        let asked = Box::pin(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
+        let stop = self.watch.stop.as_ref();
+        let interrupts = Interrupts { world: self.world, stop, run_id: &self.lease.run_id, left };
+        let asked = std::pin::pin!(unless_stopped(asked, Box::pin(question.stopped(stop))));
+        let answer = match &live {
+            Some(live) => Box::pin(interrupts.wait(live.while_waiting(asked))).await?,
+            None => interrupts.wait(asked).await?,
+        };
+        let what = match answer {
+            Waited::Done(Some(Ok(mut reply))) => {
+                if let Some(live) = &live {
+                    live.finish(&reply.text);
+                }
+                said::bound(&self.world.vault, &mut reply);
+                if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
+            }
+            Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault, sums_up),
+            Waited::Done(None) => return Ok((Interruption::Stop, failed_attempts(&self.world.vault, &attempts))),
+            Waited::Interruption(interruption) => {
+                return Ok((interruption, failed_attempts(&self.world.vault, &attempts)));
+            }
+        };
+        Ok((Interruption::Event(what), Vec::new()))
+    }
+}
+
+/// The failed attempts so far.
+fn failed_attempts(vault: &Vault, attempts: &Mutex<Vec<event::FailedAttempt>>) -> Vec<event::FailedAttempt> {
+    let mut failed = std::mem::take(&mut *attempts.lock().unwrap_or_else(PoisonError::into_inner));
+    said::bound_attempts(vault, &mut failed);
+    failed
+}
+
+fn model_failed(vault: &Vault, mut fault: event::ModelFault, sums_up: bool) -> EventKind {
+    said::bound_fault(vault, &mut fault);
+    if sums_up && fault.retryable && fault.code == ModelFaultCode::ModelRefused {
+        // A summary that the model refuses is done without, but not one that only lacks a good key: the messages would be
+        // lost.
+        fault.code = ModelFaultCode::ModelUnreachable;
+    }
+    EventKind::ModelFailed(fault)
+}
+
+/// What comes of a question, unless a stop comes between two attempts.
+async fn unless_stopped<T>(
+    mut asked: impl Future<Output = T> + Unpin,
+    mut stopped: impl Future<Output = ()> + Unpin,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        answer = &mut asked => Some(answer),
+        () = &mut stopped => None,
+    }
+}

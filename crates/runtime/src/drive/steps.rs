@@ -1,0 +1,340 @@
+//! The steps of a workflow: calls and runs, made beside each other. What has ended is handed to the journal at once, and
+//! no step waits for the journal of another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::MissedTickBehavior;
+
+use super::calls::AttemptTimer;
+use super::clock;
+use super::fault::Fault;
+use super::inbox::PassedDecision;
+use super::pending_model_call::PendingModelCall;
+use super::retry::{self, NextAttempt};
+use super::run::{CANCEL_POLL_INTERVAL, Driver, Interruption, Interrupts, Waited};
+use super::stop::Stop;
+use super::subrun::{self, PerformedCall, SubrunRequest};
+use super::subrun_budget::SubrunBudgetGuard;
+use super::tool::{Spent, ToolCall};
+use super::world::{Engine, World};
+use crate::drive::future::BoxFuture;
+use loopctl_engine::address::StepAddress;
+use loopctl_engine::budget;
+use loopctl_engine::continuation;
+use loopctl_engine::effect::{Effects, steps_of};
+use loopctl_engine::event::{
+    Allowance, CallId, EventKind, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
+    ToolReturned,
+};
+use loopctl_engine::flow::item_rest::ItemRest;
+use loopctl_engine::operation::OpenStep;
+use loopctl_engine::state::{Phase, RunHeader, State};
+use loopctl_lang::program::flow::StepAction;
+use loopctl_lang::program::{Program, Tool};
+
+/// The most outcomes that are made durable together.
+const TOGETHER: usize = 256;
+/// The time of a step's call when the time of its run has passed: the call ends by its own time.
+const NO_LIMIT: Duration = Duration::from_secs(0xFFFF_FFFF);
+
+/// How a step ended, or that it was stopped and can be resumed.
+type StepOutcome = Result<Option<EventKind>, Fault>;
+
+/// The steps that are under way.
+type StepsUnderWay<'a> = FuturesUnordered<BoxFuture<'a, StepOutcome>>;
+
+/// What a driver waits for while steps are under way.
+enum StepNews {
+    /// A step ended; none when no step is under way.
+    Outcome(Option<StepOutcome>),
+    /// A human decided about a step that waits.
+    Decided(PassedDecision),
+    /// It is time to look at what other processes want, and at what has expired.
+    Look,
+}
+
+/// A call of a step, with what it needs.
+struct StepCall {
+    program: Arc<Program>,
+    header: Arc<RunHeader>,
+    at: String,
+    kind: String,
+    request: u32,
+    input: Arc<serde_json::Value>,
+    now: String,
+    left: Allowance,
+}
+
+impl<'a> Driver<'a> {
+    /// Performs steps, and those that follow them. `None`: the run was stopped.
+    pub(super) async fn run_steps(&mut self, steps: Vec<StepAddress>) -> Result<Option<Effects>, Fault> {
+        self.confirm().await?;
+        let mut under_way: StepsUnderWay<'a> = self.begin_steps(&steps).into_iter().collect();
+        let mut inbox = self.world.inboxes.open(&self.lease.run_id);
+        let (mut is_late, mut stopped, mut announced) = (false, false, false);
+        // The first look is at once: the last driver may have left something.
+        let mut look = tokio::time::interval(CANCEL_POLL_INTERVAL);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let left = if is_late { NO_LIMIT } else { self.time_left() };
+            let interrupts =
+                Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
+            let news = async {
+                tokio::select! {
+                    biased;
+                    _ = look.tick() => StepNews::Look,
+                    passed = inbox.next() => StepNews::Decided(passed),
+                    outcome = under_way.next() => StepNews::Outcome(outcome),
+                }
+            };
+            let first = match interrupts.wait(news).await? {
+                Waited::Done(StepNews::Decided(passed)) => {
+                    let next = self.take_passed(passed).await?;
+                    self.begin_more(&mut under_way, &next).await?;
+                    continue;
+                }
+                // Not left to the interrupts: outcomes may come more often than these look.
+                Waited::Done(StepNews::Look) => {
+                    if let Some(request) = self.cancel_request().await? {
+                        drop(under_way);
+                        return self.take(request).await.map(Some);
+                    }
+                    let next = self.look_beside().await?;
+                    self.begin_more(&mut under_way, &next).await?;
+                    self.report_questions();
+                    continue;
+                }
+                Waited::Done(StepNews::Outcome(Some(outcome))) => outcome,
+                // Steps that were stopped, or that did not begin because of the stop, are left for the next driver.
+                Waited::Done(StepNews::Outcome(None)) => {
+                    let is_left = stopped || matches!(self.state.phase, Phase::Stepping);
+                    return Ok((!is_left).then(Effects::new));
+                }
+                Waited::Interruption(Interruption::Event(EventKind::DeadlinePassed)) => {
+                    is_late = true;
+                    self.take(EventKind::DeadlinePassed).await?;
+                    continue;
+                }
+                Waited::Interruption(interruption) => {
+                    // Dropping the run of a step releases its lease, so that it can be ended.
+                    drop(under_way);
+                    return match interruption {
+                        Interruption::Event(what) => self.take(what).await.map(Some),
+                        // The steps that are cut off have no outcome: they are uncertain.
+                        Interruption::Stop => Ok(None),
+                    };
+                }
+            };
+            let mut outcomes = vec![first];
+            while outcomes.len() < TOGETHER
+                && let Some(Some(outcome)) = under_way.next().now_or_never()
+            {
+                outcomes.push(outcome);
+            }
+            if self.is_asked_to_stop() && !announced {
+                announced = true;
+                self.take(EventKind::Stopping).await?;
+            }
+            let mut taken = Vec::with_capacity(outcomes.len());
+            for outcome in outcomes {
+                match outcome? {
+                    Some(what) => {
+                        // Its call is not made by this driver.
+                        stopped |= matches!(what, EventKind::StepLeft(_));
+                        taken.push(self.hand_over(what)?);
+                    }
+                    None => stopped = true,
+                }
+            }
+            let mut next = Vec::new();
+            for taken in taken {
+                next.extend(steps_of(&self.durable(taken).await?));
+            }
+            self.begin_more(&mut under_way, &next).await?;
+        }
+    }
+
+    async fn begin_more(&self, under_way: &mut StepsUnderWay<'a>, steps: &[StepAddress]) -> Result<(), Fault> {
+        if !steps.is_empty() {
+            self.confirm().await?;
+            under_way.extend(self.begin_steps(steps));
+        }
+        Ok(())
+    }
+
+    /// Reports what waits for a human beside the steps that are under way, at looks only: there may be a thousand of them.
+    fn report_questions(&self) {
+        if let Some(listener) = self.watch.listener.filter(|listener| listener.wants_questions()) {
+            listener.on_questions(self.program, &self.state);
+        }
+    }
+
+    fn is_asked_to_stop(&self) -> bool {
+        self.watch.stop.as_ref().is_some_and(Stop::is_asked)
+    }
+
+    fn begin_steps(&self, steps: &[StepAddress]) -> Vec<BoxFuture<'a, StepOutcome>> {
+        let Some((flow, state)) = self.program.as_flow().zip(self.state.flow.as_ref()) else { return Vec::new() };
+        let left = budget::left(self.program, &self.state);
+        let mut performed: Vec<BoxFuture<'a, StepOutcome>> = Vec::with_capacity(steps.len());
+        for at in steps {
+            let Some((step, open)) = flow.step_at(at).zip(state.open_at(at)) else { continue };
+            match &step.action {
+                StepAction::React(react) => performed.push(self.begin_run(&react.program, open, left)),
+                StepAction::Call(_) => {
+                    let call = StepCall {
+                        program: Arc::clone(self.program),
+                        header: Arc::clone(&self.state.header),
+                        at: at.to_string(),
+                        kind: open.name.clone(),
+                        request: open.repetition.request,
+                        input: Arc::clone(&open.input),
+                        now: clock::rfc3339(clock::wall_ms()),
+                        left,
+                    };
+                    let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
+                    let timer = AttemptTimer::after(&open.attempts);
+                    performed.push(Box::pin(async move {
+                        if !timer.due(stop.as_ref()).await {
+                            return Ok(None);
+                        }
+                        let run_id = call.header.run_id.as_str();
+                        let shown = world.model_waits.of_call(run_id, &call.at);
+                        let wait = PendingModelCall::of(&world.deaths, run_id).shown(shown);
+                        tokio::select! {
+                            biased;
+                            made = make(&world, &call, timer.failed, &wait) => Ok(Some(made)),
+                            () = wait.stopped(stop.as_ref()) => {
+                                let Spent { tokens, cost_usd, .. } = wait.spent();
+                                Ok(Some(EventKind::StepLeft(StepLeft { at: call.at.clone(), tokens, cost_usd })))
+                            }
+                        }
+                    }));
+                }
+                StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => {}
+            }
+        }
+        performed
+    }
+
+    /// Begins or resumes the run of a step.
+    fn begin_run(&self, called: &Arc<Program>, open: &OpenStep, left: Allowance) -> BoxFuture<'a, StepOutcome> {
+        let flow = self.program.as_flow().zip(self.state.flow.as_ref());
+        let item =
+            flow.map(|(flow, state)| ItemRest::of(flow, state, &open.address, self.active_ms())).unwrap_or_default();
+        let most_ms = item.time_ms.into_iter().chain([called.timeout_ms]).min().unwrap_or_default();
+        let time = self.time_left().min(Duration::from_millis(most_ms));
+        let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
+        let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
+        let (engine, run_of) = (Engine { world: Arc::clone(self.world) }, Arc::clone(called));
+        let (at, kind, run) = (
+            open.address.to_string(),
+            open.name.clone(),
+            subrun::call(Arc::clone(self.world), request, self.watch.stop.clone(), budget),
+        );
+        Box::pin(async move {
+            Ok(match run.await? {
+                PerformedCall::Event(EventKind::ToolReturned(returned)) => {
+                    let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
+                    let (retryable, outage) = match (&result, &run_id) {
+                        (ToolResult::Failed(_), Some(run_id)) => may_pass(&engine, &run_of, run_id).await,
+                        _ => (false, false),
+                    };
+                    let returned = StepReturned {
+                        at,
+                        kind,
+                        result,
+                        duration_ms,
+                        tokens,
+                        cost_usd,
+                        estimated,
+                        run_id,
+                        retryable,
+                        outage,
+                    };
+                    Some(EventKind::StepReturned(Box::new(returned)))
+                }
+                PerformedCall::Event(EventKind::ToolPaused(paused)) => {
+                    let ToolPaused { run_id, asks, tokens, cost_usd, .. } = *paused;
+                    Some(EventKind::StepPaused(Box::new(StepPaused { at, run_id, asks, tokens, cost_usd })))
+                }
+                PerformedCall::Event(other) => Some(other),
+                PerformedCall::Stopped => None,
+            })
+        })
+    }
+}
+
+/// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
+async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCall<'_>) -> EventKind {
+    let began = clock::instant();
+    let returned = |result, spent: Spent, retryable: bool| {
+        let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
+        let Spent { tokens, cost_usd, estimated } = spent;
+        let (run_id, outage) = (None, false);
+        let returned =
+            StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable, outage };
+        EventKind::StepReturned(Box::new(returned))
+    };
+    let Some(tool) = tool_at(&call.program, &call.at) else {
+        let class = "the document no longer has this step".to_owned();
+        return returned(ToolResult::Failed(ToolFault { class, ..ToolFault::default() }), Spent::default(), false);
+    };
+    let tool_call = ToolCall {
+        id: CallId { iteration: 0, index: 0 },
+        at: Some(&call.at),
+        request: call.request,
+        input: &call.input,
+        run_input: &call.header.input.value,
+        lists: Some(&call.header.input.lists),
+        run_id: &call.header.run_id,
+        reads_fences: call.header.reads_fences(),
+        now: &call.now,
+        model: &call.header.model.name,
+        left: call.left,
+        deadline: Duration::from_millis(tool.timeout_ms),
+        wait: Some(wait),
+    };
+    let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&call.header.run_id));
+    let outcome = world.toolbox.call(tool, &tool_call).await;
+    let attempt = failed.saturating_add(1);
+    let (spent, transient) = (outcome.spent, outcome.transient);
+    let (error, delay, lost) = match retry::next_attempt(tool, attempt, outcome) {
+        NextAttempt::None(result) => {
+            let may_pass = transient.is_some_and(|failure| failure.may_pass(tool.retry.as_ref()));
+            return returned(result, spent, may_pass);
+        }
+        NextAttempt::After(error, delay) => (error, delay, false),
+        NextAttempt::Asked(error) => (error, Duration::ZERO, true),
+    };
+    EventKind::StepRetried(Box::new(StepRetried {
+        at: call.at.clone(),
+        attempt,
+        error,
+        duration_ms: clock::elapsed_ms(began),
+        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        lost,
+    }))
+}
+
+/// Whether a run that failed may succeed when the same is run again, by its own error, and whether that lies outside of it:
+/// then it continues.
+async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> (bool, bool) {
+    match engine.state(program, run_id).await {
+        Ok(State { phase: Phase::Ended(ending), .. }) => {
+            (ending.error.as_ref().is_some_and(|error| error.retryable), continuation::is_outage(&ending))
+        }
+        _ => (false, false),
+    }
+}
+
+/// The tool that the step at an address calls.
+fn tool_at<'p>(program: &'p Program, at: &str) -> Option<&'p Tool> {
+    match &program.as_flow()?.step_at(at)?.action {
+        StepAction::Call(call) => Some(&call.tool),
+        _ => None,
+    }
+}

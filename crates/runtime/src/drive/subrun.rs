@@ -1,0 +1,400 @@
+//! Sub-runs: calls that are runs of another loop. They are started or resumed by their id, reported to the
+//! calling run, and ended with it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::asking::{is_taken, needs_sight};
+use super::begin::Begin;
+use super::clock;
+use super::fault::Fault;
+use super::finished::Finished;
+use super::fold;
+use super::start::Start;
+use super::stop::Stop;
+use super::subrun_budget::{self, SubrunBudget};
+use super::subrun_id::{id, loop_at, loop_of};
+use super::world::{Engine, Resume, Watch, World};
+use crate::drive::future::BoxFuture;
+use crate::journal::{CancelRequest, RunSummary, StoreFault};
+use loopctl_engine::continuation;
+use loopctl_engine::event::{
+    Allowance, CallId, Decided, EventKind, ParentCall, Retried, Started, ToolFault, ToolPaused, ToolResult,
+    ToolReturned,
+};
+use loopctl_engine::flow::{react_output, waiting_steps};
+use loopctl_engine::operation::{AskedFor, Call, OpenStep, Progress};
+use loopctl_engine::outcome::{Answer, Ending, Pause, Status, Termination};
+use loopctl_engine::question::{Question, StepQuestion, SubrunQuestion};
+use loopctl_engine::state::{Phase, RunHeader, State};
+use loopctl_engine::waiting_calls::waiting_calls;
+use loopctl_lang::diagnostic::codes;
+use loopctl_lang::policy::word::written;
+use loopctl_lang::program::Program;
+
+/// The wait before the next look at a sub-run that another driver still has.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// The outcome of a call.
+#[expect(clippy::large_enum_variant, reason = "moved once or twice a step; a box would be an allocation each time")]
+pub(super) enum PerformedCall {
+    /// It returned, or waits for a human.
+    Event(EventKind),
+    /// It was stopped, and can be resumed.
+    Stopped,
+}
+
+/// A call of a loop.
+pub(super) struct SubrunRequest {
+    pub program: Arc<Program>,
+    pub call: CallId,
+    pub start: Start,
+    pub origin: SubrunOrigin,
+    /// What a human decided about the pause of the sub-run.
+    decided: Option<Decided>,
+    /// Whether the sub-run had failed for a reason outside of it, and continues.
+    continues: bool,
+}
+
+/// The call that starts a sub-run.
+#[derive(Clone)]
+pub(super) struct SubrunOrigin {
+    pub caller: ParentCall,
+    pub bound: Allowance,
+    /// Whether the run is one of its own: its caller does not wait for it, and it outlives the caller.
+    pub is_own: bool,
+}
+
+impl SubrunOrigin {
+    /// Marks the first event of a sub-run with the call that starts it. Returns what two such starts must have
+    /// in common to be the same: this call alone, because input and document are those of the call.
+    pub fn mark(&self, started: &mut Started) -> Result<String, Fault> {
+        if self.is_own {
+            started.started_by = Some(self.caller.clone());
+            return Ok(format!("started by {}", self.caller.run_id));
+        }
+        if self.bound.cost_usd.is_some() && started.model.price.is_none() {
+            return Err(unpriced(&started.model.name, &started.loop_name));
+        }
+        started.caller = Some(self.caller.clone());
+        started.bound = self.bound;
+        Ok(format!("called by {}", self.caller.run_id))
+    }
+}
+
+/// Whether a loop names a model of its own.
+fn names_model(called: &Program) -> bool {
+    called.model().is_some() || called.project.model.is_some()
+}
+
+fn unpriced(model: &str, called: &str) -> Fault {
+    Fault::Missing(format!(
+        "the budget is in US dollars, but model {model} of the called loop {called} has no price: give it one in the \
+         project file's models"
+    ))
+}
+
+impl SubrunRequest {
+    /// The run of a step of a workflow.
+    pub fn of_step(state: &State, open: &OpenStep, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
+        let header = &state.header;
+        let call = CallId { iteration: 0, index: 0 };
+        let start = Start {
+            input: serde_json::Value::clone(&open.input),
+            run_id: Some(open.subrun_id(&header.run_id)),
+            ..Self::start(header, called, time)
+        };
+        let caller = ParentCall { run_id: header.run_id.clone(), call, at: Some(open.address.to_string()) };
+        let decided = match &open.progress {
+            Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.clone(),
+            _ => None,
+        };
+        let origin = SubrunOrigin { caller, bound, is_own: false };
+        Self { program: Arc::clone(called), call, start, origin, decided, continues: open.repetition.continues }
+    }
+
+    /// What the runs that a run starts have in common.
+    fn start(header: &RunHeader, called: &Program, time: Duration) -> Start {
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+        Start {
+            session: header.session.clone(),
+            model: (!names_model(called)).then(|| header.model.name.clone()).filter(|name| !name.is_empty()),
+            timeout_ms: Some(time_ms),
+            ..Start::default()
+        }
+    }
+
+    /// A call of a run in this state, with so much time and budget for the sub-run.
+    pub fn new(state: &State, call: &Call, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
+        let header = &state.header;
+        let start = Start {
+            input: serde_json::Value::clone(&call.input),
+            run_id: Some(id(&header.run_id, call.address)),
+            ..Self::start(header, called, time)
+        };
+        let caller = ParentCall { run_id: header.run_id.clone(), call: call.address, at: None };
+        let decided = match &call.progress {
+            Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.clone(),
+            _ => None,
+        };
+        let origin = SubrunOrigin { caller, bound, is_own: false };
+        Self { program: Arc::clone(called), call: call.address, start, origin, decided, continues: false }
+    }
+
+    /// A call that starts a run of its own, with so much time.
+    pub fn of_own(state: &State, call: &Call, launched: &Arc<Program>, time: Duration) -> Self {
+        let request = Self::new(state, call, launched, time, Allowance::default());
+        Self { origin: SubrunOrigin { is_own: true, ..request.origin }, ..request }
+    }
+}
+
+/// Performs a call of a loop: starts its run, or resumes it.
+pub(super) fn call<'a>(
+    world: Arc<World>,
+    calling: SubrunRequest,
+    stop: Option<Stop>,
+    budget: Arc<SubrunBudget>,
+) -> BoxFuture<'a, Result<PerformedCall, Fault>> {
+    Box::pin(async move {
+        let began = clock::instant();
+        let engine = Engine { world: Arc::clone(&world) };
+        let (program, call) = (Arc::clone(&calling.program), calling.call);
+        let run_id = calling.start.run_id.clone().unwrap_or_default();
+        let watch = Watch { listener: None, stop };
+        let failed = |class: String, detail: String| {
+            let result = ToolResult::Failed(ToolFault::new(class, detail));
+            ToolReturned::without_tokens(call, result, clock::elapsed_ms(began), Some(run_id.clone()))
+        };
+        let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
+        // The items of a workflow are bounded by `max_items`.
+        let is_step = program.step().is_some();
+        if !known && !is_step && !budget.enter() {
+            let returned = ToolReturned { run_id: None, ..failed(subrun_budget::full(), String::new()) };
+            return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
+        }
+        let finished = match engine.run_called(calling, watch).await {
+            Ok(finished) => finished,
+            // Another driver still has the sub-run, or the store fails: the call stays under way.
+            Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
+            Err(fault) => {
+                let mut class = format!("the {} `{}` could not be run", program.word(), program.name);
+                // What is wrong with the input of the call is the caller's to read; the rest is the operator's.
+                if let Fault::Diagnostics(faults) = &fault
+                    && let Some(first) = faults.iter().find(|fault| fault.code == codes::BAD_INPUT)
+                {
+                    class = format!("{class}: {}", first.message);
+                }
+                let returned = failed(class, reason(&run_id, &fault));
+                return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
+            }
+        };
+        let state = finished.state;
+        let (tokens, cost_usd) = (Some(state.counters.tokens), state.cost_usd());
+        let estimated = state.counters.estimated;
+        Ok(match &state.phase {
+            Phase::Ended(ending) => {
+                let result = result(&program, &run_id, ending);
+                let duration_ms = clock::elapsed_ms(began);
+                let run_id = Some(run_id);
+                PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
+                    call,
+                    result,
+                    duration_ms,
+                    tokens,
+                    cost_usd,
+                    estimated,
+                    run_id,
+                }))
+            }
+            Phase::Paused { pause, .. } => {
+                let asks = asks(&run_id, pause, &state);
+                PerformedCall::Event(EventKind::ToolPaused(Box::new(ToolPaused {
+                    call,
+                    run_id,
+                    asks,
+                    tokens,
+                    cost_usd,
+                })))
+            }
+            Phase::New
+            | Phase::Thinking { .. }
+            | Phase::Summarizing { .. }
+            | Phase::Acting { .. }
+            | Phase::Stepping => PerformedCall::Stopped,
+        })
+    })
+}
+
+pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
+    let faults = match fault {
+        Fault::Diagnostics(faults) => faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; "),
+        other => other.to_string(),
+    };
+    format!("run {run_id}: {faults}")
+}
+
+/// The result of a call whose sub-run has ended.
+fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
+    if let Some(Answer { answer, confidence, summary }) = &ending.answer {
+        return ToolResult::Ok(match program.step() {
+            Some(_) => react_output(answer, confidence, summary.as_deref()),
+            // No step ran: there is no answer.
+            None if ending.termination == Termination::ConditionNotMet => json!({ "status": ending.termination }),
+            None => answer.clone(),
+        });
+    }
+    let why = written(&ending.termination).unwrap_or_default();
+    let class = format!("the {} `{}` ended: {why}", program.word(), program.name);
+    let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+    ToolResult::Failed(ToolFault::new(class, format!("run {run_id}: {message}")))
+}
+
+/// The question of a sub-run, passed up unchanged.
+fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
+    let steps = waiting_steps(state).into_iter().take(SubrunQuestion::MOST_STEPS);
+    let steps: Vec<StepQuestion> = steps.map(|question| question.passed_up(run_id)).collect();
+    let calls = if steps.is_empty() { waiting_calls(state) } else { Vec::new() };
+    let asking = pause.question.run_id.clone().unwrap_or_else(|| run_id.to_owned());
+    let question = Question { run_id: Some(asking), ..pause.question.clone() };
+    SubrunQuestion { pause: pause.number, question, calls, steps }
+}
+
+/// Ends the sub-runs that have not ended, because their caller ends.
+pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) -> Result<(), Fault> {
+    for (called, run_id) in open_runs(program, state) {
+        let engine = Engine { world: Arc::clone(world) };
+        let reason = format!("the run {} that called it has ended", state.header.run_id);
+        match Box::pin(engine.cancel(called, &run_id, CancelRequest { reason: Some(reason), by: None })).await {
+            // It was never started, or has ended by itself.
+            Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreFault::NoSuchRun(_))) => {}
+            Err(Fault::Store(fault)) => return Err(Fault::Cut(fault)),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
+}
+
+/// The sub-runs that may have started and have not returned.
+pub(super) fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, String)> {
+    let run_id = &state.header.run_id;
+    if let Some((flow, of_flow)) = program.as_flow().zip(state.flow.as_ref()) {
+        let may_run =
+            |open: &&OpenStep| matches!(open.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_)));
+        let run = |open: &OpenStep| Some((loop_at(flow, &open.address)?, open.subrun_id(run_id)));
+        return of_flow.open().into_iter().filter(may_run).filter_map(run).collect();
+    }
+    let turn = match &state.phase {
+        Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => turn,
+        _ => return Vec::new(),
+    };
+    let may_run = |call: &&Call| matches!(call.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_)));
+    let run = |call: &Call| Some((loop_of(program, call)?, id(run_id, call.address)));
+    turn.calls.iter().filter(may_run).filter_map(run).collect()
+}
+
+impl Engine {
+    /// Whether the models of all loops that a loop may call exist, with a price where a budget needs one: what
+    /// is missing is reported before anything happens.
+    pub(super) fn can_call(&self, program: &Program, model: &str) -> Result<(), Fault> {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<(&Program, String, bool)> = vec![(program, model.to_owned(), false)];
+        while let Some((program, model, priced)) = open.pop() {
+            let budget = program.budget.as_ref();
+            let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
+            let tools = program.tools().iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
+            let called = tools.filter_map(|tool| tool.called_loop().or(tool.launched()));
+            for called in called.chain(program.step_loops()) {
+                let file = called.sources.first().map(|source| Arc::clone(&source.name));
+                if !seen.insert((file, priced)) {
+                    continue;
+                }
+                let models = self.models(called, (!names_model(called)).then_some(model.as_str()))?;
+                let Some(facts) = models.first().map(|model| &model.facts) else { continue };
+                if priced && facts.price.is_none() {
+                    return Err(unpriced(&facts.name, &called.name));
+                }
+                open.push((called, facts.name.clone(), priced));
+            }
+        }
+        Ok(())
+    }
+
+    /// How a run is resumed on its own, which a sub-run that has not ended is not: it continues with its caller, which
+    /// would not get its result otherwise.
+    pub(super) async fn its_own(&self, run_id: &str, resume: Resume) -> Result<Resume, Fault> {
+        let Some(run) = self.find(run_id).await? else { return Ok(resume) };
+        Self::may_resume(&run, &resume)?;
+        Ok(resume.of_run(&run))
+    }
+
+    /// Whether a run may be resumed by itself: a sub-run under way is resumed by the run that called it.
+    ///
+    /// # Errors
+    /// When it is a sub-run: the run to resume instead.
+    pub fn may_resume(run: &RunSummary, resume: &Resume) -> Result<(), Fault> {
+        if run.is_read_only_copy() {
+            return Err(Fault::Store(StoreFault::ReadOnlyCopy(run.run_id.clone())));
+        }
+        match &run.parent_run_id {
+            Some(caller) if resume.reopens() => {
+                let why = format!(
+                    "run {} was called by run {caller}, which has its result, and whose limits gave it its share: it is \
+                     neither retried nor given more. Retry or resume {caller}",
+                    run.run_id
+                );
+                Err(Fault::Refused(why))
+            }
+            Some(caller) if !matches!(run.status, Status::Completed | Status::Failed) => {
+                let run_id = &run.run_id;
+                let why = format!("run {run_id} was called by run {caller}: resume {caller}, and both go on");
+                Err(Fault::Refused(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts a sub-run, or resumes it.
+    async fn run_called(&self, request: SubrunRequest, watch: Watch<'_>) -> Result<Finished, Fault> {
+        let SubrunRequest { program, start, origin, decided, continues, .. } = request;
+        match Box::pin(self.begin_from(&program, start, Some(&origin))).await? {
+            Begin::New(started) => self.drive(&program, started, watch).await,
+            Begin::Same(run_id) => Box::pin(self.go_on_called(&program, &run_id, decided, continues, watch)).await,
+        }
+    }
+
+    /// Resumes a sub-run. `continues`: also one that failed for a reason outside of it.
+    pub(super) async fn go_on_called(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        decided: Option<Decided>,
+        continues: bool,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        loop {
+            let events = self.events(run_id).await;
+            let changed = events.as_ref().is_ok_and(|events| fold::same_document(program, events).is_err());
+            let state = events.and_then(|events| fold::fold(program, run_id, events));
+            let decided = match (&state, &decided) {
+                // The document changed after the human had seen the call: it is shown again.
+                (_, Some(decided)) if changed && needs_sight(decided) => None,
+                (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
+                _ => None,
+            };
+            let has_failed =
+                matches!(&state, Ok(State { phase: Phase::Ended(ending), .. }) if continuation::is_outage(ending));
+            let retried = (continues && has_failed).then(Retried::default);
+            // The calling run was checked to have the right documents, and these are among them.
+            let resume = Resume { decided, retried, new_document: true, ..Resume::default() };
+            match self.resumed(program, run_id, resume, watch.clone()).await {
+                Err(Fault::Store(StoreFault::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                other => return other,
+            }
+        }
+    }
+}

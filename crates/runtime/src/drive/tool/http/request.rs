@@ -1,0 +1,239 @@
+//! The request of an action, with every value in its place.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::{Map, Value};
+
+use crate::drive::tool::call::ToolCall;
+use crate::drive::tool::output::fault;
+use loopctl_engine::event::ToolFault;
+use loopctl_lang::compile::tool::strays;
+use loopctl_lang::program::reference::{Scope, Unresolved};
+use loopctl_lang::program::{BareValues, Body, HttpTool};
+
+/// All but RFC 3986's unreserved characters.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Headers that frame the message or name its receiver: the client sets them.
+const OURS: &[&str] = &[
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "upgrade",
+    "te",
+    "trailer",
+    "expect",
+    "accept-encoding",
+];
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A request that can be sent, and changed by a redirect.
+#[derive(Debug, Clone)]
+pub(super) struct HttpRequest {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Vec<u8>>,
+}
+
+impl HttpRequest {
+    /// Converts the request for the client.
+    pub(super) fn to_wire(&self) -> reqwest::Request {
+        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
+        request.headers_mut().clone_from(&self.headers);
+        *request.body_mut() = self.body.clone().map(Into::into);
+        request
+    }
+}
+
+/// A schema names a format, and does not compare values with it: those that go into a body as they are must not have its
+/// signs.
+fn keep_signs_out(bare: Option<&BareValues>, input: &Value) -> Result<(), ToolFault> {
+    let Some(BareValues { formats, signs }) = bare else { return Ok(()) };
+    let text_of = |name: &String| input.get(name).and_then(Value::as_str);
+    let is_wrong =
+        |(name, _): &&(String, String)| text_of(name).is_some_and(|text| text.contains(|c| signs.contains(c)));
+    formats.iter().find(is_wrong).map_or(Ok(()), |(name, format)| {
+        let why = format!("`{name}` is no `{format}`, and its signs would be read as parts of the body");
+        Err(fault("a value is missing or can't be used", why))
+    })
+}
+
+/// The request of a call.
+///
+/// # Errors
+/// When a value is missing, the address is not valid, or a header's value is not allowed in a header.
+pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> Result<HttpRequest, ToolFault> {
+    if let Some(why) = strays(tool) {
+        return Err(fault("secret not sent", why));
+    }
+    let action = &tool.action;
+    let method = Method::from_bytes(action.http_method.as_str().as_bytes())
+        .map_err(|error| fault("request not valid", error.to_string()))?;
+    let mut url = parse_url(&tool.url.render(scope).map_err(missing)?)?;
+    let mut headers = Vec::new();
+    for (name, field) in &tool.headers {
+        match field.resolve_entry(scope).map_err(missing)?.unwrap_or_default() {
+            Value::Null => {}
+            value => headers.push((name.clone(), plain(&value))),
+        }
+    }
+    let mut query = Vec::new();
+    for (name, field) in &tool.query {
+        add_pairs(&mut query, name, &field.resolve_member(scope).map_err(missing)?.unwrap_or_default());
+    }
+    keep_signs_out(tool.bare.as_ref(), call.input)?;
+    let body = match &tool.body {
+        Some(Body::Json(field)) => Some(encode(&field.resolve(scope).map_err(missing)?, &action.content_type)),
+        Some(Body::Text(template)) => Some(template.render(scope).map_err(missing)?.into_bytes()),
+        None => {
+            let unused = unused(call.input, &tool.used);
+            if action.http_method.has_body() {
+                Some(encode(&Value::Object(unused), &action.content_type))
+            } else {
+                let named: Vec<String> = query.iter().map(|(name, _)| name.clone()).collect();
+                unused
+                    .iter()
+                    .filter(|(name, _)| !named.contains(name))
+                    .for_each(|(name, value)| add_pairs(&mut query, name, value));
+                None
+            }
+        }
+    };
+    add_query(&mut url, &query);
+    let content_type = body.is_some().then_some(action.content_type.as_str());
+    let headers = header_map(&headers, &call.key(), content_type)?;
+    Ok(HttpRequest { method, url, headers, body })
+}
+
+fn missing(missing: Unresolved) -> ToolFault {
+    fault("a value is missing or can't be used", missing.0)
+}
+
+/// Parses a rendered address. Parts that a parser would silently remove or fold (control characters, spaces
+/// around it, `..` in the path) are refused: a value must not lead to another path.
+pub(super) fn parse_url(text: &str) -> Result<Url, ToolFault> {
+    let refuse = |why: &str| fault("address not valid", why);
+    if text.chars().any(|c| c.is_control() || c == ' ') {
+        return Err(refuse("it has a space or a control character"));
+    }
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let is_dots = |part: &str| matches!(part.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+    if path.split(['/', '\\']).skip(1).any(is_dots) {
+        return Err(refuse("its path has a `.` or `..` part"));
+    }
+    Url::parse(text).map_err(|error| refuse(&error.to_string()))
+}
+
+/// The fields of the input that neither the address nor the headers nor the query use.
+fn unused(input: &Value, used: &[String]) -> Map<String, Value> {
+    match input {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, _)| !used.contains(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        _ => Map::new(),
+    }
+}
+
+/// A value as one line of text: a string unchanged, a number as written, the rest as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Adds a pair for each item of an array; none for `null`.
+pub(super) fn add_pairs(pairs: &mut Vec<(String, String)>, name: &str, value: &Value) {
+    match value {
+        Value::Null => {}
+        Value::Array(items) => pairs.extend(items.iter().map(|item| (name.to_owned(), plain(item)))),
+        value => pairs.push((name.to_owned(), plain(value))),
+    }
+}
+
+fn form(pairs: &[(String, String)]) -> String {
+    let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
+    pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect::<Vec<_>>().join("&")
+}
+
+pub(super) fn add_query(url: &mut Url, pairs: &[(String, String)]) {
+    if pairs.is_empty() {
+        return;
+    }
+    let added = form(pairs);
+    let query = match url.query() {
+        Some(old) if !old.is_empty() => format!("{old}&{added}"),
+        _ => added,
+    };
+    url.set_query(Some(&query));
+}
+
+/// A body of this content type: form fields, or else JSON. A string is sent unchanged when the content type is
+/// not JSON.
+pub(super) fn encode(value: &Value, content_type: &str) -> Vec<u8> {
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match value {
+        Value::Object(fields) if kind == FORM => {
+            let mut pairs = Vec::new();
+            fields.iter().for_each(|(name, value)| add_pairs(&mut pairs, name, value));
+            form(&pairs).into_bytes()
+        }
+        Value::String(text) if !kind.ends_with("json") => text.clone().into_bytes(),
+        value => value.to_string().into_bytes(),
+    }
+}
+
+/// The headers of a request: the declared ones, then the defaults for those that are missing.
+///
+/// # Errors
+/// For a value with a control character, an invalid name, and a name that the client sets.
+pub(super) fn header_map(
+    declared: &[(String, String)],
+    key: &str,
+    content_type: Option<&str>,
+) -> Result<HeaderMap, ToolFault> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in declared {
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| fault("header not allowed", format!("`{}` is no header name", name.escape_default())))?;
+        if OURS.contains(&name.as_str()) {
+            return Err(fault("header not allowed", format!("`{name}` is set by loopctl itself")));
+        }
+        let value = header_value(name.as_str(), value)?;
+        headers.append(name, value);
+    }
+    let mut default = |name: HeaderName, value: HeaderValue| {
+        headers.entry(name).or_insert(value);
+    };
+    if let Some(content_type) = content_type {
+        default(CONTENT_TYPE, header_value("content-type", content_type)?);
+    }
+    default(ACCEPT, HeaderValue::from_static("application/json"));
+    default(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let key = utf8_percent_encode(key, RESERVED).to_string();
+    default(HeaderName::from_static("idempotency-key"), header_value("idempotency-key", &key)?);
+    Ok(headers)
+}
+
+fn header_value(name: &str, value: &str) -> Result<HeaderValue, ToolFault> {
+    // The client allows tabs; here no control character of a value is allowed.
+    let bad = |c: char| u32::from(c) < 0x20 || c == '\u{7f}';
+    if value.contains(bad) {
+        return Err(fault("header not allowed", format!("the value of `{name}` has a control character")));
+    }
+    let mut value = HeaderValue::from_bytes(value.as_bytes())
+        .map_err(|_| fault("header not allowed", format!("the value of `{name}` can't stand in a header")))?;
+    // Keeps it out of the client's own debug output: any header may contain a secret.
+    value.set_sensitive(true);
+    Ok(value)
+}

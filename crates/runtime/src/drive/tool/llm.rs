@@ -1,0 +1,317 @@
+//! `llm` actions: a question to a model, whose text is the result.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::output::fault;
+use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
+use crate::drive::clock;
+use crate::drive::future::BoxFuture;
+use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire};
+use crate::drive::model_waits::ModelWait;
+use crate::drive::retry::{self, Transient};
+use crate::drive::secret::Vault;
+use crate::drive::tool::call::{Spent, ToolCall};
+use loopctl_engine::budget;
+use loopctl_engine::conversation::{Conversation, Role, estimated_tokens};
+use loopctl_engine::event::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
+use loopctl_lang::language::Action;
+use loopctl_lang::language::action::LlmAction;
+use loopctl_lang::language::project::Price;
+use loopctl_lang::program::reference::Scope;
+use loopctl_lang::program::template::Template;
+use loopctl_lang::program::{TemplatedAction, Tool, ToolKind};
+
+/// An `llm` action, compiled.
+#[derive(Clone, Copy)]
+pub(super) struct LlmTool<'t> {
+    action: &'t LlmAction,
+    template: &'t Template,
+}
+
+impl<'t> LlmTool<'t> {
+    /// That of a tool; none for the other kinds.
+    pub(super) fn of(tool: &'t Tool) -> Option<Self> {
+        match &tool.kind {
+            ToolKind::Action(compiled @ TemplatedAction { action: Action::Llm(action), .. }) => {
+                Some(Self { action, template: compiled.template("/template")? })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Makes the calls of `llm` actions.
+pub(super) struct LlmRunner {
+    models: Arc<Models>,
+    vault: Arc<Vault>,
+    /// Whether a script plays the models: its replies belong to the run itself, and a tool that took one would
+    /// shift the others.
+    is_scripted: bool,
+}
+
+impl LlmRunner {
+    pub(super) fn new(models: &Arc<Models>, vault: &Arc<Vault>) -> Self {
+        Self { models: Arc::clone(models), vault: Arc::clone(vault), is_scripted: false }
+    }
+
+    /// A script plays the models: from now on no call asks one.
+    pub(super) fn refuse_calls(&mut self) {
+        self.is_scripted = true;
+    }
+
+    /// Makes a call whose model is played from `position` on.
+    pub(super) async fn make_played(
+        &self,
+        tool: LlmTool<'_>,
+        call: &ToolCall<'_>,
+        player: &Arc<ScriptPlayer>,
+        position: &mut usize,
+    ) -> RawOutcome {
+        let conversation = match question(tool, &call.scope(&self.vault)) {
+            Ok(conversation) => conversation,
+            Err(fault) => return Err(fault).into(),
+        };
+        let model = self.models.played(tool.action.model.as_deref().unwrap_or(call.model), player);
+        let mut wire = Wire::default();
+        wire.skip_replies(*position);
+        let outcome = ask(tool, call, &conversation, AskedModel { model, wire: &mut wire }).await;
+        *position = wire.used_replies();
+        outcome
+    }
+
+    async fn make(&self, tool: LlmTool<'_>, call: &ToolCall<'_>) -> RawOutcome {
+        if self.is_scripted {
+            let why = "name the tool under `tools` in the script";
+            return Err(fault("the script does not answer for this tool", why)).into();
+        }
+        let question = question(tool, &call.scope(&self.vault));
+        match question {
+            Ok(conversation) => {
+                let model = self.models.get(Some(tool.action.model.as_deref().unwrap_or(call.model)));
+                let mut wire = Wire::default();
+                match model {
+                    Ok(model) => ask(tool, call, &conversation, AskedModel { model, wire: &mut wire }).await,
+                    Err(why) => Err(fault("model not available", why)).into(),
+                }
+            }
+            Err(fault) => Err(fault).into(),
+        }
+    }
+}
+
+impl ToolRunner for LlmRunner {
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match LlmTool::of(tool) {
+            Some(llm) => Box::pin(self.make(llm, call)),
+            None => wrong_kind(tool),
+        }
+    }
+}
+
+/// The question: the rendered template as the only message. It is rendered without secrets: a prompt never
+/// contains one.
+///
+/// # Errors
+/// When the template lacks a value.
+fn question(tool: LlmTool<'_>, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
+    let scope = Scope { secrets: None, ..*scope };
+    let question =
+        tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
+    let mut conversation = Conversation::default();
+    conversation.push(Role::User, question);
+    Ok(conversation)
+}
+
+/// A model, and how far a script of it is.
+struct AskedModel<'a> {
+    model: Arc<ModelClient>,
+    wire: &'a mut Wire,
+}
+
+/// Asks the model of the action, or of the run. Returns its text and the usage, with that of failed attempts.
+async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation, asked: AskedModel<'_>) -> RawOutcome {
+    let AskedModel { model, wire } = asked;
+    let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
+    let after_empty;
+    let mut ask = Ask {
+        conversation,
+        program: None,
+        max_tokens: max_tokens(tool, &model),
+        temperature: tool.action.temperature,
+        stop: &[],
+        partial: None,
+        enough: Some(&enough),
+        wait: call.wait,
+        timeouts: ReplyTimeouts::default(),
+        must_call: false,
+        empty_is_answered: false,
+    };
+    let price = model.facts.price;
+    // The run's model can do something else; the deadline of the call is short.
+    let retry = retry::brief(&tool.action.retry.clone().unwrap_or_default());
+    let models = [Arc::clone(&model)];
+    let used = |attempt: &FailedAttempt| {
+        if let Some(wait) = call.wait {
+            wait.failed(spent(std::slice::from_ref(attempt), None, price));
+        }
+    };
+    let retried = |attempt: RetriedAttempt| {
+        let RetriedAttempt { number, reason, class, delay_ms, kept } = attempt;
+        used(&kept);
+        let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
+        tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
+        if let Some(wait) = call.wait {
+            let again_at_ms = clock::wall_ms().saturating_add_unsigned(delay_ms);
+            let (run_id, model) = (run_id.to_owned(), model.to_owned());
+            wait.is_asked_again(ModelWait { run_id, model, attempts: number, reason, again_at_ms });
+        }
+    };
+    let mut answer = model::ask(&models, &ask, wire, &retry, &retried).await;
+    let mut failed = Vec::new();
+    if let Some(refused) = answer.as_ref().err().filter(|fault| fault.code == ModelFaultCode::ContextExceeded)
+        && max_tokens(tool, &model) < ask.max_tokens
+    {
+        // The question and a shorter reply may fit into the window that the refusal showed.
+        failed.clone_from(&refused.failed);
+        // Those before it were made again.
+        if let Some(last) = failed.last() {
+            used(last);
+        }
+        ask.max_tokens = max_tokens(tool, &model);
+        answer = model::ask(&models, &ask, wire, &retry, &retried).await;
+    }
+    if let Ok(reply) = &mut answer
+        && reply.is_empty()
+    {
+        failed.append(&mut reply.attempts);
+        let empty = uncounted(reply, conversation.bytes);
+        used(&empty);
+        failed.push(empty);
+        if !enough(&failed) {
+            after_empty = asking_for_an_answer(conversation);
+            ask.conversation = &after_empty;
+            ask.empty_is_answered = true;
+            answer = model::ask(&models, &ask, wire, &retry, &retried).await;
+        }
+    }
+    let asked = AskedQuestion { bytes: conversation.bytes, max_tokens: ask.max_tokens, price };
+    outcome(answer, failed, &asked)
+}
+
+/// A question that a model was asked.
+struct AskedQuestion {
+    /// Its length.
+    bytes: usize,
+    /// The most tokens of its reply.
+    max_tokens: u32,
+    price: Option<Price>,
+}
+
+/// What the action gives. `failed`: the attempts before the last request.
+fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, asked: &AskedQuestion) -> RawOutcome {
+    let price = asked.price;
+    match answer {
+        Ok(reply) if reply.is_empty() => {
+            let result = Err(fault("the model's answer was empty", "").into());
+            RawOutcome { result, spent: spent(&failed, None, price) }
+        }
+        Ok(reply) => {
+            let usage = ReplyUsage { counted: reply.usage, asked: asked.bytes, text: written(&reply) };
+            failed.extend(reply.attempts);
+            let spent = spent(&failed, Some(usage), price);
+            let result = match reply.finish {
+                Finish::Filtered => {
+                    let words = reply.refusal.unwrap_or_default();
+                    let more = if reply.text.trim() == &*words { String::new() } else { reply.text };
+                    Err(fault(refused(&words), more))
+                }
+                Finish::Length => {
+                    let most = asked.max_tokens;
+                    let class = format!(
+                        "the model's answer was cut off after {most} tokens: raise `max_tokens` of the action, or ask for less"
+                    );
+                    Err(fault(class, reply.text))
+                }
+                Finish::Stop => Ok(Value::String(reply.text)),
+            };
+            RawOutcome { result: result.map_err(Into::into), spent }
+        }
+        Err(error) => {
+            failed.extend(error.failed);
+            // The model was asked again already; later it may answer.
+            let transient = error.retryable.then(Transient::default);
+            let fault = RawFault { transient, ..RawFault::from(fault(class(error.code), error.message)) };
+            RawOutcome { result: Err(fault), spent: spent(&failed, None, price) }
+        }
+    }
+}
+
+/// The attempt whose reply was empty: it is paid for, whether it was counted or not.
+fn uncounted(reply: &Reply, asked: usize) -> FailedAttempt {
+    let (usage, estimated) = ReplyUsage { counted: reply.usage, asked, text: written(reply) }.tokens();
+    FailedAttempt { usage: Some(usage), estimated, ..FailedAttempt::default() }
+}
+
+/// The bytes of a reply's text, and of the reasoning that can be read.
+fn written(reply: &Reply) -> usize {
+    let thought = reply.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
+    reply.text.len().saturating_add(thought)
+}
+
+/// The question, behind it a reply that was empty, and a request for another one.
+fn asking_for_an_answer(question: &Conversation) -> Conversation {
+    let mut asked = question.clone();
+    asked.push(Role::Assistant, "(nothing)");
+    asked.push(Role::User, "Your reply was empty: it has no text. Reply now.");
+    asked
+}
+
+/// What a reply is that was refused. `words`: what the provider says of it.
+fn refused(words: &str) -> String {
+    let class = "the model or its provider refused to answer";
+    match words {
+        "" => class.to_owned(),
+        words => format!("{class}: {words}"),
+    }
+}
+
+/// The most tokens of the reply: of a window that the model's server showed, half at most, as in a loop.
+fn max_tokens(tool: LlmTool<'_>, model: &ModelClient) -> u32 {
+    let half = model.known_facts().learned_tokens.map(|window| u32::try_from(window / 2).unwrap_or(u32::MAX));
+    half.map_or(tool.action.max_tokens, |half| tool.action.max_tokens.min(half).max(1))
+}
+
+/// A reply's usage, and the bytes for an estimate when the provider did not count.
+struct ReplyUsage {
+    counted: Option<Tokens>,
+    asked: usize,
+    text: usize,
+}
+
+impl ReplyUsage {
+    /// Its tokens, and whether some are an estimate.
+    fn tokens(&self) -> (Tokens, bool) {
+        let (input, output) = (estimated_tokens(self.asked), estimated_tokens(self.text));
+        Tokens::of_reply(self.counted, Tokens { input, output, ..Tokens::default() })
+    }
+}
+
+fn spent(attempts: &[FailedAttempt], last: Option<ReplyUsage>, price: Option<Price>) -> Spent {
+    let (last, estimated) = last.map(|usage| usage.tokens()).unzip();
+    let estimated = estimated.unwrap_or(false) || attempts.iter().any(|attempt| attempt.estimated);
+    let all = attempts.iter().filter_map(|attempt| attempt.usage).chain(last);
+    let tokens = all.reduce(Tokens::plus);
+    Spent { tokens, cost_usd: tokens.zip(price).map(|(tokens, price)| budget::cost_usd(tokens, price)), estimated }
+}
+
+fn class(code: ModelFaultCode) -> &'static str {
+    match code {
+        ModelFaultCode::ModelUnreachable => "model not reachable",
+        ModelFaultCode::ModelRefused => "model refused the request",
+        ModelFaultCode::ContextExceeded => "question too long for the model",
+        ModelFaultCode::ModelProtocol => "model gave no readable answer",
+        ModelFaultCode::ScriptExhausted => "script has no more replies",
+    }
+}

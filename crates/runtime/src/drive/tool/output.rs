@@ -1,0 +1,104 @@
+//! Converts the output of a program or a server to a value; and faults with a text for the model and one for
+//! the operator.
+
+use serde_json::Value;
+
+use super::charset::{self, NoText};
+use loopctl_engine::event::ToolFault;
+use loopctl_lang::program::file_value;
+
+/// The most characters of a fault's detail that are kept.
+pub(super) const MAX_DETAIL: usize = 2000;
+
+/// A fault: the class is for the model, the detail for the operator only.
+pub(super) fn fault(class: impl Into<String>, detail: impl Into<String>) -> ToolFault {
+    ToolFault::new(class, detail)
+}
+
+/// The most bytes of an answer that are read.
+pub(super) const MAX_BODY: usize = 10 << 20;
+
+/// The fault of an answer that is longer.
+pub(super) fn too_large() -> ToolFault {
+    fault("response too large", format!("more than {MAX_BODY} bytes"))
+}
+
+/// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
+/// written; otherwise the text. JSON that is nested deeper than 128 levels stays a text. So does JSON with a
+/// duplicate key in an object, because its meaning is unclear; a line before the text names the key.
+///
+/// # Errors
+/// When they are neither JSON nor text: in no charset that is read, or with a zero byte.
+pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, ToolFault> {
+    let length = bytes.len();
+    let text = match charset::decode(bytes, content_type) {
+        Ok(text) => text,
+        Err(NoText::Charset(charset)) => {
+            let class = format!("the answer is a text in the charset {charset}; {} are read", charset::READ);
+            return Err(fault(class, ""));
+        }
+        Err(NoText::Invalid(charset)) => {
+            return Err(fault(format!("the answer is no text in {charset}, the charset that its type names"), ""));
+        }
+        Err(NoText::Binary) => {
+            let kind = content_type.map_or_else(|| "unknown".to_owned(), media_type);
+            if (kind.starts_with("text/") || is_json(&kind)) && !bytes.contains(&0) {
+                let class = format!("the answer of the type {kind} names no charset, and is no text in utf-8");
+                return Err(fault(class, ""));
+            }
+            return Err(fault(format!("binary answer of {length} bytes, type {kind}"), ""));
+        }
+    };
+    let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
+    if let Some(value) = read_json(&text, content_type) {
+        return Ok(match key_twice(&text, &value) {
+            Some(key) => {
+                Value::String(format!("[kept as text: the key {key:?} stands twice in an object of this JSON]\n{text}"))
+            }
+            None => value,
+        });
+    }
+    Ok(Value::String(text))
+}
+
+/// The first key that occurs twice in an object of a text, which was read as `value`.
+pub(super) fn key_twice(text: &str, value: &Value) -> Option<String> {
+    file_value::key_twice(text, value)
+}
+
+/// The JSON of a text: when the type says so or when it is one object or array.
+pub(super) fn read_json(text: &str, content_type: Option<&str>) -> Option<Value> {
+    let looks = text.trim_start().starts_with(['{', '[']);
+    (looks || content_type.is_some_and(is_json)).then(|| serde_json::from_str(text).ok())?
+}
+
+/// The beginning of a fault's detail, or of a server's answer: at most 2,000 characters, and the number of characters that were cut.
+/// Remove secrets first: nobody would find the first half of one.
+pub(super) fn shortened(detail: String) -> String {
+    match detail.char_indices().nth(MAX_DETAIL) {
+        Some((at, _)) => {
+            let head = detail.get(..at).unwrap_or_default();
+            format!("{head} [{} more bytes]", detail.len().saturating_sub(at))
+        }
+        None => detail,
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    let kind = media_type(content_type);
+    kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
+}
+
+/// The `type/subtype` of a content type, without anything that a server could use for tricks.
+fn media_type(content_type: &str) -> String {
+    let kind: String = content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '+' | '-' | '.'))
+        .take(64)
+        .collect();
+    if kind.is_empty() { "unknown".to_owned() } else { kind.to_ascii_lowercase() }
+}

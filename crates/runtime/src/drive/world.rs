@@ -1,0 +1,109 @@
+//! What runs need from their surroundings, and how a caller watches and resumes them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::inbox::DecisionInboxes;
+use super::launcher::{Launcher, SpawnedRuns};
+use super::model::Models;
+use super::model_waits::ModelWaits;
+use super::pending_model_call::Deaths;
+use super::secret::Vault;
+use super::stop::Stop;
+use super::subrun_budget::SubrunBudgets;
+use super::texts::SharedTexts;
+use super::tool::Toolbox;
+use crate::journal::{Journal, RunSummary};
+use loopctl_engine::event::{Decided, Decision, LimitsRaised, RaisedLimits, Retried};
+use loopctl_engine::notice::Listener;
+
+/// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) world: Arc<World>,
+}
+
+/// What all runs of an engine share.
+pub(super) struct World {
+    pub journal: Arc<dyn Journal>,
+    pub models: Arc<Models>,
+    pub toolbox: Toolbox,
+    pub vault: Arc<Vault>,
+    pub texts: SharedTexts,
+    pub subrun_budgets: SubrunBudgets,
+    /// Of the runs that are driven here and have steps under way.
+    pub inboxes: DecisionInboxes,
+    /// Of the runs whose models failed and are asked again.
+    pub model_waits: ModelWaits,
+    /// The folder of the project.
+    pub root: PathBuf,
+    /// Whether a script takes the place of all models.
+    pub is_scripted: bool,
+    pub launcher: Arc<dyn Launcher>,
+    /// The runs that the default launcher drives.
+    pub spawned: Arc<SpawnedRuns>,
+    pub deaths: Deaths,
+}
+
+/// The listener of a run, and its stop.
+#[derive(Clone, Default)]
+pub struct Watch<'a> {
+    /// Receives the notices of the run.
+    pub listener: Option<&'a dyn Listener>,
+    /// Stops the run when it is asked to.
+    pub stop: Option<Stop>,
+}
+
+/// How to resume a run.
+#[derive(Debug, Clone, Default)]
+pub struct Resume {
+    /// What a human decided; `None` resumes a run that was cut off.
+    pub decided: Option<Decided>,
+    /// Whether the run may continue with a document that has changed since.
+    pub new_document: bool,
+    /// Asks the model again that a run failed because of, or waits for.
+    pub retried: Option<Retried>,
+    /// Raises limits. A run that ended by one of them continues.
+    pub raised: Option<LimitsRaised>,
+    /// The hash of the answer token that the decision uses up: it is refused when the token was used.
+    pub answer_token: Option<String>,
+}
+
+impl Resume {
+    /// Resumes with a decision about the pause that the run is in.
+    pub fn with(decision: Decision) -> Self {
+        Self { decided: Some(Decided::from(decision)), ..Self::default() }
+    }
+
+    /// Retries a run that failed because its model could not be reached.
+    pub fn retry() -> Self {
+        Self { retried: Some(Retried::default()), ..Self::default() }
+    }
+
+    /// Raises limits.
+    pub fn raise(limits: RaisedLimits) -> Self {
+        Self { raised: Some(LimitsRaised { limits, by: None }), ..Self::default() }
+    }
+
+    /// The same for this run, which knows who started it: a decision has all names of who decides.
+    #[must_use]
+    pub fn of_run(self, run: &RunSummary) -> Self {
+        let decided = self.decided.map(|decided| decided.known_as(run.token.as_deref(), run.callback.is_some()));
+        Self { decided, ..self }
+    }
+
+    /// Whether nobody decided anything: a driver takes the run up.
+    pub(super) fn is_plain(&self) -> bool {
+        self.decided.is_none() && !self.reopens() && !self.new_document
+    }
+
+    /// Whether it is a decision and nothing else: a driver in another process can take it.
+    pub fn is_decision_alone(&self) -> bool {
+        self.decided.is_some() && !self.reopens() && !self.new_document
+    }
+
+    /// Whether a run that has ended is to continue.
+    pub(super) fn reopens(&self) -> bool {
+        self.retried.is_some() || self.raised.is_some()
+    }
+}

@@ -1,0 +1,104 @@
+//! What an administrator asks of a store: the statements that make it, whether it can be used, and its migration.
+
+use std::path::Path;
+
+use super::StoreFault;
+use super::open::StoreName;
+use loopctl_lang::policy::held_address;
+
+/// What there is to say of a store.
+#[derive(Debug, Clone, Default)]
+pub struct StoreReport {
+    /// The store as messages show it.
+    pub store: String,
+    /// Facts: what, and how it is.
+    pub facts: Vec<(&'static str, String)>,
+    /// Why it can't be used.
+    pub wrong: Option<StoreFault>,
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl StoreReport {
+    pub(super) fn of(store: &str) -> Self {
+        Self { store: store.to_owned(), ..Self::default() }
+    }
+
+    pub(super) fn fact(&mut self, what: &'static str, how: String) {
+        self.facts.push((what, how));
+    }
+}
+
+/// Copies a store to a new file.
+pub(super) type BackUp = fn(&StoreName<'_>, &Path) -> Result<(), StoreFault>;
+
+/// What can be asked of a kind of store.
+pub(super) struct StoreAdmin {
+    /// The statements that make the store.
+    pub statements: fn(&StoreName<'_>) -> Result<String, StoreFault>,
+    /// Looks at the store; writes nothing.
+    pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreFault>,
+    /// The names of the living processes that have the store open; writes nothing.
+    pub living: fn(&StoreName<'_>) -> Result<Vec<String>, StoreFault>,
+    /// Copies the store, which may be in use, to a new file; none where a store has programs of its own for that.
+    pub back_up: Option<BackUp>,
+    /// How the space that deleted runs leave is given back to the system; none where the database does that by itself.
+    pub give_back: Option<&'static str>,
+}
+
+fn of<'a>(
+    url: &'a str,
+    source: Option<&'a str>,
+    base: &'a Path,
+) -> Result<(StoreName<'a>, &'static StoreAdmin), StoreFault> {
+    let name = StoreName::new(url, base).held_by(source);
+    let kind = name.kind().ok_or_else(|| name.unknown())?;
+    let admin = kind.admin.as_ref().ok_or_else(|| name.refuse("it keeps no runs: there is nothing to make"))?;
+    Ok((name, admin))
+}
+
+/// The statements that make the store of this name, for who may not let loopctl make it.
+///
+/// # Errors
+/// When the name is of no kind of store, or of one that keeps nothing.
+pub fn statements(url: &str, source: Option<&str>, base: &Path) -> Result<String, StoreFault> {
+    let (name, admin) = of(url, source, base)?;
+    (admin.statements)(&name).map_err(|fault| name.without_held(fault))
+}
+
+/// Looks at a store, and writes nothing.
+///
+/// # Errors
+/// When it can't be reached.
+pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreReport, StoreFault> {
+    let (name, admin) = of(url, source, base)?;
+    let report = (admin.examine)(&name).map_err(|fault| name.without_held(fault))?;
+    let wrong = report.wrong.map(|fault| name.without_held(fault));
+    let Some(source) = name.source else { return Ok(StoreReport { wrong, ..report }) };
+    let facts = report.facts.into_iter().map(|(what, how)| (what, held_address::hidden(&how, name.written)));
+    Ok(StoreReport { store: source.to_owned(), facts: facts.collect(), wrong })
+}
+
+/// The names of the living processes that have a store open. Writes nothing: opening a store may make or migrate its tables.
+///
+/// # Errors
+/// When it can't be read, or a newer loopctl made it.
+pub fn living(url: &str, source: Option<&str>, base: &Path) -> Result<Vec<String>, StoreFault> {
+    let (name, admin) = of(url, source, base)?;
+    (admin.living)(&name).map_err(|fault| name.without_held(fault))
+}
+
+/// Copies a store, which may be in use, as it is at one moment to a new file.
+///
+/// # Errors
+/// When the store is no file, the new file exists, or one of them fails.
+pub fn back_up(url: &str, source: Option<&str>, base: &Path, to: &Path) -> Result<(), StoreFault> {
+    let (name, admin) = of(url, source, base)?;
+    let why = "only a store that is a file is backed up so; use the programs of the database, such as pg_dump";
+    let back_up = admin.back_up.ok_or_else(|| name.refuse(why))?;
+    back_up(&name, to).map_err(|fault| name.without_held(fault))
+}
+
+/// How the space that deleted runs leave in the store of this name is given back to the system, if it is not by itself.
+pub fn give_back(url: &str, base: &Path) -> Option<&'static str> {
+    of(url, None, base).ok().and_then(|(_, admin)| admin.give_back)
+}

@@ -1,0 +1,54 @@
+//! An event on its way into the journal, and what is stored with it.
+
+use serde_json::Value;
+
+use super::StatusRecord;
+use loopctl_engine::blob::Blob;
+
+/// An event to be appended.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The run.
+    pub run_id: String,
+    /// The lease's number.
+    pub fence: u64,
+    /// The event's number, from 0.
+    pub seq: u64,
+    /// The event, as JSON text.
+    pub event: String,
+    /// The long texts that the event names, durable together with it: kept once for all runs.
+    pub texts: Vec<Blob>,
+    /// The run's new status record; `None` when it did not change.
+    pub status_record: Option<StatusRecord>,
+    /// What to add to the memory of the session, durable together with the event.
+    pub remember: Vec<(String, Value)>,
+    /// Whether a run that had ended continues with this event: a request to end it is over, and its callback is to be
+    /// made again.
+    pub reopens: bool,
+    /// The hash of the answer token that the event uses up: the event is refused when the run has no such token, or it
+    /// was used.
+    pub answer_token: Option<String>,
+    /// The id of the queued decision that the event takes.
+    pub decision: Option<String>,
+    /// Whether the lease is released together with the event.
+    pub release: bool,
+}
+
+impl Append {
+    /// An event that nothing else is stored with.
+    pub fn new(run_id: String, fence: u64, seq: u64, event: String) -> Self {
+        Self {
+            run_id,
+            fence,
+            seq,
+            event,
+            texts: Vec::new(),
+            status_record: None,
+            remember: Vec::new(),
+            reopens: false,
+            answer_token: None,
+            decision: None,
+            release: false,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The decisions that wait for the driver of a run, in memory.
+
+use super::{RunData, StoredRun};
+use crate::journal::{QueuedDecision, Queueing, SettledDecision};
+use loopctl_engine::outcome::Status;
+
+impl StoredRun {
+    pub(super) fn queue_decision(&self, decision: QueuedDecision) -> Queueing {
+        let mut data = self.data();
+        if !data.driven {
+            return Queueing::NotDriven;
+        }
+        let of_subject = data.decisions.get(&decision.subject);
+        if of_subject.is_some_and(|there| there.refused.is_none() && there.id != decision.id) {
+            return Queueing::Occupied;
+        }
+        data.decisions.insert(decision.subject.clone(), decision);
+        Queueing::Queued
+    }
+
+    pub(super) fn settle_decision(&self, id: &str, settled: SettledDecision) {
+        let mut data = self.data();
+        match settled {
+            SettledDecision::Read => data.take_decision(id),
+            SettledDecision::Refused { why, .. } => {
+                if let Some(decision) = data.decisions.values_mut().find(|decision| decision.id == id) {
+                    decision.refused = Some(why);
+                }
+            }
+        }
+    }
+}
+
+impl RunData {
+    /// A decision is taken, together with its event.
+    pub(super) fn take_decision(&mut self, id: &str) {
+        self.decisions.retain(|_, decision| decision.id != id);
+    }
+
+    /// Whether the run is to be looked at although it waits for a human.
+    pub(super) fn is_due(&self, now_ms: i64) -> bool {
+        self.due_at_ms().is_some_and(|due_at_ms| due_at_ms <= now_ms)
+    }
+
+    /// When the run must be looked at; a decision that waits makes it due at once.
+    pub(super) fn due_at_ms(&self) -> Option<i64> {
+        let is_decided = self.status_record.status == Status::Paused
+            && self.decisions.values().any(|decision| decision.refused.is_none());
+        if is_decided { Some(0) } else { self.status_record.due_at_ms }
+    }
+}

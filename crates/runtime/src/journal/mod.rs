@@ -1,0 +1,531 @@
+//! Durable storage: the journal of runs. It knows runs by their ids and events as texts; it knows nothing of
+//! programs, models and tools.
+
+pub mod admin;
+pub mod answer_token;
+pub mod append;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod decision_queue;
+pub mod failpoint;
+pub mod fault;
+mod log;
+pub mod memory;
+mod now;
+mod open;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+pub mod prune;
+pub mod queue;
+mod read_only_copy;
+mod row_text;
+pub mod schedules;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+#[cfg(test)]
+mod tests;
+pub mod ticket;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod words;
+pub mod worker;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use answer_token::AnswerToken;
+pub use append::Append;
+pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
+pub use fault::StoreFault;
+pub use open::{file, open, open_held, outlives_process, shown};
+pub use prune::{PruneQuery, RunExtras};
+pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
+pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text};
+pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
+pub use ticket::Ticket;
+pub use worker::Worker;
+
+use self::open::StoreKind;
+use loopctl_engine::blob::Blob;
+use loopctl_engine::outcome::{Status, Termination};
+
+/// The kinds of stores: a folder each, and a line here.
+const STORES: &[StoreKind] = &[
+    memory::KIND,
+    #[cfg(feature = "sqlite")]
+    sqlite::KIND,
+    #[cfg(feature = "postgres")]
+    postgres::KIND,
+];
+
+/// A store of runs. Every method returns a [`Ticket`], which is ready at once or can be awaited; what is
+/// acknowledged is durable.
+pub trait Journal: Send + Sync {
+    /// Creates a run with its first event and leases it to the caller. When a run has the id already, says
+    /// whether it is the same run. Of runs with one key, one is created.
+    fn create(&self, run: NewRun) -> Ticket<Created>;
+
+    /// Appends one event. `seq` counts from 0 and must be the next one; `fence` must be the lease's.
+    fn append(&self, entry: Append) -> Ticket<()>;
+
+    /// All events of a run in their order.
+    fn read(&self, run_id: &str) -> Ticket<Vec<String>>;
+
+    /// The events of a run from number `from` on, counted from 0, until they amount to `most` bytes; the event
+    /// that reaches them is the last. At least one event where there is one; none when the run has no more.
+    fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>>;
+
+    /// The long texts that the events of a run name, in no order. Read them after the events.
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>>;
+
+    /// One run's summary; `None` when there is no such run.
+    fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>>;
+
+    /// One run's summary when it belongs to this organisation, or to none where `org` is `None`. One look-up by
+    /// both: a run of another organisation costs as much as a run that does not exist, so that the time reveals
+    /// nothing.
+    fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>>;
+
+    /// The run that was started with this key; `None` when there is none.
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>>;
+
+    /// Runs, newest first unless the filter says otherwise.
+    fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
+
+    /// How many events these runs have, and their status: one look-up for all that somebody waits for. Runs that do not
+    /// exist are left out.
+    fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>>;
+
+    /// The runs that wait for a driver, counted by their owners; the owner of the oldest one comes first.
+    fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>>;
+
+    /// Leases runs that wait for a driver: of each owner at most its number, the oldest first. There may be fewer, because other
+    /// drivers claim them too.
+    fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>>;
+
+    /// Has a run that waits for its model claimed from this moment on, in milliseconds since 1970. Ignored for any
+    /// other run.
+    fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()>;
+
+    /// How many runs were called by this one, and by those that it called.
+    fn called_under(&self, run_id: &str) -> Ticket<u64>;
+
+    /// Takes the lease of a run: refused while another living driver has it.
+    fn lease(&self, run_id: &str) -> Ticket<Lease>;
+
+    /// Releases the lease. A lease that is not the current one is ignored.
+    fn release(&self, run_id: &str, fence: u64) -> Ticket<()>;
+
+    /// Whether the lease is still valid; renews it if it is old. To be called right before an effect.
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()>;
+
+    /// Forgets the drivers that died of these runs: they wait for their models, and are not what a process dies of.
+    fn absolve(&self, run_ids: Vec<String>) -> Ticket<()>;
+
+    /// Asks the driver of the run to end it.
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()>;
+
+    /// Whether the end of the run was requested, and why. Cheap: called between two steps.
+    fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>>;
+
+    /// Takes runs whose end or pause is to be posted: at most `most`, and for [`CALLBACK_LEASE`]. For as long, a run that
+    /// ends or pauses belongs to the driver that brought it there.
+    fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>>;
+
+    /// Records the progress of a run's callback. `again_in`: the caller posts it again; no living driver else takes it
+    /// before this time and [`CALLBACK_LEASE`] are over. Ignored for a run without one; and a callback that was made
+    /// or given up is never pending again by this. `of_end_ms`: the moment of the end that was posted; ignored when the run
+    /// has continued since, whose next end is still to be posted.
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()>;
+
+    /// Records that a pause of a run, from 1, need not be posted any more. An earlier one than the last is ignored.
+    fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()>;
+
+    /// Stores tokens that answer one pause of a run. Those that the pause has already stay valid, unless they are too
+    /// many: see [`answer_token::MOST_ISSUES`].
+    fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()>;
+
+    /// The token of a run with this hash; `None` when there is none, or no such run.
+    fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>>;
+
+    /// Queues a decision for the driver of a run. A run that pauses before it takes the decision is due at once.
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing>;
+
+    /// The queued decisions about a run, with those that were refused. Cheap for the driver of the run.
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>>;
+
+    /// Records what became of a queued decision that no event takes. Ignored when there is none of this id.
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()>;
+
+    /// Completes the row of a run that an older version wrote. Ignored when nothing is missing in it, when the run is not in
+    /// the status of the record any more, and when there is none.
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()>;
+
+    /// What a copy of a run needs besides its events, its texts and its summary.
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras>;
+
+    /// Deletes runs that ended; returns how many, without those that they called. Memories of sessions stay.
+    fn prune(&self, which: PruneQuery) -> Ticket<u64>;
+
+    /// Notes the digest of the folder that this process serves. Runs that it creates carry it; while a living worker
+    /// serves the folder of a run, workers of other folders leave the run in the queue.
+    fn introduce(&self, folder: &str) -> Ticket<()>;
+
+    /// The processes that drive runs of the store: those that live, and those that died and whose runs nobody took.
+    fn workers(&self) -> Ticket<Vec<Worker>>;
+
+    /// Notes the schedules of a folder that this process begins to serve, and forgets those that the folder had; returns
+    /// since when each is known as it is now, in milliseconds since 1970, in their order. What was noted by a clock that
+    /// was ahead ([`schedules::CLOCK_TOLERANCE_MS`]) is noted anew.
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>>;
+
+    /// What is known of the runs of a schedule at this moment.
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns>;
+
+    /// From now on the runs of a schedule that were started for times to come are not its runs of those times.
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()>;
+
+    /// The memory of a session.
+    fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
+}
+
+/// A run to be created.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// Its id.
+    pub run_id: String,
+    /// The loop's name.
+    pub loop_name: String,
+    /// Its session.
+    pub session: Option<String>,
+    /// The organisation that it belongs to.
+    pub org: Option<String>,
+    /// The name of the token that started it: the runs of a token have turns of their own in the queue.
+    pub token: Option<String>,
+    /// Where its result is to be posted.
+    pub callback_url: Option<String>,
+    /// The run that called this one, when one did.
+    pub parent_run_id: Option<String>,
+    /// What two starts must have in common to be the same: a text over document and input. A start with the id
+    /// of another run and another text is a conflict.
+    pub identity: String,
+    /// The key of its start, with its owner in it: no other run of the store has it, whatever its id is. It is free again when
+    /// the run is deleted.
+    pub start_key: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The first event, as JSON text.
+    pub event: String,
+    /// The long texts that the event names, durable together with it: kept once for all runs.
+    pub texts: Vec<Blob>,
+    /// For which time its schedule starts it, when one does: durable together with it.
+    pub scheduled: Option<ScheduledRun>,
+    /// What lists show of it, if its first event leaves it other than running: a workflow may begin with a question.
+    pub status_record: Option<StatusRecord>,
+    /// What a search finds it by: see [`search_text`].
+    pub search_text: Option<String>,
+}
+
+/// The outcome of creating a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// It was created, and is leased to the caller.
+    New(Lease),
+    /// A run of this id and identity exists.
+    Same,
+    /// A run of this id, and another identity, exists.
+    Conflict,
+    /// This run, of another id, has the key of the start.
+    KeyTaken(String),
+}
+
+/// What lists of runs show, and events change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatusRecord {
+    /// The status.
+    pub status: Status,
+    /// Why it ended or waits; none for a run that a signal stopped, which can be resumed.
+    pub termination: Option<Termination>,
+    /// Iterations so far.
+    pub iterations: u32,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// When the run must be looked at although nobody asks for it, in milliseconds since 1970.
+    pub due_at_ms: Option<i64>,
+    /// Since when a step of a run that is under way has waited for a human, in milliseconds since 1970.
+    pub waits_since_ms: Option<i64>,
+    /// The tokens so far; none where that is not known.
+    pub tokens: Option<u64>,
+    /// What they cost in US dollars; none where the price of some is not known.
+    pub cost_usd: Option<f64>,
+    /// Why it failed, or why its model can't be reached. Secrets are hidden in it.
+    pub error: Option<RowText>,
+    /// The first question that waits for a human. Secrets are hidden in it.
+    pub question: Option<RowText>,
+}
+
+/// What completes the row of a run that an older version wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowCompletion {
+    /// What lists show of it.
+    pub record: StatusRecord,
+    /// What a search finds it by.
+    pub search_text: String,
+}
+
+impl StatusRecord {
+    /// A record of a status and a moment alone.
+    pub fn new(status: Status, at_ms: i64) -> Self {
+        Self {
+            status,
+            termination: None,
+            iterations: 0,
+            at_ms,
+            due_at_ms: None,
+            waits_since_ms: None,
+            tokens: None,
+            cost_usd: None,
+            error: None,
+            question: None,
+        }
+    }
+
+    /// Whether this is to be posted to the run's callback: an end, or a pause that waits for a human. A run that a
+    /// signal stopped or that waits for its model goes on by itself.
+    pub fn is_to_be_posted(&self) -> bool {
+        !matches!(self.status, Status::Running | Status::Quarantined)
+            && !matches!((self.status, self.termination), (_, None) | (Status::Paused, Some(Termination::ModelError)))
+    }
+}
+
+/// The right to drive a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The number that every append carries; a newer lease has a higher one.
+    pub fence: u64,
+    /// How many events the run has.
+    pub events: u64,
+    /// How many drivers in a row resumed the run, did nothing in it and died; 0 again as soon as something
+    /// happens in it or in one of its sub-runs. A store in memory ends with its drivers: it counts none.
+    pub failed_take_ups: u32,
+}
+
+/// This number of failed resumptions in a row quarantines a run: from then on it is resumed only when somebody asks for
+/// it by its id.
+pub const MOST_FAILED_TAKE_UPS: u32 = 3;
+
+/// After this number, a server drives a run alone, so that the next death shows whether it is the cause: its last chance.
+pub const SUSPECT_TAKE_UPS: u32 = MOST_FAILED_TAKE_UPS - 1;
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Its id.
+    pub run_id: String,
+    /// The loop's name.
+    pub loop_name: String,
+    /// Its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The status.
+    pub status: Status,
+    /// Why it ended or waits; none for one that a signal stopped, which can go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Termination>,
+    /// Iterations so far.
+    pub iterations: u32,
+    /// When it began, in milliseconds since 1970.
+    pub started_at_ms: i64,
+    /// When its status record last changed, in milliseconds since 1970.
+    pub updated_at_ms: i64,
+    /// The tokens so far; none where an older version wrote the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// What they cost in US dollars; none where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Why it failed, or why its model can't be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The first question that waits for a human.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// When it must be looked at although nobody asks for it, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at_ms: Option<i64>,
+    /// The schedule that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// The time that the schedule started it for, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_for_ms: Option<i64>,
+    /// Whether the row has all that this version writes; otherwise [`Journal::complete_row`] completes it.
+    #[serde(skip)]
+    pub is_complete: bool,
+    /// Whether a living driver has it now.
+    pub driven: bool,
+    /// Since when something of a run that is under way has waited for a human, in milliseconds since 1970: a step of its
+    /// own; in a list, also a run below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_since_ms: Option<i64>,
+    /// What is wrong with the store's record of the run, when it can't be read whole. Then only the
+    /// id is to be trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
+    /// What two starts must have in common to be the same.
+    #[serde(skip)]
+    pub identity: String,
+    /// The run that called this one, when one did.
+    #[serde(skip)]
+    pub parent_run_id: Option<String>,
+    /// The organisation that it belongs to.
+    #[serde(skip)]
+    pub org: Option<String>,
+    /// The name of the token that started it, or the run that called it.
+    #[serde(skip)]
+    pub token: Option<Box<str>>,
+    /// Where its result is posted, and how far that is.
+    #[serde(skip)]
+    pub callback: Option<Callback>,
+}
+
+impl RunSummary {
+    /// A run whose record can't be read whole, and why.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn damaged(run_id: String, why: String) -> Self {
+        Self {
+            run_id,
+            loop_name: String::new(),
+            session: None,
+            status: Status::Failed,
+            termination: None,
+            iterations: 0,
+            started_at_ms: 0,
+            updated_at_ms: 0,
+            tokens: None,
+            cost_usd: None,
+            error: None,
+            question: None,
+            due_at_ms: None,
+            schedule: None,
+            scheduled_for_ms: None,
+            is_complete: true,
+            driven: false,
+            waits_since_ms: None,
+            damaged: Some(why),
+            identity: String::new(),
+            parent_run_id: None,
+            org: None,
+            token: None,
+            callback: None,
+        }
+    }
+
+    /// The same without what an older version left in the row: it moves runs on, and does not know these columns.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn without_stale(self) -> Self {
+        let asks = self.status == Status::Paused || self.waits_since_ms.is_some();
+        let fails = !matches!(self.status, Status::Running | Status::Completed);
+        Self { question: self.question.filter(|_| asks), error: self.error.filter(|_| fails), ..self }
+    }
+
+    /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
+    pub fn waits_for_human(&self) -> bool {
+        let is_paused = self.status == Status::Paused && self.termination != Some(Termination::ModelError);
+        is_paused || self.waits_since_ms.is_some()
+    }
+
+    /// Whether it waits for a driver. A run that another one called is driven by its caller.
+    pub fn is_queued(&self) -> bool {
+        self.status == Status::Running && !self.driven && self.parent_run_id.is_none()
+    }
+}
+
+/// Where a run's pauses and its result are posted, and how far that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callback {
+    /// Where to.
+    pub url: String,
+    /// How far the result is.
+    pub progress: CallbackProgress,
+    /// The last pause that was posted or given up, from 1; 0 for none.
+    pub posted_pause: u32,
+}
+
+/// How far a callback is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallbackProgress {
+    /// Whether it is still to be made.
+    pub state: CallbackState,
+    /// The number of tries.
+    pub tries: u32,
+}
+
+/// For so long nobody else posts what one driver is posting, while that driver lives.
+pub const CALLBACK_LEASE: Duration = Duration::from_secs(60);
+
+/// Whether a callback is still to be made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallbackState {
+    /// It is to be made when the run has ended, or to be tried again.
+    #[default]
+    Pending,
+    /// The other side took it.
+    Delivered,
+    /// All tries failed.
+    GivenUp,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Of this status only. A run that is quarantined is not `running` here.
+    pub status: Option<Status>,
+    /// Only those that are paused, and those under way of which a part waits for a human.
+    pub waiting: bool,
+    /// Of this organisation only; the empty text is the runs of none.
+    pub org: Option<String>,
+    /// Those whose id begins with this text only.
+    pub id_prefix: Option<String>,
+    /// Of this loop only.
+    pub loop_name: Option<String>,
+    /// Of this session only.
+    pub session: Option<String>,
+    /// Those of which objective or input has this text in its beginning, as [`search_text`] writes both.
+    pub search: Option<String>,
+    /// Started at this moment or later, in milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Started before this moment, in milliseconds since 1970.
+    pub until_ms: Option<i64>,
+    /// Only those that come after this run in the list.
+    pub after: Option<String>,
+    /// Only those whose callback is still to be made.
+    pub callback_pending: bool,
+    /// Only those that must be looked at by this moment although nobody asks for them, in milliseconds since 1970.
+    pub due_ms: Option<i64>,
+    /// Also those that other runs called.
+    pub called: bool,
+    /// The oldest first.
+    pub oldest_first: bool,
+    /// The maximum number; 0 is all.
+    pub limit: usize,
+}
+
+/// A request to end a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CancelRequest {
+    /// Why.
+    pub reason: Option<String>,
+    /// Who asks: the name of a token, or a user of the machine.
+    pub by: Option<String>,
+}

@@ -1,0 +1,373 @@
+//! Reads.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::database::Database;
+use super::link::{Parameter, text_of};
+use super::queue::lives;
+use super::trouble::StatementFailure;
+use super::writes::sha256;
+use crate::journal::words::{known, sum, word};
+use crate::journal::{
+    AnswerToken, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault,
+    search_text,
+};
+use loopctl_engine::blob::Blob;
+use loopctl_engine::json::from_bytes;
+use loopctl_engine::outcome::Status;
+
+const RUN: &str = "SELECT id FROM @.runs WHERE run_id = $1";
+/// A page of events: a reader of a part takes no more from the database than it wants.
+const EVENTS: &str = "SELECT seq, sum, event FROM @.events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
+/// The events of one look-up.
+const PAGE: i64 = 256;
+const TEXTS: &str = "SELECT n.sha256, t.text FROM @.run_texts n LEFT JOIN @.texts t USING (sha256) WHERE n.run = $1";
+const CANCEL: &str = "SELECT cancel_requested, cancel_reason, cancel_by FROM @.runs WHERE run_id = $1";
+const BELOW: &str = "SELECT count(*) FROM @.runs
+  WHERE called_by IS NOT NULL AND run_id > $1 || '.' AND run_id < $1 || '/'";
+const MEMORY: &str = "SELECT key, value FROM @.session_memory WHERE session = $1";
+const TOKEN: &str =
+    "SELECT t.pause, t.call, t.expires_at_ms, t.used FROM @.answer_tokens t JOIN @.runs r ON r.id = t.run
+  WHERE t.hash = $1 AND r.run_id = $2";
+
+/// Since when a run that is under way has waited for a human.
+macro_rules! waits {
+    () => {
+        "CASE WHEN r.status = 'running' THEN r.waits_since_ms END"
+    };
+}
+
+/// The same, for runs of which a run below waits too. Only rows of `runs_by_waiting` are read.
+macro_rules! waits_with_those_below {
+    () => {
+        "CASE WHEN r.status = 'running' THEN coalesce(r.waits_since_ms, (
+           SELECT min(coalesce(b.waits_since_ms, b.updated_at_ms)) FROM @.runs b
+           WHERE b.called_by IS NOT NULL AND (b.status = 'paused' OR b.waits_since_ms IS NOT NULL)
+             AND b.run_id > r.run_id || '.' AND b.run_id < r.run_id || '/'
+             AND (b.status = 'running' OR b.status = 'paused' AND b.termination IS DISTINCT FROM 'model_error'))) END"
+    };
+}
+
+macro_rules! summary {
+    ($where:literal) => {
+        summary!($where, waits!())
+    };
+    ($where:literal, $waits:expr) => {
+        concat!(
+            "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms,
+              CASE WHEN r.status = 'running' THEN greatest(r.updated_at_ms, r.progress_at_ms) ELSE r.updated_at_ms END
+                AS updated_at_ms,
+              r.tokens, r.cost_usd, r.error, r.question, r.due_at_ms, r.search_text IS NOT NULL AS is_searchable,
+              (SELECT s.schedule FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS schedule,
+              (SELECT s.due_at_ms FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS scheduled_for_ms,
+              r.identity, r.driver IS NULL AS is_free, ", lives!("r.driver"), " AS is_driven, r.org, r.callback_url, r.callback,
+              r.callback_tries, r.failed_take_ups, r.called_by, r.callback_pause, r.token, ", $waits, " AS waits_since_ms
+              FROM @.runs r ",
+            $where
+        )
+    };
+}
+
+const LIST: &str = summary!("", waits_with_those_below!());
+/// The bound by status comes first: the rows of runs that ended are not read.
+const WAITING: &str = concat!(
+    "r.status IN ('paused', 'running') AND (r.status = 'paused' OR (",
+    waits_with_those_below!(),
+    ") IS NOT NULL) AND NOT (r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL)"
+);
+const FIND: &str = summary!("WHERE r.run_id = $1");
+const FIND_BY_KEY: &str = summary!("WHERE r.start_key = $1");
+const FIND_OF: &str = summary!("WHERE r.org = $2 AND r.run_id = $1");
+const FIND_OF_NONE: &str = summary!("WHERE r.org IS NULL AND r.run_id = $1");
+
+impl Database {
+    pub(super) async fn events(&self, run_id: String, from: u64, most: usize) -> Result<Vec<String>, StoreFault> {
+        let from = i32::try_from(from).unwrap_or(i32::MAX);
+        self.persist(|| self.read_events(&run_id, from, most)).await
+    }
+
+    async fn read_events(&self, run_id: &str, from: i32, most: usize) -> Result<Vec<String>, StatementFailure> {
+        let damaged = |what: String| StatementFailure::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+        let row = self.row_of(run_id).await?;
+        let (mut events, mut next, mut bytes) = (Vec::new(), from, 0_usize);
+        loop {
+            // Who wants little reads few events at first.
+            let page = if most < 64 * 1024 && next == from { 16 } else { PAGE };
+            let parameters: [Parameter<'_>; 3] = [(&row, Type::INT8), (&next, Type::INT4), (&page, Type::INT8)];
+            let rows = self.slow.query(EVENTS, &parameters).await?;
+            for row in &rows {
+                let (seq, expected): (i32, i64) = (row.try_get(0)?, row.try_get(1)?);
+                if seq != next {
+                    return Err(damaged(format!("event {next} is missing")));
+                }
+                let event =
+                    String::from_utf8(row.try_get(2)?).map_err(|_| damaged(format!("event {seq} is no text")))?;
+                if sum(run_id, i64::from(seq), &event) != expected {
+                    return Err(damaged(format!("event {seq} is not what was written")));
+                }
+                bytes = bytes.saturating_add(event.len());
+                events.push(event);
+                next = next.saturating_add(1);
+                if bytes >= most {
+                    return Ok(events);
+                }
+            }
+            if i64::try_from(rows.len()).unwrap_or(i64::MAX) < page {
+                break;
+            }
+        }
+        if next < 1 { Err(StoreFault::cut_short(run_id).into()) } else { Ok(events) }
+    }
+
+    async fn row_of(&self, run_id: &str) -> Result<i64, StatementFailure> {
+        let rows = self.slow.query(RUN, &[(&run_id, Type::TEXT)]).await?;
+        let missing = || StoreFault::NoSuchRun(run_id.to_owned());
+        Ok(rows.first().ok_or_else(missing)?.try_get(0)?)
+    }
+
+    pub(super) async fn texts(&self, run_id: String) -> Result<Vec<Blob>, StoreFault> {
+        let damaged = |what: &str| StatementFailure::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+        let texts = self.persist(|| async {
+            let row = self.row_of(&run_id).await?;
+            let mut texts = Vec::new();
+            for row in self.slow.query(TEXTS, &[(&row, Type::INT8)]).await? {
+                let (expected, text): (Vec<u8>, Option<Vec<u8>>) = (row.try_get(0)?, row.try_get(1)?);
+                let text = text.and_then(|text| String::from_utf8(text).ok());
+                let text = Blob::new(text.ok_or_else(|| damaged("a text of its documents or its prompt is missing"))?);
+                if sha256(&text) != expected {
+                    return Err(damaged("a text of its documents or its prompt is not what was written"));
+                }
+                texts.push(text);
+            }
+            Ok(texts)
+        });
+        texts.await
+    }
+
+    pub(super) async fn find(&self, run_id: String) -> Result<Option<RunSummary>, StoreFault> {
+        self.found(FIND, &[(&run_id, Type::TEXT)]).await
+    }
+
+    pub(super) async fn find_of(&self, org: Option<String>, run_id: String) -> Result<Option<RunSummary>, StoreFault> {
+        match &org {
+            Some(org) => self.found(FIND_OF, &[(&run_id, Type::TEXT), (org, Type::TEXT)]).await,
+            None => self.found(FIND_OF_NONE, &[(&run_id, Type::TEXT)]).await,
+        }
+    }
+
+    pub(super) async fn find_by_key(&self, start_key: String) -> Result<Option<RunSummary>, StoreFault> {
+        self.found(FIND_BY_KEY, &[(&start_key, Type::TEXT)]).await
+    }
+
+    async fn found(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Option<RunSummary>, StoreFault> {
+        let found =
+            self.persist(|| async { self.quick.query(sql, parameters).await?.first().map(summary).transpose() });
+        found.await
+    }
+
+    /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
+    pub(super) async fn list(&self, filter: RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        let (sql, values) = listed(&filter);
+        let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| parameter(&**value, of)).collect();
+        let runs = self.persist(|| async {
+            let rows = self.slow.query_once(&sql, &parameters).await?;
+            // A record that can't be read does not hide the others.
+            Ok(rows.iter().map(|row| summary(row).unwrap_or_else(|trouble| damaged(row, trouble))).collect())
+        });
+        runs.await
+    }
+
+    pub(super) async fn called_under(&self, run_id: String) -> Result<u64, StoreFault> {
+        let count = self.persist(|| async {
+            let rows = self.quick.query(BELOW, &[(&run_id, Type::TEXT)]).await?;
+            Ok(rows.first().map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or_default())
+        });
+        Ok(u64::try_from(count.await?).unwrap_or_default())
+    }
+
+    pub(super) async fn cancel_requested(&self, run_id: String) -> Result<Option<CancelRequest>, StoreFault> {
+        let found = self.persist(|| async {
+            let rows = self.quick.query(CANCEL, &[(&run_id, Type::TEXT)]).await?;
+            let missing = || StoreFault::NoSuchRun(run_id.clone());
+            let row = rows.first().ok_or_else(missing)?;
+            let (requested, reason): (bool, Option<Vec<u8>>) = (row.try_get(0)?, row.try_get(1)?);
+            let by: Option<String> = row.try_get(2)?;
+            Ok(requested.then(|| CancelRequest { reason: reason.map(text_of), by }))
+        });
+        found.await
+    }
+
+    pub(super) async fn answer_token(&self, run_id: String, hash: String) -> Result<Option<AnswerToken>, StoreFault> {
+        let found = self.persist(|| async {
+            let rows = self.quick.query(TOKEN, &[(&hash, Type::TEXT), (&run_id, Type::TEXT)]).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            let pause: i32 = row.try_get(0)?;
+            let (call, expires_at_ms, used) = (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
+            let pause = u32::try_from(pause).unwrap_or_default();
+            Ok(Some(AnswerToken { hash: hash.clone(), pause, call, expires_at_ms, used }))
+        });
+        found.await
+    }
+
+    pub(super) async fn recall(&self, session: String) -> Result<BTreeMap<String, Value>, StoreFault> {
+        let memory = self.persist(|| async {
+            let mut memory = BTreeMap::new();
+            for row in self.quick.query(MEMORY, &[(&session, Type::TEXT)]).await? {
+                let (key, value): (Vec<u8>, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
+                let key = text_of(key);
+                let value = from_bytes(&value).map_err(|error| {
+                    StoreFault::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
+                })?;
+                memory.insert(key, value);
+            }
+            Ok(memory)
+        });
+        memory.await
+    }
+}
+
+type SqlValue = (Box<dyn ToSql + Sync + Send>, Type);
+
+fn parameter<'a>(value: &'a (dyn ToSql + Sync + Send), of: &Type) -> Parameter<'a> {
+    (value, of.clone())
+}
+
+/// The statement of a list: only the clauses that its filter needs, so that their indexes are used.
+fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
+    let (mut clauses, mut values): (Vec<String>, Vec<SqlValue>) = (Vec::new(), Vec::new());
+    let mut and = |clause: &str, value: Option<SqlValue>| {
+        values.extend(value);
+        clauses.push(clause.replace('?', &format!("${}", values.len())));
+    };
+    let text = |text: &str| -> Option<SqlValue> { Some((Box::new(text.to_owned()), Type::TEXT)) };
+    let number = |number: i64| -> Option<SqlValue> { Some((Box::new(number), Type::INT8)) };
+    match filter.status {
+        Some(Status::Running) => {
+            and("r.status = 'running' AND NOT (r.failed_take_ups >= 3 AND r.driver IS NULL)", None)
+        }
+        Some(Status::Quarantined) => and("r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL", None),
+        status => {
+            if let Some(status) = status.as_ref().and_then(word) {
+                and("r.status = ?", text(&status));
+            }
+        }
+    }
+    if filter.waiting {
+        and(WAITING, None);
+    }
+    match filter.org.as_deref() {
+        Some("") => and("r.org IS NULL", None),
+        Some(org) => and("r.org = ?", text(org)),
+        None => {}
+    }
+    if let Some(prefix) = &filter.id_prefix {
+        and("r.run_id >= ?", text(prefix));
+        and("r.run_id < ?", text(&format!("{prefix}{}", char::MAX)));
+    }
+    if let Some(name) = &filter.loop_name {
+        and("r.loop_name = ?", text(name));
+    }
+    if let Some(session) = &filter.session {
+        and("r.session = ?", text(session));
+    }
+    if let Some(search) = &filter.search {
+        and("strpos(r.search_text, ?) > 0", text(&search_text(search)));
+    }
+    if let Some(since) = filter.since_ms {
+        and("r.started_at_ms >= ?", number(since));
+    }
+    if let Some(until) = filter.until_ms {
+        and("r.started_at_ms < ?", number(until));
+    }
+    if let Some(after) = &filter.after {
+        let than = if filter.oldest_first { '>' } else { '<' };
+        and(&format!("r.id {than} (SELECT id FROM @.runs WHERE run_id = ?)"), text(after));
+    }
+    if !filter.called {
+        and("r.called_by IS NULL", None);
+    }
+    if let Some(now_ms) = filter.due_ms {
+        and("r.due_at_ms <= ?", number(now_ms));
+    }
+    if filter.callback_pending {
+        and("r.callback = 'pending'", None);
+    }
+    let order = if filter.oldest_first { "ASC" } else { "DESC" };
+    let limit = if filter.limit == 0 { String::new() } else { format!(" LIMIT {}", filter.limit) };
+    let clauses = if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
+    (format!("{LIST}{clauses} ORDER BY r.id {order}{limit}"), values)
+}
+
+/// The status that a column holds.
+pub(super) fn status_of(word: &str) -> Result<Status, StatementFailure> {
+    known(word).map_err(|_| StoreFault::Corrupt(format!("there is no {word}")).into())
+}
+
+fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
+    let unknown = |word: &str| StoreFault::Corrupt(format!("there is no {word}"));
+    let (status, is_free, failed): (String, bool, i32) =
+        (row.try_get("status")?, row.try_get("is_free")?, row.try_get("failed_take_ups")?);
+    let status = match known(&status).map_err(|_| unknown(&status))? {
+        Status::Running if is_free && u32::try_from(failed).unwrap_or_default() >= MOST_FAILED_TAKE_UPS => {
+            Status::Quarantined
+        }
+        status => status,
+    };
+    let termination: Option<String> = row.try_get("termination")?;
+    let termination = termination.map(|word| known(&word).map_err(|_| unknown(&word))).transpose()?;
+    let (tokens, schedule): (Option<i64>, Option<Vec<u8>>) = (row.try_get("tokens")?, row.try_get("schedule")?);
+    let (iterations, identity): (i32, Vec<u8>) = (row.try_get("iterations")?, row.try_get("identity")?);
+    Ok(RunSummary {
+        run_id: row.try_get("run_id")?,
+        loop_name: row.try_get("loop_name")?,
+        session: row.try_get("session")?,
+        status,
+        termination,
+        iterations: u32::try_from(iterations).unwrap_or_default(),
+        started_at_ms: row.try_get("started_at_ms")?,
+        updated_at_ms: row.try_get("updated_at_ms")?,
+        tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
+        cost_usd: row.try_get("cost_usd")?,
+        error: row.try_get("error")?,
+        question: row.try_get("question")?,
+        due_at_ms: row.try_get("due_at_ms")?,
+        schedule: schedule.map(text_of),
+        scheduled_for_ms: row.try_get("scheduled_for_ms")?,
+        is_complete: tokens.is_some() && row.try_get("is_searchable")?,
+        driven: row.try_get("is_driven")?,
+        waits_since_ms: row.try_get("waits_since_ms")?,
+        damaged: None,
+        identity: text_of(identity),
+        parent_run_id: row.try_get("called_by")?,
+        org: row.try_get("org")?,
+        token: row.try_get("token")?,
+        callback: callback(row)?,
+    }
+    .without_stale())
+}
+
+fn callback(row: &Row) -> Result<Option<Callback>, StatementFailure> {
+    let (url, state): (Option<String>, Option<String>) = (row.try_get("callback_url")?, row.try_get("callback")?);
+    let (Some(url), Some(state)) = (url, state) else { return Ok(None) };
+    let (tries, posted_pause): (i32, i32) = (row.try_get("callback_tries")?, row.try_get("callback_pause")?);
+    let state = known(&state).map_err(|_| StoreFault::Corrupt(format!("there is no {state}")))?;
+    let progress = CallbackProgress { state, tries: u32::try_from(tries).unwrap_or_default() };
+    Ok(Some(Callback { url, progress, posted_pause: u32::try_from(posted_pause).unwrap_or_default() }))
+}
+
+/// What can still be read of a damaged record.
+fn damaged(row: &Row, trouble: StatementFailure) -> RunSummary {
+    RunSummary {
+        loop_name: row.try_get("loop_name").unwrap_or_default(),
+        started_at_ms: row.try_get("started_at_ms").unwrap_or_default(),
+        updated_at_ms: row.try_get("updated_at_ms").unwrap_or_default(),
+        parent_run_id: row.try_get("called_by").unwrap_or_default(),
+        org: row.try_get("org").unwrap_or_default(),
+        token: row.try_get("token").unwrap_or_default(),
+        ..RunSummary::damaged(row.try_get("run_id").unwrap_or_default(), trouble.into_fault().to_string())
+    }
+}

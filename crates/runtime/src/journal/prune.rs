@@ -1,0 +1,56 @@
+//! Which runs are deleted, and what a copy of a run needs besides its events.
+
+use super::{AnswerToken, Journal, ScheduledRun, StoreFault};
+use loopctl_engine::outcome::Status;
+
+/// Which runs are to be deleted: of those that no other run called, those that ended before a moment, with all runs
+/// that they called. A run stays while one that it called is under way or waits, while a driver has it, and while its
+/// callback is still to be made. For which time a schedule last started a run is kept. A run that a signal stopped has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PruneQuery {
+    /// The moment, in milliseconds since 1970.
+    pub before_ms: i64,
+    /// How they ended: `Completed`, `Failed`, `Cancelled`. Other words mean nothing here.
+    pub statuses: Vec<Status>,
+    /// The maximum number, not counting those that they called. In a dry run, all are counted.
+    pub most: usize,
+    /// Whether they are only counted.
+    pub dry_run: bool,
+}
+
+/// What a copy of a run needs besides its events, its texts and its summary.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunExtras {
+    /// The name of the token that started it.
+    pub token: Option<String>,
+    /// When it must be looked at although nobody asks for it, in milliseconds since 1970.
+    pub due_at_ms: Option<i64>,
+    /// Since when a step of it has waited for a human while it is under way, in milliseconds since 1970.
+    pub waits_since_ms: Option<i64>,
+    /// The tokens that answer its pauses.
+    pub answer_tokens: Vec<AnswerToken>,
+    /// The key of its start.
+    pub start_key: Option<String>,
+    /// For which time its schedule started it.
+    pub scheduled: Option<ScheduledRun>,
+    /// What a search finds it by.
+    pub search_text: Option<String>,
+}
+
+/// The number of runs that are deleted at a time: others write in between.
+const BATCH: usize = 100;
+
+/// Deletes all runs that ended before a moment, in batches; returns how many.
+///
+/// # Errors
+/// When the store fails.
+pub async fn prune_all(journal: &dyn Journal, before_ms: i64, statuses: &[Status]) -> Result<u64, StoreFault> {
+    let mut all: u64 = 0;
+    loop {
+        let which = PruneQuery { before_ms, statuses: statuses.to_vec(), most: BATCH, dry_run: false };
+        match journal.prune(which).await? {
+            0 => return Ok(all),
+            pruned => all = all.saturating_add(pruned),
+        }
+    }
+}

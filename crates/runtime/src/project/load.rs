@@ -1,0 +1,106 @@
+//! The only way from a file to a [`Program`]: gathers the texts, compiles them, and checks them.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{gather, suggestions};
+use loopctl_lang::check;
+use loopctl_lang::compile::{Compiled, Texts, compile_read};
+use loopctl_lang::diagnostic::{Diagnostic, Place, Source, few};
+use loopctl_lang::program::Program;
+use loopctl_lang::syntax::document;
+use loopctl_lang::syntax::document::{Document, DocumentKind};
+
+/// A document that can be run.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What it means.
+    pub program: Arc<Program>,
+    /// The folder of relative paths: that of the project file, or else that of the document.
+    pub root: PathBuf,
+    /// The warnings.
+    pub warnings: Vec<Diagnostic>,
+    /// The texts that the warnings refer to.
+    pub sources: Vec<Source>,
+}
+
+/// A document that can't be run. Its text has a line for each error, as `FILE:LINE:COLUMN: CODE: MESSAGE`.
+#[derive(Debug)]
+pub struct Unsound {
+    /// All errors and warnings, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The texts that they refer to.
+    pub sources: Vec<Source>,
+}
+
+impl std::error::Error for Unsound {}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the document has errors")?;
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).try_for_each(|error| {
+            let Place { file, line, column, .. } = &error.place;
+            write!(f, "\n{file}:{line}:{column}: {}: {}", error.code, error.message)
+        })
+    }
+}
+
+/// Loads the document at `path` (`-` is standard input), with more files of registered actions.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
+    let gathered = gather(path, actions).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+    load_texts(&gathered.texts, gathered.root)
+}
+
+/// Loads texts that are already in memory.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
+    let Compiled { program, diagnostics, .. } = examine(texts, document::read(&texts.main));
+    let sources = sources(texts);
+    match program {
+        Some(program) if !diagnostics.iter().any(Diagnostic::is_error) => {
+            Ok(Loaded { program, root, warnings: diagnostics, sources })
+        }
+        _ => Err(Unsound { diagnostics, sources }),
+    }
+}
+
+/// Compiles and checks a document: `run` and `check` both use only this. `document` is what was read from the
+/// main text.
+pub fn examine(texts: &Texts, document: Document) -> Compiled {
+    let kind = document.kind;
+    let mut compiled = examined(texts, document);
+    suggestions::judge(texts, kind, &mut compiled.diagnostics, examined);
+    compiled
+}
+
+fn examined(texts: &Texts, document: Document) -> Compiled {
+    let mut compiled = compile_read(texts, document);
+    if compiled.document.kind == Some(DocumentKind::Actions) && texts.project.is_none() {
+        // The project that will use them is not known.
+        compiled.settings = None;
+    }
+    // The rules also check each called loop: no loop is sound without the loops that it calls.
+    let judged = check::judge(texts, &compiled);
+    compiled.diagnostics.extend(judged);
+    check::without_consequences(&mut compiled.diagnostics);
+    few(&mut compiled.diagnostics);
+    compiled
+}
+
+/// All texts that a diagnostic may refer to.
+pub fn sources(texts: &Texts) -> Vec<Source> {
+    std::iter::once(&texts.main)
+        .chain(&texts.project)
+        .chain(&texts.actions)
+        .chain(&texts.loops)
+        .chain(&texts.workflows)
+        .chain(&texts.extra_actions)
+        .cloned()
+        .collect()
+}

@@ -1,0 +1,71 @@
+//! The files that a project file names and that are no documents: scripts, texts of SQL, databases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::files;
+use super::paths::in_project;
+use loopctl_lang::compile::{OutsideFiles, documents};
+use loopctl_lang::diagnostic::Source;
+use loopctl_lang::language::Project;
+use loopctl_lang::language::project::Datasource;
+use loopctl_lang::syntax::document;
+use loopctl_lang::syntax::document::DocumentKind;
+
+/// What is known of these files; of a project file with errors, as far as it can be read.
+pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
+    let document = document::read_as(project, Some(DocumentKind::Project));
+    let Ok(project) = Project::deserialize(&document.value) else { return OutsideFiles::default() };
+    #[cfg(feature = "sqlite")]
+    let databases =
+        (!project.datasources.is_empty()).then(|| -> std::sync::Arc<dyn loopctl_lang::compile::DatabaseProbe> {
+            std::sync::Arc::new(super::databases::Databases::new(root, project.datasources.clone()))
+        });
+    #[cfg(not(feature = "sqlite"))]
+    let databases = None;
+    let documents = documents(&project, root);
+    let named = std::path::absolute(root).ok();
+    let roots = named.into_iter().chain(root.canonicalize()).collect();
+    let beyond = beyond(&project, root);
+    OutsideFiles { absent: absent(project, root), beyond, documents, roots, databases }
+}
+
+/// What the project's `documents` are, up to a number of bytes of them; of the others nothing is known.
+fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Value, String>> {
+    const MAX_DOCUMENT_BYTES: usize = 64 << 20;
+    let (mut known, mut total) = (BTreeMap::new(), 0_usize);
+    for (name, file) in &project.documents {
+        if total >= MAX_DOCUMENT_BYTES {
+            break;
+        }
+        let text = files::text(root, file);
+        total = total.saturating_add(text.as_ref().map_or(0, String::len));
+        known.insert(name.clone(), text.and_then(|text| documents::known(file, &text)));
+    }
+    known
+}
+
+/// The scripts of models, the texts that make databases and the documents that no run opens, because they lie elsewhere.
+fn beyond(project: &Project, root: &Path) -> BTreeSet<String> {
+    let scripts = project.models.values().filter_map(|model| model.script.as_ref());
+    let inits = project.datasources.values().filter_map(|datasource| datasource.init.as_ref());
+    scripts
+        .chain(inits)
+        .chain(project.documents.values())
+        .filter(|file| in_project(root, file).is_err())
+        .cloned()
+        .collect()
+}
+
+/// The scripts of models, the project's documents, and the texts that make databases which are not there yet, as the project file
+/// writes them, that are not there.
+fn absent(project: Project, root: &Path) -> BTreeSet<String> {
+    let is_there = |file: &str| root.join(file).is_file();
+    let scripts = project.models.into_values().filter_map(|model| model.script);
+    let missing = |datasource: &Datasource| !datasource.sqlite_path().is_some_and(is_there);
+    let inits = project.datasources.into_values().filter(missing).filter_map(|datasource| datasource.init);
+    scripts.chain(inits).chain(project.documents.into_values()).filter(|file| !is_there(file)).collect()
+}
