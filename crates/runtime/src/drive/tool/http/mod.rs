@@ -80,6 +80,11 @@ impl ToolRunner for HttpRunner {
             ToolKind::Http(http) => Box::pin(async move {
                 let progress = HttpProgress::within(call.deadline);
                 let keys = tool.secrets();
+                // A client reads the certificates of the machine when it is made, which can take longer than is left between
+                // the end of the dial and that of the call.
+                if tokio::time::timeout(call.deadline, self.prepare(&progress)).await.is_err() {
+                    return Err::<Value, _>(timed_out(call.deadline)).into();
+                }
                 let made = self.make(http, &keys, call, &progress);
                 let made = tokio::time::timeout(call.deadline, made).await.unwrap_or_else(|_| {
                     let is_uncertain = progress.is_sent.load(Ordering::Relaxed);
@@ -163,10 +168,6 @@ impl HttpRunner {
 
     /// Sends a request; waits if there is no descriptor for its connection.
     async fn send(&self, request: &HttpRequest, progress: &HttpProgress) -> Result<Response, RawFault> {
-        if self.clients().is_empty() {
-            // The client is kept: one that could not read the certificates would never have any.
-            descriptors::available().await;
-        }
         let mut patience = Patience::default();
         loop {
             let client = self.client(progress.dials_for_ms)?;
@@ -179,6 +180,15 @@ impl HttpRunner {
                 sent => return sent.map_err(|error| network(error, &server(&request.url))),
             }
         }
+    }
+
+    /// Makes the client of a call. If that fails, the call says why.
+    async fn prepare(&self, progress: &HttpProgress) {
+        if self.clients().is_empty() {
+            // The client is kept: one that could not read the certificates would never have any.
+            descriptors::available().await;
+        }
+        let _ = self.client(progress.dials_for_ms);
     }
 
     /// The client that dials for so long, or, once there are many, a little shorter.
