@@ -257,7 +257,7 @@ impl WriteRequest for Append {
     }
 }
 
-/// Writes the record of a run that has so many events.
+/// Writes the record of a run that has `events` events.
 fn update_record(
     transaction: &mut Transaction<'_>,
     record: &StatusRecord,
