@@ -78,7 +78,7 @@ pub(super) fn next_request(state: &State) -> u64 {
     tokens.saturating_add(state.counters.estimator.tokens(state.conversation.bytes.saturating_sub(bytes)))
 }
 
-/// Where the iterations begin that fit into `tokens` tokens with the opening. The last one always stays, and the
+/// Where the iterations begin that fit into `room` tokens with the opening. The last one always stays, and the
 /// oldest one is removed. None when there is only one.
 fn fitting(state: &State, room: u64) -> Option<usize> {
     let conversation = &state.conversation;

@@ -75,7 +75,7 @@ impl StagedScenario<'_> {
         asked_models(program).into_iter().find(|name| !known(name))
     }
 
-    /// Plays it a number of times with the models of its document, and judges each play. What depends on the replies that are
+    /// Plays it `repeat` times with the models of its document, and judges each play. What depends on the replies that are
     /// written is not judged: which of them are left over, and the snapshot.
     pub fn test_live(&self, repeat: u32, budget: &LiveBudget) -> ScenarioVerdict {
         let at = self.at();

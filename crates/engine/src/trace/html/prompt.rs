@@ -22,7 +22,7 @@ pub fn button(iteration: u32) -> String {
     )
 }
 
-/// What the model was sent for the reply of an iteration, of `of`.
+/// What the model was sent for the reply of an iteration; `of`: how many replies there are.
 pub fn prompt(view: &PromptView, of: u32) -> String {
     let number = view.iteration;
     let mut page = String::from("<div class=\"asked\">\n<p class=\"walk\">");

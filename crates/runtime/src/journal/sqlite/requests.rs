@@ -257,7 +257,7 @@ impl WriteRequest for Append {
     }
 }
 
-/// Writes the record of a run that has `events` events.
+/// Writes the record of a run after events were added to it.
 fn update_record(
     transaction: &mut Transaction<'_>,
     record: &StatusRecord,
