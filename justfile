@@ -39,9 +39,10 @@ features:
     cargo clippy --features otel,mysql --locked --lib --bins --test run -- -D warnings
     cargo clippy --no-default-features --lib --locked -- -D warnings
 
-# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, all pairs of faults of tests/check, mutations of the examples, the services of packaging/compose, and faults of clusters up to their floors
+# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, all pairs of faults of tests/check, mutations of the examples, new cases of the property tests, the services of packaging/compose, and faults of clusters up to their floors
 nightly: features
     cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check --test check_hostile --test run --test scenario --test packaging --test cluster -- --ignored --nocapture --test-threads 1
+    PROPTEST_CASES=4000 cargo test --locked --lib
     just mysql
     just restate
 

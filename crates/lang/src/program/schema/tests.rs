@@ -322,6 +322,23 @@ fn the_draft_is_that_of_the_schema_where_it_is_known() {
 }
 
 #[test]
+fn what_a_dependency_describes_is_evaluated_whichever_keyword_holds_it() {
+    for draft in ["2019-09", "2020-12"] {
+        for keyword in ["dependencies", "dependentSchemas"] {
+            let source = json!({
+                "$schema": format!("https://json-schema.org/draft/{draft}/schema"),
+                (keyword): {"a": {"patternProperties": {"^b": {}}}},
+                "properties": {"a": {}},
+                "unevaluatedProperties": false,
+            });
+            assert_eq!(reported(source.clone(), r#"{"a": 1, "b1": 2}"#), [""; 0], "{source}");
+            assert_eq!(reported(source.clone(), r#"{"b1": 2}"#).len(), 1, "{source}");
+            assert_eq!(reported(source.clone(), r#"{"a": 1, "c": 2}"#).len(), 1, "{source}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_schema_is_refused_in_place() {
     for (source, path) in [
         (json!({"type": "strnig"}), "/type"),
