@@ -131,4 +131,166 @@ fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComm
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::cli::tests_state::state;
+    use crate::engine::event::CallId;
+    use crate::engine::operation::{AskedFor, Call, Progress};
+    use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
+    use crate::engine::question::Question;
+    use crate::engine::state::{Phase, Turn};
+    use serde_json::{Value, json};
+
+    fn surface() -> Surface {
+        Surface { out: Look::plain(80), err: Look::plain(80), out_terminal: true, err_terminal: true }
+    }
+
+    fn next() -> NextCommands {
+        NextCommands {
+            program: "./loopctl".to_owned(),
+            run_id: "run-1".to_owned(),
+            lasts: true,
+            is_copy: false,
+            store: None,
+            script: None,
+            actions: Vec::new(),
+            raising: None,
+            for_replies: None,
+        }
+    }
+
+    fn shown_end(state: &State) -> String {
+        let result = result(
+            Shown { result_key: None, trace: true, driven: false, is_quarantined: false },
+            state,
+            &Redaction::default(),
+        );
+        ending(&surface(), &result, state.now.active_ms, &next())
+    }
+
+    #[test]
+    fn a_failed_run_says_why_and_what_to_do() {
+        let error = RunError {
+            code: "max_iterations".to_owned(),
+            message: "10 iterations did not lead to an answer".to_owned(),
+            retryable: false,
+            step: None,
+        };
+        let ending = Ending {
+            status: Status::Failed,
+            termination: Termination::MaxIterations,
+            answer: None,
+            limit: None,
+            stuck: None,
+            cancelled_by: None,
+            error: Some(error),
+            at_ms: 1_769_941_805_000,
+        };
+        let mut state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
+        state.counters.estimated = true;
+        insta::assert_snapshot!(shown_end(&state), @r#"
+    ✗ failed: the iterations are spent
+      1 iteration · 1 tool call · about 120 tokens · 4.2 s
+      10 iterations did not lead to an answer
+      run       run-1
+      trace     ./loopctl trace run-1
+      may help  more `max_iterations`, or `"on_limit": "answer"` to answer with what is known
+    "#);
+    }
+
+    #[test]
+    fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
+        let id = CallId { iteration: 2, index: 0 };
+        let call = Call {
+            progress: Progress::Asks(AskedFor::Approval(Box::default())),
+            ..Call::new(id, "issue_refund".to_owned(), json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}), 0)
+        };
+        let pause = Pause {
+            number: 1,
+            question: Question::new(Termination::Approval, "issue_refund wants approval"),
+            calls: vec![id],
+            forced: None,
+            steps: Vec::new(),
+            asks: None,
+        };
+        let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
+        let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() };
+        insta::assert_snapshot!(shown_end(&state), @r#"
+    This tool call needs your approval:
+      issue_refund  call 2.0  hash ac43b53c315e0122
+        {
+          "amount": 100.0,
+          "note": "\u001b[8mhidden\u{202E}"
+        }
+      ! 2 characters that nobody sees: written as \u{...} here
+
+    ‖ paused: a call needs approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
+      run      run-1
+      approve  ./loopctl resume run-1 --approve --if ac43b53c315e0122
+      deny     ./loopctl resume run-1 --deny --reason "..." --if ac43b53c315e0122
+      edit     ./loopctl resume run-1 --edit '{...}' --if ac43b53c315e0122
+    "#);
+    }
+
+    #[test]
+    fn a_question_is_marked_as_the_models_words() {
+        let pause = Pause {
+            number: 1,
+            question: Question {
+                context: Some("There are two.".to_owned()),
+                options: vec!["A".to_owned(), "B".to_owned()],
+                ..Question::new(Termination::Human, "Which account?\nerror: fake line")
+            },
+            calls: Vec::new(),
+            forced: None,
+            steps: Vec::new(),
+            asks: None,
+        };
+        let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: None }, ..state() };
+        insta::assert_snapshot!(shown_end(&state), @r#"
+    The agent asks (these are the model's words):
+      ┃ Which account?
+      ┃ error: fake line
+      ┃ There are two.
+      ┃ 1. A
+      ┃ 2. B
+
+    ‖ paused: a question for a human  1 iteration · 1 tool call · 120 tokens · 4.2 s
+      run     run-1
+      answer  ./loopctl resume run-1 --answer "..."
+    "#);
+    }
+
+    #[test]
+    fn the_last_line_of_a_stream_is_the_result_and_keeps_digits() {
+        let answer = Answer {
+            answer: serde_json::from_str("{\"n\":12345678901234567890123,\"t\":\"\u{9b}\u{202E}\"}").unwrap(),
+            confidence: 1.into(),
+            summary: None,
+        };
+        let ending = Ending {
+            status: Status::Completed,
+            termination: Termination::Complete,
+            answer: Some(answer),
+            limit: None,
+            stuck: None,
+            cancelled_by: None,
+            error: None,
+            at_ms: 0,
+        };
+        let state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
+        let result = result(Shown::default(), &state, &Redaction::default());
+        let line = json_line(&events::last(&result)).unwrap();
+        assert!(line.starts_with("{\"event\":\"result\",\"run_id\":\"run-1\"") && line.ends_with("}\n"), "{line}");
+        assert!(line.contains("12345678901234567890123") && !line.contains(['\u{9b}', '\u{202E}']));
+        assert_eq!(line.matches('\n').count(), 1);
+        assert!(serde_json::from_str::<Value>(&line).is_ok());
+    }
+
+    #[test]
+    fn an_answer_is_broken_between_words_and_never_inside_an_address() {
+        assert_eq!(in_words("one two three\n\nfour", 8), "one two\nthree\n\nfour");
+        let address = format!("see https://host.example/{}", "x".repeat(90));
+        assert_eq!(in_words(&address, 40), address);
+    }
+}

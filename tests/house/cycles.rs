@@ -40,10 +40,7 @@ fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
 /// The files whose names a file imports. What a `mod.rs` only hands on from a file below it is that file's.
 fn imports(file: &File, own: usize, files: &[File], modules: &BTreeMap<Vec<String>, usize>) -> BTreeSet<usize> {
     let (mut found, here) = (BTreeSet::new(), file.module());
-    if file.is_test() {
-        return found;
-    }
-    for statement in file.code.split(';') {
+    for statement in file.code_without_tests().split(';') {
         let Some(at) = statement.rfind("use ").filter(|at| is_import(statement, *at)) else { continue };
         // What a module hands on is no need of its own.
         if statement.split_at(at).0.trim_end().ends_with("pub") {

@@ -7,7 +7,7 @@ use super::source::{File, occurrences};
 /// The types that are defined more than once, with the files.
 pub fn defined_twice(files: &[File]) -> Vec<(String, Vec<String>)> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for file in files.iter().filter(|file| !file.is_test()) {
+    for file in files {
         for name in types(file) {
             let places = places.entry(name).or_default();
             // Twins in one file, by the target or a feature, are one type.
@@ -21,7 +21,7 @@ pub fn defined_twice(files: &[File]) -> Vec<(String, Vec<String>)> {
 
 /// The types that the code of a file defines, up to its tests.
 pub fn types(file: &File) -> Vec<String> {
-    let code = file.code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code = file.code_without_tests();
     let mut names = Vec::new();
     for word in ["struct", "enum", "trait", "union"] {
         for at in occurrences(code, word) {

@@ -54,6 +54,14 @@ impl File {
             || self.path.components().any(|part| part.as_os_str().to_str() == Some("tests"))
     }
 
+    /// Its code up to the tests that it ends with; nothing of a file of tests.
+    pub fn code_without_tests(&self) -> &str {
+        if self.is_test() {
+            return "";
+        }
+        self.code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
+    }
+
     pub fn line_of(&self, byte: usize) -> usize {
         self.code.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
     }

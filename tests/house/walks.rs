@@ -19,10 +19,10 @@ fn walked(heading: &str, kind: &str) -> BTreeSet<String> {
 fn naming(words: &[&str], left_out: &[&str]) -> BTreeSet<String> {
     let is_counted = |file: &&File| {
         let room = file.room().unwrap_or_default();
-        !file.is_test() && !left_out.contains(&room.as_str())
+        !left_out.contains(&room.as_str())
     };
     let has_word = |file: &&File| {
-        let code = file.code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let code = file.code_without_tests();
         words.iter().any(|word| !occurrences(code, word).is_empty())
     };
     sources().iter().filter(is_counted).filter(has_word).map(File::name).collect()

@@ -7,9 +7,6 @@ use crate::cli::remedies::help;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::trace::escape;
 
-#[cfg(test)]
-mod tests;
-
 /// One command a line.
 pub fn github(diagnostics: &[Diagnostic]) -> String {
     let mut shown = String::new();
@@ -45,4 +42,40 @@ fn data(text: &str) -> String {
 /// Escapes a property of a command.
 fn property(text: &str) -> String {
     data(&escape::line(text)).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Source;
+
+    #[test]
+    fn a_fault_is_one_command_with_its_place() {
+        let source = Source::new("./loops/a,b:c%.json", "{\n \"x\": 1}");
+        let fault = Diagnostic::warning("L012", "100% wrong: a, b", "", source.place(3, 6)).help("take it out");
+        assert_eq!(
+            github(&[fault]),
+            "::warning file=loops/a%2Cb%3Ac%25.json,line=2,col=2,endLine=2,endColumn=5,title=L012::100%25 wrong: a, b%0Ahelp: take it out\n"
+        );
+        let several = Diagnostic::error("L001", "x", "", source.place(0, 6));
+        assert_eq!(github(&[several]), "::error file=loops/a%2Cb%3Ac%25.json,line=1,endLine=2,title=L001::x\n");
+    }
+
+    #[test]
+    fn neither_a_message_nor_a_name_can_forge_another_annotation() {
+        let source = Source::new("a\r\n::error file=x::y\u{85}\u{2028}.json", "{}");
+        for hostile in
+            ["x\n::error::y", "x\r::error::y", "x\r\n::stop-commands::t", "\u{b}\u{c}\u{85}\u{2028}\u{2029}::error::y"]
+        {
+            let mut fault = Diagnostic::error("L001", "x", "", source.whole());
+            // Set directly, because the constructors would escape it.
+            fault.message = hostile.to_owned();
+            fault.help = Some(hostile.into());
+            let shown = github(&[fault]);
+            assert_eq!(shown.lines().count(), 1, "{shown:?}");
+            assert!(shown.starts_with("::error file=a%0D%0A") || shown.starts_with("::error file=a"), "{shown}");
+            let breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+            assert!(!shown.trim_end_matches('\n').contains('\n') && !shown.contains(breaks), "{shown:?}");
+        }
+    }
 }

@@ -1,9 +1,6 @@
 //! Hosts: of an address, and of the project's `allow.hosts`. They are parsed by the URL standard, so that
 //! `check` and the egress guard of a run read the same host from the same text.
 
-#[cfg(test)]
-mod tests;
-
 use core::net::IpAddr;
 use std::ops::Range;
 
@@ -168,4 +165,177 @@ fn split(text: &str) -> (&str, Option<&str>) {
 
 fn is_below(name: &str, above: &str) -> bool {
     name.strip_suffix(above).and_then(|labels| labels.strip_suffix('.')).is_some_and(|labels| !labels.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AllowedHost, WrittenHost, is_private};
+
+    #[test]
+    fn hosts_are_read_with_their_ports() {
+        let host = |url: &str| WrittenHost::of(url).map(|host| (host.text.to_owned(), host.name(), host.port));
+        let some = |text: &str, name: &str, port: u16| Some((text.to_owned(), Some(name.to_owned()), Some(port)));
+        assert_eq!(host("https://API.example.com./x"), some("API.example.com.", "api.example.com", 443));
+        assert_eq!(host("http://h:8080?x"), some("h:8080", "h", 8080));
+        assert_eq!(host("HTTP://[::1]:81"), some("[::1]:81", "[::1]", 81));
+        assert_eq!(host("http://[0:0::1]/"), some("[0:0::1]", "[::1]", 80));
+        assert_eq!(
+            host("https://{{a}}.x/{{b}}").map(|(text, name, _)| (text, name)),
+            Some(("{{a}}.x".to_owned(), None))
+        );
+        assert_eq!(host("https://"), None);
+        assert_eq!(host("https://u:p@h/"), None);
+        assert_eq!(host("ftp://h/"), None);
+        assert_eq!(host("ws://host/"), None);
+        for (odd, name) in [
+            ("http://127.1/", "127.0.0.1"),
+            ("http://2130706433/", "127.0.0.1"),
+            ("http://0x7f000001/", "127.0.0.1"),
+            ("http://b\u{fc}cher.example/", "xn--bcher-kva.example"),
+            ("http://%31.example/", "1.example"),
+        ] {
+            assert_eq!(host(odd).and_then(|(_, name, _)| name).as_deref(), Some(name), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_a_host_is_not_dropped_from_it() {
+        use super::spelling;
+        for text in
+            ["", ".", "/h", "//h", "\\h", "h/x", "h\\x", "h?x", "h#x", "u@h", "u:p@h", "h:80", "[::1]:80", "h x", "%2f"]
+        {
+            assert_eq!(spelling(text), None, "{text}");
+        }
+        for (text, host) in [("H.", "h"), ("%48", "h"), ("h\n.\tx", "h.x"), ("[0::1]", "[::1]"), ("127.1", "127.0.0.1")]
+        {
+            assert_eq!(spelling(text).as_deref(), Some(host), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_taken_as_it_stands_is_read_to_the_same() {
+        use super::{is_plain, spelling, without_dot};
+        let long = format!("{}.example.com", "a".repeat(70));
+        let hosts = [
+            "a",
+            "api.example.com",
+            "a-b.c1.d",
+            "-a.b",
+            "a--b.c",
+            "ab--cd.de",
+            "1.2.3.c",
+            "0x7f.a",
+            "localhost",
+            &long,
+        ];
+        for text in hosts {
+            assert!(is_plain(text), "{text}");
+            let read = url::Host::parse(text).map(|host| without_dot(&host.to_string()).to_owned()).ok();
+            assert_eq!(read.as_deref(), Some(text));
+        }
+        for text in [
+            "1.2.3.4",
+            "a.0x7f",
+            "a.1",
+            "xn--bcher-kva.example",
+            "a..b",
+            "a.",
+            ".a",
+            "A.b",
+            "a_b.c",
+            "b\u{fc}.c",
+            "[::1]",
+        ] {
+            assert!(!is_plain(text), "{text}");
+            let read = url::Host::parse(text).map(|host| without_dot(&host.to_string()).to_owned()).ok();
+            assert_eq!(spelling(text), read.filter(|host| !host.is_empty()), "{text}");
+        }
+    }
+
+    #[test]
+    fn entries_take_what_they_say() {
+        let takes =
+            |entry: &str, name: &str| AllowedHost::parse(entry).is_some_and(|entry| entry.allows(name, Some(443)));
+        assert!(takes(" Example.com ", "example.com"));
+        assert!(!takes("example.com", "www.example.com"));
+        assert!(takes("*.example.com:443", "a.b.example.com"));
+        assert!(!takes("*.example.com", "example.com"));
+        assert!(!takes("*.example.com", "badexample.com"));
+        assert!(!takes("example.com:80", "example.com"));
+        assert!(AllowedHost::parse("*.127.0.0.1").is_none());
+    }
+
+    #[test]
+    fn what_is_no_host_is_no_entry() {
+        for entry in
+            ["*", "*.", "", "https://x", "x/y", "a@b", "a b", "x:port", "x:70000", "x.*", "*.127.1", "[::g]", "x:1:2"]
+        {
+            assert!(AllowedHost::parse(entry).is_none(), "{entry}");
+        }
+        for entry in ["x", "*.x", "x:1", "[::1]:80", "b\u{fc}cher.example", "127.1"] {
+            assert!(AllowedHost::parse(entry).is_some(), "{entry}");
+        }
+    }
+
+    #[test]
+    fn private_hosts_are_known() {
+        for name in
+            ["localhost", "a.localhost", "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254"]
+        {
+            assert!(is_private(name), "{name}");
+        }
+        for name in [
+            "[::1]",
+            "[fd00::1]",
+            "[fe80::1]",
+            "0.0.0.0",
+            "metadata.google.internal",
+            "100.64.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "[2001:db8::1]",
+            "[::ffff:10.0.0.1]",
+            "[64:ff9b::10.0.0.1]",
+            "[2002:a00:1::]",
+        ] {
+            assert!(is_private(name), "{name}");
+        }
+        for name in
+            ["8.8.8.8", "example.com", "localhost.example.com", "[2606:4700::1111]", "172.32.0.1", "[64:ff9b::8.8.8.8]"]
+        {
+            assert!(!is_private(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_passed_as_a_whole_whatever_stands_in_it() {
+        let text = |url: &str| WrittenHost::of(url).map(|host| host.text.to_owned());
+        for host in ["{{a/b}}", "{{#if a?b}}", "{{a/b}}.x", "{{a}}-{{b#}}.x:80"] {
+            assert_eq!(text(&format!("https://{host}/p")).as_deref(), Some(host));
+        }
+        assert_eq!(text("https://{{a/b").as_deref(), Some("{{a/b"));
+    }
+
+    #[test]
+    fn what_is_written_out_behind_the_last_value_is_known_and_the_port_beside_it() {
+        for (url, port, end, template) in [
+            ("https://{{a}}.{{b}}.example.com:8443/x", ":8443", ".example.com", true),
+            ("https://{{a}}/x", "", "", true),
+            ("https://a.example:{{port}}/x", "", "", true),
+            ("https://orgconfig:host/x", ":host", "", true),
+            ("https://example.com:81", ":81", "", false),
+            ("http://[::1]/", "", "", false),
+        ] {
+            let host = WrittenHost::of(url).unwrap();
+            assert_eq!((host.written_port(), host.end(), host.is_template()), (port, end, template), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_end_behind_a_value_may_be_one_that_is_allowed() {
+        let may = |entry: &str, end: &str| AllowedHost::parse(entry).is_some_and(|entry| entry.may_allow(end));
+        assert!(may("api.example.com", ".Example.com"));
+        assert!(may("*.example.com", ".example.com") && may("*.example.com", ".api.example.com"));
+        assert!(!may("example.com", ".api.example.com") && !may("*.example.com", ".example.org"));
+    }
 }
