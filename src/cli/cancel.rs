@@ -4,9 +4,8 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host;
 use super::output::{ListOutput, json_line};
-use super::run_ref;
+use super::recorded_run::RecordedRun;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use super::user::acting_user;
@@ -41,10 +40,7 @@ impl CancelCommand {
     /// When there is no such run, it has ended, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
-        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
-        let read = host::read(journal, &run, place.project.clone()).await;
-        let host::RecordedRun { program, engine, .. } =
-            read.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+        let RecordedRun { id: run, program, engine, .. } = RecordedRun::named(&self.run, &journal, &place).await?;
         let status = engine.cancel(&program, &run, CancelRequest { reason: self.reason, by: acting_user() }).await?;
         if self.output == ListOutput::Json {
             surface.print(&json_line(&serde_json::json!({"run_id": run, "status": status}))?)?;

@@ -7,9 +7,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, RecordedRun};
 use super::output::{json_line, shown};
-use super::run_ref;
+use super::recorded_run::RecordedRun;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use crate::engine::state::State;
@@ -86,10 +85,7 @@ async fn read(
     place: &StorePlace,
     run: &str,
 ) -> Result<(State, RunResult), CommandError> {
-    let run = run_ref::resolve(&**journal, run, &place.shown()).await?;
-    let RecordedRun { program, state, .. } = host::read(std::sync::Arc::clone(journal), &run, place.project.clone())
-        .await
-        .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+    let RecordedRun { program, state, .. } = RecordedRun::named(run, journal, place).await?;
     let redact = Redaction::new(&program.project.redact);
     let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
     Ok((state, result))

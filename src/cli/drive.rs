@@ -1,19 +1,21 @@
 //! Drives a run until it ends or waits for a human: what all commands that start or resume one have in common.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, Fault, Loaded, Resume, Start};
-use super::next::NextCommands;
+use super::next_commands::NextCommands;
 use super::output::{Output, conclude, shown};
+use super::run_document::ScriptArgs;
 use super::store::StorePlace;
 use super::surface::Surface;
 use super::watch::{WatchArgs, Watched};
-use super::what::ScriptArgs;
-use super::{interactive, launched};
+use super::{interactive, launched_runs};
 use crate::diagnostic::Source;
+use crate::drive::engine::{Engine, Resume};
+use crate::drive::fault::Fault;
+use crate::drive::start::Start;
 use crate::engine::address::is_at;
 use crate::engine::decision::takes;
 use crate::engine::event::Decided;
@@ -21,8 +23,9 @@ use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
 use crate::journal::Journal;
-use crate::language::Script;
+use crate::language::{Project, Script};
 use crate::program::Program;
+use crate::project::load::Loaded;
 use crate::trace::{Redaction, escape, result};
 
 /// The document of a run, compiled.
@@ -74,7 +77,7 @@ impl RunToDrive {
     /// When it can't be started or resumed, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let Self { document: CurrentDocument { program, root, sources }, place, journal, files, watch, .. } = self;
-        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), self.script);
+        let engine = engine(program.project.clone(), &root, Arc::clone(&journal), self.script);
         let watched = Watched::new(surface, &watch, &program);
         let decided = match &self.action {
             DriveAction::Resume(run_id, resume) => resume.decided.clone().map(|decided| (run_id.clone(), decided)),
@@ -103,7 +106,7 @@ impl RunToDrive {
             actions: files.actions.clone(),
             ..NextCommands::new(run_id, &place)
         };
-        launched::wait(&watched, &engine, &next, finished.is_none()).await;
+        launched_runs::wait(&watched, &engine, &next, finished.is_none()).await;
         let finished = watched.drained(finished).await;
         let finished = match (watched.finished(finished, &next, &sources), decided) {
             (Err(CommandError::Fault { fault: Fault::Refused(why), sources, .. }), Some((run_id, decided))) => {
@@ -121,10 +124,21 @@ impl RunToDrive {
                 exit
             }
             None => {
-                host::leave_open(journal);
+                // Closing a store waits for pending writes, and that may hang. What was acknowledged is stored, and the next
+                // driver sees that this one has gone.
+                std::mem::forget(journal);
                 Ok(Exit::Cancelled)
             }
         }
+    }
+}
+
+/// An engine for a store; a script replaces every model.
+pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, script: Option<Script>) -> Engine {
+    let builder = Engine::builder(project, root).journal(journal);
+    match script {
+        Some(script) => builder.script(script).build(),
+        None => builder.build(),
     }
 }
 

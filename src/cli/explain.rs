@@ -8,7 +8,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::output::ListOutput;
-use super::run_ref;
+use super::recorded_run::RecordedRun;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::diagnostic::codes::{Code, TABLE};
@@ -55,8 +55,8 @@ impl ExplainCommand {
             return Err(unknown(word));
         }
         let (journal, place) = self.store.open()?;
-        match run_ref::resolve(&*journal, word, &place.shown()).await {
-            Ok(run) => run::perform(journal, &place, &run, self.output, surface).await,
+        match RecordedRun::named(word, &journal, &place).await {
+            Ok(run) => run::perform(run, &place, self.output, surface).await,
             // Perhaps a name of a rule was meant.
             Err(CommandError::Usage { .. }) if !names_store && !near(word).is_empty() => Err(unknown(word)),
             Err(error) => Err(error),

@@ -1,12 +1,13 @@
 //! Why a command failed, and its report: what is wrong, where, and what to do.
 
 use super::exit::Exit;
-use super::host::{Fault, LoadFault};
 use super::remedies;
 use super::report;
 use super::surface::{OutputError, Surface};
 use crate::diagnostic::{Diagnostic, Source};
+use crate::drive::fault::Fault;
 use crate::journal::StoreFault;
+use crate::project::load::Unsound;
 use crate::trace::{Tone, escape};
 
 /// Why a command failed.
@@ -20,7 +21,7 @@ pub enum CommandError {
         help: Option<String>,
     },
     /// The document can't be run.
-    Document(LoadFault),
+    Document(Unsound),
     /// The engine refused, or the store failed.
     Fault {
         /// What happened.
@@ -49,7 +50,7 @@ impl CommandError {
 
     /// A text that can't be read: its faults, each with its place.
     pub fn text(source: Source, diagnostics: Vec<Diagnostic>) -> Self {
-        Self::Document(LoadFault { diagnostics, sources: vec![source] })
+        Self::Document(Unsound { diagnostics, sources: vec![source] })
     }
 
     /// A file that can't be read or written.
@@ -144,8 +145,8 @@ impl From<Fault> for CommandError {
     }
 }
 
-impl From<LoadFault> for CommandError {
-    fn from(fault: LoadFault) -> Self {
+impl From<Unsound> for CommandError {
+    fn from(fault: Unsound) -> Self {
         Self::Document(fault)
     }
 }

@@ -4,15 +4,15 @@ use clap::Args;
 use serde_json::Value;
 
 use super::drive::{DriveAction, RunToDrive};
-use super::earlier::EarlierRunArgs;
+use super::earlier_run::EarlierRunArgs;
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host;
 use super::output::Output;
 use super::replay::one;
 use super::surface::Surface;
 use super::watch::WatchArgs;
 use crate::drive::model::{reply_of, result_of};
+use crate::drive::rerun;
 use crate::program::Program;
 use crate::replay::fork::{ForkEdit, ForkFault, forked};
 use crate::trace::escape;
@@ -58,7 +58,7 @@ impl ForkCommand {
         let edit = self.edit(&document.program)?;
         let begins = forked(&recorded, &document.program, &earlier.events, &edit);
         let begins = begins.map_err(|fault| refused(&earlier.id, fault))?;
-        let mut start = host::rerun(&earlier.id, &earlier.events, Some(&recorded))?;
+        let mut start = rerun::start(&earlier.id, &earlier.events, Some(&recorded))?;
         start.rerun_of = None;
         start.previous_run_id = None;
         start.input = Value::Null;

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::failure::CommandError;
-use super::host::{Engine, Fault, Finished, Resume};
 use super::output::shown;
 use super::signals::Signals;
 use super::surface::Surface;
 use super::user::local_user;
 use super::watch::Watched;
+use crate::drive::engine::{Engine, Finished, Resume};
+use crate::drive::fault::Fault;
 use crate::engine::event::{Decided, Decision};
 use crate::engine::outcome::{Pause, Termination};
 use crate::engine::question::WaitingCall;

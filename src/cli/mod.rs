@@ -5,25 +5,25 @@ mod check;
 mod completions;
 mod diff;
 mod drive;
-mod earlier;
+mod earlier_run;
 mod exit;
 mod explain;
 mod failure;
 mod fork;
-mod host;
 mod input;
 mod interactive;
-mod launched;
+mod launched_runs;
 mod limits;
 mod log;
 mod memory;
-mod next;
+mod next_commands;
 mod on_pause;
 mod output;
 mod parallel;
 mod progress;
 mod prompt;
 mod record;
+mod recorded_run;
 mod remedies;
 mod replay;
 pub mod report;
@@ -33,6 +33,7 @@ pub mod restate;
 mod resume;
 mod retry;
 mod run;
+mod run_document;
 mod run_ref;
 mod runs;
 mod schema;
@@ -54,7 +55,6 @@ mod trace;
 mod tune;
 mod user;
 mod watch;
-mod what;
 mod workers;
 
 use std::borrow::Cow;
@@ -110,7 +110,7 @@ enum Command {
 
 /// The program: parses the arguments, performs the command, reports errors, returns the exit code.
 pub fn main() -> ExitCode {
-    if let Some(code) = host::enter_group() {
+    if let Some(code) = crate::drive::tool::enter_group() {
         return code;
     }
     panic::set_hook(Box::new(|fault| report_panic(fault.location())));

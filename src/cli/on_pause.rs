@@ -2,20 +2,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 
-use super::host::{self, NamedProgram};
 use super::output::json_line;
 use super::signals::Signals;
 use super::surface::Surface;
+use crate::drive::tool::NamedProgram;
 use crate::engine::notice::Notice;
 use crate::engine::state::State;
+use crate::journal::failpoint;
 use crate::program::Program;
 use crate::trace::{PausedRun, Redaction, Tone};
 
 /// The most characters of what a failed program printed.
-const SHOWN: usize = 1_000;
+const MAX_SHOWN_CHARACTERS: usize = 1_000;
+/// The longest time that the program may take.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The program to tell of a pause.
 #[derive(Debug, Clone, Default, Args)]
@@ -45,7 +49,7 @@ impl OnPauseArgs {
         let redact = Redaction::new(&program.project.redact);
         let Some(paused) = PausedRun::of(state, &redact) else { return };
         let Ok(stdin) = json_line(&paused) else { return };
-        let run = NamedProgram { program: named, argument: &paused.agent_run_id, stdin, at_most: host::on_pause() };
+        let run = NamedProgram { program: named, argument: &paused.agent_run_id, stdin, at_most: longest() };
         let mut signals = Signals::new();
         // The run is in the store: nothing is lost when the program is killed.
         let why = tokio::select! {
@@ -60,12 +64,17 @@ impl OnPauseArgs {
     }
 }
 
+/// The longest time that the program may take; a test makes it shorter.
+fn longest() -> Duration {
+    failpoint::time("on_pause").unwrap_or(PROGRAM_TIMEOUT)
+}
+
 fn sentence(program: &Path, why: &str) -> String {
     format!("--on-pause: {} was not notified of the pause: {why}", program.display())
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),
     }

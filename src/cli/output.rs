@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::limits::raising_flags;
-use super::next::{NextCommands, remedy_for_replies};
+use super::next_commands::{NextCommands, remedy_for_replies};
 use super::surface::Surface;
 use crate::engine::state::State;
 use crate::program::Program;

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::Value;
 
+use super::drive;
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, Loaded, Start};
 use super::output::ListOutput;
+use super::run_document::WhatArgs;
 use super::store::StorePlace;
 use super::surface::Surface;
-use super::what::WhatArgs;
+use crate::drive::start::Start;
 use crate::engine::json::from_bytes;
+use crate::journal::Journal;
+use crate::journal::memory::MemoryJournal;
+use crate::project::load::Loaded;
 use crate::trace::text::text_of_pretty;
 use crate::trace::{Look, Tone, escape};
 
@@ -45,8 +49,9 @@ impl PromptCommand {
         let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);
         // Otherwise no other run is read, and no store is created.
         let has_previous = previous.is_some() || program.previous_run_id().is_some();
-        let journal = if has_previous && place.exists() { place.open()? } else { host::open("memory", &root)? };
-        let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
+        let journal: Arc<dyn Journal> =
+            if has_previous && place.exists() { place.open()? } else { Arc::new(MemoryJournal::new()) };
+        let engine = drive::engine(Arc::clone(&program.project), &root, journal, script);
         let start = Start {
             input: input.into_whole(),
             model: self.what.model.clone(),

@@ -11,13 +11,16 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, RecordedRun};
-use super::run_ref;
+use super::recorded_run::RecordedRun;
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::drive::engine::Engine;
+use crate::drive::fold;
+use crate::drive::secret::Vault;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
-use crate::language::Recording;
+use crate::language::{Project, Recording, SecretSource};
+use crate::policy::model_header;
 use crate::program::Program;
 use crate::project::guarded::Unread;
 use crate::project::{self, ProjectFile, guarded};
@@ -59,10 +62,7 @@ impl RecordCommand {
     /// When there is no such run, it can't be played, a secret is in it, or a file can't be written.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
-        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
-        let RecordedRun { program, state, engine } = host::read(journal, &run, place.project.clone())
-            .await
-            .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+        let RecordedRun { id: run, program, state, engine } = RecordedRun::named(&self.run, &journal, &place).await?;
         let status = state.status();
         if matches!(status, Status::Running | Status::Quarantined) {
             return Err(CommandError::usage_help(
@@ -76,7 +76,7 @@ impl RecordCommand {
         let root = main.as_deref().map_or_else(|| PathBuf::from("."), crate::project::folder_of);
         let finished = self.finished(&program, &run, &events, &root)?;
         let text = finish::text(&finished.recording);
-        if host::holds_secret(&program.project, &root, &text) {
+        if holds_secret(&program.project, &root, &text) {
             return Err(CommandError::usage_help(
                 format!("{run} is not recorded: a secret of `orgconfig` is in it"),
                 "name the field that holds it under `redact` in loopctl.json",
@@ -117,7 +117,7 @@ impl RecordCommand {
 }
 
 /// The events of a run and of all its sub-runs.
-async fn collect(engine: &host::Engine, run: &str, all: &mut BTreeMap<String, Vec<Event>>) -> Result<(), CommandError> {
+async fn collect(engine: &Engine, run: &str, all: &mut BTreeMap<String, Vec<Event>>) -> Result<(), CommandError> {
     let mut open = vec![run.to_owned()];
     while let Some(run) = open.pop() {
         if all.contains_key(&run) {
@@ -138,7 +138,7 @@ async fn collect(engine: &host::Engine, run: &str, all: &mut BTreeMap<String, Ve
 
 /// The file of the run's document, as it was opened.
 fn main_document(events: &BTreeMap<String, Vec<Event>>, run: &str) -> Option<PathBuf> {
-    host::document(events.get(run)?).map(|document| PathBuf::from(&document.file))
+    fold::documents(events.get(run)?)?.first().map(|document| PathBuf::from(&document.file))
 }
 
 /// What was hidden, in a line, and what was left.
@@ -205,4 +205,16 @@ fn write(file: &Path, text: &str) -> Result<(), CommandError> {
         std::fs::create_dir_all(folder).map_err(|error| CommandError::file("made", folder, &error))?;
     }
     std::fs::write(file, text).map_err(|error| CommandError::file("written", file, &error))
+}
+
+/// Whether a secret of the project is in a text, in a spelling that we know.
+fn holds_secret(project: &Project, root: &Path, text: &str) -> bool {
+    let vault = Vault::new(project.orgconfig.clone(), root);
+    vault.find_all();
+    let sources = project.models.values().flat_map(|model| model.api_key.iter().chain(model.headers.values()));
+    for key in sources.filter_map(SecretSource::written).filter(|text| model_header::is_source(text)) {
+        // A key that is not set here is in no run of this machine.
+        drop(vault.read(key));
+    }
+    vault.scrub(text.to_owned()) != text
 }

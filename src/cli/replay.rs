@@ -10,11 +10,13 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, Engine, Loaded};
 use super::output::ListOutput;
+use super::recorded_run::reader;
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::drive::engine::Engine;
 use crate::program::Program;
+use crate::project::load::load;
 use crate::replay::verdict::{ReplayKind, ReplayVerdict};
 
 /// Replay a run from its journal, or against an edited document. Nothing is asked or called
@@ -108,13 +110,10 @@ impl ReplayCommand {
         };
         let (journal, place) = store.open()?;
         let against = match &self.document {
-            Some(file) => {
-                let Loaded { program, .. } = host::load(file, &self.actions)?;
-                Some(program)
-            }
+            Some(file) => Some(load(file, &self.actions)?.program),
             None => None,
         };
-        let reader = Reader { engine: host::reader(journal), place, against };
+        let reader = Reader { engine: reader(journal), place, against };
         match &self.run {
             Some(run) => one::perform(&self, reader, run, surface).await,
             None => many::perform(&self, reader, surface).await,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::drive::{DriveAction, RunToDrive};
-use super::earlier::EarlierRunArgs;
+use super::earlier_run::EarlierRunArgs;
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host;
 use super::output::Output;
 use super::surface::Surface;
 use super::watch::WatchArgs;
+use crate::drive::rerun;
 use crate::trace::escape;
 
 /// Start a new run with the input of an earlier one
@@ -40,7 +40,7 @@ impl RerunCommand {
         let document = self.earlier.document(&earlier)?;
         let is_recorded = self.earlier.document.is_none();
         let own_model = if is_recorded { Some(Arc::clone(&document.program)) } else { earlier.program().ok() };
-        let mut start = host::rerun(&earlier.id, &earlier.events, own_model.as_deref())?;
+        let mut start = rerun::start(&earlier.id, &earlier.events, own_model.as_deref())?;
         start.run_id = self.earlier.run_id;
         if self.watch.output == Output::Human {
             surface.say(&format!("rerun of {}\n", escape::line(&earlier.id)));

@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::store::StorePlace;
 use super::surface::Surface;
-use super::{host, log, memory, report_arguments, signals};
+use super::{log, memory, report_arguments, signals};
 use crate::journal::Journal;
 use crate::restate::{JournalBound, RestateEndpoint};
 use crate::serve::{Folder, Unservable};
@@ -63,7 +63,7 @@ struct RestateServeCommand {
 
 /// The program: parses the arguments, serves, and returns the exit code.
 pub fn main() -> ExitCode {
-    if let Some(code) = host::enter_group() {
+    if let Some(code) = crate::drive::tool::enter_group() {
         return code;
     }
     log::init(log::Repeats::Counted);

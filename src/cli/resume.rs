@@ -8,16 +8,19 @@ use clap::Args;
 use super::drive::{CurrentDocument, DriveAction, RunToDrive};
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, Resume};
 use super::limits::LimitArgs;
+use super::recorded_run::{reader, recorded};
+use super::run_document::ScriptArgs;
 use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use super::user::{acting_user, local_user};
 use super::watch::WatchArgs;
-use super::what::ScriptArgs;
+use crate::drive::engine::Resume;
+use crate::drive::fold;
 use crate::engine::event::{Decided, DecisionRights, Event, Retried};
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
+use crate::project::load::load;
 
 /// Resume a run that waits for a human or was interrupted
 ///
@@ -92,8 +95,10 @@ impl ResumableArgs {
         self.watch.judge(surface)?;
         let (journal, place) = self.store.open()?;
         let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
-        let reader = host::reader(Arc::clone(&journal));
-        let events = reader.events(&run).await.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+        let events = reader(Arc::clone(&journal))
+            .events(&run)
+            .await
+            .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let document = self.document(&run, &events, &place)?;
         let script = self.files.read()?;
         let action = DriveAction::Resume(run, Box::new(Resume { new_document: self.new_document, ..resume }));
@@ -103,11 +108,11 @@ impl ResumableArgs {
 
     /// The run's document, as it is on the disk now; the recorded one if it came from stdin.
     fn document(&self, run: &str, events: &[Event], place: &StorePlace) -> Result<CurrentDocument, CommandError> {
-        let recorded = host::document(events);
-        let file = match (&self.store.document, recorded) {
+        let first = fold::documents(events).and_then(<[_]>::first);
+        let file = match (&self.store.document, first) {
             (Some(given), _) => given.clone(),
             (None, Some(document)) if self.recorded_document || document.file == "-" => {
-                let program = host::recorded(run, events, place.project.clone())?;
+                let program = recorded(run, events, place.project.clone())?;
                 return Ok(CurrentDocument::recorded(program, place));
             }
             (None, Some(document)) => find(Path::new(&document.file), place)?,
@@ -115,7 +120,7 @@ impl ResumableArgs {
                 return Err(CommandError::usage("the journal names no document; name it with --document FILE"));
             }
         };
-        Ok(host::load(&file, &self.files.actions)?.into())
+        Ok(load(&file, &self.files.actions)?.into())
     }
 }
 

@@ -4,10 +4,10 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::Resume;
 use super::resume::ResumableArgs;
 use super::surface::Surface;
 use super::user::acting_user;
+use crate::drive::engine::Resume;
 use crate::engine::event::Retried;
 
 /// Retry a run that failed because its model could not be reached, or of which steps or items failed

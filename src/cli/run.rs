@@ -6,13 +6,13 @@ use clap::builder::NonEmptyStringValueParser;
 use super::drive::{DriveAction, RunToDrive};
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::Start;
 use super::report;
+use super::run_document::{WhatArgs, misspelt};
 use super::run_ref;
 use super::store::StorePlace;
 use super::surface::Surface;
 use super::watch::WatchArgs;
-use super::what::{WhatArgs, misspelt};
+use crate::drive::start::Start;
 use crate::trace::Tone;
 
 /// Run a loop until it ends or waits for a human

@@ -2,13 +2,14 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use serde_json::Value;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host;
 use super::surface::Surface;
-use crate::language::schema::KINDS;
+use crate::language::schema::{KINDS, published};
 use crate::syntax::document::DocumentKind;
+use crate::trace::events;
 
 /// Print the JSON Schema of a kind of document, for editors and code generators
 #[derive(Debug, Args)]
@@ -38,10 +39,15 @@ impl SchemaCommand {
     pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let name = &self.kind;
         let schema =
-            host::schema(name).ok_or_else(|| CommandError::usage(format!("this build has no schema of a {name}")))?;
+            schema(name).ok_or_else(|| CommandError::usage(format!("this build has no schema of a {name}")))?;
         let text = serde_json::to_string_pretty(&schema)
             .map_err(|error| CommandError::Output(std::io::Error::other(error)))?;
         surface.print(&(text + "\n"))?;
         Ok(Exit::Completed)
     }
+}
+
+/// The JSON Schema of a kind of document, or of the events.
+fn schema(kind: &str) -> Option<Value> {
+    if kind == "events" { Some(events::schema()) } else { published(kind) }
 }

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use super::host::Stop;
 use super::progress::ProgressDisplay;
+use crate::drive::stop::Stop;
 use futures_util::FutureExt as _;
 
 /// How long a run may take to end after the second signal. After that, it is dropped with its calls: the

@@ -1,14 +1,18 @@
 //! Selects the store: the given one, the project's, or the one beside the document.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::failure::CommandError;
-use super::host;
 use crate::diagnostic::Source;
-use crate::journal::{self, Journal};
+use crate::drive::copy::{self, CopyFault};
+use crate::drive::secret::Vault;
+use crate::journal::admin::{self, StoreReport};
+use crate::journal::{self, Journal, StoreFault};
 use crate::language::Project;
 use crate::project::{self, ProjectFile};
 
@@ -90,7 +94,59 @@ impl StorePlace {
     /// # Errors
     /// When it can't be opened.
     pub fn open(&self) -> Result<Arc<dyn Journal>, CommandError> {
-        Ok(host::open(&self.url, &self.base)?)
+        Ok(journal::open_held(self.name()?.expose_secret(), self.holder(), &self.base)?)
+    }
+
+    /// The variable or the file, where one holds the name of the store: messages name it.
+    fn holder(&self) -> Option<&str> {
+        matches!(self.url.split_once(':'), Some(("env" | "file", _))).then_some(&self.url)
+    }
+
+    /// The name of the store, which a variable or a file may hold.
+    fn name(&self) -> Result<SecretString, StoreFault> {
+        if self.holder().is_none() {
+            return Ok(self.url.as_str().into());
+        }
+        let name = Vault::new(BTreeMap::new(), &self.base).read(&self.url);
+        name.map_err(|reason| StoreFault::Open { store: self.url.clone(), reason })
+    }
+
+    /// The statements that make the store.
+    ///
+    /// # Errors
+    /// When its name is not valid.
+    pub fn statements(&self) -> Result<String, StoreFault> {
+        admin::statements(self.name()?.expose_secret(), self.holder(), &self.base)
+    }
+
+    /// Looks at the store, and writes nothing.
+    ///
+    /// # Errors
+    /// When it can't be reached.
+    pub fn examine(&self) -> Result<StoreReport, StoreFault> {
+        admin::examine(self.name()?.expose_secret(), self.holder(), &self.base)
+    }
+
+    /// Refuses to copy a store that a process has open, before it is opened: that may make or migrate its tables.
+    ///
+    /// # Errors
+    /// A sentence that says so, or the fault of the store.
+    pub fn may_be_copied(&self) -> Result<(), CopyFault> {
+        let living = admin::living(self.name()?.expose_secret(), self.holder(), &self.base)?;
+        living.first().map_or(Ok(()), |name| Err(copy::in_use(name)))
+    }
+
+    /// Copies the store, which may be in use, to a new file.
+    ///
+    /// # Errors
+    /// When the store is no file, the new file exists, or one of them fails.
+    pub fn back_up(&self, to: &Path) -> Result<(), StoreFault> {
+        admin::back_up(self.name()?.expose_secret(), self.holder(), &self.base, to)
+    }
+
+    /// How the space that deleted runs leave in the store is given back to the system, if it is not by itself.
+    pub fn space_of_deleted(&self) -> Option<&'static str> {
+        admin::give_back(self.name().ok()?.expose_secret(), &self.base)
     }
 
     /// Whether runs outlive the process.

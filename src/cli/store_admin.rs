@@ -6,11 +6,12 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, CopyFault, StorePair, StoreReport};
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::drive::copy::{CopyFault, StorePair};
 use crate::engine::outcome::Status;
 use crate::journal::RunFilter;
+use crate::journal::admin::StoreReport;
 use crate::trace::units::plural;
 use crate::trace::{Tone, escape};
 
@@ -104,7 +105,7 @@ impl BackupTask {
         if to.is_empty() {
             return Err(CommandError::usage("name the new file".to_owned()));
         }
-        host::back_up_store(&place.url, &place.base, Path::new(to))?;
+        place.back_up(Path::new(to))?;
         surface.print(&format!("{} copied to {}\n", escape::line(&place.shown()), escape::line(to)))?;
         Ok(Exit::Completed)
     }
@@ -153,7 +154,7 @@ impl CopyTask {
         };
         // Before either is opened, which may make or migrate it: a copy that is refused changes nothing.
         for store in [&there, &to] {
-            host::may_be_copied(&store.url, &store.base).map_err(refused)?;
+            store.may_be_copied().map_err(refused)?;
         }
         let pair = StorePair { from: there.open()?, to: to.open()?, project: there.project };
         let copied = pair.copy().await.map_err(refused)?;
@@ -173,20 +174,20 @@ impl StoreCommand {
         match &self.what {
             StoreTask::Schema(task) => {
                 let place = task.store.place()?;
-                surface.print(&host::store_statements(&place.url, &place.base)?)?;
+                surface.print(&place.statements()?)?;
                 Ok(Exit::Completed)
             }
             StoreTask::Migrate(task) => {
                 let place = task.store.place()?;
                 drop(place.open()?);
-                report(surface, host::examine_store(&place.url, &place.base)?)
+                report(surface, place.examine()?)
             }
             StoreTask::Copy(task) => task.perform(surface).await,
             StoreTask::Backup(task) => task.perform(surface),
             StoreTask::Release(task) => task.perform(surface).await,
             StoreTask::Check(task) => {
                 let place = task.store.place()?;
-                report(surface, host::examine_store(&place.url, &place.base)?)
+                report(surface, place.examine()?)
             }
         }
     }

@@ -2,22 +2,22 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, RecordedRun};
-use super::next::NextCommands;
+use super::next_commands::NextCommands;
 use super::output::{json_line, shown};
-use super::run_ref;
+use super::recorded_run::RecordedRun;
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::drive::fold;
+use crate::drive::status::complete_row;
 use crate::engine::asked::{asked, each_asked};
 use crate::engine::event::{Event, EventKind, Reasoning};
-use crate::engine::flow::view::ItemWindow;
+use crate::engine::flow::view::{ItemWindow, StepLog};
 use crate::engine::outcome::Status;
 use crate::program::Program;
 use crate::trace::html::{html, steps_at};
@@ -80,16 +80,13 @@ impl TraceCommand {
             return Err(CommandError::usage_help("--reasoning is about a whole run", "leave --at out"));
         }
         let (journal, place) = self.store.open()?;
-        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let RecordedRun { id: run, program, state, engine } = RecordedRun::named(&self.run, &journal, &place).await?;
         let mut next = NextCommands::new(&run, &place);
-        let RecordedRun { program, state, engine } = host::read(Arc::clone(&journal), &run, place.project.clone())
-            .await
-            .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let redact = Redaction::new(&program.project.redact);
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let summary = engine.find(&run).await.map_err(CommandError::from)?;
         if let Some(summary) = &summary {
-            host::complete_row(&*journal, summary, &program, &state).await;
+            complete_row(&*journal, summary, &program, &state).await;
         }
         next.is_copy = summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
         let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
@@ -108,7 +105,8 @@ impl TraceCommand {
                 let page = self.iteration(at, &Asked { program: &program, events: &events, result: &result }, look)?;
                 return self.write(surface, &page);
             }
-            let (state, log) = host::step_log(&program, &run, events, at)?;
+            let mut log = StepLog::new(Some(at.clone()).filter(|at| !at.is_empty()));
+            let state = fold::logged(&program, &run, events, &mut log)?;
             let window = ItemWindow { from: 0, most: usize::MAX, status: None };
             let view =
                 log.view(&program, &state, driven, window).map_err(|why| CommandError::usage(why.to_string()))?;

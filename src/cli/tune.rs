@@ -8,10 +8,11 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, Engine};
 use super::output::{ListOutput, json_line};
+use super::recorded_run;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
+use crate::drive::engine::Engine;
 use crate::drive::fold;
 use crate::engine::digest::Sha256;
 use crate::engine::outcome::Status;
@@ -84,7 +85,7 @@ impl TuneCommand {
         let runs = journal.list(filter).await?;
         let tally = |iterations| ThresholdTally { iterations, ..ThresholdTally::default() };
         let mut judged = JudgedRuns {
-            engine: host::reader(journal),
+            engine: recorded_run::reader(journal),
             place,
             programs: HashMap::new(),
             tuning: Tuning {
@@ -132,7 +133,7 @@ impl JudgedRuns {
             None => {
                 let mut threshold = 0;
                 let project = self.place.project.clone();
-                let quiet = host::recorded_with(&run.run_id, &events, project, |program| {
+                let quiet = recorded_run::recorded_with(&run.run_id, &events, project, |program| {
                     if let Some(properties) = program.properties_mut() {
                         threshold = std::mem::replace(&mut properties.on_stuck.iterations, u32::MAX);
                     }

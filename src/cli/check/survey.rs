@@ -10,11 +10,12 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::check::{ScriptedLoops, detect, script_calls};
-use crate::cli::host::{self, ConnectedDatabases};
 use crate::cli::parallel::each;
 use crate::cli::report::Tally;
 use crate::compile::{Declared, OutsideFiles, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::drive::engine::Engine;
+use crate::drive::tool::ConnectedDatabases;
 use crate::journal::memory::MemoryJournal;
 use crate::language::Project;
 use crate::program::Program;
@@ -301,7 +302,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
 
 /// What a loop needs of the environment and can't be read, at its place in the project file.
 fn missing(program: &Arc<Program>, root: &Path, texts: &Texts) -> Vec<Diagnostic> {
-    let engine = host::engine(Arc::clone(&program.project), root, Arc::new(MemoryJournal::new()), None);
+    let engine = Engine::builder(Arc::clone(&program.project), root).journal(Arc::new(MemoryJournal::new())).build();
     let project = texts.project.as_ref().map(|source| syntax::parse(source).0);
     let place = |pointer: &str| match project.as_ref().filter(|tree| tree.at(pointer).is_some()) {
         Some(tree) => tree.place(pointer),

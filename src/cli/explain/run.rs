@@ -1,14 +1,12 @@
 //! `loopctl explain RUN`: why a run ended so, and which word of its document would change that, tried by replay.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
-use crate::cli::host::{self, RecordedRun};
-use crate::cli::next::NextCommands;
+use crate::cli::next_commands::NextCommands;
 use crate::cli::output::{ListOutput, json_line, shown};
+use crate::cli::recorded_run::{RecordedRun, recorded_with};
 use crate::cli::replay::one::sentence;
 use crate::cli::store::StorePlace;
 use crate::cli::surface::Surface;
@@ -16,7 +14,6 @@ use crate::engine::event::Event;
 use crate::engine::outcome::{Limit, Status, Termination};
 use crate::engine::refusal::RefusalCause;
 use crate::engine::state::State;
-use crate::journal::Journal;
 use crate::language::react::{OnLimit, ReactProperties, StuckAction};
 use crate::program::Program;
 use crate::replay::together::replay;
@@ -68,15 +65,13 @@ const SHOWN: usize = 8;
 
 /// Explains a run.
 pub(super) async fn perform(
-    journal: Arc<dyn Journal>,
+    run: RecordedRun,
     place: &StorePlace,
-    run: &str,
     output: ListOutput,
     surface: &Surface,
 ) -> Result<Exit, CommandError> {
-    let RecordedRun { program, state, engine } = host::read(journal, run, place.project.clone())
-        .await
-        .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+    let RecordedRun { id: run, program, state, engine } = run;
+    let run = run.as_str();
     let events = engine.events(run).await?;
     let redact = Redaction::new(&program.project.redact);
     let summary = engine.find(run).await.map_err(CommandError::from)?;
@@ -85,7 +80,7 @@ pub(super) async fn perform(
     let mut tried = Vec::new();
     if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
         for change in changes(&result, &program) {
-            let edited = host::recorded_with(run, &events, place.project.clone(), |program| (change.apply)(program))?;
+            let edited = recorded_with(run, &events, place.project.clone(), |program| (change.apply)(program))?;
             tried.extend(try_change(&program, &edited, &events, change));
         }
     }

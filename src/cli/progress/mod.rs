@@ -14,10 +14,11 @@ pub use story::Story;
 use waiting::Waiting;
 
 use super::failure::CommandError;
-use super::host::{self, clock};
 use super::output::{Output, json_line};
 use super::surface::Surface;
+use crate::drive::clock;
 use crate::engine::notice::{Listener, Notice};
+use crate::journal::failpoint;
 use crate::trace::live::{LivePosition, LiveReply};
 use crate::trace::text::Pieces;
 use crate::trace::{Redaction, Tone, events};
@@ -49,7 +50,7 @@ impl ProgressDisplay {
     pub fn new(surface: &Surface, output: Output, deltas: bool, redact: Redaction) -> Self {
         let reply = LiveReply::new(redact.clone());
         let story = Story::new(Pieces { look: surface.err, shorten: true }, redact);
-        let waiting = Waiting::new(clock::instant(), host::quiet());
+        let waiting = Waiting::new(clock::instant(), failpoint::time("quiet"));
         let lines = (output == Output::Ndjson).then(|| Lines::new(*surface));
         Self {
             surface: *surface,

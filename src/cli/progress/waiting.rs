@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn start() -> Instant {
-        crate::cli::host::clock::instant()
+        crate::drive::clock::instant()
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::one::{sentence, tone, verdict};
 use super::{Reader, Replay, ReplayCommand};
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
-use crate::cli::host;
 use crate::cli::output::{ListOutput, json_line};
+use crate::cli::recorded_run;
 use crate::cli::surface::Surface;
 use crate::diagnostic::Source;
 use crate::drive::fold;
@@ -73,7 +73,7 @@ impl RecordedPrograms {
         if let Some(known) = self.0.get(&key) {
             return Ok(Arc::clone(known));
         }
-        let program = host::recorded(run, events, project).map_err(|fault| fault.to_string())?;
+        let program = recorded_run::recorded(run, events, project).map_err(|fault| fault.to_string())?;
         if self.0.len() >= MOST_PROGRAMS {
             self.0.clear();
         }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::{Reader, Replay, ReplayCommand};
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
-use crate::cli::host;
 use crate::cli::output::{ListOutput, json_line};
+use crate::cli::recorded_run;
 use crate::cli::run_ref;
 use crate::cli::surface::Surface;
 use crate::drive::refold::Refolded;
@@ -56,7 +56,7 @@ pub(super) async fn perform(
     let store = reader.place.shown();
     let run = run_ref::resolve(&**reader.engine.journal(), run, &store).await?;
     let events = reader.engine.events(&run).await.map_err(|fault| CommandError::from(fault).in_store(&store))?;
-    let recorded = host::recorded(&run, &events, reader.place.project.clone())?;
+    let recorded = recorded_run::recorded(&run, &events, reader.place.project.clone())?;
     let Some(against) = &reader.against else {
         let refolded = reader.engine.refold(&recorded, &run).await?;
         return refold(command, &run, &refolded, surface);

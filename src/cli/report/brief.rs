@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::next::quoted;
+use crate::cli::next_commands::quoted;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::trace::look::cut;
 use crate::trace::units::plural;

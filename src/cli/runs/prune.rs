@@ -5,12 +5,13 @@ use serde_json::json;
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
-use crate::cli::host;
 use crate::cli::output::{ListOutput, json_line};
 use crate::cli::store::StoreArgs;
 use crate::cli::surface::Surface;
 use crate::drive::clock;
 use crate::engine::outcome::Status;
+use crate::journal::PruneQuery;
+use crate::journal::prune::prune_all;
 use crate::trace::units::plural;
 
 /// Delete runs that ended long ago
@@ -71,14 +72,17 @@ impl PruneTask {
             if self.status.is_empty() { PrunedStatus::value_variants().to_vec() } else { self.status };
         let statuses: Vec<Status> = ends.into_iter().map(Status::from).collect();
         let before_ms = clock::wall_ms().saturating_sub(self.older_than);
-        let runs = host::prune(&*journal, before_ms, &statuses, self.dry_run).await?;
+        let runs = match self.dry_run {
+            true => journal.prune(PruneQuery { before_ms, statuses, most: 0, dry_run: true }).await?,
+            false => prune_all(&*journal, before_ms, &statuses).await?,
+        };
         match self.output {
             ListOutput::Json => surface.print(&json_line(&json!({ "runs": runs, "dry_run": self.dry_run }))?)?,
             ListOutput::Human => {
                 let count = plural(runs, "run");
                 let what = if self.dry_run { "would be deleted" } else { "deleted" };
                 surface.print(&format!("{count} {what}\n"))?;
-                let space = host::space_of_deleted(&place.url, &place.base).filter(|_| runs > 0 && !self.dry_run);
+                let space = place.space_of_deleted().filter(|_| runs > 0 && !self.dry_run);
                 if let Some(space) = space {
                     surface.say(&format!("{space}\n"));
                 }

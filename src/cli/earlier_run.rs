@@ -8,13 +8,15 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::drive::CurrentDocument;
 use super::failure::CommandError;
-use super::host::{self, Fault};
+use super::recorded_run::{reader, recorded};
+use super::run_document::ScriptArgs;
 use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
-use super::what::ScriptArgs;
+use crate::drive::fault::Fault;
 use crate::engine::event::Event;
 use crate::journal::Journal;
 use crate::program::Program;
+use crate::project::load::load;
 
 /// The earlier run, and what the new one has of its own.
 #[derive(Debug, Args)]
@@ -60,8 +62,10 @@ impl EarlierRunArgs {
         };
         let (journal, place) = store.open()?;
         let id = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
-        let reader = host::reader(Arc::clone(&journal));
-        let events = reader.events(&id).await.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+        let events = reader(Arc::clone(&journal))
+            .events(&id)
+            .await
+            .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         Ok(EarlierRun { id, events, journal, place })
     }
 
@@ -71,7 +75,7 @@ impl EarlierRunArgs {
     /// When it can't be read, or can't be run.
     pub fn document(&self, earlier: &EarlierRun) -> Result<CurrentDocument, CommandError> {
         match &self.document {
-            Some(file) => Ok(host::load(file, &self.files.actions)?.into()),
+            Some(file) => Ok(load(file, &self.files.actions)?.into()),
             None => Ok(CurrentDocument::recorded(earlier.program()?, &earlier.place)),
         }
     }
@@ -83,6 +87,6 @@ impl EarlierRun {
     /// # Errors
     /// When its journal has no document, or this version can't read it.
     pub fn program(&self) -> Result<Arc<Program>, Fault> {
-        host::recorded(&self.id, &self.events, self.place.project.clone())
+        recorded(&self.id, &self.events, self.place.project.clone())
     }
 }

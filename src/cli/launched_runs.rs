@@ -1,8 +1,9 @@
 //! The runs that a run started without waiting for them: the process waits for their end, and says what became of them.
 
-use super::host::{Engine, Fault, Finished};
-use super::next::NextCommands;
+use super::next_commands::NextCommands;
 use super::watch::Watched;
+use crate::drive::engine::{Engine, Finished};
+use crate::drive::fault::Fault;
 use crate::engine::outcome::Status;
 use crate::trace::escape;
 

@@ -7,12 +7,12 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::failure::CommandError;
-use super::host::{self, Loaded};
 use super::input::{InputArgs, name_of, read_text};
 use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
 use crate::program::bind::run_input::RunInput;
 use crate::program::{Program, ToolKind};
+use crate::project::load::{Loaded, load};
 use crate::syntax;
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
@@ -64,7 +64,7 @@ impl WhatArgs {
         if self.input.reads_stdin() && self.file == Path::new("-") {
             return Err(CommandError::usage("the document and the input can't both be read from stdin"));
         }
-        Ok(host::load(&self.file, &self.files.actions)?)
+        Ok(load(&self.file, &self.files.actions)?)
     }
 
     /// Reads the run's input (`Null` leaves the document's own) and the script that replaces the models.
