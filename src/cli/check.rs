@@ -145,7 +145,7 @@ fn nothing(paths: &[PathBuf], skipped: usize) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::parallel::{each, each_of};
+    use crate::cli::worker_threads::{each, each_of};
     use crate::diagnostic::{Diagnostic, Source};
 
     #[test]

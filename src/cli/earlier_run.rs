@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::drive::CurrentDocument;
 use super::failure::CommandError;
 use super::recorded_run::{reader, recorded};
 use super::run_document::ScriptArgs;
+use super::run_drive::CurrentDocument;
 use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use crate::drive::fault::Fault;

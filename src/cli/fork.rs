@@ -3,12 +3,12 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::drive::{DriveAction, RunToDrive};
 use super::earlier_run::EarlierRunArgs;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::output::Output;
-use super::replay::one;
+use super::replay::run_verdict;
+use super::run_drive::{DriveAction, RunToDrive};
 use super::surface::Surface;
 use super::watch::WatchArgs;
 use crate::drive::model::{reply_of, result_of};
@@ -103,7 +103,7 @@ fn refused(run: &str, fault: ForkFault) -> CommandError {
         ForkFault::Differs(verdict) => CommandError::usage_help(
             format!(
                 "{run} can't be forked there: the document decides otherwise before, at {}",
-                one::sentence(&verdict)
+                run_verdict::sentence(&verdict)
             ),
             "fork at that iteration or an earlier one",
         ),

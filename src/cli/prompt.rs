@@ -5,11 +5,11 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::Value;
 
-use super::drive;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::output::ListOutput;
 use super::run_document::WhatArgs;
+use super::run_drive;
 use super::store::StorePlace;
 use super::surface::Surface;
 use crate::drive::start::Start;
@@ -51,7 +51,7 @@ impl PromptCommand {
         let has_previous = previous.is_some() || program.previous_run_id().is_some();
         let journal: Arc<dyn Journal> =
             if has_previous && place.exists() { place.open()? } else { Arc::new(MemoryJournal::new()) };
-        let engine = drive::engine(Arc::clone(&program.project), &root, journal, script);
+        let engine = run_drive::engine(Arc::clone(&program.project), &root, journal, script);
         let start = Start {
             input: input.into_whole(),
             model: self.what.model.clone(),

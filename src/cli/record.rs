@@ -25,7 +25,7 @@ use crate::program::Program;
 use crate::project::guarded::Unread;
 use crate::project::{self, ProjectFile, guarded};
 use crate::scenario::record::RunJournals;
-use crate::scenario::record::finish::{self, FinishedRecording};
+use crate::scenario::record::finished_recording::{self, FinishedRecording};
 use crate::syntax::MAX_BYTES;
 use crate::trace::units::plural;
 use scenario_text::TestFileText;
@@ -75,7 +75,7 @@ impl RecordCommand {
         let main = main_document(&events, &run);
         let root = main.as_deref().map_or_else(|| PathBuf::from("."), crate::project::folder_of);
         let finished = self.finished(&program, &run, &events, &root)?;
-        let text = finish::text(&finished.recording);
+        let text = finished_recording::text(&finished.recording);
         if holds_secret(&program.project, &root, &text) {
             return Err(CommandError::usage_help(
                 format!("{run} is not recorded: a secret of `orgconfig` is in it"),
@@ -110,7 +110,7 @@ impl RecordCommand {
         root: &Path,
     ) -> Result<FinishedRecording, CommandError> {
         let journals = RunJournals { program, run_id: run, events, is_raw: self.raw };
-        let played = std::thread::scope(|scope| scope.spawn(|| finish::recorded(&journals, root)).join());
+        let played = std::thread::scope(|scope| scope.spawn(|| finished_recording::recorded(&journals, root)).join());
         let finished = played.unwrap_or_else(|_| Err("it can't be played".to_owned()));
         finished.map_err(|why| CommandError::usage(format!("{run} can't be recorded: {why}")))
     }

@@ -1,7 +1,7 @@
 //! `loopctl replay`.
 
-mod many;
-pub(super) mod one;
+pub(super) mod run_verdict;
+mod survey;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -115,8 +115,8 @@ impl ReplayCommand {
         };
         let reader = Reader { engine: reader(journal), place, against };
         match &self.run {
-            Some(run) => one::perform(&self, reader, run, surface).await,
-            None => many::perform(&self, reader, surface).await,
+            Some(run) => run_verdict::perform(&self, reader, run, surface).await,
+            None => survey::perform(&self, reader, surface).await,
         }
     }
 

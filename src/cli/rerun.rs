@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::drive::{DriveAction, RunToDrive};
 use super::earlier_run::EarlierRunArgs;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::output::Output;
+use super::run_drive::{DriveAction, RunToDrive};
 use super::surface::Surface;
 use super::watch::WatchArgs;
 use crate::drive::rerun;

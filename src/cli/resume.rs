@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::drive::{CurrentDocument, DriveAction, RunToDrive};
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::limits::LimitArgs;
 use super::recorded_run::{reader, recorded};
 use super::run_document::ScriptArgs;
+use super::run_drive::{CurrentDocument, DriveAction, RunToDrive};
 use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;

@@ -3,11 +3,11 @@
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::drive::{DriveAction, RunToDrive};
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::report;
 use super::run_document::{WhatArgs, misspelt};
+use super::run_drive::{DriveAction, RunToDrive};
 use super::run_ref;
 use super::store::StorePlace;
 use super::surface::Surface;

@@ -17,8 +17,8 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::parallel::each_of;
 use super::surface::Surface;
+use super::worker_threads::each_of;
 use crate::check::detect;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::project::{self, ScenarioDocument};

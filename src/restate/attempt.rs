@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::attempt_journal::{Acknowledgement, AttemptJournal, PendingWrite};
-use super::bound::{JournalBound, JournalUse, MAX_GATHERED_BYTES};
 use super::handover::{HandedRun, SessionMemory};
+use super::journal_bound::{JournalBound, JournalUse, MAX_GATHERED_BYTES};
 use super::record::{DurableStep, JournalWrite, RestReason};
-use super::served::{OrderedRun, ServedFolder};
+use super::served_folder::{OrderedRun, ServedFolder};
 use super::store_copy::{AttemptCopy, CopyStore};
 use crate::drive::clock;
 use crate::drive::engine::{Engine, Resume, Watch};

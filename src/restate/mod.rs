@@ -3,10 +3,10 @@
 
 mod attempt;
 mod attempt_journal;
-mod bound;
 mod handover;
+mod journal_bound;
 mod record;
-mod served;
+mod served_folder;
 mod services;
 mod store_copy;
 mod workflow;
@@ -19,8 +19,8 @@ use restate_sdk::prelude::{Endpoint, HttpServer, IntoServiceDefinition as _, Ser
 use tokio::net::{TcpListener, TcpSocket};
 
 use self::attempt::AttemptContext;
-pub use self::bound::JournalBound;
-use self::served::ServedFolder;
+pub use self::journal_bound::JournalBound;
+use self::served_folder::ServedFolder;
 use self::services::{LoopctlCopy, LoopctlPart, LoopctlSession, LoopctlWorkflow};
 use self::store_copy::CopyStore;
 use self::workflow::ServedRuns;

@@ -3,16 +3,16 @@
 
 mod coverage;
 mod crash;
-mod decide;
+mod decisions;
 mod faults;
 mod journal;
 pub mod judge;
 mod matcher;
+mod outdated_requests;
 mod play;
 mod probe;
 pub mod record;
 mod snapshot;
-mod stale;
 pub mod story;
 #[cfg(test)]
 mod tests;

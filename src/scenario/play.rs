@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::decide::{Answered, after_crash, answered, is_for_crashes};
+use super::decisions::{Answered, after_crash, answered, is_for_crashes};
 use super::journal::{CrashPoint, StoppableJournal};
 use super::judge::Failure;
 use super::story::{Journals, RunStory, StoryPause};

@@ -1,15 +1,15 @@
 //! Makes a recording of a run from its journal: what models said, what tools gave, and what humans decided.
 
-mod decided;
-pub mod finish;
-pub mod hide;
+mod decisions;
+pub mod finished_recording;
+pub mod hidden_secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::decided::{DatedDecision, decisions, happened};
+use self::decisions::{DatedDecision, decisions, happened};
 use crate::engine::address::StepAddress;
 use crate::engine::digest::Digest;
 use crate::engine::event::{

@@ -12,10 +12,10 @@ use super::crash::CrashReport;
 use super::faults::FaultSet;
 use super::judge::{Failure, judge};
 use super::matcher::shown;
+use super::outdated_requests;
 use super::play::{Play, Played, RUN_ID, failures_of, moment_ms, run_id_of};
-use super::record::finish;
+use super::record::finished_recording;
 use super::snapshot::{self, SnapshotMode, WrittenSnapshot};
-use super::stale;
 use super::story::RunStory;
 use super::trace_line::trace_lines;
 use crate::check::scenario::endings::why_not;
@@ -232,11 +232,11 @@ impl<'a> StagedScenario<'a> {
             message,
             near: None,
         };
-        failures.extend(stale::left_over(player).map(failure));
-        let Some(differs) = stale::stale(recording, player) else { return };
+        failures.extend(outdated_requests::left_over(player).map(failure));
+        let Some(differs) = outdated_requests::stale(recording, player) else { return };
         if options.snapshots == SnapshotMode::Write {
             let program = &self.set.loaded.program;
-            let text = finish::text(&finish::with_requests(recording, player, program));
+            let text = finished_recording::text(&finished_recording::with_requests(recording, player, program));
             match self.set.rewrite(path, &text) {
                 Ok(()) => notes.push(format!("wrote what is asked now into {path}")),
                 Err(why) => failures.push(failure(format!("the recording can't be written: {why}"))),

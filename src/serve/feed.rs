@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::app::App;
-use super::heads::HeadReader;
 use super::problem::ProblemDetails;
+use super::run_heads::HeadReader;
 use super::run_store::ProgramOfRun;
 use super::scheduler::{ActiveRun, ReplyReader};
 use super::step_reader::StepReader;

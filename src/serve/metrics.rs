@@ -14,8 +14,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::others::short;
 use super::step_metrics::StepMetrics;
+use super::worker_folders::short;
 use crate::engine::flow::record::StepRecord;
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use super::folder::Folder;
-use super::listen::HttpListener;
+use super::listener::HttpListener;
 use super::service::{ServeError, ServerOptions, Service};
 use crate::journal::{Journal, StoreFault};
 

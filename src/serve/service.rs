@@ -11,8 +11,8 @@ use super::connections::Connections;
 use super::folder::Folder;
 use super::middleware::HostNames;
 use super::route;
-use super::scheduled::ScheduledStarts;
-use super::{others, retention};
+use super::schedules::ScheduledStarts;
+use super::{retention, worker_folders};
 use crate::drive::clock;
 use crate::drive::requirements;
 use crate::drive::secret::Vault;
@@ -159,7 +159,7 @@ impl Service {
     pub async fn recover(&self) -> Result<(), StoreFault> {
         let folder = &self.app.folder.digest;
         self.app.runs.journal.introduce(folder).await?;
-        if let Some(sentence) = others::differing(&self.app.runs.journal.workers().await?, folder) {
+        if let Some(sentence) = worker_folders::differing(&self.app.runs.journal.workers().await?, folder) {
             tracing::warn!("{sentence}");
         }
         self.app.scheduler.recover_all().await?;

@@ -6,7 +6,7 @@ use loopctl::engine::outcome::{Status, Termination};
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{Created, Journal, NewRun, StatusRecord};
 use loopctl::serve::app::App;
-use loopctl::serve::scheduled::ScheduledStarts;
+use loopctl::serve::schedules::ScheduledStarts;
 use serde_json::{Value, json};
 
 use crate::client::{Serving, served};

@@ -10,8 +10,8 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::check::{ScriptedLoops, detect, script_calls};
-use crate::cli::parallel::each;
 use crate::cli::report::Tally;
+use crate::cli::worker_threads::each;
 use crate::compile::{Declared, OutsideFiles, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::drive::engine::Engine;

@@ -7,7 +7,7 @@ use crate::cli::failure::CommandError;
 use crate::cli::next_commands::NextCommands;
 use crate::cli::output::{ListOutput, json_line, shown};
 use crate::cli::recorded_run::{RecordedRun, recorded_with};
-use crate::cli::replay::one::sentence;
+use crate::cli::replay::run_verdict::sentence;
 use crate::cli::store::StorePlace;
 use crate::cli::surface::Surface;
 use crate::engine::event::Event;

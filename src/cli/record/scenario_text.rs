@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::project::ProjectFile;
-use crate::scenario::record::finish::FinishedRecording;
+use crate::scenario::record::finished_recording::FinishedRecording;
 use crate::syntax::{self, Node};
 use crate::trace::json::laid_out;
 

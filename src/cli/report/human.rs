@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
-use super::hide::hide;
+use super::hidden_secrets::hide;
 use crate::cli::remedies::help;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::trace::units::plural;

@@ -2,7 +2,7 @@
 
 mod brief;
 mod github;
-mod hide;
+mod hidden_secrets;
 mod human;
 mod json;
 mod sarif;

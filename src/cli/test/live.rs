@@ -4,8 +4,8 @@ use clap::Args;
 
 use crate::cli::failure::CommandError;
 use crate::cli::limits::dollars;
-use crate::cli::parallel::cores;
 use crate::cli::surface::Surface;
+use crate::cli::worker_threads::cores;
 use crate::scenario::{LiveBudget, StagedScenario};
 use crate::trace::{Tone, escape};
 

@@ -5,11 +5,11 @@ mod conditions;
 mod map;
 mod point;
 mod points;
-mod reached;
+mod reached_points;
 mod report;
 mod steps;
 
 pub use map::CoverageMap;
 pub use point::{CoverageKind, CoverageOutcome, CoveragePoint};
-pub use reached::reached;
+pub use reached_points::reached;
 pub use report::{CoverageReport, DocumentCoverage};

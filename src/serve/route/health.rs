@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde_json::json;
 
 use crate::serve::app::App;
-use crate::serve::{others, request};
+use crate::serve::{request, worker_folders};
 
 /// The store has so long to answer each of two questions: who asks gives up after some seconds.
 const STORE_TIME: Duration = Duration::from_millis(750);
@@ -45,10 +45,10 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
     };
     let folder = &app.folder.digest;
     let mut body = json!({ "status": word, "driven": driven, "queued": queued,
-        "version": env!("CARGO_PKG_VERSION"), "folder": others::short(folder) });
+        "version": env!("CARGO_PKG_VERSION"), "folder": worker_folders::short(folder) });
     let workers = async { app.runs.journal.workers().await.unwrap_or_default() };
     let workers = if store { tokio::time::timeout(STORE_TIME, workers).await.unwrap_or_default() } else { Vec::new() };
-    if let (Some(body), Some(sentence)) = (body.as_object_mut(), others::differing(&workers, folder)) {
+    if let (Some(body), Some(sentence)) = (body.as_object_mut(), worker_folders::differing(&workers, folder)) {
         body.insert("other_folders".to_owned(), json!(sentence));
     }
     if let (Some(body), false) = (body.as_object_mut(), missing.is_empty()) {

@@ -16,7 +16,7 @@ use crate::serve::app::App;
 use crate::serve::folder::{ServedKind, ServedLoop};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::json;
-use crate::serve::scheduled;
+use crate::serve::schedules;
 use crate::trace::units::rfc3339;
 
 /// The loops and workflows of the folder.
@@ -98,7 +98,7 @@ pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetai
     let mut loops: Vec<LoopRow> = app.folder.loops.iter().map(row).collect();
     for row in &mut loops {
         if let Some(schedule) = &mut row.schedule {
-            let run = scheduled::waits_for(&app, &row.name, clock::wall_ms()).await?;
+            let run = schedules::waits_for(&app, &row.name, clock::wall_ms()).await?;
             schedule.waits_for = run.map(|run| WaitedRun { agent_run_id: run.run_id, status: run.status });
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::driving::{DrivenRun, DriverTask};
+use super::run_tasks::{DrivenRun, DriverTask};
 use super::slots::RunSlot;
 use super::{ActiveRun, RunSchedule, Scheduler};
 use crate::drive::clock;

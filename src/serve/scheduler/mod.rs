@@ -1,17 +1,17 @@
 //! Decides which runs are driven here: a limited number at once. The others wait in the store's queue, from which every
 //! server of the store claims runs when it has slots for them.
 
-mod active;
-mod alone;
+mod active_run;
+mod backoff;
 mod claim;
-mod decide;
-mod driving;
-mod launched;
+mod decisions;
+mod launch_queue;
 mod outage;
-mod readers;
-mod rests;
+mod reply_readers;
+mod round_robin;
+mod run_tasks;
 pub mod slots;
-mod turns;
+mod suspects;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,21 +21,21 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::sync::Notify;
 
-pub use active::ActiveRun;
-use alone::Suspects;
-use driving::{DrivenRun, DriverTask};
-pub use launched::SchedulerLink;
+pub use active_run::ActiveRun;
+use backoff::Rests;
+pub use launch_queue::SchedulerLink;
 use outage::Outages;
-pub use readers::{ReplyReader, ReplyReaders};
-use rests::Rests;
+pub use reply_readers::{ReplyReader, ReplyReaders};
+use round_robin::Turns;
+use run_tasks::{DrivenRun, DriverTask};
 use slots::RunSlots;
-use turns::Turns;
+use suspects::Suspects;
 
 use super::callback::Callbacks;
-use super::heads::{HeadReader, HeadWatch};
 use super::metrics::Metrics;
 use super::problem::ProblemDetails;
 use super::quotas::{Owner, Permit, QuotaItem, Quotas};
+use super::run_heads::{HeadReader, HeadWatch};
 use super::run_store::{FoldedRun, ProgramOfRun, RunRow, RunStore};
 use crate::drive::begin::StartedRun;
 use crate::drive::fault::Fault;

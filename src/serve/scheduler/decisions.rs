@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::driving::{DrivenRun, DriverTask};
+use super::run_tasks::{DrivenRun, DriverTask};
 use super::{ActiveRun, Scheduler};
 use crate::drive::engine::{Engine, Resume};
 use crate::drive::queued::DecidedElsewhere;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::hide::{self, HiddenCount};
+use super::hidden_secrets::{self, HiddenCount};
 use super::{RunJournals, extracted};
 use crate::check::scenario::endings::programs;
 use crate::drive::model::recorded::RecordedPlayer;
@@ -39,7 +39,7 @@ pub struct FinishedRecording {
 pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecording, String> {
     let redact = Redaction::new(&journals.program.project.redact);
     let mut recording = extracted(journals)?;
-    let hidden = hide::hide(&mut recording, &redact);
+    let hidden = hidden_secrets::hide(&mut recording, &redact);
     let player = Arc::new(RecordedPlayer::new(&recording, journals.run_id));
     let decisions = recording.decisions();
     let play = Play {
@@ -108,7 +108,7 @@ pub fn with_requests(recording: &Recording, player: &RecordedPlayer, program: &P
         used.extend(ask.ask.messages.iter().cloned());
     }
     let texts = player.texts().into_iter().filter(|(digest, _)| used.contains(digest));
-    let lines = |text: &str| hide::shown(text, &redact).split('\n').map(str::to_owned).collect();
+    let lines = |text: &str| hidden_secrets::shown(text, &redact).split('\n').map(str::to_owned).collect();
     recording.texts = texts.map(|(digest, text)| (digest, lines(&text))).collect();
     recording.document = super::document_digest(program);
     recording

@@ -9,7 +9,7 @@ use crate::engine::state::State;
 use crate::engine::waiting_calls::waiting_calls;
 use crate::language::scenario::ScenarioDecision;
 use crate::policy::word;
-use crate::scenario::decide::waiting;
+use crate::scenario::decisions::waiting;
 
 /// A decision, and when it was made.
 pub(super) struct DatedDecision {

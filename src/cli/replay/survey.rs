@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::one::{sentence, tone, verdict};
+use super::run_verdict::{sentence, tone, verdict};
 use super::{Reader, Replay, ReplayCommand};
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;

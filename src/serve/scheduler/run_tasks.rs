@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::active::NoticeForwarder;
+use super::active_run::NoticeForwarder;
 use super::slots::RunSlot;
 use super::{ActiveRun, Scheduler};
 use crate::drive::begin::StartedRun;

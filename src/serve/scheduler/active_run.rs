@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::Scheduler;
-use super::readers::{ReplyReader, ReplyReaders};
+use super::reply_readers::{ReplyReader, ReplyReaders};
 use crate::drive::engine::Engine;
 use crate::engine::notice::{Listener, Notice};
 use crate::engine::state::State;
