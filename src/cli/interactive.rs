@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::failure::CommandError;
 use super::output::shown;
+use super::process::local_user;
 use super::signals::Signals;
 use super::surface::Surface;
-use super::user::local_user;
 use super::watch::Watched;
 use crate::drive::engine::{Engine, Finished, Resume};
 use crate::drive::fault::Fault;

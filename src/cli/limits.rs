@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::user::acting_user;
+use super::process::acting_user;
 use crate::engine::continuation::{limit_of, limits, used};
 use crate::engine::event::{Allowance, LimitsRaised, RaisedLimits};
 use crate::engine::outcome::Limit;

@@ -14,10 +14,10 @@ mod interactive;
 mod launched_runs;
 mod limits;
 mod log;
-mod memory;
 mod next_commands;
 mod output;
 mod pause_program;
+mod process;
 mod progress;
 mod prompt;
 mod record;
@@ -47,12 +47,9 @@ mod telemetry;
 #[path = "telemetry/off.rs"]
 mod telemetry;
 mod test;
-#[cfg(test)]
-mod tests_state;
 mod token;
 mod trace;
 mod tune;
-mod user;
 mod watch;
 mod worker_threads;
 mod workers;
@@ -145,7 +142,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             | Command::Fork(_)
             | Command::Serve(_)
     ) {
-        memory::keep_private();
+        process::keep_private();
     }
     // Each scenario has a runtime of its own.
     if let Command::Test(test) = &command {

@@ -273,7 +273,7 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests_state::state;
+    use crate::cli::tests::state;
     use crate::engine::event::CallId;
     use crate::engine::question::Question;
     use crate::trace::result::PauseView;

@@ -133,7 +133,7 @@ fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComm
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests_state::state;
+    use crate::cli::tests::state;
     use crate::engine::event::CallId;
     use crate::engine::operation::{AskedFor, Call, Progress};
     use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};

@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::store::StorePlace;
 use super::surface::Surface;
-use super::{log, memory, report_arguments, signals};
+use super::{log, process, report_arguments, signals};
 use crate::journal::Journal;
 use crate::restate::{JournalBound, RestateEndpoint};
 use crate::serve::{Folder, Unservable};
@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
 
 impl RestateServeCommand {
     fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
-        memory::keep_private();
+        process::keep_private();
         let folder = Folder::read(&self.folder).map_err(|fault| match fault {
             Unservable::Unsound(unsound) => CommandError::Document(unsound),
             Unservable::Refused(why) => CommandError::usage(why),

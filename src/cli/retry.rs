@@ -4,9 +4,9 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::process::acting_user;
 use super::resume::ResumableArgs;
 use super::surface::Surface;
-use super::user::acting_user;
 use crate::drive::engine::Resume;
 use crate::engine::event::Retried;
 

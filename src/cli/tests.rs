@@ -1,8 +1,11 @@
 //! The command line as a whole: its definition is valid, and the help of every command ends with an example.
 
 use clap::{CommandFactory, Parser};
+use serde_json::json;
 
 use super::*;
+use crate::engine::event::{ModelFacts, Moment, Tokens};
+use crate::engine::state::{Counters, Phase, RunHeader, State};
 
 #[test]
 fn the_arguments_are_sound() {
@@ -101,4 +104,32 @@ fn split(line: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
+}
+
+/// A small state for the tests of the commands: a run after one iteration.
+pub(super) fn state() -> State {
+    let header = RunHeader {
+        run_id: "run-1".to_owned(),
+        session: None,
+        loop_name: "refund-check".to_owned(),
+        objective: "Decide about the ticket.".to_owned(),
+        input: json!({"ticket_id": "TK-1"}).into(),
+        model: ModelFacts { name: "small".to_owned(), ..ModelFacts::default() },
+        at_ms: 1_769_941_800_000,
+        timeout_ms: 300_000,
+        ..RunHeader::default()
+    };
+    let tally = Counters {
+        iterations: 1,
+        tokens: Tokens { input: 100, output: 20, ..Tokens::default() },
+        tool_calls_made: 1,
+        ..Counters::default()
+    };
+    State {
+        phase: Phase::Thinking { forced: None },
+        header: std::sync::Arc::new(header),
+        counters: tally,
+        now: Moment { wall_ms: 1_769_941_804_200, active_ms: 4_200 },
+        ..State::default()
+    }
 }

@@ -16,7 +16,6 @@ mod snapshot;
 pub mod story;
 #[cfg(test)]
 mod tests;
-mod trace_line;
 mod verdict;
 
 pub use coverage::{CoverageMap, CoverageReport, DocumentCoverage};

@@ -17,7 +17,7 @@ use super::play::{Play, Played, RUN_ID, failures_of, moment_ms, run_id_of};
 use super::record::finished_recording;
 use super::snapshot::{self, SnapshotMode, WrittenSnapshot};
 use super::story::RunStory;
-use super::trace_line::trace_lines;
+use super::story::trace_lines;
 use crate::check::scenario::endings::why_not;
 use crate::drive::model::recorded::RecordedPlayer;
 use crate::drive::stage::StagePlan;

@@ -25,15 +25,12 @@ mod run_heads;
 pub mod run_store;
 pub mod scheduler;
 pub mod schedules;
-mod server;
 mod service;
-mod socket;
 mod start_key;
-mod step_metrics;
 mod step_reader;
 pub(crate) mod view;
 mod worker_folders;
 
 pub use folder::{Folder, Unservable};
-pub use server::Server;
-pub use service::{ServeError, ServerOptions, Service};
+
+pub use service::{ServeError, Server, ServerOptions, Service};

@@ -1,21 +1,23 @@
-//! The loops of a folder over HTTP, as a router for any program to mount. [`super::Server`] adds a listener.
+//! The loops of a folder over HTTP, as a router for any program to mount. [`Server`] adds a listener.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::sync::watch;
 
 use super::app::{App, AppParts, BodyLimits};
 use super::authorizer::Authorizer;
 use super::callback::CallbackKey;
 use super::connections::Connections;
 use super::folder::Folder;
+use super::listener::HttpListener;
 use super::middleware::HostNames;
-use super::route;
 use super::schedules::ScheduledStarts;
-use super::{retention, worker_folders};
-use crate::drive::clock;
-use crate::drive::requirements;
+use super::{retention, route, worker_folders};
 use crate::drive::secret::Vault;
+use crate::drive::{clock, requirements};
 use crate::journal::{Journal, StoreFault};
 use crate::policy::public_url;
 
@@ -33,7 +35,7 @@ pub struct ServerOptions {
     pub max_body_bytes: usize,
     /// The time limit for receiving a request body.
     pub body_timeout: Duration,
-    /// The time limit for steps in progress when a [`super::Server`] stops.
+    /// The time limit for steps in progress when a [`Server`] stops.
     pub grace: Duration,
 }
 
@@ -88,7 +90,7 @@ pub struct ServeError(pub(super) String);
 /// sites, the token and its scopes, quotas, and the size and the duration of the body. A prefix that ends in `/`
 /// keeps the relative links of the page correct.
 ///
-/// [`super::Server`] does the following below the router. A program that mounts the router must do it itself, or be
+/// [`Server`] does the following below the router. A program that mounts the router must do it itself, or be
 /// behind a proxy that does:
 ///
 /// - It refuses to listen on an address that others can reach while there are no tokens. [`Service::new`] refuses the
@@ -191,5 +193,53 @@ impl Service {
     /// The connections that a listener counts.
     pub(super) fn connections(&self) -> Arc<Connections> {
         Arc::clone(&self.app.connections)
+    }
+}
+
+/// A [`Service`] and the listener for it: what `loopctl serve` runs.
+pub struct Server {
+    service: Service,
+    listener: HttpListener,
+    grace: Duration,
+}
+
+impl Server {
+    /// Listens for requests to the loops of a folder.
+    ///
+    /// # Errors
+    /// Those of [`Service::new`], and when the address can't be listened on.
+    pub async fn bind(folder: Folder, journal: Arc<dyn Journal>, options: &ServerOptions) -> Result<Self, ServeError> {
+        let service = Service::new(folder, journal, options)?;
+        let listener = HttpListener::bind(options.listen)
+            .await
+            .map_err(|error| ServeError(format!("{} can't be listened on: {error}", options.listen)))?;
+        Ok(Self { service, listener, grace: options.grace })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// The service that it serves.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// Recovers runs and callbacks, and serves until `stop` is ready. Then it drains the service, and closes the
+    /// connections.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), StoreFault> {
+        let Self { service, listener, grace } = self;
+        service.recover().await?;
+        let (over, ended) = watch::channel(false);
+        let serving = tokio::spawn(listener.serve(service.router(), service.connections(), ended).boxed());
+        stop.await;
+        service.drain(grace).await;
+        over.send_replace(true);
+        drop(serving.await);
+        Ok(())
     }
 }

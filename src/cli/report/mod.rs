@@ -4,11 +4,21 @@ mod brief;
 mod github;
 mod hidden_secrets;
 mod human;
-mod json;
 mod sarif;
 
 pub use brief::{Fixed, brief, fixed};
 pub use github::github;
 pub use human::{Tally, checked, each, human, tally};
-pub use json::json;
 pub use sarif::sarif;
+
+use crate::cli::remedies::words;
+use crate::diagnostic::Diagnostic;
+use crate::trace::escape;
+
+/// All faults as one array on one line, without a newline at its end. Every fault has every field, so that a
+/// reader need not check which fields exist.
+pub fn json(diagnostics: &[Diagnostic]) -> String {
+    let said: Vec<Diagnostic> = diagnostics.iter().map(|fault| fault.clone().said(words)).collect();
+    let text = serde_json::to_string(&said).unwrap_or_else(|_| "[]".to_owned());
+    escape::json(&text).into_owned()
+}

@@ -11,7 +11,7 @@ use crate::program::{Program, Tool};
 use crate::scenario::faults::FaultSet;
 use crate::scenario::judge::{Failure, judge};
 use crate::scenario::play::{Play, PlayFault, Played, failures_of};
-use crate::scenario::trace_line::trace_lines;
+use crate::scenario::story::trace_lines;
 use crate::trace::Redaction;
 use crate::trace::units::{dollars, plural};
 

@@ -1,4 +1,4 @@
-//! The user of this machine.
+//! This process: the user of the machine who starts it, and its memory, which holds secrets.
 
 /// Who decides at a terminal: the user of this machine, as the record names them. The system says who that is: a
 /// variable could name anybody, and one person would be two approvers.
@@ -35,3 +35,16 @@ pub fn acting_user() -> Option<String> {
 pub fn acting_user() -> Option<String> {
     local_user()
 }
+
+/// Hides both from other processes of the same user, also from programs that a tool starts, and from core
+/// dumps. A started program shows its own memory again. On Linux only; root sees everything.
+#[cfg(target_os = "linux")]
+pub fn keep_private() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    // If the kernel refuses, nothing changes.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Other systems have no such switch.
+#[cfg(not(target_os = "linux"))]
+pub fn keep_private() {}
