@@ -22,8 +22,8 @@ use crate::engine::outcome::Status;
 use crate::language::{Project, Recording, SecretSource};
 use crate::policy::model_header;
 use crate::program::Program;
-use crate::project::guarded::Unread;
-use crate::project::{self, ProjectFile, guarded};
+use crate::project::guarded_read::Unread;
+use crate::project::{self, ProjectFile, guarded_read};
 use crate::scenario::record::RunJournals;
 use crate::scenario::record::finished_recording::{self, FinishedRecording};
 use crate::syntax::MAX_BYTES;
@@ -160,7 +160,7 @@ fn hidden(finished: &FinishedRecording) -> String {
 
 /// Refuses to write over a file that is no recording, and over the recording of another run that a scenario plays.
 fn may_replace(output: &Path, run: &str, root: &Path) -> Result<(), CommandError> {
-    let text = match guarded::text(output, MAX_BYTES) {
+    let text = match guarded_read::text(output, MAX_BYTES) {
         Ok(text) => text,
         Err(Unread::Failed(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         // A pipe or a terminal keeps nothing that could be lost.

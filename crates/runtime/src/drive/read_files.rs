@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fault::Fault;
 use super::texts::SharedTexts;
-use crate::project::files;
+use crate::project::named_files;
 use loopctl_engine::event::ReadFile;
 use loopctl_lang::program::Program;
 use loopctl_lang::program::file_value::{self, MAX_TOTAL, MAX_WEIGHT};
@@ -21,7 +21,7 @@ pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Resul
             return Err(Fault::Missing(format!("the project has no document `{name}`")));
         };
         let missing = |why: String| Fault::Missing(format!("the document `{name}`, {file}, can't be read: {why}"));
-        let text = files::text(root, file).map_err(missing)?;
+        let text = named_files::text(root, file).map_err(missing)?;
         let of_value = file_value::weight(file, &text).map_err(|fault| missing(fault.to_string()))?;
         weight = weight.saturating_add(of_value);
         if weight > MAX_WEIGHT {

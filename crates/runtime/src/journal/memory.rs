@@ -1,6 +1,6 @@
 //! The journal in memory: for runs that need not outlive the process.
 
-mod administered;
+mod administration;
 mod decisions;
 mod queue;
 mod schedules;
@@ -15,9 +15,9 @@ use serde_json::Value;
 use self::schedules::KnownSchedules;
 use self::stored_run::{is_wanted, listed, waiting_called};
 use super::answer_token::{AnswerToken, AnswerTokens};
+use super::lease_clock::Clock;
 use super::log::Log;
-use super::now::Clock;
-use super::open::StoreKind;
+use super::store_name::StoreKind;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
     NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,

@@ -4,15 +4,16 @@
 pub mod admin;
 pub mod answer_token;
 pub mod append;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod column_words;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod decision_queue;
 pub mod failpoint;
 pub mod fault;
+mod lease_clock;
 mod log;
 pub mod memory;
-mod now;
-mod open;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod prune;
@@ -22,12 +23,9 @@ mod row_text;
 pub mod schedules;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod store_name;
 #[cfg(test)]
 mod tests;
-pub mod ticket;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod words;
-pub mod worker;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,19 +34,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use admin::Worker;
 pub use answer_token::AnswerToken;
 pub use append::Append;
+pub use append::Ticket;
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreFault;
-pub use open::{file, open, open_held, outlives_process, shown};
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text};
 pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
-pub use ticket::Ticket;
-pub use worker::Worker;
+pub use store_name::{file, open, open_held, outlives_process, shown};
 
-use self::open::StoreKind;
+use self::store_name::StoreKind;
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::{Status, Termination};
 

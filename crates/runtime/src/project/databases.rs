@@ -12,7 +12,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Batch, Connection, ErrorCode, OpenFlags};
 
-use super::guarded;
+use super::guarded_read;
 use super::paths::in_project;
 use loopctl_lang::compile::{DatabaseProbe, DatabaseState, InitFault, QueryFault, QueryFaultKind, ValueKind};
 use loopctl_lang::language::project::Datasource;
@@ -112,7 +112,7 @@ impl Databases {
                 let init = datasource.init.as_ref().ok_or(DatabaseState::Absent)?;
                 // One that is not there, or not in the project, is reported as such.
                 let script = in_project(&self.root, init).map_err(|_| DatabaseState::Unknown)?;
-                let sql = guarded::text(&script, MAX_INIT).map_err(|_| DatabaseState::Unknown)?;
+                let sql = guarded_read::text(&script, MAX_INIT).map_err(|_| DatabaseState::Unknown)?;
                 of_script(&sql).map(|schema| (schema, true))
             }
             Err(_) => Err(DatabaseState::Unknown),

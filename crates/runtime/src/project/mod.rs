@@ -1,16 +1,15 @@
 //! The project: the files that belong to a document, and the way from them to a program. Only regular files are
 //! opened, no read blocks, and no file may be larger than a document.
 
+mod atomic_file;
 #[cfg(feature = "sqlite")]
 mod databases;
-mod file;
-pub mod files;
-pub mod guarded;
+pub mod guarded_read;
 pub mod load;
+pub mod named_files;
 mod neighbours;
-mod outside;
 pub mod paths;
-mod replace;
+mod project_file;
 mod scenarios;
 pub mod snapshot_file;
 mod suggestions;
@@ -26,11 +25,11 @@ use loopctl_lang::compile::Texts;
 use loopctl_lang::diagnostic::{Diagnostic, Source, codes};
 use loopctl_lang::syntax::MAX_BYTES;
 
-pub use file::{ProjectFile, settings};
-use guarded::Unread;
+pub use atomic_file::replace;
+use guarded_read::Unread;
+pub use named_files::outside;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
-pub use outside::outside;
-pub use replace::replace;
+pub use project_file::{ProjectFile, settings};
 pub use scenarios::{ExaminedScenarios, ScenarioDocument, ScenarioSet, scenario_file, scenarios};
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 
@@ -91,13 +90,13 @@ fn within(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
 /// # Errors
 /// One diagnostic that says what is wrong with it.
 pub fn read(path: &Path) -> Result<Source, Box<Diagnostic>> {
-    let bytes = guarded::bytes(path, MAX_BYTES).map_err(|unread| unreadable(path, "the file", &unread))?;
+    let bytes = guarded_read::bytes(path, MAX_BYTES).map_err(|unread| unreadable(path, "the file", &unread))?;
     text(&name_of(path), bytes)
 }
 
 /// The text of a file that is not UTF-8, as far as it can be decoded: enough to see its kind.
 pub fn letters(path: &Path) -> Option<String> {
-    let bytes = guarded::bytes(path, MAX_BYTES).ok()?;
+    let bytes = guarded_read::bytes(path, MAX_BYTES).ok()?;
     Some(bytes.into_iter().filter(|byte| (1..0x80).contains(byte)).map(char::from).collect())
 }
 
@@ -106,7 +105,7 @@ pub fn letters(path: &Path) -> Option<String> {
 /// # Errors
 /// One diagnostic that says what is wrong with it.
 pub fn read_stdin() -> Result<Source, Box<Diagnostic>> {
-    let bytes = guarded::bounded(io::stdin().lock(), MAX_BYTES);
+    let bytes = guarded_read::bounded(io::stdin().lock(), MAX_BYTES);
     text("-", bytes.map_err(|unread| unreadable(Path::new("-"), "standard input", &unread))?)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::{ProjectFile, above};
+use super::project_file::{ProjectFile, above};
 use super::{Gathered, at, outside, read, within};
 use loopctl_lang::compile::{OutsideFiles, Readings, Texts};
 use loopctl_lang::diagnostic::{Diagnostic, Remedy, Source};

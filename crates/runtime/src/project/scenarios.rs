@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::load::{Loaded, examine, load};
 use super::paths::NamedFiles;
 use super::snapshot_file::{self, SnapshotText};
-use super::{folder_of, guarded, name_of};
+use super::{folder_of, guarded_read, name_of};
 use loopctl_lang::check;
 use loopctl_lang::check::scenario::ScenarioSubject;
 use loopctl_lang::compile::Texts;
@@ -53,7 +53,7 @@ impl ScenarioSet {
                 loopctl_lang::diagnostic::shown(&hidden)
             ));
         }
-        let before = guarded::text(&real, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
+        let before = guarded_read::text(&real, MAX_BYTES).map_err(|unread| unread.reason(MAX_BYTES))?;
         super::replace(&real, &before, text).map_err(|fault| fault.message.clone())
     }
 }
@@ -177,7 +177,7 @@ fn tested(
 
 /// Whether a file seems to be a document of ours.
 fn may_be_shown(path: &Path) -> bool {
-    let text = guarded::text(path, MAX_BYTES);
+    let text = guarded_read::text(path, MAX_BYTES);
     text.is_ok_and(|text| {
         check::detect::is_ours(&loopctl_lang::syntax::document::read(&Source::new(name_of(path), text)))
     })
@@ -303,7 +303,7 @@ fn parsed(text: &str) -> Result<Value, UnusableFile> {
 }
 
 fn text_of(path: &Path) -> Result<String, UnusableFile> {
-    guarded::text(path, MAX_BYTES).map_err(|unread| UnusableFile::new(unread.reason(MAX_BYTES)))
+    guarded_read::text(path, MAX_BYTES).map_err(|unread| UnusableFile::new(unread.reason(MAX_BYTES)))
 }
 
 /// The first error that `check` reports in a file that can't be read.

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::paths::below;
-use super::{guarded, replace};
+use super::{guarded_read, replace};
 use loopctl_lang::language::Project;
 use loopctl_lang::language::ending::{Status, Termination};
 use loopctl_lang::syntax::MAX_BYTES;
@@ -75,9 +75,11 @@ fn is_reserved(names: &[&OsStr]) -> bool {
 /// # Errors
 /// Why it can't be read; nothing of a file that is no snapshot is shown.
 pub fn read(path: &Path) -> Result<SnapshotText, String> {
-    let text = match guarded::text(path, MAX_BYTES) {
+    let text = match guarded_read::text(path, MAX_BYTES) {
         Ok(text) => text,
-        Err(guarded::Unread::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(SnapshotText::Absent),
+        Err(guarded_read::Unread::Failed(error)) if error.kind() == ErrorKind::NotFound => {
+            return Ok(SnapshotText::Absent);
+        }
         Err(unread) => return Err(unread.reason(MAX_BYTES)),
     };
     if !is_snapshot(&text) {

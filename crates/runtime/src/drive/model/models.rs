@@ -19,7 +19,7 @@ use super::window::LearnedWindow;
 use super::wire::RequestForm;
 use super::{DynModel, ModelBackend, ModelClient, TRACK, protocol_of};
 use crate::drive::secret::Vault;
-use crate::project::guarded;
+use crate::project::guarded_read;
 use crate::project::paths::in_project;
 use loopctl_engine::event::ModelFacts;
 use loopctl_lang::diagnostic::nearest;
@@ -333,7 +333,7 @@ impl Models {
         let file = file.ok_or_else(|| format!("the model {name:?} of provider script needs \"script\": its file"))?;
         let wrong = |why: String| format!("the script {file:?} of the model {name:?} can't be used: {why}");
         let path = in_project(&self.root, file).map_err(|why| wrong(why.to_owned()))?;
-        let text = guarded::text(&path, MAX_SCRIPT).map_err(|unread| wrong(unread.reason(MAX_SCRIPT)))?;
+        let text = guarded_read::text(&path, MAX_SCRIPT).map_err(|unread| wrong(unread.reason(MAX_SCRIPT)))?;
         let document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         Ok(Arc::new(ScriptPlayer::new(document)))
     }

@@ -16,7 +16,7 @@
     reason = "a case panics when the store fails it"
 )]
 
-mod administered;
+mod administration;
 mod answer_tokens;
 mod basics;
 mod decisions;
@@ -24,7 +24,7 @@ mod lists;
 mod queue;
 mod reads;
 mod rows;
-mod scheduled;
+mod schedules;
 
 use serde_json::Value;
 
@@ -122,24 +122,24 @@ pub const CASES: &[(&str, Case)] = &[
     ),
     (
         "only_runs_that_ended_long_ago_are_pruned_with_those_that_they_called",
-        administered::only_runs_that_ended_long_ago_are_pruned_with_those_that_they_called,
+        administration::only_runs_that_ended_long_ago_are_pruned_with_those_that_they_called,
     ),
-    ("runs_are_pruned_in_batches_the_oldest_first", administered::runs_are_pruned_in_batches_the_oldest_first),
-    ("a_key_is_free_again_when_its_run_is_pruned", administered::a_key_is_free_again_when_its_run_is_pruned),
-    ("a_worker_lists_itself_with_what_it_has", administered::a_worker_lists_itself_with_what_it_has),
-    ("what_a_copy_needs_is_read_as_it_was_written", administered::what_a_copy_needs_is_read_as_it_was_written),
+    ("runs_are_pruned_in_batches_the_oldest_first", administration::runs_are_pruned_in_batches_the_oldest_first),
+    ("a_key_is_free_again_when_its_run_is_pruned", administration::a_key_is_free_again_when_its_run_is_pruned),
+    ("a_worker_lists_itself_with_what_it_has", administration::a_worker_lists_itself_with_what_it_has),
+    ("what_a_copy_needs_is_read_as_it_was_written", administration::what_a_copy_needs_is_read_as_it_was_written),
     (
         "a_run_of_a_schedule_is_known_by_its_time_and_not_by_its_id",
-        scheduled::a_run_of_a_schedule_is_known_by_its_time_and_not_by_its_id,
+        schedules::a_run_of_a_schedule_is_known_by_its_time_and_not_by_its_id,
     ),
     (
         "a_schedule_is_known_since_it_was_first_served_as_it_is",
-        scheduled::a_schedule_is_known_since_it_was_first_served_as_it_is,
+        schedules::a_schedule_is_known_since_it_was_first_served_as_it_is,
     ),
-    ("what_a_clock_that_was_ahead_wrote_does_not_count", scheduled::what_a_clock_that_was_ahead_wrote_does_not_count),
+    ("what_a_clock_that_was_ahead_wrote_does_not_count", schedules::what_a_clock_that_was_ahead_wrote_does_not_count),
     (
         "the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned",
-        scheduled::the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned,
+        schedules::the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned,
     ),
     ("a_row_shows_what_its_events_came_to", rows::a_row_shows_what_its_events_came_to),
     (

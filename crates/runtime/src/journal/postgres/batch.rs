@@ -4,9 +4,9 @@ use std::future::Future;
 
 use tokio::sync::mpsc;
 
+use super::connection::StatementPatience;
 use super::database::Database;
-use super::link::StatementPatience;
-use super::trouble::StatementFailure;
+use super::database_errors::StatementFailure;
 
 /// The most bytes in a statement; one entry more may be in it.
 pub(super) const MOST_BYTES: usize = 8 << 20;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use super::link::Parameter;
+use super::connection::Parameter;
 
 /// A value that a parameter can hold, alone or in an array.
 pub(super) trait ParameterValue: ToSql + Sync {
@@ -110,7 +110,7 @@ macro_rules! columns {
                     }),*
                 ]);
 
-            fn add_to<'of>(&'of self, parameters: &mut Vec<$crate::journal::postgres::link::Parameter<'of>>) {
+            fn add_to<'of>(&'of self, parameters: &mut Vec<$crate::journal::postgres::connection::Parameter<'of>>) {
                 $(parameters.push((
                     &self.$column,
                     <$kind as $crate::journal::postgres::columns::ParameterValue>::sql_array(),
@@ -144,7 +144,7 @@ macro_rules! statement_parameters {
             }
 
             /// All parameters, in the order of their numbers.
-            $vis fn parameters(&self) -> Vec<$crate::journal::postgres::link::Parameter<'_>> {
+            $vis fn parameters(&self) -> Vec<$crate::journal::postgres::connection::Parameter<'_>> {
                 let mut parameters = Vec::new();
                 $($crate::journal::postgres::columns::ParameterPart::add_to(&self.$part, &mut parameters);)*
                 parameters

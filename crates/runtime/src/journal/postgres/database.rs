@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use super::connection::{Link, Parameter, persist, text_of};
+use super::database_errors::StatementFailure;
 use super::leases::HeldRows;
-use super::link::{Link, Parameter, persist, text_of};
 use super::pooler;
 use super::schema;
 use super::target::PostgresTarget;
-use super::trouble::StatementFailure;
-use crate::journal::now::Clock;
-use crate::journal::worker::MOST_NAMED_RUNS;
+use crate::journal::admin::MOST_NAMED_RUNS;
+use crate::journal::lease_clock::Clock;
 use crate::journal::{CancelRequest, StoreFault, Worker};
 
 /// The interval of the beat: requests to end runs are looked up each time, leases each fourth time.

@@ -2,8 +2,8 @@
 
 use tokio_postgres::types::Type;
 
+use super::connection::text_of;
 use super::database::Database;
-use super::link::text_of;
 use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreFault};
 
 /// `FOR UPDATE` stands against the release of the run: the driver that releases it has seen the decision, or the run is
@@ -87,7 +87,7 @@ impl Database {
                 SettledDecision::Read => self.quick.query(READ, &[(&run_id, Type::TEXT), (&id, Type::TEXT)]).await,
                 SettledDecision::Refused { why, due_at_ms } => {
                     let why = why.as_bytes();
-                    let parameters: [super::link::Parameter<'_>; 4] =
+                    let parameters: [super::connection::Parameter<'_>; 4] =
                         [(&run_id, Type::TEXT), (&id, Type::TEXT), (&why, Type::BYTEA), (due_at_ms, Type::INT8)];
                     self.quick.query(REFUSE, &parameters).await
                 }

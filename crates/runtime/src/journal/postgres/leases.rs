@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use crate::journal::CancelRequest;
-use crate::journal::now::Clock;
+use crate::journal::lease_clock::Clock;
 
 /// A run that this driver has.
 #[derive(Debug, Clone)]

@@ -7,17 +7,15 @@
 
 pub(crate) mod address;
 mod append;
-mod append_parameters;
-mod append_queue;
-mod append_statements;
 mod batch;
 mod columns;
-mod create;
+mod connection;
 mod database;
+mod database_errors;
 mod decisions;
-mod examine;
+mod examination;
 mod leases;
-mod link;
+mod new_runs;
 mod pooler;
 mod prune;
 mod queue;
@@ -29,7 +27,6 @@ mod target;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tls;
-mod trouble;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -43,13 +40,13 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 
-use self::append_queue::QueuedAppend;
-use self::create::CreateOutbox;
+use self::append::QueuedAppend;
 use self::database::{Database, REQUESTS_LAST_MS};
+use self::new_runs::CreateOutbox;
 use self::target::PostgresTarget;
 use super::admin::StoreAdmin;
-use super::now::Clock;
-use super::open::StoreKind;
+use super::lease_clock::Clock;
+use super::store_name::StoreKind;
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
@@ -70,8 +67,8 @@ pub(super) const KIND: StoreKind = StoreKind {
     open: |name| Ok(Arc::new(PostgresJournal::reached(PostgresTarget::named(name)?)?)),
     admin: Some(StoreAdmin {
         statements: |name| Ok(schema::printed(&PostgresTarget::named(name)?)),
-        examine: |name| examine::examine(PostgresTarget::named(name)?),
-        living: |name| examine::living(PostgresTarget::named(name)?),
+        examine: |name| examination::examine(PostgresTarget::named(name)?),
+        living: |name| examination::living(PostgresTarget::named(name)?),
         back_up: None,
         give_back: None,
     }),
@@ -115,7 +112,7 @@ impl PostgresJournal {
                     Err(fault) => return drop(opened.send(Err(fault))),
                 };
                 let appending = tokio::spawn(append::run(Arc::clone(&database), append_inbox).boxed());
-                let creating = tokio::spawn(create::run(Arc::clone(&database), create_inbox).boxed());
+                let creating = tokio::spawn(new_runs::run(Arc::clone(&database), create_inbox).boxed());
                 let beating = tokio::spawn(Arc::clone(&database).beat().boxed());
                 drop(opened.send(Ok(Arc::clone(&database))));
                 let in_order = stopped.await.unwrap_or(true);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio_postgres::types::Type;
 
-use super::link::{Link, persist};
+use super::connection::{Link, persist};
+use super::database_errors::StatementFailure;
 use super::target::PostgresTarget;
-use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// A statement that one connection prepares.

@@ -2,11 +2,11 @@
 
 use tokio_postgres::types::Type;
 
+use super::connection::Parameter;
 use super::database::Database;
-use super::link::Parameter;
+use super::database_errors::StatementFailure;
 use super::queue::lives;
-use super::trouble::StatementFailure;
-use crate::journal::words::word;
+use crate::journal::column_words::word;
 use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreFault};
 
 /// The runs that may be deleted. `$1` is the moment, `$2` the statuses. The first line is the condition of the index

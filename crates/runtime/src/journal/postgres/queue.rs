@@ -3,10 +3,10 @@
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use super::connection::Parameter;
 use super::database::Database;
-use super::link::Parameter;
-use super::trouble::StatementFailure;
-use crate::journal::words::known;
+use super::database_errors::StatementFailure;
+use crate::journal::column_words::known;
 use crate::journal::{
     CALLBACK_LEASE, ClaimedRun, Lease, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns, RunHead, StoreFault,
 };

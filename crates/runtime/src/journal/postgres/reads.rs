@@ -6,12 +6,12 @@ use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
+use super::connection::{Parameter, text_of};
 use super::database::Database;
-use super::link::{Parameter, text_of};
+use super::database_errors::StatementFailure;
 use super::queue::lives;
-use super::trouble::StatementFailure;
 use super::writes::sha256;
-use crate::journal::words::{known, sum, word};
+use crate::journal::column_words::{known, sum, word};
 use crate::journal::{
     AnswerToken, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault,
     search_text,

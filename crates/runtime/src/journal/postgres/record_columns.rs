@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
-use crate::journal::words::word;
+use crate::journal::column_words::word;
 use crate::journal::{RowCompletion, RowText, StatusRecord, StoreFault};
 
 columns! {

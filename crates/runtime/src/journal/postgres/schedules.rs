@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use tokio_postgres::types::Type;
 
+use super::connection::{Parameter, text_of};
 use super::database::Database;
-use super::link::{Parameter, text_of};
 use super::reads::status_of;
 use crate::journal::schedules::CLOCK_TOLERANCE_MS;
 use crate::journal::{ScheduleRuns, ScheduledRun, ServedSchedules, StoreFault, UnderWay};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::examine::{FoundTables, found};
-use super::link::Link;
+use super::connection::Link;
+use super::database_errors::StatementFailure;
+use super::examination::{FoundTables, found};
 use super::target::PostgresTarget;
-use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 
 /// The version of the tables.

@@ -8,7 +8,7 @@ use tokio_postgres::config::TargetSessionAttrs;
 
 use super::address::{AddressFault, OwnParameters, PostgresAddress};
 use crate::journal::StoreFault;
-use crate::journal::open::StoreName;
+use crate::journal::store_name::StoreName;
 
 /// The schema of a store whose name has none.
 const SCHEMA: &str = "loopctl";

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::connection::{Parameter, text_of};
 use super::database::Database;
-use super::link::{Parameter, text_of};
-use super::trouble::StatementFailure;
+use super::database_errors::StatementFailure;
 use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
-use crate::journal::words::word;
+use crate::journal::column_words::word;
 use crate::journal::{AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, StoreFault};
 use loopctl_engine::blob::Blob;
 

@@ -1,10 +1,11 @@
-//! The tokens that answer a pause, in their table.
+//! Pauses that are posted: which one was the last, and the tokens that answer them.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::trouble::Trouble;
-use crate::journal::StoreFault;
-use crate::journal::answer_token::{AnswerToken, are_too_many};
+use super::database_errors::Trouble;
+use super::writer::{Transaction, WriteRequest};
+use crate::journal::answer_token::are_too_many;
+use crate::journal::{AnswerToken, StoreFault};
 
 /// Adds tokens of one pause of a run.
 pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken]) -> rusqlite::Result<()> {
@@ -63,4 +64,50 @@ pub(super) fn is_unused(connection: &Connection, run_id: &str, hash: &str) -> Re
 /// The token is used up, in the transaction of the event that uses it.
 pub(super) fn use_up(connection: &Connection, hash: &str) -> rusqlite::Result<()> {
     connection.prepare_cached("UPDATE answer_tokens SET used = 1 WHERE hash = ?1")?.execute([hash]).map(drop)
+}
+
+/// Records the last pause that was posted.
+pub(super) struct NotePostedPause {
+    pub(super) run_id: String,
+    pub(super) pause: u32,
+}
+
+impl WriteRequest for NotePostedPause {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        let found = transaction
+            .connection
+            .prepare_cached(
+                "UPDATE runs SET callback_pause = max(callback_pause, ?2), callback_at_ms = NULL WHERE run_id = ?1",
+            )?
+            .execute(params![self.run_id, self.pause])?;
+        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
+    }
+}
+
+/// Stores tokens of one pause.
+pub(super) struct PutAnswerTokens {
+    pub(super) run_id: String,
+    pub(super) tokens: Vec<AnswerToken>,
+}
+
+impl WriteRequest for PutAnswerTokens {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        let connection = transaction.connection;
+        if !connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])? {
+            return Err(StoreFault::NoSuchRun(self.run_id.clone()).into());
+        }
+        Ok(put(connection, &self.run_id, &self.tokens)?)
+    }
 }

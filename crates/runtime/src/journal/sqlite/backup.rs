@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::database_errors::fault;
 use super::schema::{StoreFile, beside, look, open_to_read};
-use super::trouble::fault;
 use crate::journal::StoreFault;
 
 /// How long the copy waits while another process has locked the store.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
+use super::database_errors::Trouble;
 use super::queue::listed;
-use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
-use crate::journal::words::word;
+use crate::journal::column_words::word;
 use crate::journal::{CALLBACK_LEASE, CallbackProgress, CallbackState, StoreFault};
 
 /// Takes the callbacks that are due.

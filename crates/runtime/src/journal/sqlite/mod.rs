@@ -5,31 +5,26 @@
 //! between two steps, one for those that may take long (whole journals, lists), so that a list of all runs
 //! delays neither appends nor the steps of runs.
 
-mod absolve;
 mod answer_tokens;
 mod backup;
 mod callbacks;
 mod columns;
-mod complete_row;
-mod decision_requests;
+mod database_errors;
 mod decisions;
 mod drivers;
-mod examine;
-mod lease;
-mod posted;
+mod examination;
+mod leases;
 mod prune;
 mod queue;
-mod read;
+mod reads;
 mod record_columns;
 mod requests;
-mod scheduled_runs;
 mod schedules;
 mod schema;
 mod take_ups;
 #[cfg(test)]
 mod tests;
 mod texts;
-mod trouble;
 mod workers;
 mod writer;
 
@@ -40,22 +35,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::absolve::Absolve;
+use self::answer_tokens::{NotePostedPause, PutAnswerTokens};
 use self::callbacks::{ClaimCallbacks, NoteCallback};
-use self::complete_row::CompleteRow;
-use self::decision_requests::{QueueDecision, SettleDecision};
+use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
-use self::lease::Leases;
-use self::posted::{NotePostedPause, PutAnswerTokens};
+use self::leases::Leases;
 use self::queue::{Claim, RetryAt};
-use self::read::{Census, SqliteReader};
+use self::reads::{Census, SqliteReader};
+use self::record_columns::CompleteRow;
 use self::requests::{CancelRun, GiveBack, MakeSure, Take};
 use self::schedules::DisregardAhead;
+use self::take_ups::Absolve;
 use self::workers::{Introduce, ListWorkers};
 use self::writer::SqliteWriter;
 use super::admin::StoreAdmin;
-use super::now::Clock;
-use super::open::{StoreKind, StoreName};
+use super::lease_clock::Clock;
+use super::store_name::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
@@ -73,8 +68,8 @@ pub(super) const KIND: StoreKind = StoreKind {
     open: |name| Ok(Arc::new(SqliteJournal::open(&path(name)?)?)),
     admin: Some(StoreAdmin {
         statements: |_| Ok(schema::statements()),
-        examine: |name| examine::report(&path(name)?, name.written),
-        living: |name| examine::living(&path(name)?, name.written),
+        examine: |name| examination::report(&path(name)?, name.written),
+        living: |name| examination::living(&path(name)?, name.written),
         back_up: Some(|name, to| backup::back_up(&path(name)?, name.written, to)),
         give_back: Some(
             "the file keeps its size, and new runs use the space again; `loopctl store backup` makes a smaller copy",
@@ -201,7 +196,7 @@ impl Journal for SqliteJournal {
             return Ticket::ready(Err(fault));
         }
         let (run, from) = (run_id.to_owned(), i64::try_from(from).unwrap_or(i64::MAX));
-        self.slow.ask(Some(run_id), move |connection| read::events(connection, &run, from, most))
+        self.slow.ask(Some(run_id), move |connection| reads::events(connection, &run, from, most))
     }
 
     fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>> {
@@ -267,7 +262,7 @@ impl Journal for SqliteJournal {
             return Ticket::ready(Err(fault));
         }
         let run = run_id.to_owned();
-        self.quick.ask(Some(run_id), move |connection| read::called_under(connection, &run))
+        self.quick.ask(Some(run_id), move |connection| reads::called_under(connection, &run))
     }
 
     fn lease(&self, run_id: &str) -> Ticket<Lease> {
@@ -310,7 +305,7 @@ impl Journal for SqliteJournal {
             return Ticket::ready(Err(fault));
         }
         let run = run_id.to_owned();
-        self.quick.ask(Some(run_id), move |connection| read::cancel_request(connection, &run))
+        self.quick.ask(Some(run_id), move |connection| reads::cancel_request(connection, &run))
     }
 
     fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {
@@ -405,6 +400,6 @@ impl Journal for SqliteJournal {
             return Ticket::ready(Err(fault));
         }
         let session = session.to_owned();
-        self.quick.ask(None, move |connection| read::memory(connection, &session))
+        self.quick.ask(None, move |connection| reads::memory(connection, &session))
     }
 }

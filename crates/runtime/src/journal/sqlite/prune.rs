@@ -3,12 +3,12 @@
 use rusqlite::{Connection, params};
 
 use super::answer_tokens::of_run;
+use super::database_errors::Trouble;
 use super::queue::listed;
-use super::scheduled_runs;
+use super::schedules;
 use super::take_ups::below;
-use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
-use crate::journal::words::word;
+use crate::journal::column_words::word;
 use crate::journal::{PruneQuery, RunExtras, StoreFault};
 
 /// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound. The
@@ -70,7 +70,7 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
     for statement in ["DELETE FROM answer_tokens WHERE run_id = ?1", "DELETE FROM decisions WHERE run_id = ?1"] {
         connection.prepare_cached(statement)?.execute([run_id])?;
     }
-    scheduled_runs::deleted(connection, run_id)?;
+    schedules::deleted(connection, run_id)?;
     for text in texts {
         connection
             .prepare_cached("DELETE FROM texts WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run_texts WHERE text = ?1)")?
@@ -92,6 +92,6 @@ pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras,
         answer_tokens: of_run(connection, run_id)?,
         start_key: row.get("start_key")?,
         search_text: row.get("search_text")?,
-        scheduled: scheduled_runs::of_run(connection, run_id)?,
+        scheduled: schedules::of_run(connection, run_id)?,
     })
 }

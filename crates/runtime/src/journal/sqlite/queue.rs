@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::lease::{HeldLease, Leases};
+use super::database_errors::Trouble;
+use super::leases::{HeldLease, Leases};
 use super::requests::Take;
-use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
 use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns};
 

@@ -1,8 +1,12 @@
-//! What lists show of a run and its events change, in columns.
+//! What lists show of a run and its events change, in columns; and the rows that an older version wrote without some of them.
 
-use super::columns::written;
-use crate::journal::StatusRecord;
-use crate::journal::words::word;
+use std::sync::LazyLock;
+
+use super::columns::{NamedValue, assignments, written};
+use super::database_errors::Trouble;
+use super::writer::{Transaction, WriteRequest};
+use crate::journal::column_words::word;
+use crate::journal::{RowCompletion, StatusRecord};
 
 written! {
     /// The record of a run. When it is due is not among them: a queued decision makes a paused run due at once.
@@ -32,5 +36,49 @@ impl<'a> From<&'a StatusRecord> for RecordRow<'a> {
             error: record.error.as_ref().map(|text| text.as_str()),
             question: record.question.as_ref().map(|text| text.as_str()),
         }
+    }
+}
+
+written! {
+    /// What a row of an older version lacks.
+    struct MissingRow<'a> {
+        iterations: u32,
+        tokens: Option<i64>,
+        cost_usd: Option<f64>,
+        error: Option<&'a str>,
+        question: Option<&'a str>,
+    }
+}
+
+static COMPLETE: LazyLock<String> = LazyLock::new(|| {
+    let missing = assignments(MissingRow::NAMES);
+    format!("UPDATE runs SET {missing} WHERE run_id = :run_id AND status = :status AND tokens IS NULL")
+});
+const ADD_SEARCH_TEXT: &str = "UPDATE runs SET search_text = :search_text
+  WHERE run_id = :run_id AND status = :status AND search_text IS NULL";
+
+/// Completes the row of a run that an older version wrote.
+pub(super) struct CompleteRow {
+    pub(super) run_id: String,
+    pub(super) row: RowCompletion,
+}
+
+impl WriteRequest for CompleteRow {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        let connection = transaction.connection;
+        let RecordRow { status, iterations, tokens, cost_usd, error, question, .. } = (&self.row.record).into();
+        let missing = MissingRow { iterations, tokens, cost_usd, error, question };
+        let run: [NamedValue<'_>; 2] = [(":run_id", &self.run_id), (":status", &status)];
+        let text: [NamedValue<'_>; 1] = [(":search_text", &self.row.search_text)];
+        let columns = [missing.values().as_slice(), &run].concat();
+        connection.prepare_cached(&COMPLETE)?.execute(columns.as_slice())?;
+        connection.prepare_cached(ADD_SEARCH_TEXT)?.execute([text.as_slice(), &run].concat().as_slice())?;
+        Ok(())
     }
 }

@@ -7,15 +7,15 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::answer_tokens;
 use super::columns::{NamedValue, assignments, names, values, written};
+use super::database_errors::Trouble;
 use super::decisions;
-use super::lease::{HeldLease, Leases};
+use super::leases::{HeldLease, Leases};
 use super::record_columns::RecordRow;
-use super::scheduled_runs;
+use super::schedules;
 use super::take_ups::{self, TakeUps};
 use super::texts;
-use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
-use crate::journal::words::{sum, word};
+use crate::journal::column_words::{sum, word};
 use crate::journal::{
     Append, CALLBACK_LEASE, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord, StoreFault, failpoint,
 };
@@ -160,7 +160,7 @@ impl WriteRequest for NewRun {
         }
         texts::keep(transaction.connection, row, &self.texts)?;
         if let Some(scheduled) = &self.scheduled {
-            scheduled_runs::started(transaction.connection, &self.run_id, scheduled)?;
+            schedules::started(transaction.connection, &self.run_id, scheduled)?;
         }
         transaction.appended += 1;
         transaction.rows.push(row);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::database_errors::fault;
 use super::texts::name_by_sha256;
-use super::trouble::fault;
 use crate::journal::StoreFault;
-use crate::journal::now::Clock;
+use crate::journal::lease_clock::Clock;
 
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;

@@ -1,8 +1,12 @@
-//! How often drivers resumed a run and died before anything happened in it.
+//! How often drivers resumed a run and died before anything happened in it. The deaths are forgotten of a run that waits for
+//! its model: it is not what they died of.
 
 use rusqlite::{Connection, params};
 
+use super::database_errors::Trouble;
+use super::queue::listed;
 use super::requests::events_of;
+use super::writer::{Transaction, WriteRequest};
 
 /// What the row of a run records about the drivers that resumed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,4 +69,26 @@ pub(super) fn forget_if_something_happened(connection: &Connection, run_id: &str
         .prepare_cached("UPDATE runs SET failed_take_ups = 0 WHERE run_id = ?1 AND take_up_events < ?2")?
         .execute(params![run_id, now.count])?;
     Ok(())
+}
+
+/// Forgets the drivers that died of these runs.
+pub(super) struct Absolve(pub(super) Vec<String>);
+
+impl WriteRequest for Absolve {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        ""
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        transaction
+            .connection
+            .prepare_cached(
+                "UPDATE runs SET failed_take_ups = 0
+                 WHERE run_id IN (SELECT value FROM json_each(?1)) AND failed_take_ups > 0",
+            )?
+            .execute([listed(&self.0)])?;
+        Ok(())
+    }
 }

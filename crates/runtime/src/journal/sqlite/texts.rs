@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::trouble::Trouble;
+use super::database_errors::Trouble;
 use crate::journal::StoreFault;
 use loopctl_engine::blob::Blob;
 use loopctl_engine::digest::{Digest, Sha256};

@@ -2,11 +2,11 @@
 
 use rusqlite::{Connection, params};
 
+use super::database_errors::Trouble;
 use super::drivers::Drivers;
-use super::trouble::Trouble;
 use super::writer::{Transaction, WriteRequest};
 use crate::journal::Worker;
-use crate::journal::worker::MOST_NAMED_RUNS;
+use crate::journal::admin::MOST_NAMED_RUNS;
 
 impl Drivers {
     /// The folders that living drivers serve, but this one.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::lease::{LeaseView, Leases};
+use super::database_errors::{Trouble, fault, is_everyones};
+use super::leases::{LeaseView, Leases};
 use super::requests::GiveBack;
-use super::trouble::{Trouble, fault, is_everyones};
 use crate::journal::{StoreFault, Ticket, failpoint};
 
 /// The maximum number of requests that share a commit, so that nobody waits for an endless one.

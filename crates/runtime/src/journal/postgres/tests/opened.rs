@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::journal::StatusRecord;
-use crate::journal::postgres::append_statements::AppendExtent;
+use crate::journal::column_words::sum;
+use crate::journal::postgres::append::AppendExtent;
 use crate::journal::tests::{begin, event, wait};
-use crate::journal::words::sum;
 use loopctl_engine::outcome::Status;
 
 #[test]

@@ -14,7 +14,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::drive::tool::output::fault;
-use crate::project::guarded;
+use crate::project::guarded_read;
 use loopctl_engine::event::ToolFault;
 
 /// The most bytes of one value or row.
@@ -152,7 +152,7 @@ fn has_own_transaction(error: &rusqlite::Error) -> bool {
 
 fn script(file: &Path) -> Result<String, ToolFault> {
     let refuse = |why: String| fault("database: can't be made", format!("{}: {why}", file.display()));
-    guarded::text(file, MAX_INIT).map_err(|unread| refuse(unread.reason(MAX_INIT)))
+    guarded_read::text(file, MAX_INIT).map_err(|unread| refuse(unread.reason(MAX_INIT)))
 }
 
 /// A file that is removed on drop.

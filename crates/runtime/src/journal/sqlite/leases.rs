@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::database_errors::Trouble;
 use super::drivers::{Drivers, Membership};
-use super::trouble::Trouble;
 use crate::journal::StoreFault;
-use crate::journal::now::Clock;
+use crate::journal::lease_clock::Clock;
 
 /// What is known of the leases without asking the database.
 #[derive(Debug, Default)]

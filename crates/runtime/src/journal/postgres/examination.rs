@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio_postgres::types::Type;
 
-use super::link::Link;
+use super::connection::Link;
+use super::database_errors::StatementFailure;
 use super::schema::{GRANTS, LEASE, NAMES, VERSION, newer};
 use super::target::PostgresTarget;
-use super::trouble::StatementFailure;
 use crate::journal::StoreFault;
 use crate::journal::admin::StoreReport;
 

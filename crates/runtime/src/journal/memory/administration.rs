@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 use super::{MemoryJournal, StoredRun};
-use crate::journal::worker::MOST_NAMED_RUNS;
+use crate::journal::admin::MOST_NAMED_RUNS;
 use crate::journal::{CallbackState, PruneQuery, RunExtras, Worker};
 use loopctl_engine::outcome::Status;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::database_errors::fault;
 use super::drivers::Drivers;
 use super::schema::{StoreFile, VERSION, look, open_to_read};
-use super::trouble::fault;
 use crate::journal::StoreFault;
 use crate::journal::admin::StoreReport;
 

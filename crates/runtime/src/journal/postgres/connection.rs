@@ -12,8 +12,8 @@ use tokio_postgres::{Client, Config, Row, Statement};
 
 use super::address::PostgresAddress;
 use super::columns::NumberedStatement;
+use super::database_errors::StatementFailure;
 use super::target::PostgresTarget;
-use super::trouble::StatementFailure;
 use crate::journal::{StoreFault, failpoint};
 
 /// The value of a parameter, and its type.

@@ -1,4 +1,5 @@
-//! The files that a project file names and that are no documents: scripts, texts of SQL, databases.
+//! The files that a project file names: in `documents`, whose texts runs read, and scripts, texts of SQL and databases, of
+//! which is known whether they are there. Nothing outside of the project's folder is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,12 +7,13 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::files;
+use super::guarded_read::{self, Unread};
 use super::paths::in_project;
 use loopctl_lang::compile::{OutsideFiles, documents};
 use loopctl_lang::diagnostic::Source;
 use loopctl_lang::language::Project;
 use loopctl_lang::language::project::Datasource;
+use loopctl_lang::program::file_value::MAX_BYTES;
 use loopctl_lang::syntax::document;
 use loopctl_lang::syntax::document::DocumentKind;
 
@@ -41,7 +43,7 @@ fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Value, S
         if total >= MAX_DOCUMENT_BYTES {
             break;
         }
-        let text = files::text(root, file);
+        let text = text(root, file);
         total = total.saturating_add(text.as_ref().map_or(0, String::len));
         known.insert(name.clone(), text.and_then(|text| documents::known(file, &text)));
     }
@@ -68,4 +70,21 @@ fn absent(project: Project, root: &Path) -> BTreeSet<String> {
     let missing = |datasource: &Datasource| !datasource.sqlite_path().is_some_and(is_there);
     let inits = project.datasources.into_values().filter(missing).filter_map(|datasource| datasource.init);
     scripts.chain(inits).chain(project.documents.into_values()).filter(|file| !is_there(file)).collect()
+}
+
+/// The text of a file, by its path in the project's folder.
+///
+/// # Errors
+/// Why it can't be read, in a sentence without a final stop.
+pub fn text(root: &Path, file: &str) -> Result<String, String> {
+    let failed = |error| Unread::Failed(error).reason(MAX_BYTES);
+    let root = root.canonicalize().map_err(failed)?;
+    let real = root.join(file).canonicalize().map_err(failed)?;
+    if !real.starts_with(&root) {
+        return Err("it lies outside of the project's folder".to_owned());
+    }
+    guarded_read::text(&real, MAX_BYTES).map_err(|unread| match unread {
+        Unread::NoText => "it is no text; loopctl reads CSV, JSON and texts of UTF-8".to_owned(),
+        unread => unread.reason(MAX_BYTES),
+    })
 }

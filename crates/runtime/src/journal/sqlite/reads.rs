@@ -14,14 +14,14 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::columns::selected;
+use super::database_errors::{Trouble, fault};
 use super::drivers::Drivers;
-use super::lease::living;
+use super::leases::living;
 use super::queue::{self, OtherDrivers, listed};
 use super::schema::open_to_read;
 use super::take_ups::below;
-use super::trouble::{Trouble, fault};
-use crate::journal::now::Clock;
-use crate::journal::words::{self, sum, word};
+use crate::journal::column_words::{self, sum, word};
+use crate::journal::lease_clock::Clock;
 use crate::journal::{
     Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
     RunSummary, StoreFault, Ticket, search_text,
@@ -453,7 +453,8 @@ pub(super) fn status_of(column: ValueRef<'_>) -> rusqlite::Result<Status> {
 
 /// Reads a word of one of our enums.
 fn known<'a, T: Deserialize<'a>>(column: usize, word: &'a str) -> rusqlite::Result<T> {
-    words::known(word).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
+    column_words::known(word)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
 /// What can still be read of a damaged record.

@@ -6,14 +6,14 @@ use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use super::append_parameters::TextColumns;
+use super::append::TextColumns;
 use super::batch::gather;
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
+use super::database_errors::StatementFailure;
 use super::record_columns::RecordColumns;
-use super::trouble::StatementFailure;
 use super::writes::{milliseconds, sha256};
-use crate::journal::words::sum;
+use crate::journal::column_words::sum;
 use crate::journal::{CALLBACK_LEASE, Created, Lease, NewRun, StatusRecord, StoreFault};
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
