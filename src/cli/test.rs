@@ -19,7 +19,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::surface::Surface;
 use super::worker_threads::each_of;
-use crate::check::detect;
+use crate::check::file_kind;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::project::{self, ScenarioDocument};
 use crate::scenario::{CoverageMap, CoverageReport, ScenarioVerdict, SnapshotMode, StagedScenario, TestOptions};
@@ -220,13 +220,13 @@ impl TestCommand {
                 // `check` reports files that are no documents.
                 Err(_) => continue,
             };
-            if !target.named && !detect::may_be_ours(&source.text) {
+            if !target.named && !file_kind::may_be_ours(&source.text) {
                 continue;
             }
             let document = document::read(&source);
-            if document.kind == Some(DocumentKind::Scenario) && (target.named || detect::is_ours(&document)) {
+            if document.kind == Some(DocumentKind::Scenario) && (target.named || file_kind::is_ours(&document)) {
                 read.push(TargetFile::Scenarios(Box::new(project::scenario_file(document, &target.path))));
-            } else if !target.named && is_run(document.kind) && detect::is_ours(&document) {
+            } else if !target.named && is_run(document.kind) && file_kind::is_ours(&document) {
                 documents.push(target.path);
             } else if target.named {
                 let what = document.kind.map_or("no document of loopctl", DocumentKind::called);

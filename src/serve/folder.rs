@@ -8,7 +8,7 @@ use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::check::detect;
+use crate::check::file_kind;
 use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
@@ -197,7 +197,7 @@ fn kind_of(path: &Path) -> Result<Option<ServedKind>, Box<Diagnostic>> {
         // Too long, or not text.
         Err(_) => return Ok(None),
     };
-    if path.file_name().is_some_and(|name| name == Project::FILE) || !detect::may_be_ours(&source.text) {
+    if path.file_name().is_some_and(|name| name == Project::FILE) || !file_kind::may_be_ours(&source.text) {
         return Ok(None);
     }
     let document = document::read(&source);
@@ -208,7 +208,7 @@ fn kind_of(path: &Path) -> Result<Option<ServedKind>, Box<Diagnostic>> {
         Some(DocumentKind::Workflow) => ServedKind::Workflow,
         _ => return Ok(None),
     };
-    Ok(Some(kind).filter(|_| detect::is_ours(&document)))
+    Ok(Some(kind).filter(|_| file_kind::is_ours(&document)))
 }
 
 fn offered(path: &Path, kind: ServedKind) -> Result<ServedLoop, Unsound> {

@@ -9,7 +9,7 @@ use serde::Deserialize as _;
 
 use serde_json::Value;
 
-use crate::check::{ScriptedLoops, detect, script_calls};
+use crate::check::{ScriptedLoops, file_kind, script_calls};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
 use crate::compile::{Declared, OutsideFiles, Texts, alone};
@@ -194,16 +194,16 @@ impl Survey {
             Err(fault) if named || fault.code == codes::FILE => return ReadTarget::Fault(fault),
             Err(fault) => {
                 let ours = fault.code == codes::ENCODING
-                    && project::letters(&target.path).is_some_and(|letters| detect::seems_ours(&letters));
+                    && project::letters(&target.path).is_some_and(|letters| file_kind::seems_ours(&letters));
                 return if ours { ReadTarget::Fault(fault) } else { ReadTarget::Skipped };
             }
         };
         let project = target.path.file_name().is_some_and(|name| name == Project::FILE);
-        if !named && !project && !detect::may_be_ours(&source.text) {
+        if !named && !project && !file_kind::may_be_ours(&source.text) {
             return ReadTarget::Skipped;
         }
         let document = document::read_as(&source, project.then_some(DocumentKind::Project));
-        if named || project || detect::is_ours(&document) {
+        if named || project || file_kind::is_ours(&document) {
             ReadTarget::Document(Box::new(document))
         } else {
             ReadTarget::Skipped

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::TestCommand;
-use crate::check::detect;
+use crate::check::file_kind;
 use crate::check::scenario::endings::unreachable;
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
@@ -31,7 +31,7 @@ impl TestCommand {
             let Ok(source) = project::read(&target.path) else { continue };
             let document = document::read(&source);
             let is_loop = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest));
-            if !target.named && (!is_loop || !detect::is_ours(&document)) {
+            if !target.named && (!is_loop || !file_kind::is_ours(&document)) {
                 continue;
             }
             let loaded = match load::load(&target.path, &[]) {

@@ -3,16 +3,14 @@
 //! loop, nor how a report is printed.
 
 mod condition;
-mod consequence;
 mod cursor;
 mod denials;
-pub mod detect;
-mod estimate;
+pub mod file_kind;
 pub mod fix;
 mod input_schema;
 mod key_flow;
-mod made_tables;
 mod model;
+mod request_size;
 mod rules;
 pub mod scenario;
 mod script_calls;
@@ -27,21 +25,20 @@ mod taken_paths;
 #[cfg(test)]
 mod tests;
 mod text_scope;
-mod used;
+mod used_actions;
 mod value_schemas;
 
 use crate::compile::{Compiled, Texts, once};
-use crate::diagnostic::{Diagnostic, few, few_of_many};
+use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::syntax::document::Document;
 
-pub use consequence::without_consequences;
 pub use cursor::Cursor;
 pub use rules::RULES;
 pub use script_calls::{ScriptedLoops, script_calls};
 pub use sent_text::SentText;
 pub use subject::Subject;
 pub use text_scope::{ScopeNames, TextScope};
-pub use used::Used;
+pub use used_actions::Used;
 pub use value_schemas::{DescribedValue, ValueSchemas};
 
 /// A rule: the code that it reports, and the function that decides.
@@ -85,4 +82,25 @@ pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
         (other, fault.place.start)
     });
     found
+}
+
+/// Leaves out that an action never uses a parameter, where another fault says that its placeholder is written in a wrong
+/// way.
+pub fn without_consequences(faults: &mut Vec<Diagnostic>) {
+    let causes: Vec<Diagnostic> = faults.iter().filter(|fault| is_cause(fault)).cloned().collect();
+    faults.retain(|fault| fault.code != codes::UNUSED_PARAMETER || !causes.iter().any(|cause| explains(cause, fault)));
+}
+
+fn is_cause(fault: &Diagnostic) -> bool {
+    matches!(fault.code, codes::PLAIN_VARIABLE | codes::QUOTED_PLACEHOLDER | codes::BAD_QUERY)
+}
+
+/// Whether the cause is a fault of the same action, and its fix or its help takes the parameter.
+fn explains(cause: &Diagnostic, unused: &Diagnostic) -> bool {
+    let Some((action, name)) = unused.path.split_once("/parameters/properties/") else { return false };
+    let is_inside = cause.path.strip_prefix(action).is_some_and(|rest| rest.starts_with('/'));
+    let meant = cause.suggestion.as_ref().map(|suggestion| &*suggestion.replacement).or(cause.help.as_deref());
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let takes = meant.is_some_and(|meant| meant.split(|c| !is_word(c)).any(|word| word == name));
+    cause.place.file == unused.place.file && is_inside && takes
 }

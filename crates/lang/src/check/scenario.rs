@@ -3,7 +3,7 @@
 pub mod endings;
 mod matchers;
 mod names;
-mod sense;
+mod playability;
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ impl<'a> ScenarioSubject<'a> {
 
 /// What the rules report about a file of scenarios.
 pub fn judge(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) {
-    for rule in [sense::check, matchers::check, names::check, endings::check] {
+    for rule in [playability::check, matchers::check, names::check, endings::check] {
         rule(subject, found);
         few_of_many(found);
     }

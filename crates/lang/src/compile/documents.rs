@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::outside::{OutsideFiles, ValueKind};
+use super::outside_files::{OutsideFiles, ValueKind};
 use super::steps;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;

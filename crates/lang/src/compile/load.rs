@@ -1,7 +1,7 @@
 //! From texts to a program: combines the results of the other modules.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::catalog::Shelf;
 use super::context::Context;
 use super::declare::Declare;
-use super::documents;
 use super::flow::{self, FlowHead};
 use super::layout::{self, LoopLayout, unreadable};
 use super::link::Linker;
@@ -17,14 +16,13 @@ use super::names::{self, stem};
 use super::react::{Around, Head, ReadLoop, react, schema};
 use super::review::ReviewedValues;
 use super::steps::{self, Steps};
-use super::{Compiled, Texts};
+use super::{Compiled, Texts, documents};
 use crate::diagnostic::{Diagnostic, Remedy, Source, codes, few};
 use crate::language::Project;
 use crate::program::Program;
 use crate::program::schema::too_many_patterns_in;
-use crate::syntax::document;
-use crate::syntax::document::{Document, DocumentKind};
-use crate::syntax::shape;
+use crate::syntax::document::{Document, DocumentKind, read};
+use crate::syntax::{document, shape};
 
 /// Compiles a loop document or an agent request. All faults are collected; there is a program only when none of
 /// them is an error.
@@ -242,4 +240,30 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     }
     let input = schema(main, "/input", ReviewedValues::Objects, faults);
     Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) }
+}
+
+/// The parsed texts, shared by the documents beside them.
+#[derive(Debug, Clone, Default)]
+pub struct Readings {
+    /// By the address of the text in memory: the source in the slot keeps it valid.
+    all: Arc<Mutex<HashMap<usize, ReadingSlot>>>,
+}
+
+/// A text and its document.
+type ReadingSlot = Arc<(Source, OnceLock<Arc<Document>>)>;
+
+impl Readings {
+    /// The document of a text; parsed on first use.
+    pub(crate) fn document(&self, source: &Source) -> Arc<Document> {
+        let place = source.text.as_ptr().addr();
+        let slot = {
+            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(place).or_insert_with(|| Arc::new((source.clone(), OnceLock::new()))))
+        };
+        // Two empty texts may have the same address.
+        if slot.0.name != source.name || slot.0.text != source.text {
+            return Arc::new(read(source));
+        }
+        Arc::clone(slot.1.get_or_init(|| Arc::new(read(source))))
+    }
 }

@@ -1,7 +1,6 @@
 //! Lowering: compiles documents to a [`Program`], best effort, and collects all faults. The caller passes the
 //! texts; nothing here opens a file, knows a rule of `check`, or knows the engine.
 
-mod alone;
 pub(crate) mod catalog;
 mod context;
 mod declare;
@@ -12,12 +11,12 @@ pub mod layout;
 mod link;
 mod load;
 pub mod names;
-mod outside;
+mod outside_files;
 mod prompt;
 mod react;
-mod readings;
 mod review;
-mod scripted;
+mod script_names;
+mod standalone_document;
 pub(crate) mod steps;
 pub mod tool;
 
@@ -35,16 +34,16 @@ use crate::language::Project;
 use crate::program::Program;
 use crate::syntax::document::Document;
 
-pub use alone::{Declared, alone};
 pub(crate) use documents::meant as document_meant;
 pub use effort::Effort;
 pub use link::MAX_LEVELS;
+pub use load::Readings;
 pub use load::{compile, compile_read, once};
-pub use outside::{
+pub use outside_files::{
     DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind, QueryParameter, ValueKind,
 };
-pub use readings::Readings;
 pub(crate) use review::known_part;
+pub use standalone_document::{Declared, alone};
 
 /// A tool written in Rust, as the compiler knows it.
 #[derive(Debug, Clone, PartialEq)]

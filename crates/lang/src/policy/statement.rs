@@ -6,7 +6,7 @@ use super::sql;
 
 /// What a query does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Does {
+pub enum StatementEffect {
     /// It only reads.
     Reads,
     /// It changes the database.
@@ -17,13 +17,13 @@ const WRITES: [&str; 7] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "D
 const READS: [&str; 2] = ["SELECT", "VALUES"];
 
 /// What a query does, and the place of the word that says so; nothing when that is not certain.
-pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
+pub fn verb(query: &str) -> Option<(StatementEffect, Range<usize>)> {
     let mut words = SqlWords { query, at: 0 };
     let (first, range) = words.next()?;
     let does = |word: &str| {
         let is_of = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-        let writes = is_of(&WRITES).then_some(Does::Writes);
-        writes.or_else(|| is_of(&READS).then_some(Does::Reads))
+        let writes = is_of(&WRITES).then_some(StatementEffect::Writes);
+        writes.or_else(|| is_of(&READS).then_some(StatementEffect::Reads))
     };
     if first.eq_ignore_ascii_case("WITH") {
         // The statement comes after the tables that it names, which are in parentheses.

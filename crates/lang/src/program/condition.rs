@@ -1,12 +1,12 @@
 //! Conditions, compiled and evaluated. The evaluation is pure, and its work is bounded by the sizes of the condition and
 //! of the values. What can't be evaluated is a fault and never `false`: who asks decides what follows.
 
-mod partial;
+mod partial_knowledge;
 mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub use partial::KnownValues;
+pub use partial_knowledge::KnownValues;
 pub use pattern::{pattern_help, pattern_of_ending, slashed};
 
 use std::cmp::Ordering;

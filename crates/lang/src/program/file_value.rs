@@ -1,13 +1,13 @@
 //! The value of a file that a project names in `documents`: CSV is a list of objects, JSON its value, anything else a text.
 
 mod csv;
-mod held;
+mod held_value;
 mod json;
 mod weight;
 
 use serde_json::{Map, Value};
 
-pub use held::{FileValue, FileValues, ListOnPath};
+pub use held_value::{FileValue, FileValues, ListOnPath};
 pub use json::{key_twice, key_twice_in};
 pub use weight::MAX_WEIGHT;
 

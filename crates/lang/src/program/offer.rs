@@ -6,10 +6,10 @@
 //! The rules are those of the servers of OpenAI, Anthropic and Google, by their documentation and refusals, read in
 //! November 2026.
 
-mod fold;
+mod missing_keywords;
 mod names;
 mod references;
-mod whole;
+mod top_object;
 
 use std::borrow::Cow;
 
@@ -144,10 +144,10 @@ fn taken(schema: &Value) -> TakenSchema {
     members.insert("type".to_owned(), json!("object"));
     // A server reads all parts in the one draft that it knows.
     references::each_part(&mut members, &mut |part| drop(part.shift_remove("$schema")));
-    let (mut folded, left_out) = fold::folded(members);
+    let (mut folded, left_out) = top_object::folded(members);
     folded.entry("properties").or_insert_with(|| json!({}));
     references::alone(&mut folded);
-    TakenSchema { parameters: whole::members(folded), left_out, names }
+    TakenSchema { parameters: missing_keywords::members(folded), left_out, names }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `@paths` and `orgconfig:` secrets: compiles and resolves the references in a written value.
 
-mod left_out;
+mod omitted_members;
 mod scope;
 mod written_path;
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
-use super::foreign::{self, ForeignEntry};
+use super::foreign_syntax::{self, ForeignEntry};
 use super::shape::Unknown;
-use super::{pasted, shape};
+use super::{pasted_secrets, shape};
 use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest, sort_by_place};
 use crate::language::Action;
 use crate::syntax;
@@ -99,7 +99,7 @@ impl Document {
     /// An error for each string that looks like a key or token. A document that many loops use is searched
     /// once.
     pub(crate) fn pasted(&self) -> &[Diagnostic] {
-        self.pasted.get_or_init(|| pasted::secrets(self))
+        self.pasted.get_or_init(|| pasted_secrets::secrets(self))
     }
 
     /// The action at a place of its list of actions, where `value` stands; nothing when it can't be read. A document
@@ -223,7 +223,7 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         .into_iter()
         .flatten()
         .find_map(|member| nearest.of(&member.key, marks.iter().map(|(mark, _)| *mark)).map(|mark| (member, mark)));
-    let foreign = foreign::document(root);
+    let foreign = foreign_syntax::document(root);
     Err(Box::new(match (near, foreign) {
         (_, Some(shape)) => foreign_document(tree, &shape),
         (Some((member, mark)), None) => misspelt(tree, member, mark),

@@ -4,11 +4,11 @@
 mod container;
 pub(crate) mod decimal;
 pub mod document;
-mod foreign;
+mod foreign_syntax;
 mod lookup;
 mod number;
 mod other_word;
-mod pasted;
+mod pasted_secrets;
 mod reader;
 pub mod shape;
 mod string;

@@ -179,7 +179,7 @@ fn tested(
 fn may_be_shown(path: &Path) -> bool {
     let text = guarded_read::text(path, MAX_BYTES);
     text.is_ok_and(|text| {
-        check::detect::is_ours(&loopctl_lang::syntax::document::read(&Source::new(name_of(path), text)))
+        check::file_kind::is_ours(&loopctl_lang::syntax::document::read(&Source::new(name_of(path), text)))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::check::{Cursor, Rule, Subject, estimate, model};
+use crate::check::{Cursor, Rule, Subject, model, request_size};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ReactProperties;
 use crate::language::react::{Dialect, OnLimit, RequiredTools};
@@ -74,7 +74,7 @@ fn reply(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
     let window = model.and_then(|model| model.declared?.context_tokens);
     let reply = u64::from(react.max_tokens.unwrap_or_else(|| max_tokens(window)));
     // Where not even the first request fits, that is reported.
-    if estimate::first_request(subject).is_some_and(|needed| needed >= most) {
+    if request_size::first_request(subject).is_some_and(|needed| needed >= most) {
         return None;
     }
     let cursor = subject.property("budget/tokens").filter(|_| most < reply)?;

@@ -6,7 +6,7 @@ use crate::language::Action;
 use crate::language::action::DbAction;
 use crate::policy::database_address::DatabaseServer;
 use crate::policy::mysql;
-use crate::policy::statement::{self, Does};
+use crate::policy::statement::{self, StatementEffect};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
         let Action::Db(db) = &*used.action else { continue };
-        let Some((Does::Writes, range)) = statement::verb(&db.query).filter(|_| db.read_only) else {
+        let Some((StatementEffect::Writes, range)) = statement::verb(&db.query).filter(|_| db.read_only) else {
             if let Some(why) = refused_by_mysql(subject, db) {
                 found.push(used.at("/query").report(&RULE, why).help("if it shall write, say \"read_only\": false"));
             }

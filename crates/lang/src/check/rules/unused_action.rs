@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::check::used::action_name;
+use crate::check::used_actions::action_name;
 use crate::check::{Rule, Subject};
 use crate::compile::steps::is_foreach;
 use crate::diagnostic::{Diagnostic, codes};

@@ -2,17 +2,17 @@
 
 use crate::check::shell;
 use crate::language::action::CommandAction;
-use crate::policy::statement::{Does, verb};
+use crate::policy::statement::{StatementEffect, verb};
 
 #[test]
 fn the_first_word_of_a_query_says_what_it_does() {
     let does = |query: &str| verb(query).map(|(does, range)| (does, query[range].to_owned()));
-    let writes = |word: &str| Some((Does::Writes, word.to_owned()));
+    let writes = |word: &str| Some((StatementEffect::Writes, word.to_owned()));
     assert_eq!(does("-- INSERT\n /* x */ delete from t"), writes("delete"));
     assert_eq!(does("WITH old AS (SELECT 1), \"x\" AS (SELECT 2) UPDATE t SET a = 1"), writes("UPDATE"));
-    assert_eq!(does("WITH a AS (DELETE FROM t) SELECT 1").map(|(does, _)| does), Some(Does::Reads));
+    assert_eq!(does("WITH a AS (DELETE FROM t) SELECT 1").map(|(does, _)| does), Some(StatementEffect::Reads));
     assert_eq!(does("(SELECT 1)").map(|(does, _)| does), None);
-    assert_eq!(does("SELECT replace(a, 'INSERT', '') FROM t").map(|(does, _)| does), Some(Does::Reads));
+    assert_eq!(does("SELECT replace(a, 'INSERT', '') FROM t").map(|(does, _)| does), Some(StatementEffect::Reads));
     for unsure in ["", "'", "/*", "--", "PRAGMA x", "CREATE TEMP TABLE t (a)", "EXPLAIN DELETE FROM t", "\u{e9}"] {
         assert_eq!(does(unsure), None, "{unsure}");
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::possible::ValueTypes;
+use super::possible_values::ValueTypes;
 use super::{Part, short};
 use crate::diagnostic::codes;
 use crate::program::condition::slashed;

@@ -3,11 +3,11 @@
 
 mod contradiction;
 mod example;
-mod idle;
+mod idle_keyword;
 mod keyword;
-mod known;
-mod possible;
-mod required;
+mod known_members;
+mod possible_values;
+mod required_name;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +21,8 @@ use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 use crate::program::schema::vocabulary::{Holds, keyword_named};
 use keyword::SortedMembers;
-pub(crate) use known::known_part;
-use possible::{LeftTypes, ValueTypes};
+pub(crate) use known_members::known_part;
+use possible_values::{LeftTypes, ValueTypes};
 
 /// The most faults that are reported of one schema.
 const MAX_FAULTS: usize = 50;
@@ -86,7 +86,7 @@ pub(super) fn review(written: &Value, about: ReviewedValues, refused: &[&str]) -
     let types = if is_of_objects { ValueTypes::OBJECT } else { ValueTypes::ALL };
     // A reference below a part with an address of its own may lead elsewhere: nothing is judged through it.
     if reviewer.may_be_impossible {
-        let left = if reviewer.has_addresses { None } else { Some(possible::left(written, types)) };
+        let left = if reviewer.has_addresses { None } else { Some(possible_values::left(written, types)) };
         weigh(&mut reviewer.faults, &reviewer.stays, left);
     }
     let mut faults = reviewer.faults;
@@ -141,10 +141,10 @@ impl Reviewer {
         }
         self.faults.extend(keyword::faults(part, &written));
         self.faults.extend(example::outside(part, &written));
-        self.faults.extend(idle::faults(part));
+        self.faults.extend(idle_keyword::faults(part));
         let before = self.faults.len();
         self.faults.extend(contradiction::faults(part));
-        self.faults.extend(required::faults(part, &written.properties));
+        self.faults.extend(required_name::faults(part, &written.properties));
         for fault in self.faults.iter().skip(before).filter(|fault| fault.code == codes::IMPOSSIBLE_SCHEMA) {
             self.may_be_impossible = true;
             // What is about values of one type leaves those of the other types.

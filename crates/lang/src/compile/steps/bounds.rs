@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::known::JsonTypes;
+use super::known_value::JsonTypes;
 
 /// The least and the greatest number that a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -3,7 +3,7 @@
 
 mod address;
 mod bounds;
-mod known;
+mod known_value;
 mod output;
 mod result;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::program::template::ValueUse;
 use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
-pub(crate) use known::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
+pub(crate) use known_value::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
 pub(crate) use output::{head, launched, text};
 pub(crate) use result::ListSource;
 pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action, of_tables};

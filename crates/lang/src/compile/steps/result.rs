@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::output::{self, ANY, object};
-use crate::compile::outside::ValueKind;
+use crate::compile::outside_files::ValueKind;
 use crate::compile::{DatabaseProbe, DatabaseState};
 use crate::language::action::{DEFAULT_ROWS, TABLES};
 use crate::policy::database_address::DatabaseServer;
 use crate::policy::row_count::{RowCount, row_count};
-use crate::policy::statement::{Does, sql_words, verb};
+use crate::policy::statement::{StatementEffect, sql_words, verb};
 
 /// How the results of queries call the number of rows that they changed.
 pub(crate) const CHANGES: &str = "changes";
@@ -119,8 +119,8 @@ fn of_query(datasource: &str, query: &str, source: Option<ListSource>, databases
     }
     let returns = || sql_words(query).any(|word| word.eq_ignore_ascii_case("RETURNING"));
     match verb(query) {
-        Some((Does::Reads, _)) => rows(None, source),
-        Some((Does::Writes, _)) if !returns() => changes(),
+        Some((StatementEffect::Reads, _)) => rows(None, source),
+        Some((StatementEffect::Writes, _)) if !returns() => changes(),
         _ => ANY,
     }
 }

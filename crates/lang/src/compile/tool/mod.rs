@@ -1,9 +1,10 @@
 //! Tools: a declaration and the action that it names become something that can be called, with the
 //! schema of its input. All faults are gathered, each at its place in the action.
 
+mod action_compiler;
 pub(crate) mod approval;
-mod derived;
-mod floor;
+mod call_limits;
+mod derived_schema;
 mod http;
 mod kinds;
 mod matcher;
@@ -11,7 +12,6 @@ mod parameters;
 mod sql;
 #[cfg(test)]
 mod tests;
-mod work;
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ use crate::program::template::Variable;
 use crate::program::{LoopProgram, Program, Tool, ToolKind};
 use crate::syntax::shape::Unknown;
 
-pub use floor::loosened;
+pub(super) use action_compiler::is_at;
+use action_compiler::{ActionDraft, NamedVariable, NamingForm};
+pub use call_limits::loosened;
 pub use http::strays;
 pub(super) use parameters::bad_schema;
 pub use sql::named_parameters;
-pub(super) use work::is_at;
-use work::{ActionDraft, NamedVariable, NamingForm};
 
 /// The most errors that are reported for one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;
@@ -84,8 +84,8 @@ pub fn declared(
         parameters,
         kind,
         approval,
-        max_calls: floor::least(declaration.max_calls, head.max_calls),
-        timeout_ms: floor::least(declaration.timeout_ms, head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
+        max_calls: call_limits::least(declaration.max_calls, head.max_calls),
+        timeout_ms: call_limits::least(declaration.timeout_ms, head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
         remember: declaration.remember.clone(),
         idempotent,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ActionDraft, approval, derived, matcher};
+use super::{ActionDraft, approval, derived_schema, matcher};
 use crate::compile::review::{ReviewedValues, known_part, review};
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
@@ -38,7 +38,7 @@ pub(super) fn of(
         return Some(if names.is_empty() && matches!(action, Action::Http(_)) {
             Schema::any()
         } else {
-            derived::schema(&names, kind)
+            derived_schema::schema(&names, kind)
         });
     };
     let examined = Schema::examine(written);

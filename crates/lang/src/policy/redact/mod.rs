@@ -8,8 +8,6 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod tests_brackets;
-#[cfg(test)]
 mod tests_growing;
 
 use std::borrow::Cow;

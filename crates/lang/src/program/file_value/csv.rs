@@ -8,7 +8,7 @@ use std::str::CharIndices;
 use serde_json::{Map, Value};
 
 use super::FileFault;
-use super::held::FileValue;
+use super::held_value::FileValue;
 use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
 use crate::program::bind::run_input::LongListWriter;
 

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use serde_json::Value;
 
 use super::FileFault;
-use super::held::FileValue;
+use super::held_value::FileValue;
 use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
 use crate::program::bind::run_input::{LongListWriter, RunInput};
 

@@ -6,9 +6,9 @@ use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
 use super::SchemaFault;
-use super::lower::{Lowering, Task};
+use super::lowering::{Lowering, Task};
 use super::plan::{Choices, Demand, Id, PropertyRules, Ruled, SchemaRule, Sized, TYPES};
-use super::unfit;
+use super::schema_faults;
 use crate::program::canonical;
 use crate::program::reference::escape_pointer;
 use crate::syntax::decimal::Decimal;
@@ -115,7 +115,7 @@ pub(super) fn read<'r>(
         },
         _ => return leaf(task, &written, rules),
     };
-    let Some(rule) = rule else { return Err(unfit::keyword(Lowering::path(task, name), value)) };
+    let Some(rule) = rule else { return Err(schema_faults::keyword(Lowering::path(task, name), value)) };
     rules.push(Ruled { keyword: name, rule });
     Ok(())
 }
@@ -161,7 +161,7 @@ fn items<'r>(
                 members
                     .get(key)
                     .filter(|_| task.draft >= Draft::Draft201909)
-                    .map(|limit| whole(limit).ok_or_else(|| unfit::keyword(Lowering::path(task, key), limit)))
+                    .map(|limit| whole(limit).ok_or_else(|| schema_faults::keyword(Lowering::path(task, key), limit)))
             };
             let (least, most) = (bound("minContains").transpose()?.unwrap_or(1), bound("maxContains").transpose()?);
             SchemaRule::Contains { part: lowering.part(task, value, name)?, least, most }
@@ -198,7 +198,7 @@ fn members<'r>(
             "dependentSchemas" => SchemaRule::Dependent(lowering.named(task, parts, name)?.into()),
             _ => return dependencies(lowering, task, parts, rules),
         },
-        _ => return Err(unfit::keyword(Lowering::path(task, name), value)),
+        _ => return Err(schema_faults::keyword(Lowering::path(task, name), value)),
     };
     rules.push(Ruled { keyword: name, rule });
     Ok(())
@@ -242,8 +242,8 @@ fn dependencies<'r>(
 /// The keywords that look at one value alone.
 fn leaf(task: &Task<'_>, written: &Written<'_>, rules: &mut Vec<Ruled>) -> Result<(), SchemaFault> {
     let Written { name, value, members } = written;
-    let unfit = || unfit::keyword(Lowering::path(task, name), value);
-    if let Some(fault) = unfit::immense_numbers(value, &Lowering::path(task, name)).into_iter().next() {
+    let unfit = || schema_faults::keyword(Lowering::path(task, name), value);
+    if let Some(fault) = schema_faults::immense_numbers(value, &Lowering::path(task, name)).into_iter().next() {
         return Err(fault);
     }
     let rule = match *name {

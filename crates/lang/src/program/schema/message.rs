@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::SchemaFault;
-use super::gather::Gather;
-use super::judge::Judge;
+use super::comparison::Judge;
 use super::plan::Id;
 use super::problem::{Forms, ProblemKind, ValueProblem};
+use super::violations::Gather;
 use crate::diagnostic::nearest;
 
 /// The most characters of a given value that a message shows.

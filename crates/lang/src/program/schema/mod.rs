@@ -7,19 +7,19 @@
 
 mod advice;
 mod alphabet;
+mod comparison;
 mod depth;
-mod describe;
-mod examine;
-mod gather;
-mod judge;
+mod description;
+mod evaluated_parts;
+mod evident_schema;
+mod examination;
 mod keyword;
-mod lower;
-mod marks;
+mod lowering;
 mod message;
 mod pattern;
-mod plain;
 mod plan;
 mod problem;
+mod schema_faults;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod tests_agree;
 mod tests_plain;
 #[cfg(test)]
 mod tests_work;
-mod unfit;
+mod violations;
 pub mod vocabulary;
 mod work;
 
@@ -40,13 +40,13 @@ use serde_json::{Map, Value, json};
 
 pub use self::advice::{Advice, Fix, advice, is_type_word, type_meant};
 pub(crate) use self::alphabet::Alphabet;
-pub use self::describe::{AbsentStep, Described, LargeTypes, StepOwner, described, short};
-pub use self::examine::Examined;
+pub use self::description::{AbsentStep, Described, LargeTypes, StepOwner, described, short};
+pub use self::examination::Examined;
 pub(crate) use self::pattern::TextPattern;
 use super::reference::escape_pointer;
-use crate::program::schema::gather::Gather;
-use crate::program::schema::judge::Judge;
+use crate::program::schema::comparison::Judge;
 use crate::program::schema::plan::Plan;
+use crate::program::schema::violations::Gather;
 use crate::program::schema::work::{StepBudget, TooMuch};
 
 /// The most faults that are reported for one value.
@@ -113,8 +113,8 @@ impl Schema {
     /// The same with all faults that can be seen at once.
     fn compile_all(source: Arc<Value>) -> Result<Self, Vec<SchemaFault>> {
         let cell = OnceLock::new();
-        let pattern_bytes = if plain::is_plain(&source) {
-            plain::pattern_bytes(&source)
+        let pattern_bytes = if evident_schema::is_plain(&source) {
+            evident_schema::pattern_bytes(&source)
         } else {
             let plan = plan(&source, MAX_PATTERN_PROGRAMS)?;
             let bytes = plan.pattern_bytes;
@@ -153,18 +153,18 @@ impl Schema {
     /// fault, and the same value always has the same ones.
     pub fn faults(&self, instance: &Value) -> Vec<SchemaFault> {
         // Beyond these an exact comparison would cost more than any number is worth.
-        let immense = unfit::immense_numbers(instance, "");
+        let immense = schema_faults::immense_numbers(instance, "");
         if !immense.is_empty() {
             return immense;
         }
         // What is made only now was seen to be valid at a glance.
         let source = self.source();
-        let plan = match self.parts.plan.get_or_init(|| lower::lower(source, draft(source), usize::MAX).map_err(first))
-        {
-            Ok(plan) => plan,
-            // What is plain compiles; were it ever not so, nothing would match, and this says why.
-            Err(fault) => return vec![SchemaFault::new("", fault.message.clone())],
-        };
+        let plan =
+            match self.parts.plan.get_or_init(|| lowering::lower(source, draft(source), usize::MAX).map_err(first)) {
+                Ok(plan) => plan,
+                // What is plain compiles; were it ever not so, nothing would match, and this says why.
+                Err(fault) => return vec![SchemaFault::new("", fault.message.clone())],
+            };
         let mut judge = Judge::new(plan, instance);
         match judge.matches(0, instance) {
             Ok(true) => Vec::new(),
@@ -317,7 +317,8 @@ pub fn too_many_patterns_in(document: &Value) -> Option<SchemaFault> {
     let mut found = None;
     each_pattern(document, &String::new, &mut |pattern, path| {
         if found.is_none() && known.insert(pattern) {
-            bytes = bytes.saturating_add(plain::bytes_of(pattern).unwrap_or_else(|| pattern::bytes_of(pattern)));
+            bytes =
+                bytes.saturating_add(evident_schema::bytes_of(pattern).unwrap_or_else(|| pattern::bytes_of(pattern)));
             found = (bytes > MAX_PATTERN_PROGRAMS).then(|| too_many_patterns(path()));
         }
         found.is_none()
@@ -359,7 +360,7 @@ fn too_many_patterns(path: String) -> SchemaFault {
 
 /// Checks a schema and makes it ready for comparing. Its patterns may compile to `room` bytes.
 fn plan(source: &Value, room: usize) -> Result<Plan, Vec<SchemaFault>> {
-    unfit::check_patterns(source, "").map_err(|fault| vec![fault])?;
+    schema_faults::check_patterns(source, "").map_err(|fault| vec![fault])?;
     let draft = draft(source);
     let validator = match draft {
         Draft::Draft4 => jsonschema::draft4::meta::validator(),
@@ -369,9 +370,9 @@ fn plan(source: &Value, room: usize) -> Result<Plan, Vec<SchemaFault>> {
         _ => jsonschema::draft202012::meta::validator(),
     };
     if !validator.is_valid(source) {
-        return Err(unfit::no_schema(source, validator.iter_errors(source), MAX_FAULTS));
+        return Err(schema_faults::no_schema(source, validator.iter_errors(source), MAX_FAULTS));
     }
-    lower::lower(source, draft, room)
+    lowering::lower(source, draft, room)
 }
 
 /// The first of several faults.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Value, plain, plan};
+use super::{Value, evident_schema, plan};
 
 fn part(key: &'static str) -> impl Strategy<Value = (String, Value)> {
     let values = prop_oneof![
@@ -70,7 +70,7 @@ proptest! {
         parts in proptest::collection::vec(proptest::sample::select(KEYS.to_vec()).prop_flat_map(part), 1..4)
     ) {
         let schema = Value::Object(parts.into_iter().collect());
-        if plain::is_plain(&schema) {
+        if evident_schema::is_plain(&schema) {
             prop_assert!(plan(&schema, usize::MAX).is_ok(), "{}", schema);
         }
     }
@@ -89,7 +89,7 @@ fn what_people_write_is_taken_at_a_glance_and_what_needs_a_look_is_not() {
         "required": ["id", "kind"],
         "additionalProperties": false
     });
-    assert!(plain::is_plain(&usual));
+    assert!(evident_schema::is_plain(&usual));
     for odd in [
         json!({ "$ref": "#/$defs/x" }),
         json!({ "type": "text" }),
@@ -99,6 +99,6 @@ fn what_people_write_is_taken_at_a_glance_and_what_needs_a_look_is_not() {
         json!({ "minLength": -1 }),
         json!({ "$schema": "http://json-schema.org/draft-04/schema#", "exclusiveMinimum": true }),
     ] {
-        assert!(!plain::is_plain(&odd), "{odd}");
+        assert!(!evident_schema::is_plain(&odd), "{odd}");
     }
 }

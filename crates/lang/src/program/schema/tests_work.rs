@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::judge::Judge;
+use super::comparison::Judge;
 use super::plan::Plan;
 use super::work::TooMuch;
 use super::{MAX_PATTERN_PROGRAMS, Schema, plan};

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::known::{resolve, types, words};
+use super::document_schemas::{resolve, types, words};
 use crate::syntax::{Node, NodeKind};
 
 /// A part of a schema.

@@ -1,13 +1,13 @@
 //! The shape of a document, checked by the JSON Schema of its kind, so that `schemas/`, this check and serde
 //! accept the same documents. Each fault is reported once, by the most specific part of the schema.
 
+mod document_schemas;
 mod form;
-mod known;
 mod object;
 mod scalar;
 mod step_condition;
 mod union;
-mod unknown;
+mod unread_values;
 
 #[cfg(test)]
 mod tests;
@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 use crate::diagnostic::{Diagnostic, Nearest, Place, sort_by_place};
 use crate::syntax::{Node, NodeKind, Span, Tree, token, unescaped};
 
+pub(crate) use document_schemas::{DocumentSchema, known};
 use form::SchemaForm;
-pub(crate) use known::{DocumentSchema, known};
-pub use unknown::Unknown;
+pub use unread_values::Unknown;
 
 /// The most faults of shape that are reported for one document.
 pub const MAX_FAULTS: usize = 100;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::document_schemas::{resolve, words};
 use super::form::{LazyForm, Others, SchemaForm};
-use super::known::{resolve, words};
 use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
-use crate::syntax::{Member, Node, Span, foreign, other_word, quoted};
+use crate::syntax::{Member, Node, Span, foreign_syntax, other_word, quoted};
 
 /// The number of members up to which an object is small.
 const FEW: usize = 16;
@@ -155,7 +155,7 @@ impl<'a> Walker<'a> {
             self.report(fault.help(help));
             return None;
         }
-        let foreign = foreign::help_for(name);
+        let foreign = foreign_syntax::help_for(name);
         let (fault, explains) = match (near, home) {
             // A name that is known elsewhere is no typing mistake, unless the field that it is close to is
             // missing, or differs by a letter.
@@ -169,7 +169,7 @@ impl<'a> Walker<'a> {
                     }
                     return None;
                 }
-                let help = match foreign::declared_action(&member.value) {
+                let help = match foreign_syntax::declared_action(&member.value) {
                     Some(action) if home == "in `definition`" => {
                         format!("a workflow finds its actions in files beside it: `actions/{action}.json`")
                     }

@@ -6,7 +6,7 @@ use super::form::SchemaForm;
 use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
 use crate::syntax::decimal::Decimal;
-use crate::syntax::foreign;
+use crate::syntax::foreign_syntax;
 use crate::syntax::{Node, NodeKind, quoted, token};
 
 /// The longest value that a message or a suggestion repeats, in bytes.
@@ -32,7 +32,7 @@ impl Walker<'_> {
         let raw = self.tree.raw(node.span);
         let takes = |name: &str| types.contains(&name);
         let compared = node.as_str().filter(|_| takes("object"));
-        let compared = compared.and_then(|text| foreign::comparison(text, &|path| self.named_value(path)));
+        let compared = compared.and_then(|text| foreign_syntax::comparison(text, &|path| self.named_value(path)));
         let fault = match &node.kind {
             _ if compared.is_some() => {
                 let meant = compared.unwrap_or_default();
@@ -102,7 +102,7 @@ impl Walker<'_> {
                 let fault = fault.help(format!("the nearest is `{near}`"));
                 if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
             }
-            None => match text.filter(|_| words.contains(&"openai")).and_then(foreign::provider) {
+            None => match text.filter(|_| words.contains(&"openai")).and_then(foreign_syntax::provider) {
                 Some(help) => fault.help(help),
                 None => fault,
             },

@@ -3,7 +3,7 @@
 use super::Walker;
 use super::form::SchemaForm;
 use crate::diagnostic::{Diagnostic, codes};
-use crate::syntax::{Member, Node, Span, foreign, token};
+use crate::syntax::{Member, Node, Span, foreign_syntax, token};
 
 /// The longest condition that a suggestion repeats, in bytes.
 const SHOWN: usize = 200;
@@ -43,7 +43,7 @@ impl<'a> Walker<'a> {
             return false;
         };
         let is_operator = |name: &str| {
-            let ours = foreign::operator(name).unwrap_or(name);
+            let ours = foreign_syntax::operator(name).unwrap_or(name);
             of.keyed.iter().any(|(known, _)| *known == ours)
         };
         let Some(first) = members.first().filter(|_| members.iter().all(|member| is_operator(&member.key))) else {
@@ -66,7 +66,7 @@ impl<'a> Walker<'a> {
     /// A value as a condition, when it is one or a text that compares two values.
     fn as_condition(&self, node: &Node) -> Option<String> {
         let raw = self.tree.raw(node.span);
-        let compared = node.as_str().and_then(|text| foreign::comparison(text, &|path| self.named_value(path)));
+        let compared = node.as_str().and_then(|text| foreign_syntax::comparison(text, &|path| self.named_value(path)));
         let is_object = node.members().is_some_and(|members| members.len() == 1);
         compared.or_else(|| (is_object && raw.len() <= SHOWN).then(|| raw.to_owned()))
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::form::SchemaForm;
 use super::{Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Place, codes, is_lone, nearest, nearest_field};
-use crate::syntax::foreign;
+use crate::syntax::foreign_syntax;
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 
 impl<'a> Walker<'a> {
@@ -48,7 +48,7 @@ impl<'a> Walker<'a> {
         if let Some(rest) = &form.rest {
             return self.walk(rest, node, key);
         }
-        if let Some(shape) = foreign::entry(node, tag == "kind").filter(|_| matches!(tag, "type" | "kind")) {
+        if let Some(shape) = foreign_syntax::entry(node, tag == "kind").filter(|_| matches!(tag, "type" | "kind")) {
             let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
             let message = format!("{} is {}", self.label(), shape.what);
             self.report(
@@ -162,7 +162,7 @@ impl<'a> Walker<'a> {
                 let fault = fault.help(format!("the nearest name is `{near}`"));
                 if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
             }
-            None => match foreign::operator(name).filter(|ours| names.contains(ours)) {
+            None => match foreign_syntax::operator(name).filter(|ours| names.contains(ours)) {
                 Some(ours) => fault.help(format!("it is written `{ours}`")).suggest(quoted(ours)),
                 None => {
                     let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();

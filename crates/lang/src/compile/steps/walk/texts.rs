@@ -9,7 +9,7 @@ use crate::compile::context::Context;
 use crate::compile::documents::{self, MisplacedName};
 use crate::compile::layout::LoopLayout;
 use crate::compile::prompt::{KnownNames, is_of_system, unknown};
-use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known};
+use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known_value};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::Program;
 use crate::program::file_value::PREFIX;
@@ -73,7 +73,7 @@ impl<'a> Walk<'_, 'a, '_> {
     /// The schema of the value at a path.
     pub(super) fn schema<'s>(&'s self, path: &[String], context: &'s Context) -> Option<&'s Value> {
         let (first, rest) = path.split_first()?;
-        known::part(if first == "input" { self.input()? } else { context.schema(first)? }, rest)
+        known_value::part(if first == "input" { self.input()? } else { context.schema(first)? }, rest)
     }
 
     /// All texts in a value: templates and `@paths`.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::marks;
+use super::evaluated_parts;
 use super::pattern::{Match, Pattern};
 use super::plan::{Asks, Choices, Demand, Id, Plan, PropertyRules, SchemaPart, SchemaRule, Sized};
 use super::work::{StepBudget, TooMuch, count, parts_of};
@@ -116,7 +116,7 @@ impl<'p> Judge<'p> {
                 Ok(found >= *least && most.is_none_or(|most| found <= most))
             }
             (SchemaRule::UnevaluatedProperties(_) | SchemaRule::UnevaluatedItems(_), _) => {
-                Ok(marks::unevaluated(self, part, rule, value)?.is_empty())
+                Ok(evaluated_parts::unevaluated(self, part, rule, value)?.is_empty())
             }
             (SchemaRule::AllOf(_) | SchemaRule::AnyOf(_) | SchemaRule::OneOf(_), _) => self.several(rule, value),
             (SchemaRule::Dependent(_) | SchemaRule::Not(_) | SchemaRule::If { .. } | SchemaRule::Ref(_), _) => {

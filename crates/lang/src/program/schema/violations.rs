@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::judge::Judge;
-use super::marks;
+use super::comparison::Judge;
+use super::evaluated_parts;
 use super::plan::{Asks, Id, Plan, Ruled, SchemaPart, SchemaRule, Sized, TYPES};
 use super::problem::{Forms, ProblemKind, ValueProblem, type_name};
 use super::work::{TooMuch, count};
@@ -196,7 +196,7 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
                 }
             }
             rule => {
-                let left = marks::unevaluated(self.judge, part, rule, value)?;
+                let left = evaluated_parts::unevaluated(self.judge, part, rule, value)?;
                 let left: HashSet<usize> = left.into_iter().collect();
                 let names = members.keys().enumerate().filter(|(place, _)| left.contains(place));
                 unknown.extend(names.map(|(_, name)| name.clone()));

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::keyword;
 use super::pattern::Pattern;
 use super::plan::{Asks, Id, Plan, Ruled, SchemaPart, SchemaRule};
-use super::{MAX_FAULTS, SchemaFault, unfit};
+use super::{MAX_FAULTS, SchemaFault, schema_faults};
 use crate::program::reference::escape_pointer;
 
 /// The address of a schema that has none.
@@ -61,7 +61,7 @@ pub(super) struct Lowering<'r> {
 /// # Errors
 /// What is wrong with it, at most [`MAX_FAULTS`] faults.
 pub(super) fn lower(source: &Value, draft: Draft, room: usize) -> Result<Plan, Vec<SchemaFault>> {
-    let fault = |fault: &referencing::Error| vec![unfit::reference(source, fault, "")];
+    let fault = |fault: &referencing::Error| vec![schema_faults::reference(source, fault, "")];
     let resource = draft.create_resource_ref(source);
     let address = resource.id().unwrap_or(ADDRESS);
     let base = referencing::uri::from_str(address).map_err(|error| fault(&error))?;
@@ -210,7 +210,7 @@ impl<'r> Lowering<'r> {
             Value::Bool(true) => return Ok(Asks::Nothing),
             Value::Bool(false) => return Ok(Asks::Never),
             Value::Object(members) => members,
-            other => return Err(unfit::keyword(task.at.clone().unwrap_or_default(), other)),
+            other => return Err(schema_faults::keyword(task.at.clone().unwrap_or_default(), other)),
         };
         if task.draft < Draft::Draft201909
             && let Some(Value::String(reference)) = members.get("$ref")
@@ -250,7 +250,8 @@ impl<'r> Lowering<'r> {
         resolved: Result<Resolved<'r>, referencing::Error>,
         name: &str,
     ) -> Result<Id, SchemaFault> {
-        let resolved = resolved.map_err(|error| unfit::reference(self.source, &error, &Self::path(task, name)))?;
+        let resolved =
+            resolved.map_err(|error| schema_faults::reference(self.source, &error, &Self::path(task, name)))?;
         let (contents, resolver, draft) = resolved.into_inner();
         let at = self.places.get(&address(contents)).cloned();
         let draft = of(draft, contents, task.draft);
@@ -263,14 +264,14 @@ impl<'r> Lowering<'r> {
         let resolver = task
             .resolver
             .in_subresource(draft.create_resource_ref(contents))
-            .map_err(|error| unfit::reference(self.source, &error, &Self::path(task, below)))?;
+            .map_err(|error| schema_faults::reference(self.source, &error, &Self::path(task, below)))?;
         let at = task.at.as_ref().map(|at| format!("{at}/{below}"));
         self.add(contents, resolver, draft, at)
     }
 
     /// The parts of a list.
     pub(super) fn parts(&mut self, task: &Task<'r>, written: &'r Value, name: &str) -> Result<Box<[Id]>, SchemaFault> {
-        let Value::Array(items) = written else { return Err(unfit::keyword(Self::path(task, name), written)) };
+        let Value::Array(items) = written else { return Err(schema_faults::keyword(Self::path(task, name), written)) };
         items.iter().enumerate().map(|(at, item)| self.part(task, item, &format!("{name}/{at}"))).collect()
     }
 
@@ -300,7 +301,7 @@ impl<'r> Lowering<'r> {
             return Ok(Arc::clone(known));
         }
         let path = Self::path(task, name);
-        let pattern = Pattern::read(written).ok_or_else(|| unfit::pattern(path.clone(), written))?;
+        let pattern = Pattern::read(written).ok_or_else(|| schema_faults::pattern(path.clone(), written))?;
         self.plan.pattern_bytes += pattern.bytes;
         if self.plan.pattern_bytes > self.room {
             return Err(super::too_many_patterns(path));

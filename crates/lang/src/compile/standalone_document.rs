@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::catalog::{Registered, registered};
 use super::layout::unreadable;
-use super::{declare, layout, names, scripted, steps, tool};
+use super::{declare, layout, names, script_names, steps, tool};
 use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::language::approval::RequiresApproval;
 use crate::language::tool::ActionTool;
@@ -72,7 +72,7 @@ pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
         }
         Some(DocumentKind::Script) if !document.is_broken() => {
             faults.extend(Script::deserialize(&document.value).err().map(|error| unreadable(document, &error)));
-            scripted::names(document, declared, &mut faults);
+            script_names::names(document, declared, &mut faults);
         }
         _ => {}
     }

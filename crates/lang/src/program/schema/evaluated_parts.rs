@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::judge::Judge;
+use super::comparison::Judge;
 use super::plan::{Asks, Id, SchemaPart, SchemaRule};
 use super::work::{TooMuch, count};
 
