@@ -9,6 +9,7 @@ pub mod file_kind;
 pub mod fix;
 mod input_schema;
 mod key_flow;
+mod made_tables;
 mod model;
 mod request_size;
 mod rules;

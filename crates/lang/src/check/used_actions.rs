@@ -2,19 +2,18 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::Cursor;
 use super::input_schema::sound_part;
-use super::{Cursor, Subject};
 use crate::compile::Compiled;
 use crate::compile::catalog::{Catalog, Registered};
 use crate::language::action::ActionText;
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
-use crate::policy::statement::sql_words;
 use crate::program::reference::each_text;
 use crate::syntax::document::DocumentKind;
 use crate::syntax::shape::Unknown;
@@ -122,28 +121,5 @@ pub fn action_name(declaration: &ToolDeclaration) -> Option<&str> {
         ToolDeclaration::Legacy(name) => Some(name),
         ToolDeclaration::Typed(TypedTool::Action(tool)) => Some(&tool.name),
         ToolDeclaration::Typed(_) => None,
-    }
-}
-
-/// The words of the queries that make a table or something else, in lower case, by their datasource.
-pub(super) struct MadeTables<'s>(HashMap<&'s str, HashSet<String>>);
-
-impl<'s> MadeTables<'s> {
-    /// Those of the actions of a loop.
-    pub fn of(subject: &'s Subject<'_>) -> Self {
-        let mut made: HashMap<&str, HashSet<String>> = HashMap::new();
-        for used in subject.actions() {
-            let Action::Db(db) = &*used.action else { continue };
-            if sql_words(&db.query).next().is_some_and(|word| word.eq_ignore_ascii_case("CREATE")) {
-                let words = sql_words(&db.query).map(str::to_ascii_lowercase);
-                made.entry(db.datasource.as_str()).or_default().extend(words);
-            }
-        }
-        Self(made)
-    }
-
-    /// Whether a query may make a table of this name in the database of a datasource.
-    pub fn has(&self, datasource: &str, table: &str) -> bool {
-        self.0.get(datasource).is_some_and(|words| words.contains(&table.to_ascii_lowercase()))
     }
 }

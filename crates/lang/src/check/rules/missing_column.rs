@@ -5,8 +5,8 @@ use std::cell::LazyCell;
 use serde_json::{Map, Value};
 
 use super::unknown_column::{is_literal, severity};
+use crate::check::made_tables::MadeTables;
 use crate::check::steps::{WrittenStep, steps};
-use crate::check::used_actions::MadeTables;
 use crate::check::{Rule, Subject};
 use crate::compile::DatabaseProbe;
 use crate::diagnostic::{Diagnostic, codes};

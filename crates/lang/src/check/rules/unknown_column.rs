@@ -4,8 +4,8 @@ use std::cell::LazyCell;
 
 use serde_json::{Map, Value};
 
+use crate::check::made_tables::MadeTables;
 use crate::check::steps::{WrittenStep, steps};
-use crate::check::used_actions::MadeTables;
 use crate::check::{Cursor, Rule, Subject};
 use crate::compile::{DatabaseProbe, DatabaseState, Effort, QueryFaultKind};
 use crate::diagnostic::{Diagnostic, Severity, codes};

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use super::database_errors::Trouble;
 use super::queue::listed;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
 use crate::journal::{CALLBACK_LEASE, CallbackProgress, CallbackState, StoreFault};
 

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::database_errors::Trouble;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreFault};
 
 /// A decision is taken, in the transaction of its event.

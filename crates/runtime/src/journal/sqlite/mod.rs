@@ -19,6 +19,7 @@ mod queue;
 mod reads;
 mod record_columns;
 mod requests;
+mod scheduled_runs;
 mod schedules;
 mod schema;
 mod take_ups;
@@ -26,6 +27,7 @@ mod take_ups;
 mod tests;
 mod texts;
 mod workers;
+mod write_request;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -170,7 +172,7 @@ impl SqliteJournal {
         Census::new(self.drivers.clone(), self.clock.clone())
     }
 
-    fn write<R: writer::WriteRequest>(&self, request: R) -> Ticket<R::Answer> {
+    fn write<R: write_request::WriteRequest>(&self, request: R) -> Ticket<R::Answer> {
         match failpoint::store_call() {
             Ok(()) => self.writer.ask(request),
             Err(fault) => Ticket::ready(Err(fault)),

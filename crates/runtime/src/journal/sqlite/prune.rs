@@ -5,9 +5,9 @@ use rusqlite::{Connection, params};
 use super::answer_tokens::of_run;
 use super::database_errors::Trouble;
 use super::queue::listed;
-use super::schedules;
+use super::scheduled_runs;
 use super::take_ups::below;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
 use crate::journal::{PruneQuery, RunExtras, StoreFault};
 
@@ -70,7 +70,7 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
     for statement in ["DELETE FROM answer_tokens WHERE run_id = ?1", "DELETE FROM decisions WHERE run_id = ?1"] {
         connection.prepare_cached(statement)?.execute([run_id])?;
     }
-    schedules::deleted(connection, run_id)?;
+    scheduled_runs::deleted(connection, run_id)?;
     for text in texts {
         connection
             .prepare_cached("DELETE FROM texts WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run_texts WHERE text = ?1)")?
@@ -92,6 +92,6 @@ pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras,
         answer_tokens: of_run(connection, run_id)?,
         start_key: row.get("start_key")?,
         search_text: row.get("search_text")?,
-        scheduled: schedules::of_run(connection, run_id)?,
+        scheduled: scheduled_runs::of_run(connection, run_id)?,
     })
 }

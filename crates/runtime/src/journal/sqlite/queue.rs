@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::database_errors::Trouble;
 use super::leases::{HeldLease, Leases};
 use super::requests::Take;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns};
 
 /// The runs that wait for a driver. `?1` is the time, `?2` the drivers that are alive, `?3` the runs that the caller

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::columns::{NamedValue, assignments, written};
 use super::database_errors::Trouble;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
 use crate::journal::{RowCompletion, StatusRecord};
 

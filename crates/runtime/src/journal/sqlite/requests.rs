@@ -11,10 +11,10 @@ use super::database_errors::Trouble;
 use super::decisions;
 use super::leases::{HeldLease, Leases};
 use super::record_columns::RecordRow;
-use super::schedules;
+use super::scheduled_runs;
 use super::take_ups::{self, TakeUps};
 use super::texts;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::{sum, word};
 use crate::journal::{
     Append, CALLBACK_LEASE, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord, StoreFault, failpoint,
@@ -160,7 +160,7 @@ impl WriteRequest for NewRun {
         }
         texts::keep(transaction.connection, row, &self.texts)?;
         if let Some(scheduled) = &self.scheduled {
-            schedules::started(transaction.connection, &self.run_id, scheduled)?;
+            scheduled_runs::started(transaction.connection, &self.run_id, scheduled)?;
         }
         transaction.appended += 1;
         transaction.rows.push(row);

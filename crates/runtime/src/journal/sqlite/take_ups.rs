@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use super::database_errors::Trouble;
 use super::queue::listed;
 use super::requests::events_of;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 
 /// What the row of a run records about the drivers that resumed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::database_errors::Trouble;
 use super::drivers::Drivers;
-use super::writer::{Transaction, WriteRequest};
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::Worker;
 use crate::journal::admin::MOST_NAMED_RUNS;
 

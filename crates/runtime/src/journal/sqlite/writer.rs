@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::database_errors::{Trouble, fault, is_everyones};
 use super::leases::{LeaseView, Leases};
 use super::requests::GiveBack;
+use super::write_request::{Transaction, WriteRequest};
 use crate::journal::{StoreFault, Ticket, failpoint};
 
 /// The maximum number of requests that share a commit, so that nobody waits for an endless one.
@@ -19,43 +20,6 @@ const BATCH: usize = 512;
 /// The callers of the last commit are likely to come again at once: the next commit waits for each of them at
 /// most so long. A single caller never waits.
 const LINGER: Duration = Duration::from_micros(100);
-
-/// What a request works with: the open transaction.
-pub(super) struct Transaction<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) leases: &'a mut Leases,
-    /// The events that were written in it.
-    pub(super) appended: u64,
-    /// The keys of the runs that the request created or leased.
-    pub(super) rows: Vec<i64>,
-}
-
-/// Something to be written.
-pub(super) trait WriteRequest: Send + 'static {
-    /// What the asker gets.
-    type Answer: Send;
-
-    /// The run in question.
-    fn run_id(&self) -> &str;
-
-    /// Whether an event is written.
-    fn writes_event(&self) -> bool {
-        false
-    }
-
-    /// Performs the request. May be called again after a rollback.
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Trouble>;
-
-    /// Called when the write is durable and the caller is about to be answered; `rows` is what the request left
-    /// in [`Transaction::rows`].
-    fn durable(&self, _answer: &Self::Answer, _rows: &[i64], _leases: &mut Leases) {}
-
-    /// Called when the caller has gone.
-    fn unclaimed(&self, _answer: &Self::Answer, _leases: &mut Leases) {}
-
-    /// Called when the transaction was rolled back.
-    fn undone(&self, _leases: &mut Leases) {}
-}
 
 /// The answer to a request, with the keys of the runs that it created or leased.
 type Performed<A> = Result<(A, Vec<i64>), StoreFault>;
