@@ -17,6 +17,7 @@ pub mod matcher;
 pub mod offer;
 pub mod reference;
 pub mod schema;
+mod scope;
 pub mod step_context;
 pub mod table;
 pub mod template;
@@ -24,6 +25,7 @@ pub mod timetable;
 pub mod tool_names;
 pub mod turn_schema;
 mod value_kind;
+mod written_path;
 
 pub use action::TemplatedAction;
 pub use bind::{Bound, bind};

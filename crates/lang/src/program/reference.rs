@@ -1,46 +1,18 @@
 //! `@paths` and `orgconfig:` secrets: compiles and resolves the references in a written value.
 
 mod omitted_members;
-mod scope;
-mod written_path;
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
 use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
+use super::written_path::written_range;
 use crate::program::fault::LocalFault;
-pub(crate) use scope::absent;
-pub use scope::{Scope, Unresolved};
-use written_path::written_range;
-pub use written_path::{as_any_path, as_optional_path, as_path, spelled_path};
 
-/// The names that the engine defines; an argument with such a name is hidden.
-pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
-
-/// Returns the text of a secret by its key. The driver implements it; the text is used at once and stored
-/// nowhere.
-pub trait Secrets: Sync {
-    /// The secret's text, or why there is none.
-    ///
-    /// # Errors
-    /// A sentence that names the key and never the secret.
-    fn secret(&self, key: &str) -> Result<String, String>;
-}
-
-/// A step on the way to a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PathStep {
-    /// To the member, or the item, of this name.
-    Name(String),
-    /// To each entry, in the body of an `each`.
-    Entry,
-}
-
-/// A path of names.
-pub(crate) fn steps(names: &[String]) -> Vec<PathStep> {
-    names.iter().cloned().map(PathStep::Name).collect()
-}
+pub(crate) use super::scope::steps;
+pub use super::scope::{PathStep, RESERVED, Scope, Secrets, Unresolved};
+pub use super::written_path::{as_any_path, as_optional_path, as_path, spelled_path};
 
 /// A written value: a literal, a template, an `@path`, or JSON made of them.
 #[derive(Debug)]

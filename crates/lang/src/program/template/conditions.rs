@@ -2,7 +2,7 @@
 
 use super::node::TemplateNode;
 use super::{Template, render};
-use crate::program::reference::Scope;
+use crate::program::scope::Scope;
 
 /// A condition of a template that was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

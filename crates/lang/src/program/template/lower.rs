@@ -10,7 +10,7 @@ use super::node::{self, Base, Expr, Route, TemplateNode};
 use super::tag::TemplateTag;
 use super::{TemplateFault, ValueUse, Variable, secret};
 use crate::diagnostic::{codes, nearest};
-use crate::program::reference::{PathStep, steps};
+use crate::program::scope::{PathStep, steps};
 
 const BLOCKS: [&str; 4] = ["if", "unless", "each", "with"];
 const HELPERS: [&str; 5] = ["if", "unless", "each", "with", "lookup"];

@@ -24,7 +24,8 @@ use std::ops::Range;
 
 pub use conditions::JudgedCondition;
 
-use super::reference::{PathStep, Scope, Unresolved, spelled_path};
+use super::scope::{PathStep, Scope, Unresolved};
+use super::written_path::spelled_path;
 use crate::diagnostic::codes;
 use node::TemplateNode;
 

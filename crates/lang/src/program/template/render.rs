@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 use super::ValueEscape;
 use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
-use crate::program::reference::{Scope, Unresolved, absent};
+use crate::program::scope::{Scope, Unresolved, absent};
 use crate::program::value_kind::value_kind;
 
 /// The most parts that one rendering may process: a limit for nested loops over long lists.

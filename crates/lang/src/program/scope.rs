@@ -4,10 +4,36 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{RESERVED, Secrets};
 use crate::diagnostic::nearest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 use crate::program::file_value::{FileValues, ListOnPath, key_twice, key_twice_in};
+
+/// The names that the engine defines; an argument with such a name is hidden.
+pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
+
+/// Returns the text of a secret by its key. The driver implements it; the text is used at once and stored
+/// nowhere.
+pub trait Secrets: Sync {
+    /// The secret's text, or why there is none.
+    ///
+    /// # Errors
+    /// A sentence that names the key and never the secret.
+    fn secret(&self, key: &str) -> Result<String, String>;
+}
+
+/// A step on the way to a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathStep {
+    /// To the member, or the item, of this name.
+    Name(String),
+    /// To each entry, in the body of an `each`.
+    Entry,
+}
+
+/// A path of names.
+pub(crate) fn steps(names: &[String]) -> Vec<PathStep> {
+    names.iter().cloned().map(PathStep::Name).collect()
+}
 
 /// What begins and ends a fence.
 const FENCE: &str = "```";
