@@ -39,7 +39,7 @@ pub enum Repeats {
 }
 
 /// For so long, equal warnings are counted, and not written.
-const QUIET: Duration = Duration::from_secs(60);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 /// The most warnings that are remembered.
 const MOST_REMEMBERED: usize = 256;
 
@@ -66,7 +66,7 @@ impl RecentWarnings {
             return Some(0);
         }
         if let Some(known) = self.known.get_mut(rest) {
-            if now.saturating_duration_since(known.written_at) < QUIET {
+            if now.saturating_duration_since(known.written_at) < REPEAT_INTERVAL {
                 known.equal = known.equal.saturating_add(1);
                 return None;
             }
@@ -75,7 +75,7 @@ impl RecentWarnings {
             return Some(equal);
         }
         if self.known.len() >= MOST_REMEMBERED {
-            self.known.retain(|_, known| now.saturating_duration_since(known.written_at) < QUIET);
+            self.known.retain(|_, known| now.saturating_duration_since(known.written_at) < REPEAT_INTERVAL);
         }
         if self.known.len() < MOST_REMEMBERED {
             self.known.insert(rest.to_owned(), Repeated { written_at: now, equal: 0 });

@@ -7,9 +7,9 @@ use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 /// The newest run.
 const LAST: &str = "last";
 /// The most runs that a message lists.
-const SHOWN: usize = 8;
+const MAX_LISTED_RUNS: usize = 8;
 /// The number of the newest runs among which the nearest id is looked for.
-const NEAR: usize = 500;
+const MAX_COMPARED_RUNS: usize = 500;
 /// Shorter texts are near to everything.
 const MIN_COMPARED_CHARACTERS: usize = 5;
 
@@ -30,7 +30,8 @@ pub async fn resolve(journal: &dyn Journal, given: &str, store: &str) -> Result<
     if let Some(name) = given.strip_prefix(LAST).and_then(|rest| rest.strip_prefix(':')) {
         return last_of(journal, name, store).await;
     }
-    let with_prefix = RunFilter { id_prefix: Some(given.to_owned()), limit: SHOWN + 1, ..RunFilter::default() };
+    let with_prefix =
+        RunFilter { id_prefix: Some(given.to_owned()), limit: MAX_LISTED_RUNS + 1, ..RunFilter::default() };
     let mut runs = if given.is_empty() { Vec::new() } else { journal.list(with_prefix.clone()).await? };
     if runs.is_empty() && given.contains('.') {
         runs = journal.list(RunFilter { called: true, ..with_prefix }).await?;
@@ -58,7 +59,7 @@ async fn last_of(journal: &dyn Journal, name: &str, store: &str) -> Result<Strin
 }
 
 async fn newest(journal: &dyn Journal) -> Result<Vec<RunSummary>, StoreFault> {
-    journal.list(RunFilter { limit: NEAR, ..RunFilter::default() }).await
+    journal.list(RunFilter { limit: MAX_COMPARED_RUNS, ..RunFilter::default() }).await
 }
 
 async fn unknown(journal: &dyn Journal, given: &str, store: &str) -> Result<CommandError, CommandError> {
@@ -76,8 +77,8 @@ async fn unknown(journal: &dyn Journal, given: &str, store: &str) -> Result<Comm
 }
 
 fn ambiguous(given: &str, runs: &[RunSummary]) -> CommandError {
-    let listed: Vec<&str> = runs.iter().take(SHOWN).map(|run| run.run_id.as_str()).collect();
-    let more = if runs.len() > SHOWN { ", and more" } else { "" };
+    let listed: Vec<&str> = runs.iter().take(MAX_LISTED_RUNS).map(|run| run.run_id.as_str()).collect();
+    let more = if runs.len() > MAX_LISTED_RUNS { ", and more" } else { "" };
     CommandError::usage_help(
         format!("several runs begin with {given}: {}{more}", listed.join(", ")),
         "give more of the id, or the whole id",

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 
 /// How long a run may take to end after the second signal. After that, it is dropped with its calls: the
 /// journal has what was acknowledged.
-const GRACE: Duration = Duration::from_millis(900);
+const STORE_GRACE: Duration = Duration::from_millis(900);
 
 /// Drives a run to its end and handles signals. `None`: the run did not stop within the grace period after
 /// the second signal.
@@ -36,7 +36,7 @@ pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Prog
     }
     stop.now();
     progress.remark("stopping now");
-    tokio::time::timeout(GRACE, run).await.ok()
+    tokio::time::timeout(STORE_GRACE, run).await.ok()
 }
 
 /// Counts the signals of a process that serves: the first asks it to end, the second ends it.

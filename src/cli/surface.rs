@@ -5,9 +5,9 @@ use std::io::{IsTerminal as _, Write as _};
 use crate::trace::{Look, Tone, escape};
 
 /// The longest line, however wide the terminal is: longer ones are hard to read.
-const WIDEST: usize = 110;
+const MAX_COLUMNS: usize = 110;
 /// The width of output to a file or a pipe.
-const PIPE: usize = 100;
+const PIPE_COLUMNS: usize = 100;
 
 /// Stdout can't be written.
 #[derive(Debug)]
@@ -32,8 +32,9 @@ impl Surface {
         let colour = |choice: anstream::ColorChoice| choice != anstream::ColorChoice::Never;
         let out_terminal = std::io::stdout().is_terminal();
         let err_terminal = std::io::stderr().is_terminal();
-        let columns = terminal_size::terminal_size().map_or(PIPE, |(terminal_size::Width(width), _)| width.into());
-        let width = |terminal: bool| if terminal { columns.clamp(20, WIDEST) } else { PIPE };
+        let columns =
+            terminal_size::terminal_size().map_or(PIPE_COLUMNS, |(terminal_size::Width(width), _)| width.into());
+        let width = |terminal: bool| if terminal { columns.clamp(20, MAX_COLUMNS) } else { PIPE_COLUMNS };
         Self {
             out: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width: width(out_terminal) },
             err: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width: width(err_terminal) },

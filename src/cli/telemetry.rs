@@ -23,7 +23,7 @@ use crate::program::Program;
 /// The longest time that the end of a command waits for a collector.
 const AT_MOST: Duration = Duration::from_secs(2);
 /// The time limit of a request to a collector.
-const REQUEST: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The variables that name a collector, and those that disable it.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
@@ -48,7 +48,7 @@ impl Telemetry {
         // If another part of the program has set it already, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let none = |error: &dyn std::fmt::Display| format!("no spans are sent: {error}");
-        let client = reqwest::Client::builder().timeout(REQUEST).build().map_err(|error| none(&error))?;
+        let client = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build().map_err(|error| none(&error))?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| none(&error))?;
         let exporter = SpanExporter::builder().with_http().with_http_client(OnRuntime { client, runtime });
         let exporter = exporter.build().map_err(|error| none(&error))?;

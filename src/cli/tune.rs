@@ -68,7 +68,7 @@ pub enum Setting {
 }
 
 /// The maximum number of programs that are kept.
-const MOST_PROGRAMS: usize = 64;
+const MAX_PROGRAMS: usize = 64;
 
 impl TuneCommand {
     /// Judges the thresholds.
@@ -139,7 +139,7 @@ impl JudgedRuns {
                     }
                 });
                 let program = quiet.map_err(|fault| fault.to_string())?;
-                if self.programs.len() >= MOST_PROGRAMS {
+                if self.programs.len() >= MAX_PROGRAMS {
                     self.programs.clear();
                 }
                 self.programs.insert(key, (Arc::clone(&program), threshold));

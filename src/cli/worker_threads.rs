@@ -7,13 +7,13 @@ use std::thread;
 /// More threads do not help: files are short.
 const MAX_THREADS: usize = 8;
 /// So few items are done sooner than a thread is started.
-const FEW: usize = 8;
+const MIN_PARALLEL_ITEMS: usize = 8;
 /// The stack of a thread, in bytes: documents nest to a limited depth.
-const STACK: usize = 8 << 20;
+const STACK_BYTES: usize = 8 << 20;
 
 /// The results of `work` for all items, in their order.
 pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let jobs = if things.len() < FEW { 1 } else { cores() };
+    let jobs = if things.len() < MIN_PARALLEL_ITEMS { 1 } else { cores() };
     each_of(jobs, things, work)
 }
 
@@ -41,7 +41,7 @@ pub fn each_of<T: Send, R: Send>(jobs: usize, things: Vec<T>, work: impl Fn(T) -
     thread::scope(|scope| {
         for _ in 1..jobs {
             // If a thread can't be started, the others do its part. A panic in one ends the scope.
-            let _ = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+            let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
         }
         run();
     });

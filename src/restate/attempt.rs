@@ -29,7 +29,7 @@ use crate::serve::view::AgentStatus;
 /// A request to cancel a run is looked for this often while something happens in it.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// A run that waits for its model asks it again after this time.
-const OUTAGE: Duration = Duration::from_secs(60);
+const OUTAGE_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What the next driver does.
 #[derive(Debug, Clone)]
@@ -390,7 +390,9 @@ fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result
     }
     let wait_ms = match &state.phase {
         Phase::Ended(_) => None,
-        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => Some(OUTAGE.as_millis()),
+        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => {
+            Some(OUTAGE_RETRY_INTERVAL.as_millis())
+        }
         _ => due_at_ms(&state).map(|at_ms| at_ms.saturating_sub(clock::wall_ms()).max(1).unsigned_abs().into()),
     };
     let due_in_ms = wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or(u64::MAX));

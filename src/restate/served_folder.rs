@@ -21,7 +21,7 @@ use crate::serve::route::LoopRequest;
 use crate::serve::view::is_session;
 
 /// What a run may take beyond its own limit before Restate takes it for dead: the last call, and the end of tools.
-const BEYOND_LIMITS: Duration = Duration::from_secs(120);
+const EXTRA_RUN_TIME: Duration = Duration::from_secs(120);
 
 /// The loops of a folder.
 pub struct ServedFolder {
@@ -65,7 +65,7 @@ impl ServedFolder {
     /// For so long an invocation may be silent: no step of a run takes longer than a run may.
     pub fn longest_silence(&self) -> Duration {
         let longest = self.folder.loops.values().map(|offered| offered.program.timeout_ms).max();
-        Duration::from_millis(longest.unwrap_or(0)).saturating_add(BEYOND_LIMITS)
+        Duration::from_millis(longest.unwrap_or(0)).saturating_add(EXTRA_RUN_TIME)
     }
 
     /// The run that a request asks for.
@@ -84,7 +84,7 @@ impl ServedFolder {
         if request.session.as_deref().is_some_and(|session| !is_session(session)) {
             return Err("`session` takes 1 to 128 letters, digits and _-.~@+=".to_owned());
         }
-        let limit_ms = u64::try_from(self.longest_silence().saturating_sub(BEYOND_LIMITS).as_millis());
+        let limit_ms = u64::try_from(self.longest_silence().saturating_sub(EXTRA_RUN_TIME).as_millis());
         if request
             .timeout_ms
             .is_some_and(|timeout_ms| timeout_ms == 0 || limit_ms.is_ok_and(|limit| timeout_ms > limit))

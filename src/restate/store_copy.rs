@@ -16,7 +16,7 @@ use crate::journal::{Created, Journal, StoreFault};
 const WAITS: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30)];
 /// For so long a run that has ended waits for its copy.
-const END: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A store that runs are copied to.
 pub struct CopyStore {
@@ -74,7 +74,7 @@ impl AttemptCopy {
         let copied = self.copied.wait_for(|copied| *copied >= sent);
         tokio::select! {
             copied = copied => copied.is_ok(),
-            () = clock::sleep(END) => {
+            () = clock::sleep(END_TIMEOUT) => {
                 // The next run does not wait for it.
                 self.store.note(Some(&StoreFault::Unreachable("it does not answer".to_owned())));
                 false

@@ -387,7 +387,7 @@ const GONE: &str = "the run no longer waits for this decision";
 /// The reason of a run that Restate was asked to end, and not the run.
 const BY_RESTATE: &str = "cancelled in Restate";
 /// How long `status` waits to learn that a run that waits was ended.
-const GONE_WAIT: Duration = Duration::from_millis(100);
+const END_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Whether an error says that Restate was asked to cancel the invocation.
 fn is_cancellation(error: &TerminalError) -> bool {
@@ -406,7 +406,7 @@ async fn peeked_cancel(ctx: &WorkflowContext<'_>) -> Result<Option<Json<Option<S
 async fn is_gone(ctx: &SharedWorkflowContext<'_>, shown: &ShownStatus) -> Result<bool, TerminalError> {
     let Some(invocation) = shown.invocation.clone().filter(|_| shown.wait > 0) else { return Ok(false) };
     let ended = ctx.invocation_handle(invocation).attach::<Json<Value>>();
-    let waited = ctx.sleep(GONE_WAIT);
+    let waited = ctx.sleep(END_TIMEOUT);
     restate_sdk::select! {
         ended = ended => Ok(ended.is_err()),
         _waited = waited => Ok(false)

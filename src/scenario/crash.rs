@@ -11,9 +11,9 @@ use crate::policy::word::written;
 use crate::trace::units::plural;
 
 /// The most crash points of a scenario; the rest are left out, and counted.
-const MOST_POINTS: usize = 4_000;
+const MAX_CRASH_POINTS: usize = 4_000;
 /// The most crash points that are reported: those behind them often have the same cause.
-const MOST_REPORTED: usize = 3;
+const MAX_REPORTED_POINTS: usize = 3;
 
 /// What came of all crash points.
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ impl CrashReport {
     pub fn of(base: &Played, play: impl Fn(CrashPoint) -> Played) -> Self {
         let mut report = Self::default();
         let points = (0..base.events).flat_map(|event| [false, true].map(|is_stored| CrashPoint { event, is_stored }));
-        report.left_out = (2 * base.events).saturating_sub(MOST_POINTS);
-        for point in points.take(MOST_POINTS) {
+        report.left_out = (2 * base.events).saturating_sub(MAX_CRASH_POINTS);
+        for point in points.take(MAX_CRASH_POINTS) {
             let played = play(point);
             report.points += 1;
             for action in &played.asked_after_crash {
@@ -68,8 +68,8 @@ impl CrashReport {
     pub fn failures(&self, pointer: &str) -> Vec<Failure> {
         let failure = |message: String| Failure { pointer: pointer.to_owned(), key: "crash", message, near: None };
         let mut failures: Vec<Failure> =
-            self.differences.iter().take(MOST_REPORTED).map(|message| failure(message.clone())).collect();
-        if let Some(more) = self.differences.len().checked_sub(MOST_REPORTED).filter(|more| *more > 0) {
+            self.differences.iter().take(MAX_REPORTED_POINTS).map(|message| failure(message.clone())).collect();
+        if let Some(more) = self.differences.len().checked_sub(MAX_REPORTED_POINTS).filter(|more| *more > 0) {
             failures.push(failure(format!("{} do not end alike either", plural(more, "more crash point"))));
         }
         failures

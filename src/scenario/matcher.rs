@@ -8,7 +8,7 @@ use crate::program::canonical::spelling;
 use crate::trace::json::gist;
 
 /// The columns of a value in a sentence.
-const COLUMNS: usize = 160;
+const MAX_COLUMNS: usize = 160;
 
 /// Why a value is not what the matcher asks for, in a few words that follow on a subject: `is 3; 4 was expected`. None
 /// when it is.
@@ -91,7 +91,7 @@ fn fits(schema: &Value, found: &Value) -> Option<String> {
 
 /// A value in a sentence.
 pub fn shown(value: &Value) -> String {
-    gist(value, COLUMNS)
+    gist(value, MAX_COLUMNS)
 }
 
 /// What a matcher asks for, in a sentence.

@@ -9,7 +9,7 @@ use crate::language::recording::{AskDigest, Recording};
 use crate::trace::units::plural;
 
 /// The most characters of a line that are shown.
-const SHOWN: usize = 100;
+const MAX_SHOWN_CHARACTERS: usize = 100;
 
 /// What is otherwise than recorded, in four lines: the first request that differs, or else the first call.
 pub fn stale(recording: &Recording, player: &RecordedPlayer) -> Option<String> {
@@ -76,7 +76,9 @@ impl RequestPair {
 fn four_lines(ask: &AskDigest, what: &str, [was, is]: [Option<&String>; 2]) -> String {
     let line = |text: Option<&String>| match text {
         None => "(nothing)".to_owned(),
-        Some(text) if text.chars().count() > SHOWN => text.chars().take(SHOWN).chain(['…']).collect(),
+        Some(text) if text.chars().count() > MAX_SHOWN_CHARACTERS => {
+            text.chars().take(MAX_SHOWN_CHARACTERS).chain(['…']).collect()
+        }
         Some(text) => text.clone(),
     };
     let of = match (ask.request, ask.run.as_str()) {

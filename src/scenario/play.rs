@@ -35,7 +35,7 @@ pub fn run_id_of(recording: &Recording) -> &str {
 }
 
 /// The maximum number of pauses after crashes that are decided; a run that asks more often does not end.
-const MOST_PAUSES: usize = 1_000;
+const MAX_PAUSES: usize = 1_000;
 
 /// A run to be played.
 pub struct Play<'a> {
@@ -179,7 +179,7 @@ impl Performance<'_> {
         // The last decision, and the pause that it was for: one that was not stored is given again.
         let mut given: Option<(usize, Phase)> = None;
         let mut resume: Option<Resume> = None;
-        for _ in 0..MOST_PAUSES {
+        for _ in 0..MAX_PAUSES {
             let driven = match resume.take() {
                 None => engine.run(program, self.start(), Watch::default()).await,
                 Some(resume) => engine.resume(program, self.play.run_id, resume, Watch::default()).await,

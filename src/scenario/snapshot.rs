@@ -9,7 +9,7 @@ use crate::trace::json::laid_out;
 use crate::trace::{Redaction, escape};
 
 /// The columns of JSON in a snapshot.
-const COLUMNS: usize = 100;
+const JSON_COLUMNS: usize = 100;
 
 /// What is done with snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn compare(folder: &Path, name: &str, now: &str, mode: SnapshotMode) -> Resu
 /// whatever a model, a tool or a document says.
 pub fn text(story: &RunStory, redact: &Redaction) -> String {
     let mut lines = SnapshotLines(String::new());
-    let value = |value: &serde_json::Value| laid_out(&redact.value(value), COLUMNS);
+    let value = |value: &serde_json::Value| laid_out(&redact.value(value), JSON_COLUMNS);
     for call in &story.calls {
         let indent = "  ".repeat(call.depth);
         let number = call.at.clone().unwrap_or_else(|| call.iteration.to_string());

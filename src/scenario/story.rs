@@ -334,7 +334,7 @@ fn outcome(result: &ToolResult) -> (Value, bool) {
 }
 
 /// The columns of a value.
-const COLUMNS: usize = 70;
+const VALUE_COLUMNS: usize = 70;
 
 /// A line for each call.
 pub fn trace_lines(story: &RunStory, redact: &Redaction) -> Vec<String> {
@@ -347,7 +347,7 @@ fn line(call: &StoryCall, redact: &Redaction) -> String {
         Some(at) => at.clone(),
         None => call.iteration.to_string(),
     };
-    let value = |value: &Value| gist(&redact.value(value), COLUMNS);
+    let value = |value: &Value| gist(&redact.value(value), VALUE_COLUMNS);
     let outcome = match (&call.observation, call.success, call.is_made) {
         (Value::Null, true, _) => String::new(),
         (observation, true, _) => format!(" -> {}", value(observation)),

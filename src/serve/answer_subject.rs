@@ -3,9 +3,9 @@
 use crate::engine::question::{StepQuestion, WaitingCall};
 
 /// What begins the text for a step of a workflow; the id of a call begins with a number.
-const STEP: char = '@';
+const STEP_MARK: char = '@';
 /// Stands for a hash that there is not.
-const NONE: &str = "-";
+const NO_HASH: &str = "-";
 
 /// What a token is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,9 +58,9 @@ impl AnswerSubject {
             Self::Question => None,
             Self::Call { id, hash } => Some(format!("{id} {hash}")),
             Self::Step(StepSubject { at, run_pause, call, hash }) => {
-                let pause = run_pause.map_or_else(|| NONE.to_owned(), |pause| pause.to_string());
-                let or_none = |word: &Option<String>| word.clone().unwrap_or_else(|| NONE.to_owned());
-                Some(format!("{STEP}{at} {pause} {} {}", or_none(call), or_none(hash)))
+                let pause = run_pause.map_or_else(|| NO_HASH.to_owned(), |pause| pause.to_string());
+                let or_none = |word: &Option<String>| word.clone().unwrap_or_else(|| NO_HASH.to_owned());
+                Some(format!("{STEP_MARK}{at} {pause} {} {}", or_none(call), or_none(hash)))
             }
         }
     }
@@ -68,13 +68,13 @@ impl AnswerSubject {
     /// The subject that such words name; none when they name nothing.
     pub fn read(words: Option<&str>) -> Option<Self> {
         let Some(words) = words else { return Some(Self::Question) };
-        let Some(words) = words.strip_prefix(STEP) else {
+        let Some(words) = words.strip_prefix(STEP_MARK) else {
             let (id, hash) = words.split_once(' ')?;
             return Some(Self::Call { id: id.to_owned(), hash: hash.to_owned() });
         };
         let mut words = words.split(' ');
         let at = words.next()?.to_owned();
-        let mut next = || words.next().map(|word| Some(word.to_owned()).filter(|word| word != NONE));
+        let mut next = || words.next().map(|word| Some(word.to_owned()).filter(|word| word != NO_HASH));
         let run_pause = next()?.map(|pause| pause.parse()).transpose().ok()?;
         Some(Self::Step(StepSubject { at, run_pause, call: next()?, hash: next()? }))
     }

@@ -15,7 +15,7 @@ use crate::language::serving::{Serving, TokenScope};
 /// The longest token that is checked, in bytes.
 const MAX_TOKEN_BYTES: usize = 512;
 /// The prefix of every token, so that a leaked one is recognised.
-const PREFIX: &str = "loopctl-";
+const TOKEN_PREFIX: &str = "loopctl-";
 /// The prefix of every token that answers a pause.
 const ANSWER_PREFIX: &str = "loopctl-answer-";
 
@@ -256,7 +256,7 @@ pub fn hash_text(token: &str) -> String {
 /// # Errors
 /// When the system has no randomness.
 pub fn new_token() -> Result<String, String> {
-    random(PREFIX)
+    random(TOKEN_PREFIX)
 }
 
 /// A new token of 256 random bits that answers a pause.
@@ -370,7 +370,7 @@ mod tests {
     fn new_tokens_differ_and_their_hash_is_what_is_let_in() {
         let (one, two) = (new_token().unwrap(), new_token().unwrap());
         assert_ne!(one, two);
-        assert_eq!(one.len(), PREFIX.len() + 43);
+        assert_eq!(one.len(), TOKEN_PREFIX.len() + 43);
         let gate = gate(&[(&one, &[TokenScope::Run], None)]);
         let ask = |token: &str| {
             gate.admit(&headers(&[("authorization", &format!("Bearer {token}"))]), &[TokenScope::Run]).is_ok()

@@ -35,25 +35,25 @@ use crate::trace::units::rfc3339;
 use axum::http::StatusCode;
 
 /// The maximum number of tries for a post.
-const TRIES: u32 = 16;
+const MAX_TRIES: u32 = 16;
 /// The wait after the first try; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// The longest wait between two tries.
-const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(15 * 60);
 /// How long a try may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The wait before a retry after the store failed.
-const AGAIN: Duration = Duration::from_secs(2);
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// The interval of the looks for posts that no living server makes.
 const POST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// When a callback is looked at again that can't be made, because its run can't be read.
-const MUCH_LATER: Duration = Duration::from_secs(60 * 60);
+const UNREADABLE_RETRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The maximum number of runs that are posted or wait for the next try here; more stay in the store.
-const MOST_UNDER_WAY: usize = 1_024;
+const MAX_HELD_RUNS: usize = 1_024;
 /// The maximum number of concurrent posts.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_POSTS: usize = 16;
 /// The longest URL.
-const LONGEST_URL: usize = 2_048;
+const MAX_URL_BYTES: usize = 2_048;
 
 /// Where the key is that signs what is posted.
 pub struct CallbackKey {
@@ -134,8 +134,8 @@ impl Callbacks {
             key,
             public_url: project.serve.public_url.clone(),
             client: OnceLock::new(),
-            room: Semaphore::new(AT_ONCE),
-            reading: Semaphore::new(AT_ONCE),
+            room: Semaphore::new(MAX_CONCURRENT_POSTS),
+            reading: Semaphore::new(MAX_CONCURRENT_POSTS),
             pauses: PausesInPost::default(),
             under_way: Mutex::default(),
             is_key_noted: AtomicBool::new(false),
@@ -181,8 +181,8 @@ impl Callbacks {
                     .to_owned(),
             ));
         }
-        if url.len() > LONGEST_URL {
-            return Err(refuse(format!("`callback_url` is longer than {LONGEST_URL} bytes")));
+        if url.len() > MAX_URL_BYTES {
+            return Err(refuse(format!("`callback_url` is longer than {MAX_URL_BYTES} bytes")));
         }
         let parsed = Url::parse(url).map_err(|error| refuse(format!("`callback_url` is no address: {error}")))?;
         self.egress.check(&parsed).map_err(|fault| refuse(format!("`callback_url`: {fault}")))
@@ -220,7 +220,7 @@ impl Callbacks {
         while let Err(fault) = self.deliver(run_id).await {
             tracing::error!(run_id, code = fault.code(), "the callback can't be made: {fault}");
             match &fault {
-                Fault::Store(fault) if passes(fault) => tokio::time::sleep(AGAIN).await,
+                Fault::Store(fault) if passes(fault) => tokio::time::sleep(STORE_RETRY_INTERVAL).await,
                 _ => return drop(self.put_off(run_id).await),
             }
         }
@@ -229,7 +229,11 @@ impl Callbacks {
     /// A run whose callback can't be made is looked at again much later.
     async fn put_off(&self, run_id: &str) -> Result<(), Fault> {
         let Some((_, Callback { progress, .. })) = self.pending(run_id).await? else { return Ok(()) };
-        self.runs.journal.note_callback(run_id, progress, Some(MUCH_LATER), None).await.map_err(Fault::Store)
+        self.runs
+            .journal
+            .note_callback(run_id, progress, Some(UNREADABLE_RETRY_INTERVAL), None)
+            .await
+            .map_err(Fault::Store)
     }
 
     /// Posts each second what no living server posts, until this is dropped.
@@ -255,7 +259,7 @@ impl Callbacks {
     /// Claims what is due, and posts it.
     async fn claim(self: &Arc<Self>) -> Result<(), StoreFault> {
         loop {
-            let most = MOST_UNDER_WAY.saturating_sub(self.under_way().len()).min(AT_ONCE);
+            let most = MAX_HELD_RUNS.saturating_sub(self.under_way().len()).min(MAX_CONCURRENT_POSTS);
             if most == 0 {
                 return Ok(());
             }
@@ -315,7 +319,7 @@ impl Callbacks {
             tries = tries.saturating_add(1);
             let state = match &taken {
                 Ok(()) => CallbackState::Delivered,
-                Err(_) if tries >= TRIES => CallbackState::GivenUp,
+                Err(_) if tries >= MAX_TRIES => CallbackState::GivenUp,
                 Err(_) => CallbackState::Pending,
             };
             let progress = CallbackProgress { state, tries };
@@ -348,7 +352,7 @@ impl Callbacks {
         let answer = self
             .client()?
             .post(url)
-            .timeout(PATIENCE)
+            .timeout(TRY_TIMEOUT)
             .header("content-type", "application/json")
             .header("idempotency-key", &post.key)
             .header("x-hyphen-signature", format!("sha256={signature}"))
@@ -364,7 +368,7 @@ impl Callbacks {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = self.egress.client(usize::MAX, PATIENCE).map_err(|error| error.to_string())?;
+        let client = self.egress.client(usize::MAX, TRY_TIMEOUT).map_err(|error| error.to_string())?;
         Ok(self.client.get_or_init(|| client))
     }
 }
@@ -397,14 +401,14 @@ async fn noted(run_id: &str, note: impl Fn() -> Ticket<()>) -> Result<(), Fault>
             return Err(Fault::Store(fault));
         }
         tracing::error!(run_id, code = fault.code(), "the progress of the callback can't be stored: {fault}");
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(STORE_RETRY_INTERVAL).await;
     }
     Ok(())
 }
 
 /// The wait after `tries` tries.
 fn wait_after(tries: u32) -> Duration {
-    FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_WAIT)
+    FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(MAX_WAIT)
 }
 
 /// Whether a retry may succeed after this fault.

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 use super::problem::ProblemDetails;
 
 /// The maximum number of documents that wait; one more is refused.
-const WAITING: usize = 64;
+const MAX_WAITING_DOCUMENTS: usize = 64;
 /// The deadline of a document, including its wait.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Threads that compile and check documents.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Default for CompilePool {
     fn default() -> Self {
         // One core is left for the threads that serve.
         let cores = available_parallelism().map_or(1, NonZero::get);
-        Self::new(cores.saturating_sub(1).max(1), WAITING, PATIENCE)
+        Self::new(cores.saturating_sub(1).max(1), MAX_WAITING_DOCUMENTS, DOCUMENT_TIMEOUT)
     }
 }
 

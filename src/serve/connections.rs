@@ -16,11 +16,11 @@ use super::quotas::{Owner, Permit, QuotaItem, Quotas};
 /// The maximum number of connections, however many descriptors there are.
 const MAX_CONNECTIONS: usize = 4_096;
 /// The maximum number of connections that have not shown a token yet.
-const UNKNOWN: usize = 256;
+const MAX_UNKNOWN_CONNECTIONS: usize = 256;
 /// The descriptors for the store, the listener, callbacks and folders.
-const RESERVE: usize = 64;
+const RESERVED_DESCRIPTORS: usize = 64;
 /// The descriptors for each driven run: its model, its tools, the pipes of its programs.
-const EACH_RUN: usize = 6;
+const DESCRIPTORS_PER_RUN: usize = 6;
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +39,11 @@ impl Room {
     /// The limits for a process that may open `files` files and drives `runs` runs. `unknown` is the limit of
     /// the project file for connections that have not shown a token.
     pub fn of(files: usize, runs: usize, unknown: Option<u32>) -> Self {
-        let reserve = RESERVE.saturating_add(runs.saturating_mul(EACH_RUN)).min(files / 2);
+        let reserve = RESERVED_DESCRIPTORS.saturating_add(runs.saturating_mul(DESCRIPTORS_PER_RUN)).min(files / 2);
         let all = files.saturating_sub(reserve).clamp(2, MAX_CONNECTIONS);
         let written = unknown.map(|unknown| usize::try_from(unknown).unwrap_or(usize::MAX));
         // Clients with a token keep at least half, whatever the project file says.
-        let unknown = written.map_or((all / 4).min(UNKNOWN), |written| written.min(all / 2)).max(1);
+        let unknown = written.map_or((all / 4).min(MAX_UNKNOWN_CONNECTIONS), |written| written.min(all / 2)).max(1);
         Self { unknown, known: all - unknown }
     }
 

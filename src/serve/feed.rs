@@ -28,10 +28,10 @@ use crate::trace::{Redaction, Shown, escape, events, result};
 /// notices, so a reader that stops reading holds no more.
 const READ_BYTES: usize = 32 * 1024;
 /// The interval of the polls of a run of which nothing is known.
-const POLL: Duration = Duration::from_secs(1);
+const RUN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// After so much time in which the reader got nothing, whatever happened in the run, a comment keeps the stream alive, and
 /// the run is polled whatever is known of it.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A position in the events of a run: what `Last-Event-ID` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -250,7 +250,7 @@ impl Feed {
                 steps.rest().await;
             }
             self.wait(news, arrived).await;
-            if self.sent_at.elapsed() >= KEEP_ALIVE {
+            if self.sent_at.elapsed() >= KEEP_ALIVE_INTERVAL {
                 (self.version, self.has_all) = (None, false);
                 return self.sent(": still here\n\n".to_owned());
             }
@@ -289,7 +289,8 @@ impl Feed {
         let (Some(news), Some(arrived)) = (news, arrived) else {
             let folded = u64::try_from(self.folded).unwrap_or(u64::MAX);
             let head = self.head.get_or_insert_with(|| self.app.scheduler.head_reader(&self.run_id));
-            let is_silent = tokio::time::timeout(POLL, head.until(|head| head.events > folded)).await.is_err();
+            let is_silent =
+                tokio::time::timeout(RUN_POLL_INTERVAL, head.until(|head| head.events > folded)).await.is_err();
             // One look-up answers for all readers. A run of which it says nothing is polled.
             self.has_all = is_silent && head.is(|head| head.events <= folded);
             return;
@@ -298,7 +299,7 @@ impl Feed {
         tokio::select! {
             () = news => {}
             () = arrived, if self.live.is_some() => {}
-            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep(RUN_POLL_INTERVAL) => {}
         }
     }
 

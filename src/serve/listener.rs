@@ -23,15 +23,15 @@ use tokio::time::Sleep;
 use super::connections::{Connections, PeerAddress, Requests};
 
 /// The time limit for receiving a head, and for an idle connection.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for the client to read what is written to it.
-const WRITE_TIME: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest head in bytes.
-const HEAD_BYTES: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The most headers.
-const HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 /// The time limit for requests in progress when the server stops.
-const LAST: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A listening socket.
 pub struct HttpListener {
@@ -90,7 +90,7 @@ impl HttpListener {
         }
         drop(self.listener);
         let all = u32::try_from(all).unwrap_or(u32::MAX);
-        drop(tokio::time::timeout(LAST, room.acquire_many(all)).await);
+        drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, room.acquire_many(all)).await);
     }
 }
 
@@ -109,7 +109,7 @@ async fn connection(
     let (stream, peer) = accepted;
     // Small answers must not wait for acknowledgements.
     drop(stream.set_nodelay(true));
-    let io = TokioIo::new(Socket::new(stream, WRITE_TIME));
+    let io = TokioIo::new(Socket::new(stream, WRITE_TIMEOUT));
     let service = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(requests.clone());
@@ -124,9 +124,9 @@ async fn connection(
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_headers(HEADERS)
-        .max_buf_size(HEAD_BYTES)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(io, service);
     let mut served = std::pin::pin!(served);
     let ended = tokio::select! {

@@ -22,13 +22,13 @@ use crate::drive::clock;
 use crate::language::serving::TokenScope;
 
 /// The longest path with its query, in bytes.
-const LONGEST_TARGET: usize = 8 * 1024;
+const MAX_TARGET_BYTES: usize = 8 * 1024;
 /// The longest headers together, in bytes.
-const LONGEST_HEAD: usize = 32 * 1024;
+const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// The header with the id of a request in the log.
 const REQUEST_ID: &str = "x-request-id";
 /// The content security policy of responses: a browser may load nothing.
-const POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// The names that `Host` may have. Another name there comes from a page of another site (DNS rebinding).
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
@@ -135,13 +135,13 @@ fn request_id(headers: &HeaderMap) -> String {
 
 fn check(app: &App, request: &Request) -> Result<(), ProblemDetails> {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    if target > LONGEST_TARGET {
-        let detail = format!("the address is longer than {LONGEST_TARGET} bytes");
+    if target > MAX_TARGET_BYTES {
+        let detail = format!("the address is longer than {MAX_TARGET_BYTES} bytes");
         return Err(ProblemDetails::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail));
     }
     let head: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    if head > LONGEST_HEAD {
-        let detail = format!("the headers are longer than {LONGEST_HEAD} bytes");
+    if head > MAX_HEAD_BYTES {
+        let detail = format!("the headers are longer than {MAX_HEAD_BYTES} bytes");
         return Err(ProblemDetails::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", detail));
     }
     let host = host(request)?;

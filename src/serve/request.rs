@@ -19,7 +19,7 @@ use crate::syntax::document::{Document, DocumentKind};
 use crate::trace::escape;
 
 /// The longest time that an answer is waited for by `wait_ms`.
-const LONGEST_WAIT: u64 = 24 * 60 * 60 * 1_000;
+const MAX_WAIT_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The run's id in an address.
 pub struct RunId(pub String);
@@ -68,8 +68,8 @@ impl WaitQuery {
         if waiting.is_async && waiting.wait_ms.is_some() {
             return Err(ProblemDetails::bad_request("`async` does not wait: leave `wait_ms` out"));
         }
-        if waiting.wait_ms.is_some_and(|wait| wait > LONGEST_WAIT) {
-            return Err(ProblemDetails::bad_request(format!("`wait_ms` is at most {LONGEST_WAIT}")));
+        if waiting.wait_ms.is_some_and(|wait| wait > MAX_WAIT_MS) {
+            return Err(ProblemDetails::bad_request(format!("`wait_ms` is at most {MAX_WAIT_MS}")));
         }
         Ok(waiting)
     }

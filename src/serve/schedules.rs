@@ -28,10 +28,10 @@ use crate::trace::units::rfc3339;
 const SCHEDULE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The most characters of a workflow's name in the ids of its runs.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARACTERS: usize = 64;
 
 /// How many ids of a time are tried: other runs may have them.
-const MOST_IDS: u32 = 16;
+const MAX_TRIED_IDS: u32 = 16;
 
 /// Starts the runs of the folder's schedules.
 #[derive(Debug)]
@@ -74,10 +74,10 @@ enum Due {
 /// with other signs than those of plain names is written without them, and its digest distinguishes it from others.
 fn id_prefix(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
+    if name.len() <= MAX_NAME_CHARACTERS && name.chars().all(is_plain) {
         return format!("{name}@");
     }
-    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(LONGEST_NAME).collect();
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(MAX_NAME_CHARACTERS).collect();
     let mut digest = Digest::new();
     digest.extend(name);
     let digest: String = digest.to_string().chars().take(8).collect();
@@ -220,7 +220,7 @@ pub async fn waits_for(app: &App, name: &str, now_ms: i64) -> Result<Option<Unde
 /// Starts a run; returns whether that need not be tried again.
 async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, schedule: &FlowSchedule, time_ms: i64) -> bool {
     let Some(stamp) = stamp(time_ms) else { return true };
-    for number in 1..=MOST_IDS {
+    for number in 1..=MAX_TRIED_IDS {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
         let run_id = format!("{}{stamp}{again}", id_prefix(name));
         let scheduled =
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::language::workflow::Schedule;
 
-    const HOUR: i64 = 3_600_000;
+    const HOUR_MS: i64 = 3_600_000;
 
     fn hourly() -> Timetable {
         let every = "1h".to_owned();
@@ -274,12 +274,12 @@ mod tests {
 
     #[test]
     fn a_schedule_begins_at_its_first_time_after_it_was_seen() {
-        let due = |now_ms: i64, last_due_ms| due(&hourly(), now_ms, 10 * HOUR, runs(last_due_ms, false));
-        assert_eq!(due(10 * HOUR, None), Due::Nothing);
-        assert_eq!(due(11 * HOUR - 1, None), Due::Nothing);
-        assert_eq!(due(11 * HOUR, None), Due::Now(11 * HOUR));
+        let due = |now_ms: i64, last_due_ms| due(&hourly(), now_ms, 10 * HOUR_MS, runs(last_due_ms, false));
+        assert_eq!(due(10 * HOUR_MS, None), Due::Nothing);
+        assert_eq!(due(11 * HOUR_MS - 1, None), Due::Nothing);
+        assert_eq!(due(11 * HOUR_MS, None), Due::Now(11 * HOUR_MS));
         // A schedule that was edited at ten.
-        assert_eq!(due(11 * HOUR - 1, Some(3 * HOUR)), Due::Nothing);
+        assert_eq!(due(11 * HOUR_MS - 1, Some(3 * HOUR_MS)), Due::Nothing);
     }
 
     #[test]
@@ -293,19 +293,19 @@ mod tests {
 
     #[test]
     fn of_missed_times_the_last_one_counts() {
-        let last = || runs(Some(3 * HOUR), false);
-        assert_eq!(due(&hourly(), 10 * HOUR + 5, 0, last()), Due::Now(10 * HOUR));
-        let last = || runs(Some(10 * HOUR), false);
-        assert_eq!(due(&hourly(), 10 * HOUR + 5, 0, last()), Due::Nothing);
+        let last = || runs(Some(3 * HOUR_MS), false);
+        assert_eq!(due(&hourly(), 10 * HOUR_MS + 5, 0, last()), Due::Now(10 * HOUR_MS));
+        let last = || runs(Some(10 * HOUR_MS), false);
+        assert_eq!(due(&hourly(), 10 * HOUR_MS + 5, 0, last()), Due::Nothing);
         // A clock that was set back.
-        assert_eq!(due(&hourly(), 8 * HOUR, 0, last()), Due::Nothing);
+        assert_eq!(due(&hourly(), 8 * HOUR_MS, 0, last()), Due::Nothing);
     }
 
     #[test]
     fn a_run_waits_for_the_one_before_it() {
-        let is_later = |now_ms: i64| matches!(due(&hourly(), now_ms, 0, runs(Some(3 * HOUR), true)), Due::Later(_));
-        assert!(is_later(4 * HOUR) && is_later(9 * HOUR));
-        assert_eq!(due(&hourly(), 9 * HOUR, 0, runs(Some(3 * HOUR), false)), Due::Now(9 * HOUR));
-        assert_eq!(due(&hourly(), 3 * HOUR + 1, 0, runs(Some(3 * HOUR), true)), Due::Nothing);
+        let is_later = |now_ms: i64| matches!(due(&hourly(), now_ms, 0, runs(Some(3 * HOUR_MS), true)), Due::Later(_));
+        assert!(is_later(4 * HOUR_MS) && is_later(9 * HOUR_MS));
+        assert_eq!(due(&hourly(), 9 * HOUR_MS, 0, runs(Some(3 * HOUR_MS), false)), Due::Now(9 * HOUR_MS));
+        assert_eq!(due(&hourly(), 3 * HOUR_MS + 1, 0, runs(Some(3 * HOUR_MS), true)), Due::Nothing);
     }
 }

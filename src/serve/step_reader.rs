@@ -16,11 +16,11 @@ use crate::trace::steps::shown_view;
 use crate::trace::{Redaction, escape};
 
 /// The most items in one answer.
-const MOST_ITEMS: usize = 1_000;
+const MAX_ITEMS: usize = 1_000;
 /// How many items there are in an answer when nothing is said.
-const USUAL_ITEMS: usize = 200;
+const DEFAULT_ITEMS: usize = 200;
 /// The least time between two views: a loop may end thousands of items in a second.
-const BETWEEN: Duration = Duration::from_millis(250);
+const MIN_VIEW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Which steps of a workflow are shown.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -49,16 +49,16 @@ impl StepsQuery {
     /// # Errors
     /// 400 when they are too many.
     pub fn window(&self) -> Result<ItemWindow, ProblemDetails> {
-        let most = self.limit.unwrap_or(USUAL_ITEMS);
-        if !(1..=MOST_ITEMS).contains(&most) {
-            return Err(ProblemDetails::bad_request(format!("`limit` is 1 to {MOST_ITEMS}")));
+        let most = self.limit.unwrap_or(DEFAULT_ITEMS);
+        if !(1..=MAX_ITEMS).contains(&most) {
+            return Err(ProblemDetails::bad_request(format!("`limit` is 1 to {MAX_ITEMS}")));
         }
         Ok(ItemWindow { from: self.from, most, status: self.status })
     }
 }
 
 /// After this number of events, the steps are shown although there are more.
-const MANY: usize = 2_000;
+const MAX_FOLDED_EVENTS: usize = 2_000;
 
 /// What a reader sees of the steps.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl StepReader {
 
     /// Whether the steps may have changed. While there are `more` events, they are shown now and then only.
     pub fn is_due(&self, more: bool) -> bool {
-        self.events > if more { MANY } else { 0 }
+        self.events > if more { MAX_FOLDED_EVENTS } else { 0 }
     }
 
     /// The steps as they are now; none when the reader has them.
@@ -127,7 +127,7 @@ impl StepReader {
     /// Waits until the next view may be sent.
     pub async fn rest(&mut self) {
         if std::mem::take(&mut self.is_fresh) {
-            tokio::time::sleep(BETWEEN).await;
+            tokio::time::sleep(MIN_VIEW_INTERVAL).await;
         }
     }
 }

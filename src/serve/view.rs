@@ -16,7 +16,7 @@ use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, RunResult, Shown, TraceEntry, result};
 
 /// The separator between an organisation and the name of its session in the store.
-const BETWEEN: char = ':';
+const CURSOR_SEPARATOR: char = ':';
 
 /// A run, by Hyphen's field names. What does not apply is left out.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -293,7 +293,7 @@ pub struct Accepted {
 /// The name of a session in the store: each organisation has its own sessions.
 pub fn session_in_store(org: Option<&str>, session: &str) -> String {
     match org {
-        Some(org) => format!("{org}{BETWEEN}{session}"),
+        Some(org) => format!("{org}{CURSOR_SEPARATOR}{session}"),
         None => session.to_owned(),
     }
 }
@@ -307,6 +307,6 @@ pub fn is_session(text: &str) -> bool {
 /// The name of a session of the store, as its organisation knows it.
 pub fn session_of(org: Option<&str>, stored: Option<&str>) -> Option<String> {
     let stored = stored?;
-    let own = org.and_then(|org| stored.strip_prefix(org)).and_then(|rest| rest.strip_prefix(BETWEEN));
+    let own = org.and_then(|org| stored.strip_prefix(org)).and_then(|rest| rest.strip_prefix(CURSOR_SEPARATOR));
     Some(own.unwrap_or(stored).to_owned())
 }

@@ -3,11 +3,11 @@
 use crate::journal::Worker;
 
 /// The first digits of a digest, as messages show them.
-const SHOWN: usize = 12;
+const SHOWN_DIGITS: usize = 12;
 
 /// The beginning of a digest.
 pub fn short(digest: &str) -> &str {
-    digest.get(..SHOWN).unwrap_or(digest)
+    digest.get(..SHOWN_DIGITS).unwrap_or(digest)
 }
 
 /// A sentence, when a living server of the store serves another folder than this one.

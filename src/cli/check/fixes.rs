@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::project;
 
 /// How often the files are checked again: a fix may uncover errors that the old text hid.
-const ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 10;
 
 /// What was fixed.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub fn apply(survey: &mut Survey) -> (Findings, AppliedFixes) {
     let mut changes: BTreeMap<PathBuf, Change> = BTreeMap::new();
     let mut given_up: BTreeSet<PathBuf> = BTreeSet::new();
     let mut found = survey.look();
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         if !round(survey, &found, &mut changes, &mut given_up) {
             break;
         }

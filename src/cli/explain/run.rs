@@ -61,7 +61,7 @@ struct TriedChange {
 }
 
 /// The most calls that are shown as evidence.
-const SHOWN: usize = 8;
+const MAX_SHOWN_CALLS: usize = 8;
 
 /// Explains a run.
 pub(super) async fn perform(
@@ -151,7 +151,7 @@ fn evidence(result: &RunResult, program: &Program, active_ms: u64) -> Vec<String
             evidence.extend(most_called(trace));
         }
         Some(Termination::InvalidReplies) => {
-            let refused = trace.iter().filter(|entry| entry.action.is_none()).rev().take(SHOWN);
+            let refused = trace.iter().filter(|entry| entry.action.is_none()).rev().take(MAX_SHOWN_CALLS);
             evidence.extend(refused.filter_map(|entry| {
                 let fault = entry.error.as_ref()?;
                 Some(format!("iteration {}: {}: {}", entry.iteration, fault.class, fault.detail))
@@ -165,11 +165,11 @@ fn evidence(result: &RunResult, program: &Program, active_ms: u64) -> Vec<String
                     .filter(|fault| fault.class == RefusalCause::Refused.class())
                     .map(|fault| (entry, fault))
             });
-            let refused = refused.take(SHOWN);
+            let refused = refused.take(MAX_SHOWN_CALLS);
             evidence.extend(refused.map(|(entry, fault)| {
                 format!("iteration {}: {}: {}", entry.iteration, fault.class, gist(&entry.observation, 240))
             }));
-            let attempts = result.attempts.iter().rev().take(SHOWN);
+            let attempts = result.attempts.iter().rev().take(MAX_SHOWN_CALLS);
             evidence.extend(attempts.map(|attempt| format!("iteration {}: {}", attempt.iteration, attempt.reason)));
         }
         _ => {}
@@ -184,15 +184,15 @@ fn evidence(result: &RunResult, program: &Program, active_ms: u64) -> Vec<String
         let error = step.error.as_ref()?;
         Some(format!("step {}: {}: {}", error.step, step.kind, failure(error)))
     });
-    evidence.extend(steps.take(SHOWN));
+    evidence.extend(steps.take(MAX_SHOWN_CALLS));
     evidence
 }
 
 fn calls(trace: &[TraceEntry], is: impl Fn(&TraceEntry) -> bool) -> Vec<String> {
     let found: Vec<&TraceEntry> = trace.iter().filter(|entry| is(entry)).collect();
-    let mut shown: Vec<String> = found.iter().take(SHOWN).map(|entry| call(entry)).collect();
-    if found.len() > SHOWN {
-        shown.push(format!("and {} more", found.len() - SHOWN));
+    let mut shown: Vec<String> = found.iter().take(MAX_SHOWN_CALLS).map(|entry| call(entry)).collect();
+    if found.len() > MAX_SHOWN_CALLS {
+        shown.push(format!("and {} more", found.len() - MAX_SHOWN_CALLS));
     }
     shown
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::super::surface::Surface;
 
 /// A reader with more bytes of waiting lines than this is behind.
-const BEHIND: usize = 256 * 1024;
+const MAX_WAITING_BYTES: usize = 256 * 1024;
 
 /// Writes lines to stdout in their order.
 pub struct Lines {
@@ -49,7 +49,7 @@ impl Lines {
 
     /// Whether the reader is far behind.
     pub fn is_behind(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > BEHIND
+        self.waiting.load(Ordering::Relaxed) > MAX_WAITING_BYTES
     }
 
     /// Waits until all lines are written.

@@ -11,13 +11,13 @@ use crate::trace::look::cut;
 use crate::trace::units::{duration, plural};
 
 /// So long nothing is said in a pipe.
-const QUIET: Duration = Duration::from_secs(15);
+const QUIET_TIME: Duration = Duration::from_secs(15);
 /// The columns of a terminal's line that the spinner and the time take.
-const BESIDE: usize = 16;
+const MAX_NAMED_STEPS: usize = 16;
 /// The fewest columns in which a part of a text is worth showing.
 const MIN_TEXT_COLUMNS: usize = 12;
 /// The number of characters at the end of a reply that are looked at.
-const TAIL: usize = 400;
+const MAX_TAIL_CHARACTERS: usize = 400;
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Waiting for nothing. `quiet` is [`QUIET`], unless a test is in a hurry.
+    /// Waiting for nothing. `quiet` is [`QUIET_TIME`], unless a test is in a hurry.
     pub fn new(now: Instant, quiet: Option<Duration>) -> Self {
-        Self { awaited: None, since: now, said_at: now, quiet: quiet.unwrap_or(QUIET) }
+        Self { awaited: None, since: now, said_at: now, quiet: quiet.unwrap_or(QUIET_TIME) }
     }
 
     /// Takes in a notice; returns whether it changes what is waited for.
@@ -114,7 +114,7 @@ impl Waiting {
 
     /// The same for the line of a terminal: what comes before the time, and what comes behind it.
     pub fn line(&self, reply: &LiveReply, width: usize) -> Option<(String, String)> {
-        let width = width.saturating_sub(BESIDE);
+        let width = width.saturating_sub(MAX_NAMED_STEPS);
         let what = cut(&escape::line(&self.what(reply)?), width);
         let room = width.saturating_sub(what.width()).saturating_sub(3);
         let is_shown = self.awaited == Some(Awaited::Model) && room >= MIN_TEXT_COLUMNS;
@@ -134,7 +134,7 @@ fn replying(reply: &LiveReply) -> String {
 
 /// The end of a text in one line of this width: it is data, and can't move the cursor.
 fn tail(text: &str, width: usize) -> String {
-    let from = text.char_indices().rev().nth(TAIL).map_or(0, |(at, _)| at);
+    let from = text.char_indices().rev().nth(MAX_TAIL_CHARACTERS).map_or(0, |(at, _)| at);
     let words: Vec<&str> = text.get(from..).unwrap_or_default().split_whitespace().collect();
     let line = words.join(" ");
     let line = escape::line(&line);
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(tail, " · …的 and much more text behind it".to_owned());
         for width in 20..140 {
             let (what, tail) = waiting.line(&reply, width).unwrap();
-            assert!(what.width() + tail.width() <= width - BESIDE, "{width}: {what}{tail}");
+            assert!(what.width() + tail.width() <= width - MAX_NAMED_STEPS, "{width}: {what}{tail}");
             assert!(!tail.contains(['\u{1b}', '\u{202e}', '\n', '\r']), "{tail:?}");
         }
     }

@@ -13,7 +13,7 @@ use crate::syntax::{self, Node};
 use crate::trace::json::laid_out;
 
 /// The columns of JSON in a test file.
-const COLUMNS: usize = 100;
+const JSON_COLUMNS: usize = 100;
 
 /// A test file with one more scenario, to be written.
 pub(super) struct TestFileText {
@@ -46,7 +46,7 @@ pub(super) fn appended(
     } else {
         let document = document.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let whole = json!({ "document": document, "scenarios": [scenario] });
-        format!("{}\n", laid_out(&whole, COLUMNS))
+        format!("{}\n", laid_out(&whole, JSON_COLUMNS))
     };
     Ok(TestFileText { file, text })
 }
@@ -112,7 +112,7 @@ fn with_scenario(
     let end = list.items().and_then(|items| items.last()).map_or(list.span.start + 1, |last| last.span.end);
     let is_first = list.items().is_some_and(<[_]>::is_empty);
     let (before, after) = source.text.split_at(end);
-    let shown = laid_out(scenario, COLUMNS).replace('\n', "\n    ");
+    let shown = laid_out(scenario, JSON_COLUMNS).replace('\n', "\n    ");
     let comma = if is_first { "" } else { "," };
     let close = if is_first { "\n  " } else { "" };
     Ok(format!("{before}{comma}\n    {shown}{close}{after}"))

@@ -62,7 +62,7 @@ struct JsonReplay<'a> {
 pub(in crate::cli) struct RecordedPrograms(HashMap<Vec<Sha256>, Arc<Program>>);
 
 /// The maximum number of programs that are kept.
-const MOST_PROGRAMS: usize = 64;
+const MAX_PROGRAMS: usize = 64;
 
 impl RecordedPrograms {
     /// The program of a run.
@@ -74,7 +74,7 @@ impl RecordedPrograms {
             return Ok(Arc::clone(known));
         }
         let program = recorded_run::recorded(run, events, project).map_err(|fault| fault.to_string())?;
-        if self.0.len() >= MOST_PROGRAMS {
+        if self.0.len() >= MAX_PROGRAMS {
             self.0.clear();
         }
         self.0.insert(key, Arc::clone(&program));

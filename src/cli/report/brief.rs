@@ -11,7 +11,7 @@ use crate::trace::{Look, Tone, escape};
 /// The most diagnostics that are shown; the others are counted.
 const MAX_DIAGNOSTICS: usize = 10;
 /// The most columns of an old or a new text.
-const WIDE: usize = 60;
+const MAX_COLUMNS: usize = 60;
 
 /// A suggestion that was applied.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ fn head(fault: &Diagnostic, label: &str) -> String {
 /// The applied fixes, one on each line.
 pub fn fixed(fixes: &[Fixed], look: &Look) -> String {
     let one = |fixed: &Fixed| {
-        let shown = |text: &str| cut(&escape::line(text), WIDE);
+        let shown = |text: &str| cut(&escape::line(text), MAX_COLUMNS);
         let (before, after) = (shown(&fixed.before), shown(&fixed.after));
         let change = match (fixed.before.trim().is_empty(), fixed.after.trim().is_empty()) {
             (_, true) => format!("took out {before}"),

@@ -12,9 +12,9 @@ use crate::trace::units::plural;
 use crate::trace::{Look, Tone, escape};
 
 /// A fault that spans more lines than this is underlined on its first one only.
-const LINES: u32 = 8;
+const MAX_LINES: u32 = 8;
 /// How many bytes of a line are shown on each side of a fault: minified documents have one line.
-const AROUND: usize = 2_000;
+const MAX_CONTEXT_BYTES: usize = 2_000;
 /// Replaces the part of a line that is not shown.
 const CUT: &str = "...";
 
@@ -138,7 +138,7 @@ fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source, width: usize) -> Optio
     // A change of many lines would fill the terminal, and take long to be laid out.
     let lines = source.line(suggestion.end).saturating_sub(source.line(suggestion.start));
     let longest = suggestion.end.saturating_sub(suggestion.start).max(suggestion.replacement.len());
-    if lines > number(LINES) || longest > 2 * AROUND {
+    if lines > number(MAX_LINES) || longest > 2 * MAX_CONTEXT_BYTES {
         return None;
     }
     let excerpt = Excerpt::of_change(source, diagnostic, suggestion.start..suggestion.end, width);
@@ -156,13 +156,13 @@ struct Excerpt {
 impl Excerpt {
     /// The lines around the fault; the renderer cuts them to the width.
     fn new(source: &Source, diagnostic: &Diagnostic) -> Self {
-        Self::around(source, diagnostic, diagnostic.place.start..diagnostic.place.end, AROUND).0
+        Self::around(source, diagnostic, diagnostic.place.start..diagnostic.place.end, MAX_CONTEXT_BYTES).0
     }
 
     /// The lines around a change. The renderer shows all given lines of a change, so lines that would fill more
     /// than two lines of the terminal are cut here.
     fn of_change(source: &Source, diagnostic: &Diagnostic, place: Range<usize>, width: usize) -> Self {
-        let (whole, _) = Self::around(source, diagnostic, place.clone(), AROUND);
+        let (whole, _) = Self::around(source, diagnostic, place.clone(), MAX_CONTEXT_BYTES);
         if whole.text.split('\n').all(|line| line.chars().count() <= 2 * width) {
             return whole;
         }
@@ -182,7 +182,7 @@ impl Excerpt {
         let text = &*source.text;
         let start = floor(text, place.start);
         let mut end = floor(text, place.end).max(start);
-        let long = diagnostic.place.end_line.saturating_sub(diagnostic.place.line) > LINES;
+        let long = diagnostic.place.end_line.saturating_sub(diagnostic.place.line) > MAX_LINES;
         if long {
             end = line_end(text, start).min(end);
         }

@@ -9,7 +9,7 @@ use crate::trace::units::{dollars, plural};
 use crate::trace::{Look, Tone, escape};
 
 /// How many calls are shown before and after the one that a failure is about.
-const AROUND: usize = 1;
+const CALLS_AROUND: usize = 1;
 
 /// The report.
 pub(super) fn report(files: &[TestedFile], counts: TestCounts, coverage: Option<&TestCoverage>, look: &Look) -> String {
@@ -76,10 +76,10 @@ fn one(failure: &Diagnostic, file: &TestedFile, look: &Look) -> String {
 
 /// The calls around the one that a failure is about, or the last ones.
 fn around(trace: &[String], near: Option<usize>, look: &Look) -> String {
-    let last = trace.len().saturating_sub(2 * AROUND + 1);
-    let first = near.map_or(last, |near| near.saturating_sub(AROUND).min(last));
+    let last = trace.len().saturating_sub(2 * CALLS_AROUND + 1);
+    let first = near.map_or(last, |near| near.saturating_sub(CALLS_AROUND).min(last));
     let mut text = String::new();
-    for (at, line) in trace.iter().enumerate().skip(first).take(2 * AROUND + 1) {
+    for (at, line) in trace.iter().enumerate().skip(first).take(2 * CALLS_AROUND + 1) {
         let mark = if Some(at) == near { ">" } else { " " };
         text.push_str(&look.paint(Tone::Dim, &format!("   {mark} {line}")));
         text.push('\n');

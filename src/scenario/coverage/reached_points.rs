@@ -31,7 +31,7 @@ pub fn reached(map: &CoverageMap, journals: &PlayedJournals) -> BTreeSet<Coverag
 }
 
 /// The deepest chain of calls that is followed; a program has fewer levels.
-const MOST_LEVELS: usize = 32;
+const MAX_LEVELS: usize = 32;
 
 /// The part that a run is of: that of the document, or that which its caller calls.
 fn part_of<'m>(
@@ -42,7 +42,7 @@ fn part_of<'m>(
 ) -> Option<&'m CoveragePart> {
     let EventKind::Started(started) = &events.first()?.kind else { return None };
     let caller = match started.caller.as_ref().or(started.started_by.as_ref()) {
-        Some(_) if level >= MOST_LEVELS => return None,
+        Some(_) if level >= MAX_LEVELS => return None,
         Some(call) => Some(part_of(map, journals, journals.get(&call.run_id)?, level + 1)?),
         None => None,
     };

@@ -8,7 +8,7 @@ use crate::program::Schema;
 /// The shortest text of a sample without a pattern.
 const TEXT: &str = "probe";
 /// The longest text that is made of a schema.
-const MAX_TEXT: usize = 1_000;
+const MAX_TEXT_CHARACTERS: usize = 1_000;
 
 /// A value that matches a schema, when one can be made of it.
 pub(super) fn sample(schema: &Schema) -> Option<Value> {
@@ -22,7 +22,11 @@ fn text(schema: &Value) -> String {
     }
     let at_least = schema.get("minLength").and_then(Value::as_u64).and_then(|length| usize::try_from(length).ok());
     let at_most = schema.get("maxLength").and_then(Value::as_u64).and_then(|length| usize::try_from(length).ok());
-    let length = TEXT.len().max(at_least.unwrap_or_default()).min(at_most.unwrap_or(MAX_TEXT)).min(MAX_TEXT);
+    let length = TEXT
+        .len()
+        .max(at_least.unwrap_or_default())
+        .min(at_most.unwrap_or(MAX_TEXT_CHARACTERS))
+        .min(MAX_TEXT_CHARACTERS);
     match schema.get("format").and_then(Value::as_str) {
         Some("date") => "2026-01-01".to_owned(),
         Some("date-time") => "2026-01-01T00:00:00Z".to_owned(),
@@ -67,7 +71,7 @@ fn of_pattern(pattern: &str) -> Option<String> {
             }
             _ => 1,
         };
-        text.extend(std::iter::repeat_n(one, usize::min(count, MAX_TEXT)));
+        text.extend(std::iter::repeat_n(one, usize::min(count, MAX_TEXT_CHARACTERS)));
     }
-    (text.len() <= MAX_TEXT).then_some(text)
+    (text.len() <= MAX_TEXT_CHARACTERS).then_some(text)
 }

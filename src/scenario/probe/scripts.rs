@@ -11,11 +11,11 @@ use crate::program::{LoopProgram, Tool, ToolKind, builtin};
 use crate::scenario::coverage::{CoverageKind, CoverageMap, CoverageOutcome, CoveragePoint};
 
 /// The number of requests that fail before a fallback is asked, if `retry.attempts` says nothing.
-const ATTEMPTS: u32 = 4;
+const DEFAULT_ATTEMPTS: u32 = 4;
 /// The replies in a row that can't be read after which a run ends.
-const INVALID_REPLIES: usize = 3;
+const MAX_INVALID_REPLIES: usize = 3;
 /// The most replies of a script.
-const MOST_REPLIES: u32 = 1_000;
+const MAX_REPLIES: u32 = 1_000;
 
 /// The scripts for everything that a loop can come to.
 pub(super) fn all(program: &LoopProgram, map: &CoverageMap) -> Vec<ProbeScript> {
@@ -114,7 +114,7 @@ impl<'p> ScriptMaker<'p> {
             }
             // A plain text is an answer in some dialects: one that is cut off is a reply in none.
             (CoverageKind::Ending, "invalid_replies") => {
-                Ok(said(vec![json!({ "text": "...", "finish": "length" }); INVALID_REPLIES]))
+                Ok(said(vec![json!({ "text": "...", "finish": "length" }); MAX_INVALID_REPLIES]))
             }
             (CoverageKind::Ending, "human") => {
                 self.offers(builtin::PAUSE_FOR_HUMAN)?;
@@ -133,10 +133,10 @@ impl<'p> ScriptMaker<'p> {
                     "cycle" => self.notes(n.saturating_mul(3), |at| at % 3),
                     "same_thought" => {
                         // Two in turn: the same one would be another pattern.
-                        let count = n.saturating_add(1).min(MOST_REPLIES);
+                        let count = n.saturating_add(1).min(MAX_REPLIES);
                         Ok((0..count).map(|at| self.note("Again.", at % 2)).collect::<Result<_, _>>()?)
                     }
-                    _ => Ok((0..n.saturating_mul(2).min(MOST_REPLIES))
+                    _ => Ok((0..n.saturating_mul(2).min(MAX_REPLIES))
                         .map(|at| call(&format!("Try {at}."), "no_such_tool", json!({ "number": at })))
                         .collect()),
                 }?;
@@ -149,7 +149,7 @@ impl<'p> ScriptMaker<'p> {
             (CoverageKind::Fallback, model) => {
                 let models = &self.program.properties.fallback_models;
                 let before = models.iter().position(|known| known == model).unwrap_or_default();
-                let attempts = self.program.properties.retry.attempts.unwrap_or(ATTEMPTS).min(MOST_REPLIES);
+                let attempts = self.program.properties.retry.attempts.unwrap_or(DEFAULT_ATTEMPTS).min(MAX_REPLIES);
                 let count = usize::try_from(attempts).unwrap_or_default().saturating_mul(before + 1);
                 Ok(said([vec![json!({ "http": 503 }); count], self.complete()?].concat()))
             }
@@ -182,7 +182,7 @@ impl<'p> ScriptMaker<'p> {
             let input = other.unwrap_or_else(|| input.clone());
             std::iter::once(call(&format!("Call {at}."), &tool.name, input)).chain(between).collect()
         };
-        let calls: Vec<Value> = (0..times.min(MOST_REPLIES)).flat_map(one).collect();
+        let calls: Vec<Value> = (0..times.min(MAX_REPLIES)).flat_map(one).collect();
         Ok(said([calls, self.complete()?].concat()))
     }
 
@@ -211,7 +211,7 @@ impl<'p> ScriptMaker<'p> {
 
     /// `count` notes; what each notes is a number, by its place from 0.
     fn notes(&self, count: u32, number: impl Fn(u32) -> u32) -> Result<Vec<Value>, String> {
-        (0..count.min(MOST_REPLIES)).map(|at| self.note(&format!("Thought {at}."), number(at))).collect()
+        (0..count.min(MAX_REPLIES)).map(|at| self.note(&format!("Thought {at}."), number(at))).collect()
     }
 
     /// A call without effect.

@@ -18,7 +18,7 @@ use crate::trace::Redaction;
 use crate::trace::json::laid_out;
 
 /// The columns of JSON in a recording.
-const COLUMNS: usize = 120;
+const JSON_COLUMNS: usize = 120;
 
 /// A recording that can be played.
 pub struct FinishedRecording {
@@ -117,5 +117,5 @@ pub fn with_requests(recording: &Recording, player: &RecordedPlayer, program: &P
 /// The text of a recording's file.
 pub fn text(recording: &Recording) -> String {
     let value = serde_json::to_value(recording).unwrap_or_default();
-    format!("{}\n", laid_out(&value, COLUMNS))
+    format!("{}\n", laid_out(&value, JSON_COLUMNS))
 }

@@ -9,7 +9,7 @@ use crate::trace::Redaction;
 use crate::trace::redact::HIDDEN;
 
 /// No secret that is searched for by its looks alone is shorter.
-const SHORTEST_DOUBT: usize = 24;
+const MIN_DOUBTED_CHARACTERS: usize = 24;
 
 /// What was hidden, and what was not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Hiding<'_> {
     /// Notes words that look like a key: long, with letters of both cases and digits.
     fn doubt(&mut self, text: &str) {
         let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '+')));
-        for word in words.filter(|word| word.len() >= SHORTEST_DOUBT) {
+        for word in words.filter(|word| word.len() >= MIN_DOUBTED_CHARACTERS) {
             let has = |is: fn(&char) -> bool| word.chars().any(|letter| is(&letter));
             let is_like = has(char::is_ascii_digit) && has(char::is_ascii_lowercase) && has(char::is_ascii_uppercase);
             let begins: String = word.chars().take(6).collect();

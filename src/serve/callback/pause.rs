@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::beside::{BESIDE_LOOK, in_pause, question_keys, while_running};
 use super::reminder::ReminderTimes;
-use super::{Callbacks, Post, PostFault, TRIES, body, noted, wait_after};
+use super::{Callbacks, Post, PostFault, MAX_TRIES, body, noted, wait_after};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::awaited_approval::AwaitedApproval;
@@ -27,7 +27,7 @@ use crate::trace::units::rfc3339;
 use crate::trace::{PausedRun, Redaction};
 
 /// How long a token lives at most, in milliseconds: seven days.
-const TOKEN_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+const MAX_TOKEN_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// The pauses that are being posted: each by one task.
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl Callbacks {
         post: (&Post, &Callback),
     ) -> Result<bool, Fault> {
         let (post, callback) = post;
-        for tries in 1..=TRIES {
+        for tries in 1..=MAX_TRIES {
             match self.post(post).await {
                 Ok(()) => break,
                 Err(PostFault::NoKey(_)) => {}
@@ -138,7 +138,7 @@ impl Callbacks {
                     tracing::warn!(run_id, pause = number, tries, "the callback was not accepted: {why}")
                 }
             }
-            if tries < TRIES {
+            if tries < MAX_TRIES {
                 let (progress, again_in) = (callback.progress, Some(wait_after(tries)));
                 noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in, None)).await?;
                 tokio::time::sleep(wait_after(tries)).await;
@@ -257,7 +257,7 @@ impl Issue {
 
     /// A new token; none when what it is for has expired.
     fn link(&mut self, subject: &AnswerSubject, ends_ms: Option<i64>) -> Result<Option<AnswerLink>, Fault> {
-        let expires_at_ms = self.now_ms.saturating_add(TOKEN_LIFE_MS).min(ends_ms.unwrap_or(i64::MAX));
+        let expires_at_ms = self.now_ms.saturating_add(MAX_TOKEN_LIFE_MS).min(ends_ms.unwrap_or(i64::MAX));
         if expires_at_ms <= self.now_ms {
             return Ok(None);
         }

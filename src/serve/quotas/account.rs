@@ -4,9 +4,9 @@ use super::bounds::QuotaLimits;
 use super::bucket::Bucket;
 
 /// A minute in milliseconds.
-const MINUTE: u64 = 60_000;
+const MINUTE_MS: u64 = 60_000;
 /// An hour in milliseconds.
-const HOUR: u64 = 3_600_000;
+const HOUR_MS: u64 = 3_600_000;
 
 /// Something that counts for as long as it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl Account {
             event_streams: 0,
             queued: 0,
             driven: 0,
-            bytes: bounds.bytes.map(|bytes| Bucket::new(bytes, MINUTE, now_ms)),
-            time: bounds.running_ms.map(|ms| Bucket::new(ms, HOUR, now_ms)),
+            bytes: bounds.bytes.map(|bytes| Bucket::new(bytes, MINUTE_MS, now_ms)),
+            time: bounds.running_ms.map(|ms| Bucket::new(ms, HOUR_MS, now_ms)),
         }
     }
 

@@ -4,11 +4,11 @@
 use crate::language::serving::{Limits, Share};
 
 /// The default number of queued runs of a token.
-const QUEUED: usize = 500;
+const DEFAULT_QUEUED_RUNS: usize = 500;
 /// The default number of bytes of a token in a minute.
-const BYTES: u64 = 256 << 20;
+const DEFAULT_MINUTE_BYTES: u64 = 256 << 20;
 /// Half of the seconds of an hour at one slot.
-const HALF_AN_HOUR: u64 = 1_800;
+const HALF_HOUR_SECONDS: u64 = 1_800;
 
 /// The capacity to share.
 #[derive(Debug, Clone, Copy)]
@@ -51,22 +51,22 @@ impl QuotaLimits {
             return (all.but(&limits.token), all.but(&limits.org));
         }
         let places = u64::try_from(whole.places).unwrap_or(u64::MAX);
-        let half_the_time = HALF_AN_HOUR.saturating_mul(1_000).saturating_mul(places);
+        let half_the_time = HALF_HOUR_SECONDS.saturating_mul(1_000).saturating_mul(places);
         // A single organisation has no others to leave time for.
         let running_ms = (whole.orgs > 1).then_some(half_the_time);
         let token = Self {
             connections: (whole.connections / 4).max(1),
             event_streams: (whole.connections / 8).max(1),
-            queued: QUEUED,
+            queued: DEFAULT_QUEUED_RUNS,
             running_ms,
-            bytes: Some(BYTES),
+            bytes: Some(DEFAULT_MINUTE_BYTES),
         };
         let org = Self {
             connections: (whole.connections / 2).max(1),
             event_streams: (whole.connections / 4).max(1),
-            queued: QUEUED * 2,
+            queued: DEFAULT_QUEUED_RUNS * 2,
             running_ms,
-            bytes: Some(BYTES * 2),
+            bytes: Some(DEFAULT_MINUTE_BYTES * 2),
         };
         (token.but(&limits.token), org.but(&limits.org))
     }

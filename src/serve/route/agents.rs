@@ -18,9 +18,9 @@ use crate::serve::request::{json, query};
 use crate::serve::view::{AgentList, AgentRow, session_in_store};
 
 /// The most runs of a page.
-const PAGE: usize = 500;
+const MAX_PAGE_RUNS: usize = 500;
 /// The runs of a page when nothing is said.
-const USUAL: usize = 50;
+const DEFAULT_PAGE_RUNS: usize = 50;
 
 /// Which runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -59,9 +59,9 @@ pub async fn agents(
     uri: Uri,
 ) -> Result<Response, ProblemDetails> {
     let asked: AgentsQuery = query(&uri)?;
-    let limit = asked.limit.unwrap_or(USUAL);
-    if !(1..=PAGE).contains(&limit) {
-        return Err(ProblemDetails::bad_request(format!("`limit` is from 1 to {PAGE}")));
+    let limit = asked.limit.unwrap_or(DEFAULT_PAGE_RUNS);
+    if !(1..=MAX_PAGE_RUNS).contains(&limit) {
+        return Err(ProblemDetails::bad_request(format!("`limit` is from 1 to {MAX_PAGE_RUNS}")));
     }
     if let Some(cursor) = &asked.cursor
         && app.runs.find(&caller, cursor).await.is_err()

@@ -31,11 +31,11 @@ use crate::serve::request::{self, RunId};
 use crate::serve::run_store::DecidedRun;
 
 /// The longest body with the token in it, in bytes: nobody has shown a token before it is read.
-const UNKNOWN_BYTES: usize = 64 * 1_024;
+const MAX_BODY_BYTES: usize = 64 * 1_024;
 /// So often a decision about a step is tried while decisions about other steps of its run come between.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 /// How long one try waits for the step that goes on.
-const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+const TRY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One decision: one of `answer`, `data`, `approve`, `deny`, `edit`, `happened`, `fail` and `retry`. It is refused when a
 /// `pause`, `call`, `at` or `hash` beside it is not what the token is for.
@@ -121,7 +121,7 @@ pub async fn answer(
             (token, json_body(&app, &mut request, app.body.bytes).await?)
         }
         None => {
-            let body = json_body(&app, &mut request, app.body.bytes.min(UNKNOWN_BYTES)).await?;
+            let body = json_body(&app, &mut request, app.body.bytes.min(MAX_BODY_BYTES)).await?;
             let TokenInBody { token } = request::body(&body)?;
             (known(&app, &run_id, &token.ok_or_else(unknown)?).await?, body)
         }
@@ -181,7 +181,7 @@ async fn decide_step(
     let run_id = run.row.run_id.clone();
     let run_id = run_id.as_str();
     let mut refused = ProblemDetails::from(StoreFault::Driven(run_id.to_owned()));
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let state = &app.runs.read(run).await?.run.state;
         if !waiting_steps(state).iter().any(|question| step.is(question)) {
             return Err(ProblemDetails::answer_is_over());
@@ -202,7 +202,7 @@ async fn decide_step(
         }
         if is_driven {
             // By another server of the store, or about to be released.
-            app.scheduler.wait(run_id, None, Some(BETWEEN_TRIES)).await?;
+            app.scheduler.wait(run_id, None, Some(TRY_TIMEOUT)).await?;
             app.runs.read_on(run).await?;
         }
     }

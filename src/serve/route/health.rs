@@ -12,7 +12,7 @@ use crate::serve::app::App;
 use crate::serve::{request, worker_folders};
 
 /// The store has so long to answer each of two questions: who asks gives up after some seconds.
-const STORE_TIME: Duration = Duration::from_millis(750);
+const STORE_TIMEOUT: Duration = Duration::from_millis(750);
 
 /// The process lives.
 pub async fn alive() -> Response {
@@ -24,7 +24,7 @@ pub async fn alive() -> Response {
 /// folder is reported, and hinders nothing: folders differ while servers are being replaced.
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let driven = app.scheduler.driven();
-    let queued = tokio::time::timeout(STORE_TIME, app.scheduler.queued()).await;
+    let queued = tokio::time::timeout(STORE_TIMEOUT, app.scheduler.queued()).await;
     let (store, queued) = match queued {
         Ok(Ok(queued)) => (true, queued),
         Ok(Err(_)) | Err(_) => (false, 0),
@@ -47,7 +47,8 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let mut body = json!({ "status": word, "driven": driven, "queued": queued,
         "version": env!("CARGO_PKG_VERSION"), "folder": worker_folders::short(folder) });
     let workers = async { app.runs.journal.workers().await.unwrap_or_default() };
-    let workers = if store { tokio::time::timeout(STORE_TIME, workers).await.unwrap_or_default() } else { Vec::new() };
+    let workers =
+        if store { tokio::time::timeout(STORE_TIMEOUT, workers).await.unwrap_or_default() } else { Vec::new() };
     if let (Some(body), Some(sentence)) = (body.as_object_mut(), worker_folders::differing(&workers, folder)) {
         body.insert("other_folders".to_owned(), json!(sentence));
     }

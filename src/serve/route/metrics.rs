@@ -17,12 +17,12 @@ use crate::serve::metrics::{GaugeValues, StoreValues, WaitingRun};
 use crate::serve::problem::ProblemDetails;
 
 /// The text format that Prometheus reads.
-const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The store has so long to answer.
-const STORE_TIME: Duration = Duration::from_secs(1);
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of waiting runs that are counted, the oldest first.
-const MOST_WAITING: usize = 10_000;
+const MAX_COUNTED_RUNS: usize = 10_000;
 
 /// The metrics since the start of the server. They count the runs of all organisations, so a token of one
 /// organisation may not read them.
@@ -35,7 +35,7 @@ pub async fn metrics(
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
     // Who scrapes gives up after some seconds, and needs the series of the process most while the store is away.
-    let store = match tokio::time::timeout(STORE_TIME, values(&app)).await {
+    let store = match tokio::time::timeout(STORE_TIMEOUT, values(&app)).await {
         Ok(Ok(store)) => Some(store),
         Ok(Err(fault)) => {
             tracing::warn!(code = fault.code(), "the metrics lack what the store knows: {fault}");
@@ -50,7 +50,7 @@ pub async fn metrics(
         let detail = format!("the answer can't be written: {error}");
         ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
     })?;
-    Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }
 
 /// What the store knows.
@@ -65,7 +65,7 @@ async fn values(app: &App) -> Result<StoreValues, StoreFault> {
 /// The runs that wait for a human; a sub-run waits as its caller.
 async fn waiting(app: &App) -> Result<Vec<WaitingRun>, StoreFault> {
     let now_ms = clock::wall_ms();
-    let filter = RunFilter { waiting: true, oldest_first: true, limit: MOST_WAITING, ..RunFilter::default() };
+    let filter = RunFilter { waiting: true, oldest_first: true, limit: MAX_COUNTED_RUNS, ..RunFilter::default() };
     let runs = app.runs.journal.list(filter).await?.into_iter();
     // A model that can't be reached is asked again without a human.
     let runs = runs.filter(RunSummary::waits_for_human);

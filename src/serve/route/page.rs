@@ -9,7 +9,7 @@ use crate::policy::characters::{BLANK, HIDDEN, PRESENTATION, class};
 
 /// What the page may do: load its own files and send requests to its own server. The browser itself refuses
 /// markup that is made from text.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -62,7 +62,7 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
 fn file(kind: &'static str, text: &'static str) -> Response {
     let headers: [(HeaderName, HeaderValue); 3] = [
         (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
-        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY)),
         (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
     ];
     (headers, text).into_response()

@@ -8,7 +8,7 @@ use crate::drive::clock;
 /// The wait after the first failure; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 /// The longest wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// The runs that could not be driven here.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Rests {
     /// The run failed: it is left alone for a while.
     pub(super) fn rest(&mut self, run_id: &str) {
         let rest = self.runs.entry(run_id.to_owned()).or_default();
-        let wait = FIRST_WAIT.saturating_mul(1_u32.checked_shl(rest.failures).unwrap_or(u32::MAX)).min(LONGEST_WAIT);
+        let wait = FIRST_WAIT.saturating_mul(1_u32.checked_shl(rest.failures).unwrap_or(u32::MAX)).min(MAX_WAIT);
         rest.failures = rest.failures.saturating_add(1);
         rest.until = clock::instant().checked_add(wait);
     }

@@ -23,7 +23,7 @@ use futures_util::FutureExt as _;
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// After each of this number of intervals, the server also looks while runs wait that it may not take, because counting a long queue is
 /// dear, and forgets the runs that continued elsewhere.
-const FULL_LOOK: u32 = 4;
+const FULL_LOOK_EVERY: u32 = 4;
 
 impl Scheduler {
     /// Looks at the queue at each interval, until the server stops.
@@ -31,7 +31,7 @@ impl Scheduler {
         let scheduler: Weak<Self> = Arc::downgrade(self);
         tokio::spawn(
             async move {
-                for interval in (0..FULL_LOOK).cycle() {
+                for interval in (0..FULL_LOOK_EVERY).cycle() {
                     tokio::time::sleep(QUEUE_POLL_INTERVAL).await;
                     let Some(scheduler) = scheduler.upgrade().filter(|scheduler| !scheduler.is_draining()) else {
                         return;

@@ -16,7 +16,7 @@ use crate::serve::request::WaitQuery;
 use crate::serve::run_store::{DecidedRun, FollowedRun, ProgramOfRun};
 
 /// How long a decision waits for a run that is driven here. Then it is refused.
-const BETWEEN_DECISIONS: Duration = Duration::from_secs(2);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Who takes a decision.
 pub enum DecisionTaker {
@@ -102,7 +102,7 @@ impl Scheduler {
                 return Ok(DecisionTaker::Beside(driven));
             }
             // The driver of a decision about another call of this pause may still be about to release the run.
-            drop(tokio::time::timeout(BETWEEN_DECISIONS, driven.left()).await);
+            drop(tokio::time::timeout(DECISION_TIMEOUT, driven.left()).await);
         }
         let active = ActiveRun::new(None);
         let slot = {

@@ -46,7 +46,7 @@ use crate::engine::outcome::Status;
 use crate::journal::{CancelRequest, StoreFault};
 
 /// The interval at which a caller who waits for a run that is not driven here looks whether the server stops.
-const POLL: Duration = Duration::from_millis(250);
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Decides which runs are driven here, and when.
 pub struct Scheduler {
@@ -355,7 +355,7 @@ impl Scheduler {
                     return Ok(None);
                 }
                 let settled = head.until(|head| head.status != Status::Running);
-                if tokio::time::timeout(POLL, settled).await.is_ok() || self.active(run_id).is_some() {
+                if tokio::time::timeout(DRAIN_POLL_INTERVAL, settled).await.is_ok() || self.active(run_id).is_some() {
                     break;
                 }
             }

@@ -14,12 +14,12 @@ use crate::serve::run_store::FoldedRun;
 use futures_util::FutureExt as _;
 
 /// The longest wait before a run asks its model again.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const MAX_WAIT: Duration = Duration::from_secs(300);
 /// The wait before the store is asked again to note when a run asks its model again.
-const AGAIN: Duration = Duration::from_secs(2);
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// The most runs whose failures are remembered. Another server may drive one of them next, and then it is not
 /// forgotten here.
-const MOST_REMEMBERED: usize = 100_000;
+const MAX_REMEMBERED_RUNS: usize = 100_000;
 
 /// The runs that wait for their model: how often in a row it could not be reached.
 #[derive(Debug, Default)]
@@ -30,13 +30,13 @@ pub(super) struct Outages {
 impl Outages {
     /// The wait before the next attempt. `first_ms`: the wait after the first failure.
     fn next_wait(&mut self, run_id: &str, first_ms: u64) -> Duration {
-        if self.failures.len() >= MOST_REMEMBERED {
+        if self.failures.len() >= MAX_REMEMBERED_RUNS {
             self.failures.clear();
         }
         let failures = self.failures.entry(run_id.to_owned()).or_default();
         let doubled = first_ms.max(1).saturating_mul(1_u64.checked_shl(*failures).unwrap_or(u64::MAX));
         *failures = failures.saturating_add(1);
-        Duration::from_millis(doubled).min(LONGEST_WAIT)
+        Duration::from_millis(doubled).min(MAX_WAIT)
     }
 
     /// The run waits no longer for its model.
@@ -77,7 +77,7 @@ impl Scheduler {
                         code = fault.code(),
                         "the time of the next attempt can't be stored: {fault}"
                     );
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(STORE_RETRY_INTERVAL).await;
                 }
                 tokio::time::sleep(Duration::from_millis(wait_ms)).await;
                 if let Some(scheduler) = Weak::upgrade(&scheduler) {

@@ -7,7 +7,7 @@ use crate::language::serving::Limits;
 use crate::serve::quotas::Owner;
 
 /// Decisions drive runs beyond the slots: at least this number for each organisation, even if there are few slots.
-const FEWEST_EXTRA: usize = 16;
+const MIN_EXTRA_SLOTS: usize = 16;
 
 /// The most slots that one owner may hold, by the project file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl RunSlots {
         if self.has_room_for(&owner) {
             return Some(self.slot(owner, false));
         }
-        let most = self.all.max(FEWEST_EXTRA);
+        let most = self.all.max(MIN_EXTRA_SLOTS);
         let org = self.orgs.get(&owner.org);
         let token = org.and_then(|org| org.tokens.get(&owner.token)).map_or(0, |token| token.extra);
         // A token leaves half of them to the other tokens of its organisation.

@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 
 /// For so long nothing is started beside such a run, and for so long it waits until everything else has left: others wait
 /// meanwhile.
-const ALONE: Duration = Duration::from_secs(60);
+const TRIAL_TIME: Duration = Duration::from_secs(60);
 
 /// The runs that may be what processes died of.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Scheduler {
         let (scheduler, run_id) = (Arc::downgrade(self), run_id.to_owned());
         tokio::spawn(
             async move {
-                tokio::time::sleep(ALONE).await;
+                tokio::time::sleep(TRIAL_TIME).await;
                 if let Some(scheduler) = scheduler.upgrade() {
                     scheduler.let_others_in(&run_id);
                 }
@@ -146,7 +146,7 @@ impl Scheduler {
             return None;
         }
         if schedule.slots.driven() > 0 {
-            let is_over = |since: &Instant| clock::elapsed(*since) >= ALONE;
+            let is_over = |since: &Instant| clock::elapsed(*since) >= TRIAL_TIME;
             if schedule.suspects.waiting.values().any(is_over) {
                 for run_id in std::mem::take(&mut schedule.suspects.waiting).into_keys() {
                     schedule.rests.rest(&run_id);

@@ -3,7 +3,7 @@
 use loopctl_engine::tight::push_tight;
 
 /// The bytes of a block.
-const BLOCK: usize = 1000;
+const BLOCK_BYTES: usize = 1000;
 
 /// The events of a run, one after the other, in blocks of one size. A string for each event would outlive the
 /// step that made it and fragment the memory between shorter allocations; one growing string would leave holes.
@@ -28,11 +28,11 @@ impl Log {
     pub(super) fn push(&mut self, event: &str) {
         let end = self.end();
         let mut rest = event.as_bytes();
-        let mut room = (BLOCK - end % BLOCK) % BLOCK;
+        let mut room = (BLOCK_BYTES - end % BLOCK_BYTES) % BLOCK_BYTES;
         while !rest.is_empty() {
             if room == 0 {
-                push_tight(&mut self.blocks, Vec::with_capacity(BLOCK));
-                room = BLOCK;
+                push_tight(&mut self.blocks, Vec::with_capacity(BLOCK_BYTES));
+                room = BLOCK_BYTES;
             }
             let (fits, later) = rest.split_at(rest.len().min(room));
             if let Some(block) = self.blocks.last_mut() {
@@ -51,8 +51,8 @@ impl Log {
         let whole = ends.partition_point(|end| end - begin < most);
         let ends = ends.get(..=whole).unwrap_or(ends);
         let end = ends.last().copied().unwrap_or(begin);
-        let bytes = self.blocks.get(begin / BLOCK..end.div_ceil(BLOCK)).unwrap_or_default().concat();
-        let skipped = begin / BLOCK * BLOCK;
+        let bytes = self.blocks.get(begin / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).unwrap_or_default().concat();
+        let skipped = begin / BLOCK_BYTES * BLOCK_BYTES;
         ends.iter()
             .map(|end| {
                 let event = bytes.get(begin - skipped..*end - skipped).unwrap_or_default();

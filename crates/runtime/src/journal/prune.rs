@@ -38,7 +38,7 @@ pub struct RunExtras {
 }
 
 /// The number of runs that are deleted at a time: others write in between.
-const BATCH: usize = 100;
+const BATCH_RUNS: usize = 100;
 
 /// Deletes all runs that ended before a moment, in batches; returns how many.
 ///
@@ -47,7 +47,7 @@ const BATCH: usize = 100;
 pub async fn prune_all(journal: &dyn Journal, before_ms: i64, statuses: &[Status]) -> Result<u64, StoreFault> {
     let mut all: u64 = 0;
     loop {
-        let which = PruneQuery { before_ms, statuses: statuses.to_vec(), most: BATCH, dry_run: false };
+        let which = PruneQuery { before_ms, statuses: statuses.to_vec(), most: BATCH_RUNS, dry_run: false };
         match journal.prune(which).await? {
             0 => return Ok(all),
             pruned => all = all.saturating_add(pruned),

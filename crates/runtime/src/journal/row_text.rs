@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The most bytes of a text that lists show.
-const MOST_SHOWN_BYTES: usize = 300;
+const MAX_SHOWN_BYTES: usize = 300;
 /// The most bytes of the text that a search finds a run by.
 pub const MOST_SEARCH_BYTES: usize = 600;
 
@@ -15,7 +15,7 @@ pub struct RowText(Box<str>);
 impl RowText {
     /// The beginning of a text; none when nothing is in it.
     pub fn new(text: &str) -> Option<Self> {
-        let line = line(text, MOST_SHOWN_BYTES);
+        let line = line(text, MAX_SHOWN_BYTES);
         (!line.is_empty()).then(|| Self(line.into()))
     }
 
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(RowText::new(" \n\u{0}"), None);
         for long in ["ä".repeat(5_000), "word ".repeat(5_000)] {
             let shown = RowText::new(&long).unwrap();
-            assert!(shown.as_str().len() <= MOST_SHOWN_BYTES + '…'.len_utf8() && shown.as_str().ends_with('…'));
+            assert!(shown.as_str().len() <= MAX_SHOWN_BYTES + '…'.len_utf8() && shown.as_str().ends_with('…'));
         }
     }
 

@@ -21,19 +21,19 @@ use loopctl_lang::policy::statement::sql_words;
 use loopctl_lang::policy::{mysql, sql};
 
 /// The largest script that is run to see what it makes, in bytes.
-const MAX_INIT: usize = 1 << 20;
+const MAX_INIT_BYTES: usize = 1 << 20;
 /// The longest value and statement, in bytes.
-const MAX_LENGTH: i32 = 1 << 20;
+const MAX_VALUE_BYTES: i32 = 1 << 20;
 /// The pages that a database in memory may have: 16 MiB.
 const MAX_PAGES: u32 = 4096;
 /// After how many of SQLite's instructions it looks whether it is to stop.
-const STOP_EVERY: i32 = 1_000;
+const INSTRUCTIONS_PER_LOOK: i32 = 1_000;
 /// How often it looks until a script has taken too much work.
-const MAX_INIT_WORK: u32 = 5_000;
+const MAX_INIT_LOOKS: u32 = 5_000;
 /// The same for a query.
-const MAX_QUERY_WORK: u32 = 500;
+const MAX_QUERY_LOOKS: u32 = 500;
 /// The most queries whose outcome is kept for one database.
-const MAX_KEPT: usize = 10_000;
+const MAX_KEPT_OUTCOMES: usize = 10_000;
 /// The setting of SQLite that lists the columns of a table, and changes nothing.
 const TABLE_INFO: &str = "table_xinfo";
 /// The most columns whose types are looked at.
@@ -112,7 +112,7 @@ impl Databases {
                 let init = datasource.init.as_ref().ok_or(DatabaseState::Absent)?;
                 // One that is not there, or not in the project, is reported as such.
                 let script = in_project(&self.root, init).map_err(|_| DatabaseState::Unknown)?;
-                let sql = guarded_read::text(&script, MAX_INIT).map_err(|_| DatabaseState::Unknown)?;
+                let sql = guarded_read::text(&script, MAX_INIT_BYTES).map_err(|_| DatabaseState::Unknown)?;
                 of_script(&sql).map(|schema| (schema, true))
             }
             Err(_) => Err(DatabaseState::Unknown),
@@ -138,7 +138,7 @@ impl DatabaseProbe for Databases {
                 Some(schema) => schema.prepare(query),
                 None => self.refused_by_server(datasource, query),
             };
-            if database.kept.len() < MAX_KEPT {
+            if database.kept.len() < MAX_KEPT_OUTCOMES {
                 database.kept.insert(query.to_owned(), fault.clone());
             }
             fault
@@ -195,7 +195,7 @@ fn of_file(file: &Path) -> Result<SchemaProbe, DatabaseState> {
     let uri = format!("file:{}?immutable=1", uri_path(path));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(uri, flags).map_err(|_| DatabaseState::Unknown)?;
-    let schema = SchemaProbe::new(connection, MAX_QUERY_WORK).map_err(|_| DatabaseState::Unknown)?;
+    let schema = SchemaProbe::new(connection, MAX_QUERY_LOOKS).map_err(|_| DatabaseState::Unknown)?;
     match schema.connection.prepare("SELECT 1 FROM sqlite_schema").map(drop) {
         Ok(()) => Ok(schema),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
@@ -222,7 +222,7 @@ fn of_script(sql: &str) -> Result<SchemaProbe, DatabaseState> {
     let connection = Connection::open_in_memory().map_err(|_| DatabaseState::Unknown)?;
     let pages = connection.pragma_update(None, "max_page_count", MAX_PAGES);
     pages.and_then(|()| connection.pragma_update(None, "temp_store", "MEMORY")).map_err(|_| DatabaseState::Unknown)?;
-    let mut schema = SchemaProbe::new(connection, MAX_INIT_WORK).map_err(|_| DatabaseState::Unknown)?;
+    let mut schema = SchemaProbe::new(connection, MAX_INIT_LOOKS).map_err(|_| DatabaseState::Unknown)?;
     let mut is_partial = false;
     let mut statements = Batch::new(&schema.connection, sql);
     loop {
@@ -287,19 +287,19 @@ impl SchemaProbe {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_LENGTH)?;
-        connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_LENGTH)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_VALUE_BYTES)?;
         connection.authorizer(Some(authorize))?;
         let work = Arc::new(AtomicU32::new(most));
         let left = Arc::clone(&work);
         let stop = move || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err();
-        connection.progress_handler(STOP_EVERY, Some(stop))?;
+        connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(stop))?;
         Ok(Self { connection, work, is_partial: false })
     }
 
     /// What the database has against a query.
     fn prepare(&self, query: &str) -> Option<QueryFault> {
-        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        self.work.store(MAX_QUERY_LOOKS, Ordering::Relaxed);
         let mut fault = fault(&self.connection.prepare(query).err()?)?;
         let unknown = ["no such table: ", "no such column: "].into_iter().enumerate();
         let unknown = unknown.filter_map(|(kind, begin)| Some((kind == 0, fault.message.strip_prefix(begin)?)));
@@ -317,7 +317,7 @@ impl SchemaProbe {
     }
 
     fn tables(&self) -> rusqlite::Result<Vec<String>> {
-        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        self.work.store(MAX_QUERY_LOOKS, Ordering::Relaxed);
         let sql =
             "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
         let mut statement = self.connection.prepare(sql)?;
@@ -332,7 +332,7 @@ impl SchemaProbe {
 
     /// The columns of the rows that a query gives.
     fn result_columns(&self, query: &str) -> Option<Vec<String>> {
-        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        self.work.store(MAX_QUERY_LOOKS, Ordering::Relaxed);
         let statement = self.connection.prepare(query).ok()?;
         Some(statement.column_names().map(str::to_owned).collect())
     }
@@ -340,7 +340,7 @@ impl SchemaProbe {
     /// Of which kind the values of a query's columns are, by the types that their tables declare. SQLite says these of a
     /// view: one for the moment is made of the query.
     fn column_kinds(&self, query: &str) -> rusqlite::Result<Vec<Option<ValueKind>>> {
-        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        self.work.store(MAX_QUERY_LOOKS, Ordering::Relaxed);
         let (mut plain, mut end) = (String::with_capacity(query.len()), 0);
         // A view has no parameters.
         for placeholder in sql::placeholders(query) {
@@ -364,7 +364,7 @@ impl SchemaProbe {
     /// The columns of a table that take no NULL and have no default. SQLite counts the rows of an `INTEGER PRIMARY KEY`
     /// itself, and a generated column is not written.
     fn required_columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
-        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        self.work.store(MAX_QUERY_LOOKS, Ordering::Relaxed);
         let sql = format!("PRAGMA {TABLE_INFO}(\"{}\")", table.replace('"', "\"\""));
         let mut statement = self.connection.prepare(&sql)?;
         let columns = statement.query_map([], |row| {
@@ -558,7 +558,7 @@ mod tests {
         let many: String = (0..20_000).map(|at| format!("CREATE TABLE t{at} (id INTEGER);")).collect();
         let (_folder, databases) = scripted(&many);
         assert_eq!(databases.state("shop"), DatabaseState::Unknown);
-        let (_folder, long) = scripted(&format!("{TABLES} -- {}", "x".repeat(MAX_INIT)));
+        let (_folder, long) = scripted(&format!("{TABLES} -- {}", "x".repeat(MAX_INIT_BYTES)));
         assert_eq!(long.state("shop"), DatabaseState::Unknown);
     }
 

@@ -16,7 +16,7 @@ use loopctl_lang::language::ending::{Status, Termination};
 use loopctl_lang::syntax::MAX_BYTES;
 
 /// How often a file is looked at that another scenario writes at the same time.
-const MOST_LOOKS: usize = 3;
+const MAX_LOOKS: usize = 3;
 
 /// What a snapshot is at a path.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub fn read(path: &Path) -> Result<SnapshotText, String> {
 /// # Errors
 /// Why it was not written.
 pub fn write(folder: &Path, name: &str, now: &str) -> Result<bool, String> {
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MAX_LOOKS {
         let path = located(folder, name)?;
         match read(&path)? {
             SnapshotText::Kept(kept) if kept == now => return Ok(false),

@@ -10,7 +10,7 @@ use loopctl_lang::syntax::document::{self, DocumentKind};
 
 /// How often a document is examined again: first all suggestions that do not overlap, then those that are left, or that failed
 /// beside others.
-const MOST_LOOKS: usize = 6;
+const MAX_LOOKS: usize = 6;
 
 /// Takes back the suggestions for a document that are errors themselves. `examine` is what examines it.
 pub(super) fn judge(
@@ -23,7 +23,7 @@ pub(super) fn judge(
     let suggested = diagnostics.iter().enumerate().filter(|(_, fault)| fault.suggestion.is_some() && is_judged(fault));
     let mut left: Vec<usize> = suggested.map(|(at, _)| at).collect();
     let mut is_alone = false;
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MAX_LOOKS {
         if left.is_empty() {
             return;
         }

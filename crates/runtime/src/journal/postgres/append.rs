@@ -412,7 +412,7 @@ impl<'a> AppendParameters<'a> {
 pub(super) const MOST_EVENTS: usize = 512;
 /// From this number on, events are worth a statement of their own while another one is under way: the database has the next one before
 /// it has answered the last. Fewer wait, as one statement for all costs it less.
-const ENOUGH_EVENTS: usize = 16;
+const MIN_EVENTS: usize = 16;
 
 /// An event, and who waits for its commit.
 pub(super) struct QueuedAppend {
@@ -436,9 +436,9 @@ impl AppendQueue {
         let free = self.waiting.iter().filter(|append| !self.busy.contains(&append.entry.run_id)).count();
         let most = match self.statements {
             // Two statements in place of one, so that the second is there when the first is done.
-            0 if free >= 2 * ENOUGH_EVENTS => free.div_ceil(2),
+            0 if free >= 2 * MIN_EVENTS => free.div_ceil(2),
             0 => free,
-            1 if free >= ENOUGH_EVENTS => free,
+            1 if free >= MIN_EVENTS => free,
             _ => 0,
         };
         if most == 0 {

@@ -27,9 +27,9 @@ pub(super) fn text_of(bytes: Vec<u8>) -> String {
 /// The first wait before a statement is sent again; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// The longest of these waits.
-const LONGEST_WAIT: Duration = Duration::from_millis(1_000);
+const MAX_WAIT: Duration = Duration::from_millis(1_000);
 /// How often the time for an answer doubles.
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
 /// The settings of a connection that sends a few statements again and again. Each is planned once: the arrays of a batch
 /// look so short to the planner that it would plan each execution, which takes longer than the execution. A plan that is
@@ -91,7 +91,7 @@ impl Link {
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StatementFailure> {
-        let doublings = self.unanswered.load(Ordering::SeqCst).min(MOST_DOUBLINGS);
+        let doublings = self.unanswered.load(Ordering::SeqCst).min(MAX_DOUBLINGS);
         let time_ms = self.answered_in_ms.load(Ordering::SeqCst).saturating_mul(1 << doublings);
         let Ok(answer) = tokio::time::timeout(Duration::from_millis(time_ms), answer).await else {
             self.unanswered.fetch_add(1, Ordering::SeqCst);
@@ -268,7 +268,7 @@ impl StatementPatience {
                 // Statements that failed together do not come back together.
                 let wait_ms = u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX);
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(wait_ms / 2..=wait_ms))).await;
-                self.wait = self.wait.saturating_mul(2).min(LONGEST_WAIT);
+                self.wait = self.wait.saturating_mul(2).min(MAX_WAIT);
                 Ok(())
             }
             trouble => Err(trouble.into_fault()),

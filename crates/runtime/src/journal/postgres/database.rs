@@ -19,13 +19,13 @@ use crate::journal::lease_clock::Clock;
 use crate::journal::{CancelRequest, StoreFault, Worker};
 
 /// The interval of the beat: requests to end runs are looked up each time, leases each fourth time.
-const BEAT: Duration = Duration::from_millis(250);
+const BEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// For so long the last look-up of requests is the answer.
 pub(super) const REQUESTS_LAST_MS: u64 = 750;
 /// While the database can't be reached, the log says so this often.
-const SAID_EVERY_MS: u64 = 60_000;
+const OUTAGE_LOG_INTERVAL_MS: u64 = 60_000;
 /// How long a driver that leaves waits for the database.
-const FAREWELL: Duration = Duration::from_secs(3);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns whether the lease was over by the database's clock; null for a new driver.
 const RENEW: &str = "
@@ -36,9 +36,9 @@ ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.fol
 RETURNING (SELECT is_over FROM old), (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// The clock of this machine may differ from the database's by so much before the log says so.
-const NOTED_DIFFERENCE: Duration = Duration::from_secs(5);
+const NOTED_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 /// By so much, this process drives no runs: schedules and deadlines would be those of another time.
-const MOST_DIFFERENCE: Duration = Duration::from_secs(60);
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(60);
 const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2 WHERE driver = $1";
 /// Those that died without runs are left out.
 const WORKERS: &str = "
@@ -186,21 +186,21 @@ impl Database {
         let rows = self.heart.query(CLOCK, &[]).await?;
         let Some(row) = rows.first() else { return Ok(()) };
         let difference_ms = difference_ms(sent_ms, self.held.now().0, row.try_get(0)?);
-        if difference_ms.unsigned_abs() < milliseconds(MOST_DIFFERENCE) {
+        if difference_ms.unsigned_abs() < milliseconds(MAX_CLOCK_DIFFERENCE) {
             return Ok(());
         }
         let why = format!(
             "the clock of this machine is {} that of the database, and a process whose clock differs by {} s or more \
              drives no runs: set the clock (NTP)",
             difference(difference_ms),
-            MOST_DIFFERENCE.as_secs()
+            MAX_CLOCK_DIFFERENCE.as_secs()
         );
         Err(self.target.refuse(&why).into())
     }
 
     /// Says once that the clocks differ, and once that they don't any more.
     fn note_difference(&self, difference_ms: i64) {
-        let differs = difference_ms.unsigned_abs() >= milliseconds(NOTED_DIFFERENCE);
+        let differs = difference_ms.unsigned_abs() >= milliseconds(NOTED_CLOCK_DIFFERENCE);
         if self.is_difference_noted.swap(differs, Ordering::SeqCst) == differs {
             return;
         }
@@ -274,7 +274,7 @@ impl Database {
         let mut beats = 0_u32;
         let mut outage: Option<StoreOutage> = None;
         loop {
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(BEAT_INTERVAL).await;
             if !self.is_registered.load(Ordering::SeqCst) {
                 continue;
             }
@@ -292,7 +292,7 @@ impl Database {
                 Err(trouble) => {
                     let known = outage.get_or_insert(StoreOutage { since_ms: now_ms, tries: 0, said_ms: None });
                     known.tries += 1;
-                    if known.said_ms.is_none_or(|said_ms| now_ms.saturating_sub(said_ms) >= SAID_EVERY_MS) {
+                    if known.said_ms.is_none_or(|said_ms| now_ms.saturating_sub(said_ms) >= OUTAGE_LOG_INTERVAL_MS) {
                         known.said_ms = Some(now_ms);
                         let (store, tries) = (self.target.shown(), known.tries);
                         tracing::warn!(store, tries, "the database can't be reached: {}", trouble.into_fault());
@@ -378,7 +378,7 @@ impl Database {
         if self.is_registered.load(Ordering::SeqCst) {
             // If this fails, the lease expires.
             let left = async { self.heart.query(LEAVE, &[(&self.me, Type::UUID)]).await };
-            drop(tokio::time::timeout(FAREWELL, left).await);
+            drop(tokio::time::timeout(LEAVE_TIMEOUT, left).await);
         }
     }
 }

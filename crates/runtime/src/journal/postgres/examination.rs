@@ -15,7 +15,7 @@ use crate::journal::StoreFault;
 use crate::journal::admin::StoreReport;
 
 /// The oldest server: 13.
-const OLDEST_SERVER: i32 = 130_000;
+const MIN_SERVER_VERSION: i32 = 130_000;
 
 const SETTINGS: &str = "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
     current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding'),
@@ -74,7 +74,7 @@ impl ServerSettings {
 
     /// Why runs would not be safe there.
     pub(super) fn fault(&self) -> Option<String> {
-        if self.number < OLDEST_SERVER {
+        if self.number < MIN_SERVER_VERSION {
             return Some(format!("its server is PostgreSQL {}: use version 13 or later", self.version));
         }
         if self.fsync != "on" {

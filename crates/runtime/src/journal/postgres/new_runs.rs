@@ -21,7 +21,7 @@ use loopctl_engine::outcome::Status;
 /// The version of loopctl that reads the events of a run: raised when older ones can't.
 const FORMAT: i16 = 1;
 /// The most runs in a statement.
-const MOST_RUNS: usize = 128;
+const MAX_RUNS: usize = 128;
 
 /// The statement. It returns the runs that are new; a run is known by its birth, because two requests of one batch may name
 /// the same run.
@@ -119,7 +119,7 @@ pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedRecei
     let bytes = |waiting: &WaitingCreate| {
         waiting.run.event.len() + waiting.run.texts.iter().map(|text| text.len()).sum::<usize>()
     };
-    while let Some(mut batch) = gather(&mut inbox, MOST_RUNS, bytes).await {
+    while let Some(mut batch) = gather(&mut inbox, MAX_RUNS, bytes).await {
         // No two workers wait for each other in a circle: runs of one id have the same key.
         let place = |waiting: &WaitingCreate| (waiting.run.start_key.clone(), waiting.run.run_id.clone());
         batch.sort_by_cached_key(place);

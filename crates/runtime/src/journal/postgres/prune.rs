@@ -49,7 +49,7 @@ const UNNAMED: &str = "
 SELECT encode(t.sha256, 'hex') FROM @.texts t
 WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $1";
 /// The most texts that are deleted at a time.
-const MOST_TEXTS: i64 = 200;
+const MAX_TEXTS: i64 = 200;
 
 const EXTRAS: &str =
     "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text FROM @.runs WHERE run_id = $1";
@@ -80,7 +80,7 @@ impl Database {
     /// writes while they are looked at once more. If the lock does not come at once, they stay until the next time.
     async fn forget_texts(&self) -> Result<(), StoreFault> {
         let unnamed = self.persist(|| async {
-            let rows = self.slow.query(UNNAMED, &[(&MOST_TEXTS, Type::INT8)]).await?;
+            let rows = self.slow.query(UNNAMED, &[(&MAX_TEXTS, Type::INT8)]).await?;
             Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?)
         });
         let unnamed: Vec<String> = unnamed.await?.iter().map(|hash| format!("'\\x{hash}'")).collect();

@@ -24,7 +24,7 @@ const RUN: &str = "SELECT id FROM @.runs WHERE run_id = $1";
 /// A page of events: a reader of a part takes no more from the database than it wants.
 const EVENTS: &str = "SELECT seq, sum, event FROM @.events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
 /// The events of one look-up.
-const PAGE: i64 = 256;
+const PAGE_EVENTS: i64 = 256;
 const TEXTS: &str = "SELECT n.sha256, t.text FROM @.run_texts n LEFT JOIN @.texts t USING (sha256) WHERE n.run = $1";
 const CANCEL: &str = "SELECT cancel_requested, cancel_reason, cancel_by FROM @.runs WHERE run_id = $1";
 const BELOW: &str = "SELECT count(*) FROM @.runs
@@ -96,7 +96,7 @@ impl Database {
         let (mut events, mut next, mut bytes) = (Vec::new(), from, 0_usize);
         loop {
             // Who wants little reads few events at first.
-            let page = if most < 64 * 1024 && next == from { 16 } else { PAGE };
+            let page = if most < 64 * 1024 && next == from { 16 } else { PAGE_EVENTS };
             let parameters: [Parameter<'_>; 3] = [(&row, Type::INT8), (&next, Type::INT4), (&page, Type::INT8)];
             let rows = self.slow.query(EVENTS, &parameters).await?;
             for row in &rows {

@@ -11,7 +11,7 @@ use super::schema::{StoreFile, beside, look, open_to_read};
 use crate::journal::StoreFault;
 
 /// How long the copy waits while another process has locked the store.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Copies the store at `from` to a new file. Nobody is hindered: it is one read.
 pub(super) fn back_up(from: &Path, store: &str, to: &Path) -> Result<(), StoreFault> {
@@ -23,7 +23,7 @@ pub(super) fn back_up(from: &Path, store: &str, to: &Path) -> Result<(), StoreFa
     if to.exists() {
         return Err(refuse(&target, "there is a file of this name: name a new one"));
     }
-    let connection = open_to_read(from, PATIENCE).map_err(|error| fault(&error, store, None))?;
+    let connection = open_to_read(from, LOCK_TIMEOUT).map_err(|error| fault(&error, store, None))?;
     if !matches!(look(&connection, store)?, StoreFile::Ours | StoreFile::Older(_)) {
         return Err(refuse(store, "it is empty: there is nothing to copy"));
     }

@@ -16,7 +16,7 @@ pub(super) struct Drivers {
 }
 
 /// How often a driver makes its file again that another one removed.
-const MOST_TRIES: u32 = 10_000;
+const MAX_TRIES: u32 = 10_000;
 
 /// Whether the folder was there and is not any more: the last driver that leaves removes it.
 fn is_gone(error: &io::Error) -> bool {
@@ -49,7 +49,7 @@ impl Drivers {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         // A driver that leaves may remove the folder, and one that cleans up may remove the file before it is
         // locked: then try again, with another name.
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             match fs::create_dir_all(&self.folder) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {

@@ -10,7 +10,7 @@ use crate::journal::StoreFault;
 use crate::journal::admin::StoreReport;
 
 /// How long the look waits while another process has locked the store.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Facts, and the first thing that is wrong.
 pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreFault> {
@@ -23,7 +23,7 @@ pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreFault
         report.wrong = Some(refuse("there is none yet: call `loopctl store migrate`, or start a run"));
         return Ok(report);
     }
-    let connection = open_to_read(path, PATIENCE).map_err(|error| fault(&error, store, None))?;
+    let connection = open_to_read(path, LOCK_TIMEOUT).map_err(|error| fault(&error, store, None))?;
     let found = match look(&connection, store) {
         Ok(StoreFile::Ours) => VERSION,
         Ok(StoreFile::Older(version)) => {
@@ -60,7 +60,7 @@ pub(super) fn living(path: &Path, store: &str) -> Result<Vec<String>, StoreFault
         return Ok(Vec::new());
     }
     let failed = |error: rusqlite::Error| fault(&error, store, None);
-    let connection = open_to_read(path, PATIENCE).map_err(failed)?;
+    let connection = open_to_read(path, LOCK_TIMEOUT).map_err(failed)?;
     if matches!(look(&connection, store)?, StoreFile::Empty) {
         return Ok(Vec::new());
     }

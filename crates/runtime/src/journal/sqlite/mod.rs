@@ -106,7 +106,7 @@ pub struct SqliteJournal {
 }
 
 /// A shorter lease would keep the writer busy with renewing it.
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+const MIN_LEASE: Duration = Duration::from_millis(100);
 
 /// Options of a store.
 #[derive(Debug, Clone)]
@@ -153,7 +153,7 @@ impl SqliteJournal {
         let path = std::path::absolute(path).map_err(failed)?;
         let connection = schema::open(&path, options.busy_timeout)?;
         let drivers = Drivers::of(&path);
-        let leases = Leases::new(drivers.clone(), clock.clone(), options.lease_ttl.max(SHORTEST_LEASE));
+        let leases = Leases::new(drivers.clone(), clock.clone(), options.lease_ttl.max(MIN_LEASE));
         Ok(Self {
             quick: SqliteReader::start(&path, options.busy_timeout).map_err(failed)?,
             slow: SqliteReader::start(&path, options.busy_timeout).map_err(failed)?,

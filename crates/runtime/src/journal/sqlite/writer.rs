@@ -15,11 +15,11 @@ use super::write_request::{Transaction, WriteRequest};
 use crate::journal::{StoreFault, Ticket, failpoint};
 
 /// The maximum number of requests that share a commit, so that nobody waits for an endless one.
-const BATCH: usize = 512;
+const MAX_BATCH_REQUESTS: usize = 512;
 
 /// The callers of the last commit are likely to come again at once: the next commit waits for each of them at
 /// most so long. A single caller never waits.
-const LINGER: Duration = Duration::from_micros(100);
+const BATCH_WAIT: Duration = Duration::from_micros(100);
 
 /// The answer to a request, with the keys of the runs that it created or leased.
 type Performed<A> = Result<(A, Vec<i64>), StoreFault>;
@@ -170,8 +170,8 @@ impl Thread {
                     None => break,
                 }
                 message = if batch.len() < callers {
-                    requests.recv_timeout(LINGER).ok()
-                } else if batch.len() < BATCH {
+                    requests.recv_timeout(BATCH_WAIT).ok()
+                } else if batch.len() < MAX_BATCH_REQUESTS {
                     requests.try_recv().ok()
                 } else {
                     None
