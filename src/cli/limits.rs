@@ -71,7 +71,7 @@ pub fn raising_flags(program: &Program, state: &State) -> Option<String> {
 fn round_up(amount: f64) -> f64 {
     let step = 10_f64.powi(1).recip() * 10_f64.powf(amount.log10().floor());
     let rounded = (amount / step).ceil() * step;
-    // The noise of the binary fraction: no price has so many digits.
+    // The noise of the binary fraction: no price has that many digits.
     (rounded * 1e9).round() / 1e9
 }
 

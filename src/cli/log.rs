@@ -38,7 +38,7 @@ pub enum Repeats {
     Written,
 }
 
-/// For so long, equal warnings are counted, and not written.
+/// How long equal warnings are counted, and not written.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 /// The most warnings that are remembered.
 const MOST_REMEMBERED: usize = 256;

@@ -21,7 +21,7 @@ const MAX_SHOWN_CHARACTERS: usize = 1_000;
 /// The longest time that the program may take.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The program to tell of a pause.
+/// The program that is notified of a pause.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OnPauseArgs {
     /// A program to start when the run pauses: its argument is the run's id, its stdin what the run waits for, as JSON

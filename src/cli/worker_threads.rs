@@ -6,7 +6,7 @@ use std::thread;
 
 /// More threads do not help: files are short.
 const MAX_THREADS: usize = 8;
-/// So few items are done sooner than a thread is started.
+/// Fewer items are done sooner than a thread is started.
 const MIN_PARALLEL_ITEMS: usize = 8;
 /// The stack of a thread, in bytes: documents nest to a limited depth.
 const STACK_BYTES: usize = 8 << 20;

@@ -62,7 +62,7 @@ impl ServedFolder {
         self.folder.loops.len()
     }
 
-    /// For so long an invocation may be silent: no step of a run takes longer than a run may.
+    /// How long an invocation may be silent: no step of a run takes longer than a run may.
     pub fn longest_silence(&self) -> Duration {
         let longest = self.folder.loops.values().map(|offered| offered.program.timeout_ms).max();
         Duration::from_millis(longest.unwrap_or(0)).saturating_add(EXTRA_RUN_TIME)

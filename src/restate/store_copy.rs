@@ -15,7 +15,7 @@ use crate::journal::{Created, Journal, StoreFault};
 /// The waits before a write that failed is tried again.
 const WAITS: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30)];
-/// For so long a run that has ended waits for its copy.
+/// How long a run that has ended waits for its copy.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A store that runs are copied to.

@@ -29,8 +29,8 @@ use crate::trace::{Redaction, Shown, escape, events, result};
 const READ_BYTES: usize = 32 * 1024;
 /// The interval of the polls of a run of which nothing is known.
 const RUN_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// After so much time in which the reader got nothing, whatever happened in the run, a comment keeps the stream alive, and
-/// the run is polled whatever is known of it.
+/// When the reader got nothing for this time, whatever happened in the run, a comment keeps the stream alive, and the run is
+/// polled whatever is known of it.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A position in the events of a run: what `Last-Event-ID` takes.

@@ -26,7 +26,7 @@ use crate::policy::word::written;
 pub(super) const BORDERS: [f64; 14] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
 const MINUTE_MS: u64 = 60_000;
-/// How long runs have waited: the words, and the milliseconds below which each stands.
+/// How long runs have waited: the words, and the milliseconds below which each is used.
 const AGES: [(&str, u64); 3] =
     [("under_5m", 5 * MINUTE_MS), ("under_1h", 60 * MINUTE_MS), ("under_1d", 24 * 60 * MINUTE_MS)];
 /// The word for all longer waits.

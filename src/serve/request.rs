@@ -43,7 +43,7 @@ pub struct WaitQuery {
     /// Do not wait: 202 with the run's id at once.
     #[serde(rename = "async")]
     pub is_async: bool,
-    /// Wait so many milliseconds at most, then answer 202. Default: until the run ends or waits itself.
+    /// The longest wait in milliseconds, then the answer is 202. Default: until the run ends or waits itself.
     #[schemars(range(max = 86_400_000))]
     pub wait_ms: Option<u64>,
     /// Whether the answer holds the trace.

@@ -31,7 +31,7 @@ pub struct StepsQuery {
     pub at: Option<String>,
     /// At the address of a loop: the first item, from 0.
     pub from: u32,
-    /// At the address of a loop: so many items at most, 1 to 1,000; 200 by default.
+    /// At the address of a loop: the most items, 1 to 1,000; 200 by default.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
     /// At the address of a loop: only the items of this status.

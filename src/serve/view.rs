@@ -280,7 +280,7 @@ pub struct AgentList {
     pub next_cursor: Option<String>,
 }
 
-/// A run that goes on.
+/// A run that continues.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Accepted {
     /// The run's id.

@@ -47,7 +47,7 @@ struct JsonScenario<'a> {
     failures: Vec<JsonFailure<'a>>,
 }
 
-/// In how many live plays all holds. What they needed stands above, for all of them together.
+/// In how many live plays all holds. What they needed is above, for all of them together.
 #[derive(Serialize)]
 struct JsonLive {
     hold: u32,

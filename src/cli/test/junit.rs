@@ -94,7 +94,7 @@ fn line(xml: &mut String, depth: usize, text: &str) {
     let _ = writeln!(xml, "{}{text}", "  ".repeat(depth));
 }
 
-/// A text as it may stand in an attribute and in an element. What XML can't hold becomes a question mark, and what nobody sees
+/// A text as it may be written in an attribute and in an element. What XML can't hold becomes a question mark, and what nobody sees
 /// is shown by its number.
 fn attribute(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

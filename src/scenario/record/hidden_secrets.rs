@@ -1,4 +1,4 @@
-//! Hides secrets in a recording, as traces do: what was hidden stands there as `[hidden:NAME]`.
+//! Hides secrets in a recording, as traces do: what was hidden is shown as `[hidden:NAME]`.
 
 use std::collections::BTreeMap;
 

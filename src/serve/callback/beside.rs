@@ -30,7 +30,7 @@ use crate::trace::paused::{MOST_STEPS, NOBODY_ANSWERS, OpenStepQuestion};
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, WaitingSteps};
 
-/// A question is posted so long after it was asked: if its run pauses meanwhile, it is posted with the pause.
+/// How long after it was asked a question is posted: if its run pauses meanwhile, it is posted with the pause.
 pub(super) const BESIDE_LOOK: Duration = Duration::from_millis(250);
 /// The interval of the looks at the clock while reminders are to come.
 const REMINDER_LOOK: Duration = Duration::from_secs(1);
@@ -136,7 +136,7 @@ pub(super) fn question_keys(state: &State) -> Vec<(String, String)> {
     waiting_steps(state).into_iter().map(key).collect()
 }
 
-/// What stands for a question that was posted while other steps were under way, in the place of the hash of a token.
+/// What names a question that was posted while other steps were under way, in the place of the hash of a token.
 pub(super) fn while_running(run_id: &str, key: &str) -> String {
     hash_text(&format!("question of {run_id} while it runs: {key}"))
 }

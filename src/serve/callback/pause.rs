@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::beside::{BESIDE_LOOK, in_pause, question_keys, while_running};
 use super::reminder::ReminderTimes;
-use super::{Callbacks, Post, PostFault, MAX_TRIES, body, noted, wait_after};
+use super::{Callbacks, MAX_TRIES, Post, PostFault, body, noted, wait_after};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::awaited_approval::AwaitedApproval;

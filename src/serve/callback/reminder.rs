@@ -106,7 +106,7 @@ impl Callbacks {
     }
 }
 
-/// What stands for the reminder of a run at a moment, in the place of the hash of a token.
+/// What names the reminder of a run at a moment, in the place of the hash of a token.
 pub(super) fn mark(run_id: &str, at_ms: i64) -> String {
     hash_text(&format!("reminder of {run_id} at {at_ms}"))
 }

@@ -32,9 +32,9 @@ use crate::serve::run_store::DecidedRun;
 
 /// The longest body with the token in it, in bytes: nobody has shown a token before it is read.
 const MAX_BODY_BYTES: usize = 64 * 1_024;
-/// So often a decision about a step is tried while decisions about other steps of its run come between.
+/// How often a decision about a step is tried while decisions about other steps of its run come between.
 const MAX_TRIES: u32 = 8;
-/// How long one try waits for the step that goes on.
+/// How long one try waits for the step that continues.
 const TRY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One decision: one of `answer`, `data`, `approve`, `deny`, `edit`, `happened`, `fail` and `retry`. It is refused when a

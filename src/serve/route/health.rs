@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::serve::app::App;
 use crate::serve::{request, worker_folders};
 
-/// The store has so long to answer each of two questions: who asks gives up after some seconds.
+/// The longest time for each of two questions to the store: who asks gives up after some seconds.
 const STORE_TIMEOUT: Duration = Duration::from_millis(750);
 
 /// The process lives.

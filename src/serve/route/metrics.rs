@@ -19,7 +19,7 @@ use crate::serve::problem::ProblemDetails;
 /// The text format that Prometheus reads.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The store has so long to answer.
+/// The longest time for an answer of the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of waiting runs that are counted, the oldest first.
 const MAX_COUNTED_RUNS: usize = 10_000;

@@ -54,7 +54,7 @@ pub struct WorkflowStatus {
     pub status: AgentStatus,
 }
 
-/// A run that goes on.
+/// A run that continues.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AcceptedRun {
     /// The run's id.

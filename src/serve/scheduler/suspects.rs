@@ -13,7 +13,7 @@ use crate::journal::{ClaimedRun, StoreFault};
 use crate::serve::quotas::Owner;
 use futures_util::FutureExt as _;
 
-/// For so long nothing is started beside such a run, and for so long it waits until everything else has left: others wait
+/// How long nothing is started beside such a run, and how long it waits until everything else has left: others wait
 /// meanwhile.
 const TRIAL_TIME: Duration = Duration::from_secs(60);
 

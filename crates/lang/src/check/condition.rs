@@ -19,9 +19,9 @@ use crate::syntax::shape::Unknown;
 pub(super) struct WrittenOperator<'a> {
     /// The operator.
     pub operator: &'a str,
-    /// The JSON pointer of what stands under the operator.
+    /// The JSON pointer of the value of the operator.
     pub at: String,
-    /// What stands there.
+    /// That value.
     pub written: &'a Value,
     /// The operands of an operator that compares two; empty for `and`, `or`, `not` and `hasKey`.
     pub operands: Vec<Operand<'a>>,

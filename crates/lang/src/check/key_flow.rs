@@ -166,7 +166,7 @@ fn add_facts<'a>(condition: &'a Value, holds: bool, found: &mut Vec<Fact<'a>>) {
     }
 }
 
-/// The operator of a condition, and what stands under it.
+/// The operator of a condition, and its value.
 pub(super) fn operator(condition: &Value) -> Option<(&str, &Value)> {
     let members = condition.as_object().filter(|members| members.len() == 1)?;
     members.iter().next().map(|(operator, operands)| (operator.as_str(), operands))

@@ -45,7 +45,7 @@ pub enum SpelledSource {
     Blank,
 }
 
-/// Whether what stands in a text's place is a credential, by the name that it is sent under.
+/// Whether what is in a text's place is a credential, by the name that it is sent under.
 pub fn is_secret_place(sent: &SentText<'_>) -> bool {
     !sent.kind.is_prose() && sent.kind != TextKind::Url && sent.secrecy() != Secrecy::None
 }
@@ -153,7 +153,7 @@ fn named_by_word(
 
 /// The prefixes of the elements that a text of XML closes: `env` of `</env:Body>`. They are gathered once, because a text may have many words.
 fn element_prefixes(text: &str) -> HashSet<&str> {
-    // What stands before the first closing tag has no prefix.
+    // What comes before the first closing tag has no prefix.
     text.split("</").skip(1).filter_map(prefix_of).collect()
 }
 

@@ -1,4 +1,4 @@
-//! The steps of a document as a tree, for rules that need their order and what stands around them.
+//! The steps of a document as a tree, for rules that need their order and what is around them.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::{Node, shape};
 
-/// No loop has so many properties: most of these are unknown, and that was reported.
+/// No loop has this number of properties: most of these are unknown, and that was reported.
 const MOST_PROPERTIES: usize = 1000;
 
 /// What rules look at. Where something is broken already, it gives nothing: a rule whose premise
@@ -176,7 +176,7 @@ impl<'a> Subject<'a> {
         read(&mut properties()).or_else(|| read(&mut sound()))
     }
 
-    /// Whether the value of a property is not known: it has a fault, or what stands in its place in the object around it
+    /// Whether the value of a property is not known: it has a fault, or what is in its place in the object around it
     /// may have been meant as it.
     fn is_lost(&self, layout: &LoopLayout, name: &str) -> bool {
         let pointer = layout.pointer(name);
@@ -318,7 +318,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether all that the project says of a part, at a JSON pointer, is in [`project`](Self::project): no error of
-    /// the project file stands in it, and none may stand in its place.
+    /// the project file is in it, and none may be in its place.
     pub fn knows_project(&self, part: &str) -> bool {
         let Some(document) = self.project_document() else { return true };
         let mut errors = document.faults.iter().filter(|fault| fault.is_error());

@@ -20,7 +20,7 @@ use crate::syntax::document::{Document, DocumentKind};
 
 /// How many levels of loops may call each other, the first one counted.
 pub const MAX_LEVELS: usize = 8;
-/// So few names are searched in the texts; for more, all texts are parsed.
+/// At most this number of names is searched in the texts; for more, all texts are parsed.
 const FEW: usize = 16;
 
 /// Compiles a document: the main one, or a loop that it calls.

@@ -75,7 +75,7 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     let program = match main.kind {
         // Its schemas would be compiled one by one.
         _ if heavy.is_some() => None,
-        // A document with so many faults is not checked further: it is most likely no loop at all.
+        // A document with more faults is not checked further: it is most likely no loop at all.
         Some(_) if main.faults.len() >= shape::MAX_FAULTS && (layout.is_some() || has_steps) => None,
         Some(_) if layout.is_some() || has_steps => {
             let shelf = Arc::clone(&calls.shelf);

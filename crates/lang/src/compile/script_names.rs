@@ -28,7 +28,7 @@ struct ScriptName<'s> {
 pub(super) fn names(document: &Document, declared: &Declared, faults: &mut Vec<Diagnostic>) {
     let named = gathered(&document.value);
     let known = |name: &str| declared.names.contains(name) || builtin::NAMES.contains(&name);
-    // Many names are not compared: a script of so many has one that is known.
+    // Many names are not compared: a script with more has one that is known.
     let resembles = |name: &str| declared.names.iter().take(MAX_COMPARED).any(|known| is_slip(name, known));
     let ours = named.iter().any(|named| declared.names.contains(named.name))
         || named.iter().take(MAX_COMPARED).any(|named| resembles(named.name));

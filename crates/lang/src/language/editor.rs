@@ -2,7 +2,7 @@
 //! one fault brings one message, at the field itself.
 //!
 //! `oneOf` and `anyOf` report every branch that does not match. So the word that decides between branches gets its
-//! own list of words, and each branch stands behind an `if`; branches of different types become one list of types,
+//! own list of words, and each branch is behind an `if`; branches of different types become one list of types,
 //! for keywords of one type ignore values of another. What must be there is asked for once all names are known: a
 //! misspelt name is not reported a second time as one that is missing.
 
@@ -117,7 +117,7 @@ impl Editor<'_> {
         typed
     }
 
-    /// A reference: words stand at their place, so that `null` can be one of them; everything else stays a reference.
+    /// A reference: words are at their place, so that `null` can be one of them; everything else stays a reference.
     fn referred(&self, name: &str) -> TypedPart {
         let Some(definition) = self.definitions.get(name) else { return TypedPart::default() };
         if words(definition).is_some() {

@@ -29,7 +29,7 @@ impl<'t> BedrockHost<'t> {
     pub fn of(host: &'t str) -> Option<Self> {
         let host = host.strip_suffix('.').unwrap_or(host);
         let name = ENDS.iter().find_map(|end| host.strip_suffix(end))?;
-        // A name that somebody chose, such as that of a bucket, stands before that of the service.
+        // A name that somebody chose, such as that of a bucket, comes before that of the service.
         let (name, is_vpc) = name.strip_suffix(".vpce").map_or((name, false), |name| (name, true));
         let mut labels = name.rsplit('.');
         let last = labels.next()?;

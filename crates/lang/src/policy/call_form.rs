@@ -89,7 +89,7 @@ pub const INPUT_KEYS: &[&str] = &[
     "kwargs",
 ];
 
-/// The keys of an object that may stand beside the name of a call without an input.
+/// The keys of an object that may be beside the name of a call without an input.
 pub const BESIDE_KEYS: &[&str] = &["type", "id", "callid", "toolcallid", "thought", "reasoning", "reason"];
 
 /// The keys of an object or list that is, or holds, calls.

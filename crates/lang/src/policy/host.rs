@@ -122,7 +122,7 @@ pub fn spelling(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Whether a host is in canonical form as it stands, as most are: labels of small letters, digits and hyphens, of which
+/// Whether a host is in canonical form as it is written, as most are: labels of small letters, digits and hyphens, of which
 /// none is punycode and the last begins with a letter, so that it is no address.
 fn is_plain(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

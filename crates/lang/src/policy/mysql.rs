@@ -60,7 +60,7 @@ pub fn commits_itself(query: &str) -> bool {
     !is_call && COMMITS.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Whether a query is several statements: something stands behind a semicolon.
+/// Whether a query is several statements: something follows a semicolon.
 pub fn is_several(query: &str) -> bool {
     let mut rest = tokens(query).filter(|token| !is_comment(token) && !is_blank(token));
     rest.any(|token| token == ";") && rest.any(|token| token != ";")

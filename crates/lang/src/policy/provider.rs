@@ -125,7 +125,7 @@ pub struct ProviderServer {
     pub key_variable: &'static str,
     /// The header that carries the key.
     pub key_header: &'static str,
-    /// What stands before the key in it.
+    /// What comes before the key in it.
     pub key_scheme: &'static str,
 }
 

@@ -184,7 +184,7 @@ impl RowCount {
 /// The tables that a query names before it begins, each with its rows.
 type NamedTables<'q> = [(&'q str, RowCount)];
 
-/// Where one of these words stands outside of parentheses.
+/// Where one of these words is outside of parentheses.
 fn at(parts: &[QueryPart<'_>], words: &[&str]) -> Option<usize> {
     parts.iter().position(|part| part.is_one_of(words))
 }

@@ -64,7 +64,7 @@ pub fn numbered(placeholders: Vec<SqlPlaceholder>) -> Vec<(SqlPlaceholder, usize
     placeholders.into_iter().map(number).collect()
 }
 
-/// Whether a query is several statements: something stands behind a semicolon.
+/// Whether a query is several statements: something follows a semicolon.
 pub fn is_several(query: &str) -> bool {
     let (mut before, mut at, mut is_ended) = (' ', 0, false);
     while let Some(rest) = query.get(at..).filter(|rest| !rest.is_empty()) {

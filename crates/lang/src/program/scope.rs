@@ -227,7 +227,7 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<
     }
 }
 
-/// The object or list that a text is the JSON of: see [`Scope::json_of`]. `is_strict`: none where a key stands twice in an
+/// The object or list that a text is the JSON of: see [`Scope::json_of`]. `is_strict`: none where a key is twice in an
 /// object, because one of its two values would be lost.
 fn json_in(text: &str, is_strict: bool) -> Option<Value> {
     let text = Some(text.trim_start()).filter(|text| text.starts_with(['{', '[']))?;
@@ -235,7 +235,7 @@ fn json_in(text: &str, is_strict: bool) -> Option<Value> {
     (!is_strict || key_twice(text, &value).is_none()).then_some(value)
 }
 
-/// The key that stands twice in the JSON of a text, or in that in its fence.
+/// The key that is twice in the JSON of a text, or in that in its fence.
 fn twice_in(text: &str) -> Option<String> {
     let inner = match text.contains(FENCE) {
         true => text.split(FENCE).nth(1)?.trim_start_matches(|c: char| c.is_alphabetic()),

@@ -7,7 +7,7 @@ use crate::diagnostic::nearest;
 use crate::language::action::CustomTableAction;
 use crate::language::step::{CustomTable, TableOperation};
 
-/// What a call asks of a table. No column stands twice in a list.
+/// What a call asks of a table. No column is twice in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRequest {
     /// The table.

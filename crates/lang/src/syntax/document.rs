@@ -102,7 +102,7 @@ impl Document {
         self.pasted.get_or_init(|| pasted_secrets::secrets(self))
     }
 
-    /// The action at a place of its list of actions, where `value` stands; nothing when it can't be read. A document
+    /// The action at a place of its list of actions, where `value` is; nothing when it can't be read. A document
     /// whose actions many loops use is read once.
     pub(crate) fn action(&self, place: Option<usize>, value: &Value) -> Option<Arc<Action>> {
         let mut actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);

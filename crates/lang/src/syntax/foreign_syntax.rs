@@ -149,7 +149,7 @@ const AS_HERE: &str = "a tool is two things here: `{\"type\": \"action\", \"name
                        what it does: `{\"action_name\": \"lookup\", \"kind\": \"http\", \"description\": \"...\", \"url\": \
                        \"https://...\", \"http_method\": \"GET\", \"parameters\": {...}}`";
 
-/// What an entry is that can be no tool, action or step of ours; `in_actions`: it stands where a registered action does.
+/// What an entry is that can be no tool, action or step of ours; `in_actions`: it is where a registered action is.
 pub(super) fn entry(node: &Node, in_actions: bool) -> Option<ForeignEntry> {
     let has = |name: &str| node.get(name).is_some();
     if has("action_name") || has("kind") {

@@ -141,7 +141,7 @@ pub(super) struct PointerIndex {
 /// The index of each key among the members; of duplicate keys the last, which counts.
 type MemberIndex = HashMap<Box<str>, usize>;
 
-/// In an object with so few members, comparing keys is faster than hashing them.
+/// In an object with at most this number of members, comparing keys is faster than hashing them.
 const FEW: usize = 16;
 
 fn wide(root: &Node) -> HashMap<usize, MemberIndex> {

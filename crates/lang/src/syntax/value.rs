@@ -44,7 +44,7 @@ pub fn repeated_keys(tree: &Tree) -> Vec<Diagnostic> {
 
 /// The prefix of the keys that serde_json reserves.
 const KEPT: &str = "$serde_json::private::";
-/// In an object with so few members, comparing all keys is faster than hashing them.
+/// In an object with at most this number of members, comparing all keys is faster than hashing them.
 const FEW: usize = 16;
 
 /// Whether an object has a duplicate key, or a reserved one.

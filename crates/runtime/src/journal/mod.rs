@@ -298,7 +298,7 @@ impl StatusRecord {
     }
 
     /// Whether this is to be posted to the run's callback: an end, or a pause that waits for a human. A run that a
-    /// signal stopped or that waits for its model goes on by itself.
+    /// signal stopped or that waits for its model continues by itself.
     pub fn is_to_be_posted(&self) -> bool {
         !matches!(self.status, Status::Running | Status::Quarantined)
             && !matches!((self.status, self.termination), (_, None) | (Status::Paused, Some(Termination::ModelError)))
@@ -468,7 +468,7 @@ pub struct CallbackProgress {
     pub tries: u32,
 }
 
-/// For so long nobody else posts what one driver is posting, while that driver lives.
+/// How long nobody else posts what one driver is posting, while that driver lives.
 pub const CALLBACK_LEASE: Duration = Duration::from_secs(60);
 
 /// Whether a callback is still to be made.

@@ -3,7 +3,7 @@
 
 use loopctl_engine::outcome::Status;
 
-/// The clocks of two processes may differ by so much, in milliseconds. What was started for a time that is further in the
+/// The most milliseconds by which the clocks of two processes may differ. What was started for a time that is further in the
 /// future was started by a clock that was wrong.
 pub const CLOCK_TOLERANCE_MS: i64 = 60_000;
 

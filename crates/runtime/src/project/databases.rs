@@ -187,7 +187,7 @@ fn of_file(file: &Path) -> Result<SchemaProbe, DatabaseState> {
         name.push(ending);
         std::fs::metadata(&name).is_ok_and(|found| found.len() > 0)
     };
-    // What stands there may be newer than the file, and is not read from an immutable one.
+    // What is there may be newer than the file, and is not read from an immutable one.
     if beside("-wal") || beside("-journal") {
         return Err(DatabaseState::Unknown);
     }

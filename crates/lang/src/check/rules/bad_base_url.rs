@@ -55,7 +55,7 @@ fn is_held(url: &str) -> bool {
     url.starts_with("env:") && is_source(url)
 }
 
-/// An address that ends with a route: what stands before it, and the route.
+/// An address that ends with a route: what comes before it, and the route.
 fn split_route(url: &str) -> Option<(&str, &'static str)> {
     let url = url.trim_end_matches('/');
     ROUTES.into_iter().find_map(|route| Some((url.strip_suffix(route)?, route)))

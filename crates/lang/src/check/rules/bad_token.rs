@@ -10,7 +10,7 @@ use crate::syntax::quoted;
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_TOKEN, check };
 
-/// What stands before the digits of a hash.
+/// What comes before the digits of a hash.
 const MARK: &str = "sha256:";
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

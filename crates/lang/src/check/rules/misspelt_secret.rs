@@ -1,4 +1,4 @@
-//! A secret in a syntax that nothing here reads: it is sent as it stands, or the model writes it.
+//! A secret in a syntax that nothing here reads: it is sent as written, or the model writes it.
 
 use crate::check::secret_spelling::{SpelledSecret, SpelledSource};
 use crate::check::{Rule, SentText, Subject};

@@ -387,7 +387,7 @@ fn of_list(fault: Diagnostic, name: &str, list: &str, is_of_entry: bool, written
     }
 }
 
-/// A name that stands once in the text of a path is replaced there.
+/// A name that is once in the text of a path is replaced there.
 fn replaced(fault: Diagnostic, written: &str, name: &str, meant: &str) -> Diagnostic {
     match written.matches(name).count() {
         1 => fault.suggest(written.replacen(name, meant, 1)),

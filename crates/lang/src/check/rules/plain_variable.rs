@@ -1,4 +1,4 @@
-//! A variable in the syntax of another language: it is sent as it stands.
+//! A variable in the syntax of another language: it is sent as written.
 
 mod paths;
 
@@ -193,7 +193,7 @@ impl Judgement<'_, '_, '_> {
             _ if self.scope.takes(meant) => None,
             _ if notation == Notation::Colon && !self.is_whole() => None,
             TextKind::Step if sure => Some(Severity::Error),
-            // The value is sent: what stands here may be for the one who gets it, as in the text of a mail.
+            // The value is sent: what is written here may be for the one who gets it, as in the text of a mail.
             kind if self.scope.takes_elsewhere(meant) && !self.is_whole() => {
                 // A name beside values that are taken here is one of them.
                 let is_value = notation == Notation::At && (kind == TextKind::Query || self.scope.takes_something());

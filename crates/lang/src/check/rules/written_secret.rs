@@ -18,7 +18,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         found.push(with_help(fault, source));
     };
     for (key, source) in &project.orgconfig {
-        // What a program prints stands nowhere.
+        // What a program prints is written nowhere.
         let Some(source) = source.written() else { continue };
         judge(subject.in_project(&format!("/orgconfig/{}", token(key))), key, source);
     }

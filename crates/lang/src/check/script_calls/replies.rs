@@ -1,4 +1,4 @@
-//! The replies in a script, held against the loops that they are for: answers that do not fit, several calls where the
+//! The replies in a script, compared with the loops that they are for: answers that do not fit, several calls where the
 //! dialect has one, and replies after the end of the run.
 
 use serde_json::Value;

@@ -1,5 +1,5 @@
 //! Steps: those of workflows and of loops of mode `foreach`, and those in `onFalse`. Running them is not
-//! there yet; what they say is judged all the same, each loop among them as if it stood alone.
+//! there yet; what they say is judged all the same, each loop among them as if it were alone.
 
 mod address;
 mod bounds;

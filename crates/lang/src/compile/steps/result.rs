@@ -178,7 +178,7 @@ fn is_made(databases: &dyn DatabaseProbe, datasource: &str) -> bool {
     databases.state(datasource) == DatabaseState::Ready { is_made: true }
 }
 
-/// The columns of a result, each with the schema of its values. Of a name that stands twice nothing is known.
+/// The columns of a result, each with the schema of its values. Of a name that is there twice nothing is known.
 fn typed(columns: Vec<String>, kinds: Vec<Option<ValueKind>>) -> Vec<(String, Value)> {
     let is_known = kinds.len() == columns.len();
     let twice: Vec<bool> =

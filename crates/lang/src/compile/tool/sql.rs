@@ -101,7 +101,7 @@ fn quoted_ranges(query: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Whether it is all that stands between two quotes.
+/// Whether it is all that is between two quotes.
 fn is_alone(query: &str, range: &Range<usize>) -> bool {
     let before = query.get(..range.start).is_some_and(|before| before.ends_with(['\'', '"']));
     before && query.get(range.end..).is_some_and(|after| after.starts_with(['\'', '"']))

@@ -20,7 +20,7 @@ fn keys() -> Vec<String> {
     secrets().into_iter().map(|(before, secret, after)| format!("{before}{secret}{after}")).collect()
 }
 
-/// What stands before a secret, the secret, and what stands behind it.
+/// What is before a secret, the secret, and what is behind it.
 fn secrets() -> Vec<(&'static str, String, &'static str)> {
     vec![
         ("", format!("ghp_{}", "0123456789abcdefghijABCDEFGHIJ012345"), ""),

@@ -1,4 +1,4 @@
-//! JSON that is data: a key that stands twice in an object is refused, because one of its two values would be lost in
+//! JSON that is data: a key that is twice in an object is refused, because one of its two values would be lost in
 //! silence, and so is a value that takes too much memory.
 
 use std::collections::HashSet;

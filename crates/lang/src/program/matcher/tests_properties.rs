@@ -106,7 +106,7 @@ fn found(settings: &MatchSettings, left: &[Value], right: &[Value]) -> MatchedLi
     match_lists(settings, left, right).unwrap()
 }
 
-/// A list in another order, and where each of its entries stood before.
+/// A list in another order, and where each of its entries was before.
 fn shuffled(list: &[Value], seed: usize) -> (Vec<Value>, Vec<usize>) {
     let mut order: Vec<usize> = (0..list.len()).collect();
     order.sort_by_key(|at| (at * 7 + seed * 13) % 11);

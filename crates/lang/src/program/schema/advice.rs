@@ -110,7 +110,7 @@ fn of_reference(source: &Value, written: &str) -> Option<Advice> {
         let keyword = parts().find(|(_, name)| *name == near).map_or("$defs", |(keyword, _)| keyword);
         let meant = format!("#/{keyword}/{}", escape_pointer(near));
         let fix = Fix { written: Value::from(written).to_string(), meant: Value::from(meant.as_str()).to_string() };
-        // What stands elsewhere may differ from a part of the same name.
+        // What is elsewhere may differ from a part of the same name.
         let fix = Some(fix).filter(|_| written.starts_with('#'));
         return Some(Advice { help: format!("the nearest part is `{}`", shorten(&meant)), fix });
     }

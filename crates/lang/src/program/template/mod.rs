@@ -235,7 +235,7 @@ fn other_language(tag: &str) -> Option<(&'static str, String)> {
     compares.then(|| ("a template has no comparisons and no expressions", tag::NO_COMPARISONS.to_owned()))
 }
 
-/// How a path is written here whose indexes stand in brackets: `a[0].b`.
+/// How a path with its indexes in brackets, `a[0].b`, is written here.
 fn bracketed(inner: &str) -> Option<String> {
     let name = inner.split('[').next()?;
     let begins = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) && !name.ends_with('.');

@@ -144,7 +144,7 @@ impl<'a> ShapeWalk<'a> {
         Value::Object(shape)
     }
 
-    /// The shape of what a reference leads to. One that leads back to where it stands is any JSON.
+    /// The shape of what a reference leads to. One that leads back to its own place is any JSON.
     fn referred(&mut self, reference: &'a Value, at: &str) -> Value {
         let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
         let target = pointer.and_then(|pointer| Some((pointer, self.root.pointer(pointer)?)));

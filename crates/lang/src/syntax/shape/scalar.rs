@@ -130,7 +130,7 @@ impl Walker<'_> {
         self.report(fault);
     }
 
-    /// Checks the number of items of an array. `false` when the types can't read so many.
+    /// Checks the number of items of an array. `false` when the types can't read that many.
     pub(super) fn count(&mut self, form: &SchemaForm, node: &Node, count: usize) -> bool {
         let wanted = match form.count {
             (Some(least), Some(most)) if least == most && count != least => format!("exactly {least}"),

@@ -470,7 +470,7 @@ impl AppendQueue {
     }
 }
 
-/// The events. `FOR SHARE` stands against the update of another driver that takes the run: the append is before it
+/// The events. `FOR SHARE` excludes the update of another driver that takes the run: the append is before it
 /// and the new driver reads it, or behind it and finds another fence. The look at the event before keeps the order,
 /// and finds a database that lost events. Both are look-ups of a row for each event: as joins they would be compared
 /// with each other. `IS NOT DISTINCT FROM` keeps the planner from looking at all runs of this driver for each event.

@@ -60,7 +60,7 @@ struct Connected {
 }
 
 impl Link {
-    /// A connection whose answers may take so long.
+    /// A connection with this time limit for answers.
     pub(super) fn new(target: Arc<PostgresTarget>, answered_in: Duration) -> Self {
         let link = Self {
             target,
@@ -256,7 +256,7 @@ pub(super) struct StatementPatience {
 }
 
 impl StatementPatience {
-    /// For so long.
+    /// Patience for this time.
     pub(super) fn new(time: Duration) -> Self {
         Self { until: tokio::time::Instant::now() + time, wait: FIRST_WAIT }
     }

@@ -20,7 +20,7 @@ use crate::journal::{CancelRequest, StoreFault, Worker};
 
 /// The interval of the beat: requests to end runs are looked up each time, leases each fourth time.
 const BEAT_INTERVAL: Duration = Duration::from_millis(250);
-/// For so long the last look-up of requests is the answer.
+/// How long the last look-up of requests is the answer.
 pub(super) const REQUESTS_LAST_MS: u64 = 750;
 /// While the database can't be reached, the log says so this often.
 const OUTAGE_LOG_INTERVAL_MS: u64 = 60_000;
@@ -35,9 +35,9 @@ VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5, $6)
 ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder
 RETURNING (SELECT is_over FROM old), (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-/// The clock of this machine may differ from the database's by so much before the log says so.
+/// How much the clock of this machine may differ from the database's before the log says so.
 const NOTED_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
-/// By so much, this process drives no runs: schedules and deadlines would be those of another time.
+/// From this difference on, this process drives no runs: schedules and deadlines would be those of another time.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(60);
 const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2 WHERE driver = $1";
 /// Those that died without runs are left out.

@@ -6,7 +6,7 @@ use super::connection::text_of;
 use super::database::Database;
 use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreFault};
 
-/// `FOR UPDATE` stands against the release of the run: the driver that releases it has seen the decision, or the run is
+/// `FOR UPDATE` excludes the release of the run: the driver that releases it has seen the decision, or the run is
 /// due. What an earlier sending of the same decision wrote is written again.
 const QUEUE: &str = "
 WITH run AS MATERIALIZED (SELECT id, driver, status FROM @.runs WHERE run_id = $1 FOR UPDATE), queued AS (

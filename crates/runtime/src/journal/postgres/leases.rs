@@ -1,6 +1,6 @@
 //! Leases: which runs this driver has, and until when it can be sure of them. A driver is one row, which says until
 //! when its runs must be left alone. Only the database's clock is compared; this driver stops before its time by both
-//! of its own clocks, of which the monotonic one stands still in a suspended machine.
+//! of its own clocks, of which the monotonic one stops in a suspended machine.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -166,7 +166,7 @@ impl HeldRows {
         }
     }
 
-    /// The request that stands after this process made one.
+    /// The request that holds after this process made one.
     pub(super) fn add_cancel(&self, run_id: &str, request: CancelRequest) {
         let made_at_ms = Some(self.clock.monotonic_ms());
         let mut known = self.change();

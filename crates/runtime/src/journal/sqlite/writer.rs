@@ -17,8 +17,8 @@ use crate::journal::{StoreFault, Ticket, failpoint};
 /// The maximum number of requests that share a commit, so that nobody waits for an endless one.
 const MAX_BATCH_REQUESTS: usize = 512;
 
-/// The callers of the last commit are likely to come again at once: the next commit waits for each of them at
-/// most so long. A single caller never waits.
+/// The callers of the last commit are likely to come again at once: the next commit waits at most this
+/// time for each of them. A single caller never waits.
 const BATCH_WAIT: Duration = Duration::from_micros(100);
 
 /// The answer to a request, with the keys of the runs that it created or leased.
