@@ -107,7 +107,7 @@ fn parsed(documents: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn shown(unsound: &loopctl::Unsound) -> String {
+fn shown(unsound: &loopctl::DocumentError) -> String {
     unsound.diagnostics.first().map_or_else(String::new, |fault| format!("{}: {}", fault.code, fault.message))
 }
 

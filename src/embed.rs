@@ -19,7 +19,7 @@ use crate::journal::{self, CancelRequest, Journal, StoreFault};
 use crate::language::Script;
 use crate::program::Program;
 use crate::project;
-use crate::project::load::{Unsound, load_texts};
+use crate::project::load::{DocumentError, load_texts};
 
 /// A loop that is ready to run: the compiled document, and the engine that runs it. Cheap to clone.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ enum DocumentText {
 pub enum LoadError {
     /// The document has errors: each is a [`Diagnostic`] with its code, position and help.
     #[error(transparent)]
-    Unsound(#[from] Unsound),
+    Document(#[from] DocumentError),
     /// The store can't be opened.
     #[error(transparent)]
     Store(#[from] StoreFault),
@@ -133,7 +133,7 @@ impl LoopBuilder {
             DocumentText::File(path) => project::gather(&path, &self.actions),
             DocumentText::Text(source) => project::alone(source, &self.actions),
         }
-        .map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+        .map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
         gathered.texts.embedded = self.engine.signatures();
         let loaded = load_texts(&gathered.texts, gathered.root)?;
         let mut engine = self.engine.project(Arc::clone(&loaded.program.project), &loaded.root);

@@ -119,4 +119,4 @@ pub use engine::event::{Decided, Decision, ToolFault};
 pub use engine::notice::{Listener, Notice};
 pub use engine::outcome::{Status, Termination};
 pub use program::Program;
-pub use project::load::{Loaded, Unsound, examine, load, load_texts};
+pub use project::load::{DocumentError, Loaded, examine, load, load_texts};

@@ -7,7 +7,7 @@ use super::surface::{OutputError, Surface};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::fault::Fault;
 use crate::journal::StoreFault;
-use crate::project::load::Unsound;
+use crate::project::load::DocumentError;
 use crate::trace::{Tone, escape};
 
 /// Why a command failed.
@@ -21,7 +21,7 @@ pub enum CommandError {
         help: Option<String>,
     },
     /// The document can't be run.
-    Document(Unsound),
+    Document(DocumentError),
     /// The engine refused, or the store failed.
     Fault {
         /// What happened.
@@ -50,7 +50,7 @@ impl CommandError {
 
     /// A text that can't be read: its faults, each with its place.
     pub fn text(source: Source, diagnostics: Vec<Diagnostic>) -> Self {
-        Self::Document(Unsound { diagnostics, sources: vec![source] })
+        Self::Document(DocumentError { diagnostics, sources: vec![source] })
     }
 
     /// A file that can't be read or written.
@@ -145,8 +145,8 @@ impl From<Fault> for CommandError {
     }
 }
 
-impl From<Unsound> for CommandError {
-    fn from(fault: Unsound) -> Self {
+impl From<DocumentError> for CommandError {
+    fn from(fault: DocumentError) -> Self {
         Self::Document(fault)
     }
 }

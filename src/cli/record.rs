@@ -22,7 +22,7 @@ use crate::engine::outcome::Status;
 use crate::language::{Project, Recording, SecretSource};
 use crate::policy::model_header;
 use crate::program::Program;
-use crate::project::guarded_read::Unread;
+use crate::project::guarded_read::ReadError;
 use crate::project::{self, ProjectFile, guarded_read};
 use crate::scenario::record::RunJournals;
 use crate::scenario::record::finished_recording::{self, FinishedRecording};
@@ -162,9 +162,9 @@ fn hidden(finished: &FinishedRecording) -> String {
 fn may_replace(output: &Path, run: &str, root: &Path) -> Result<(), CommandError> {
     let text = match guarded_read::text(output, MAX_BYTES) {
         Ok(text) => text,
-        Err(Unread::Failed(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(ReadError::Failed(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         // A pipe or a terminal keeps nothing that could be lost.
-        Err(Unread::Irregular) => return Ok(()),
+        Err(ReadError::Irregular) => return Ok(()),
         Err(unread) => {
             return Err(CommandError::usage(format!("{}: {}", output.display(), unread.reason(MAX_BYTES))));
         }

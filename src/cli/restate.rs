@@ -14,7 +14,7 @@ use super::surface::Surface;
 use super::{log, process, report_arguments, signals};
 use crate::journal::Journal;
 use crate::restate::{JournalBound, RestateEndpoint};
-use crate::serve::{Folder, Unservable};
+use crate::serve::{Folder, FolderError};
 use crate::trace::units::plural;
 
 /// Run agent loops as workflows of a Restate server
@@ -84,8 +84,8 @@ impl RestateServeCommand {
     fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         process::keep_private();
         let folder = Folder::read(&self.folder).map_err(|fault| match fault {
-            Unservable::Unsound(unsound) => CommandError::Document(unsound),
-            Unservable::Refused(why) => CommandError::usage(why),
+            FolderError::Document(unsound) => CommandError::Document(unsound),
+            FolderError::Refused(why) => CommandError::usage(why),
         })?;
         let store = self.store.as_deref().map(copy_store).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()

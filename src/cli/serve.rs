@@ -11,7 +11,7 @@ use super::failure::CommandError;
 use super::signals;
 use super::store::StorePlace;
 use super::surface::Surface;
-use crate::serve::{Folder, Server, ServerOptions, Unservable};
+use crate::serve::{Folder, FolderError, Server, ServerOptions};
 use crate::trace::units::plural;
 
 /// Serve the loops of a folder over HTTP
@@ -57,8 +57,8 @@ impl ServeCommand {
     /// When the folder can't be served, or the store fails.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let folder = Folder::read(&self.folder).map_err(|fault| match fault {
-            Unservable::Unsound(unsound) => CommandError::Document(unsound),
-            Unservable::Refused(why) => CommandError::usage(why),
+            FolderError::Document(unsound) => CommandError::Document(unsound),
+            FolderError::Refused(why) => CommandError::usage(why),
         })?;
         let place = StorePlace::of_run(self.store.as_deref(), &folder.project, &folder.root);
         let options = ServerOptions {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::journal::CrashPoint;
 use super::judge::Failure;
 use super::matcher::shown;
-use super::play::{PlayFault, Played};
+use super::play::{PlayError, Played};
 use super::story::{RunStory, StoryCall};
 use crate::policy::word::written;
 use crate::trace::units::plural;
@@ -83,8 +83,8 @@ fn difference(base: &Played, played: &Played) -> Option<String> {
     }
     if let Some(fault) = played.faults.iter().find(|fault| !base.faults.contains(fault)) {
         return Some(match fault {
-            PlayFault::Run(why) | PlayFault::Decision(_, why) => why.clone(),
-            PlayFault::UnusedDecisions(_) => "the run does not wait for all decisions".to_owned(),
+            PlayError::Run(why) | PlayError::Decision(_, why) => why.clone(),
+            PlayError::UnusedDecisions(_) => "the run does not wait for all decisions".to_owned(),
         });
     }
     let (before, after) = match (&base.story, &played.story) {

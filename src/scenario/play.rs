@@ -69,7 +69,7 @@ pub struct Played {
     /// How many replies of the models of `llm` actions were used.
     pub questions: BTreeMap<String, usize>,
     /// What kept it from being played to its end.
-    pub faults: Vec<PlayFault>,
+    pub faults: Vec<PlayError>,
     /// How many events were written.
     pub events: usize,
     /// The events of the run and of those below it.
@@ -82,7 +82,7 @@ pub struct Played {
 
 /// What kept a run from being played to its end.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PlayFault {
+pub enum PlayError {
     /// It could not start, or the engine failed.
     Run(String),
     /// A decision, by its place, does not fit.
@@ -103,7 +103,7 @@ impl Play<'_> {
             story: None,
             calls: Vec::new(),
             questions: BTreeMap::new(),
-            faults: vec![PlayFault::Run(why)],
+            faults: vec![PlayError::Run(why)],
             events: 0,
             journals: BTreeMap::new(),
             asked_after_crash: Vec::new(),
@@ -156,7 +156,7 @@ struct Performance<'a> {
     project: Arc<Project>,
     stage: Arc<Stage>,
     journal: Arc<StoppableJournal>,
-    faults: Vec<PlayFault>,
+    faults: Vec<PlayError>,
     pauses: Vec<StoryPause>,
     asked_after_crash: Vec<String>,
     /// At the crash: the keys of the calls whose results were stored, and how many calls there were.
@@ -203,7 +203,7 @@ impl Performance<'_> {
                     continue;
                 }
                 Err(fault) => {
-                    self.faults.push(PlayFault::Run(sentence(&fault)));
+                    self.faults.push(PlayError::Run(sentence(&fault)));
                     break;
                 }
             };
@@ -227,13 +227,13 @@ impl Performance<'_> {
                     resume = Some(Resume::default());
                 }
                 Err(why) => {
-                    self.faults.push(PlayFault::Decision(index, why));
+                    self.faults.push(PlayError::Decision(index, why));
                     break;
                 }
             }
         }
         if let Some((index, _)) = decisions.next().filter(|_| self.faults.is_empty()) {
-            self.faults.push(PlayFault::UnusedDecisions(index));
+            self.faults.push(PlayError::UnusedDecisions(index));
         }
         self.story(&engine).await
     }
@@ -316,7 +316,7 @@ impl Performance<'_> {
         match RunStory::new(&journals, &self.stage.calls(), std::mem::take(&mut self.pauses)) {
             Ok(story) => Some(story),
             Err(why) => {
-                self.faults.push(PlayFault::Run(why));
+                self.faults.push(PlayError::Run(why));
                 None
             }
         }
@@ -357,14 +357,14 @@ fn project_on_stage(program: &Program) -> std::io::Result<(Project, Option<TempD
 }
 
 /// Failures of a play at the places of a scenario.
-pub fn failures_of(faults: &[PlayFault], at: &str) -> Vec<Failure> {
+pub fn failures_of(faults: &[PlayError], at: &str) -> Vec<Failure> {
     let failure = |pointer: String, message: String| Failure { pointer, key: "run", message, near: None };
     faults
         .iter()
         .map(|fault| match fault {
-            PlayFault::Run(why) => failure(format!("{at}/name"), why.clone()),
-            PlayFault::Decision(index, why) => failure(format!("{at}/decisions/{index}"), why.clone()),
-            PlayFault::UnusedDecisions(index) => {
+            PlayError::Run(why) => failure(format!("{at}/name"), why.clone()),
+            PlayError::Decision(index, why) => failure(format!("{at}/decisions/{index}"), why.clone()),
+            PlayError::UnusedDecisions(index) => {
                 let message = "this decision is left over: the run does not wait any more".to_owned();
                 failure(format!("{at}/decisions/{index}"), message)
             }

@@ -110,14 +110,14 @@ pub struct Callbacks {
 }
 
 /// Why a try of a post failed.
-enum PostFault {
+enum PostError {
     /// The key that signs can't be read; the log says so.
     NoKey(String),
     /// It was not accepted.
     NotAccepted(String),
 }
 
-impl PostFault {
+impl PostError {
     fn why(self) -> String {
         match self {
             Self::NoKey(why) | Self::NotAccepted(why) => why,
@@ -144,8 +144,8 @@ impl Callbacks {
 
     /// The signature of a body by the key, as its variable or file has it now. The log says once that it can't be read, and
     /// once that it can be again.
-    fn signature(&self, body: &str) -> Result<String, PostFault> {
-        let Some(key) = &self.key else { return Err(PostFault::NoKey("there is no key".to_owned())) };
+    fn signature(&self, body: &str) -> Result<String, PostError> {
+        let Some(key) = &self.key else { return Err(PostError::NoKey("there is no key".to_owned())) };
         match key.read() {
             Ok(key) => {
                 if self.is_key_noted.swap(false, Ordering::SeqCst) {
@@ -158,7 +158,7 @@ impl Callbacks {
                 if !self.is_key_noted.swap(true, Ordering::SeqCst) {
                     tracing::error!("callbacks can't be signed, and are tried again later: {why}");
                 }
-                Err(PostFault::NoKey(why))
+                Err(PostError::NoKey(why))
             }
         }
     }
@@ -326,7 +326,7 @@ impl Callbacks {
             let again_in = (state == CallbackState::Pending).then(|| wait_after(tries));
             // Only the note is retried, not the post.
             noted(run_id, || self.runs.journal.note_callback(run_id, progress, again_in, Some(end_ms))).await?;
-            if let Err(PostFault::NotAccepted(why)) = taken {
+            if let Err(PostError::NotAccepted(why)) = taken {
                 tracing::warn!(run_id, tries, "the callback was not accepted: {why}");
             }
             if state == CallbackState::GivenUp {
@@ -340,9 +340,9 @@ impl Callbacks {
     }
 
     /// Makes a try, signed with the key as it is now.
-    async fn post(&self, post: &Post) -> Result<(), PostFault> {
+    async fn post(&self, post: &Post) -> Result<(), PostError> {
         let signature = self.signature(&post.body)?;
-        self.send(post, &signature).await.map_err(PostFault::NotAccepted)
+        self.send(post, &signature).await.map_err(PostError::NotAccepted)
     }
 
     async fn send(&self, post: &Post, signature: &str) -> Result<(), String> {

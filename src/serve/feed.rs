@@ -114,17 +114,17 @@ impl Feed {
     ///
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
-    pub async fn new(app: Arc<App>, run_id: &str, wanted: WantedEvents) -> Result<Option<Self>, FeedFault> {
+    pub async fn new(app: Arc<App>, run_id: &str, wanted: WantedEvents) -> Result<Option<Self>, FeedError> {
         let WantedEvents { seen, deltas, steps } = wanted;
         // The first of all: a model that is asked from now on streams.
         let reader = deltas.then(|| app.scheduler.readers.join(run_id));
         let live = reader.map(|reader| LiveReader { position: LivePosition::default(), run: None, _reader: reader });
-        let first = app.runs.events_from(run_id, 0, 1).await.map_err(FeedFault::Fault)?;
-        let ProgramOfRun { program, .. } = app.runs.program(run_id, &first).await.map_err(FeedFault::Fault)?;
+        let first = app.runs.events_from(run_id, 0, 1).await.map_err(FeedError::Fault)?;
+        let ProgramOfRun { program, .. } = app.runs.program(run_id, &first).await.map_err(FeedError::Fault)?;
         if let Some(seen) = seen {
             let there = app.runs.events_from(run_id, seen.event, 1).await;
-            if there.map_err(FeedFault::Fault)?.is_empty() {
-                return Err(FeedFault::NoSuchPlace);
+            if there.map_err(FeedError::Fault)?.is_empty() {
+                return Err(FeedError::NoSuchPlace);
             }
         }
         let mut feed = Self {
@@ -146,7 +146,7 @@ impl Feed {
             failed: None,
         };
         while feed.ready.is_empty() && !feed.ended {
-            if !feed.poll().await.map_err(FeedFault::Fault)? && !feed.finish() {
+            if !feed.poll().await.map_err(FeedError::Fault)? && !feed.finish() {
                 break;
             }
         }
@@ -351,7 +351,7 @@ fn unreadable(run_id: &str, refused: Refused) -> Fault {
 }
 
 /// Why there is no stream.
-pub enum FeedFault {
+pub enum FeedError {
     /// The run can't be read.
     Fault(Fault),
     /// The run has no such place.

@@ -13,7 +13,7 @@ use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
 use crate::program::Program;
-use crate::project::load::{self, Loaded, Unsound};
+use crate::project::load::{self, DocumentError, Loaded};
 use crate::project::{self, Library, Neighbours};
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
@@ -66,10 +66,10 @@ pub enum ServedKind {
 
 /// Why a folder can't be served.
 #[derive(Debug, thiserror::Error)]
-pub enum Unservable {
+pub enum FolderError {
     /// Its documents have errors.
     #[error(transparent)]
-    Unsound(Unsound),
+    Document(DocumentError),
     /// Another reason, in a sentence.
     #[error("{0}")]
     Refused(String),
@@ -80,12 +80,12 @@ impl Folder {
     ///
     /// # Errors
     /// All faults of its documents, or why the folder can't be read.
-    pub fn read(path: &Path) -> Result<Self, Unservable> {
+    pub fn read(path: &Path) -> Result<Self, FolderError> {
         if !path.is_dir() {
-            return Err(Unservable::Refused(format!("{} is no folder", project::name_of(path))));
+            return Err(FolderError::Refused(format!("{} is no folder", project::name_of(path))));
         }
         let neighbours = Library::new(&[]).neighbours(path);
-        let unsound = |diagnostics| Unservable::Unsound(Unsound { diagnostics, sources: Vec::new() });
+        let unsound = |diagnostics| FolderError::Document(DocumentError { diagnostics, sources: Vec::new() });
         let gathered = neighbours.gathered(Source::new(REQUEST, "{}"), None).map_err(unsound)?;
         let project = gathered.texts.project.as_ref().map(settings).transpose()?.unwrap_or_default();
         let mut folder = Self {
@@ -97,7 +97,7 @@ impl Folder {
             digest: String::new(),
             neighbours,
         };
-        let mut faults = Unsound { diagnostics: Vec::new(), sources: Vec::new() };
+        let mut faults = DocumentError { diagnostics: Vec::new(), sources: Vec::new() };
         let targets = project::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
         // A file that can't be read may be a loop: without it the server would look complete.
         faults.diagnostics.extend(targets.faults);
@@ -119,7 +119,7 @@ impl Folder {
             }
         }
         folder.digest = folder.texts_digest();
-        if faults.diagnostics.is_empty() { Ok(folder) } else { Err(Unservable::Unsound(faults)) }
+        if faults.diagnostics.is_empty() { Ok(folder) } else { Err(FolderError::Document(faults)) }
     }
 
     fn texts_digest(&self) -> String {
@@ -138,7 +138,7 @@ impl Folder {
         context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    fn offer(&mut self, offered: ServedLoop) -> Result<(), Unservable> {
+    fn offer(&mut self, offered: ServedLoop) -> Result<(), FolderError> {
         let name = offered.program.name.clone();
         let file = |offered: &ServedLoop| offered.program.sources.first().map(|source| source.name.to_string());
         let new = file(&offered).unwrap_or_default();
@@ -146,7 +146,7 @@ impl Folder {
         let is_workflow = is_flow(&offered);
         match self.loops.insert(name.clone(), offered) {
             None => Ok(()),
-            Some(other) => Err(Unservable::Refused(format!(
+            Some(other) => Err(FolderError::Refused(format!(
                 "two {} have the name `{name}`: {} and {new}; give one of them another `name`",
                 if is_workflow || is_flow(&other) { "loops or workflows" } else { "loops" },
                 file(&other).unwrap_or_default()
@@ -170,8 +170,8 @@ impl Folder {
     ///
     /// # Errors
     /// All faults of the document.
-    pub fn compile(&self, text: &str) -> Result<Loaded, Unsound> {
-        let mut texts = self.texts(text).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+    pub fn compile(&self, text: &str) -> Result<Loaded, DocumentError> {
+        let mut texts = self.texts(text).map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
         if !self.project.serve.agent_requests.is_all() {
             texts = Texts { project: texts.project, outside: texts.outside, ..Texts::new(texts.main) };
         }
@@ -179,14 +179,14 @@ impl Folder {
     }
 }
 
-fn settings(source: &Source) -> Result<Arc<Project>, Unservable> {
+fn settings(source: &Source) -> Result<Arc<Project>, FolderError> {
     let document = document::read_as(source, Some(DocumentKind::Project));
     let compiled = load::examine(&Texts::new(source.clone()), document);
     let faults: Vec<Diagnostic> = compiled.document.faults.iter().filter(|fault| fault.is_error()).cloned().collect();
     if !faults.is_empty() {
-        return Err(Unservable::Unsound(Unsound { diagnostics: faults, sources: vec![source.clone()] }));
+        return Err(FolderError::Document(DocumentError { diagnostics: faults, sources: vec![source.clone()] }));
     }
-    project::settings(source).map(Arc::new).map_err(Unservable::Refused)
+    project::settings(source).map(Arc::new).map_err(FolderError::Refused)
 }
 
 /// What a file is that can be served. Other files are ignored.
@@ -211,8 +211,9 @@ fn kind_of(path: &Path) -> Result<Option<ServedKind>, Box<Diagnostic>> {
     Ok(Some(kind).filter(|_| file_kind::is_ours(&document)))
 }
 
-fn offered(path: &Path, kind: ServedKind) -> Result<ServedLoop, Unsound> {
-    let gathered = project::gather(path, &[]).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+fn offered(path: &Path, kind: ServedKind) -> Result<ServedLoop, DocumentError> {
+    let gathered =
+        project::gather(path, &[]).map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
     let source = gathered.texts.project.clone();
     let Loaded { program, root, .. } = load::load_texts(&gathered.texts, gathered.root)?;
     Ok(ServedLoop { kind, program, root, source })

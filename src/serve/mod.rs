@@ -31,6 +31,6 @@ mod step_reader;
 pub(crate) mod view;
 mod worker_folders;
 
-pub use folder::{Folder, Unservable};
+pub use folder::{Folder, FolderError};
 
 pub use service::{ServeError, Server, ServerOptions, Service};

@@ -9,7 +9,7 @@ use super::remedies;
 use crate::diagnostic::Diagnostic;
 use crate::drive::fault::Fault;
 use crate::journal::StoreFault;
-use crate::project::load::Unsound;
+use crate::project::load::DocumentError;
 use crate::trace::escape;
 
 /// The quota of connections is used up; this connection is closed after the response.
@@ -115,8 +115,8 @@ impl ProblemDetails {
     }
 }
 
-impl From<Unsound> for ProblemDetails {
-    fn from(unsound: Unsound) -> Self {
+impl From<DocumentError> for ProblemDetails {
+    fn from(unsound: DocumentError) -> Self {
         Self::diagnosed(unsound.diagnostics)
     }
 }

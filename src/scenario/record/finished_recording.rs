@@ -12,7 +12,7 @@ use crate::drive::stage::StagePlan;
 use crate::language::recording::{Recording, RecordingEntry};
 use crate::policy::word::written;
 use crate::program::{Program, ToolKind};
-use crate::scenario::play::{Play, PlayFault, moment_ms};
+use crate::scenario::play::{Play, PlayError, moment_ms};
 use crate::scenario::story::{Journals, RunStory};
 use crate::trace::Redaction;
 use crate::trace::json::laid_out;
@@ -57,8 +57,8 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
     let played = play.perform();
     if let Some(fault) = played.faults.first() {
         return Err(match fault {
-            PlayFault::Run(why) | PlayFault::Decision(_, why) => format!("it can't be played: {why}"),
-            PlayFault::UnusedDecisions(_) => "not all its decisions are needed when it is played".to_owned(),
+            PlayError::Run(why) | PlayError::Decision(_, why) => format!("it can't be played: {why}"),
+            PlayError::UnusedDecisions(_) => "not all its decisions are needed when it is played".to_owned(),
         });
     }
     let story = played.story.ok_or("it can't be played: it does not start")?;

@@ -10,7 +10,7 @@ use crate::language::scenario::FaultPlan;
 use crate::program::{Program, Tool};
 use crate::scenario::faults::FaultSet;
 use crate::scenario::judge::{Failure, judge};
-use crate::scenario::play::{Play, PlayFault, Played, failures_of};
+use crate::scenario::play::{Play, PlayError, Played, failures_of};
 use crate::scenario::story::trace_lines;
 use crate::trace::Redaction;
 use crate::trace::units::{dollars, plural};
@@ -149,8 +149,8 @@ impl StagedScenario<'_> {
     fn failures_of_live(&self, played: &Played) -> Vec<Failure> {
         let at = self.at();
         // A live run needs the decisions that it needs: those that are left over are no failure.
-        let faults: Vec<PlayFault> =
-            played.faults.iter().filter(|fault| !matches!(fault, PlayFault::UnusedDecisions(_))).cloned().collect();
+        let faults: Vec<PlayError> =
+            played.faults.iter().filter(|fault| !matches!(fault, PlayError::UnusedDecisions(_))).cloned().collect();
         let mut failures = failures_of(&faults, &at);
         failures.extend(self.not_played(played));
         if let Some(story) = &played.story {

@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::beside::{BESIDE_LOOK, in_pause, question_keys, while_running};
 use super::reminder::ReminderTimes;
-use super::{Callbacks, MAX_TRIES, Post, PostFault, body, noted, wait_after};
+use super::{Callbacks, MAX_TRIES, Post, PostError, body, noted, wait_after};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::awaited_approval::AwaitedApproval;
@@ -133,8 +133,8 @@ impl Callbacks {
         for tries in 1..=MAX_TRIES {
             match self.post(post).await {
                 Ok(()) => break,
-                Err(PostFault::NoKey(_)) => {}
-                Err(PostFault::NotAccepted(why)) => {
+                Err(PostError::NoKey(_)) => {}
+                Err(PostError::NotAccepted(why)) => {
                     tracing::warn!(run_id, pause = number, tries, "the callback was not accepted: {why}")
                 }
             }

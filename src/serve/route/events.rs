@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::engine::flow::record::StepStatus;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::feed::{EventPosition, Feed, FeedFault, WantedEvents};
+use crate::serve::feed::{EventPosition, Feed, FeedError, WantedEvents};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, QuotaItem};
 use crate::serve::request::{self, RunId};
@@ -70,8 +70,8 @@ pub async fn events(
     let feed =
         Feed::new(Arc::clone(&app), &run_id, WantedEvents { seen, deltas, steps }).await.map_err(
             |fault| match fault {
-                FeedFault::Fault(fault) => fault.into(),
-                FeedFault::NoSuchPlace => wrong(),
+                FeedError::Fault(fault) => fault.into(),
+                FeedError::NoSuchPlace => wrong(),
             },
         )?;
     // 204 keeps a browser from connecting again.

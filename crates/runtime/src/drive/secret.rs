@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use self::program::{AskedProgram, PrintedSecret, Programs, label_of, source_of};
 use self::scrubber::Scrubber;
-use crate::project::guarded_read::{self, Unread};
+use crate::project::guarded_read::{self, ReadError};
 use loopctl_lang::diagnostic::nearest;
 use loopctl_lang::language::{SecretCommand, SecretSource};
 use loopctl_lang::policy::characters::is_hidden;
@@ -520,10 +520,10 @@ fn from_environment(name: &str) -> Result<String, String> {
 
 fn from_file(path: &Path) -> Result<String, String> {
     let mut text = guarded_read::text(path, MAX_FILE).map_err(|unread| match unread {
-        Unread::Failed(error) => format!("can't be read: {}", error.kind()),
-        Unread::Folder | Unread::Irregular => "is not a regular file".to_owned(),
-        Unread::TooLong => format!("is longer than {MAX_FILE} bytes"),
-        Unread::NoText => "is not UTF-8".to_owned(),
+        ReadError::Failed(error) => format!("can't be read: {}", error.kind()),
+        ReadError::Folder | ReadError::Irregular => "is not a regular file".to_owned(),
+        ReadError::TooLong => format!("is longer than {MAX_FILE} bytes"),
+        ReadError::NoText => "is not UTF-8".to_owned(),
     })?;
     if text.ends_with('\n') {
         text.pop();

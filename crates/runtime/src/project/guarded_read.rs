@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Why a file was not read.
 #[derive(Debug)]
-pub enum Unread {
+pub enum ReadError {
     /// An error of the system.
     Failed(io::Error),
     /// It is a folder.
@@ -20,7 +20,7 @@ pub enum Unread {
     NoText,
 }
 
-impl Unread {
+impl ReadError {
     /// Why, in a sentence about the file; `most` is the limit in bytes.
     pub fn reason(&self, most: usize) -> String {
         match self {
@@ -38,12 +38,12 @@ impl Unread {
 ///
 /// # Errors
 /// Why it was not read.
-pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, Unread> {
+pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
     // Checked before it is opened, because opening a pipe would block; and checked again afterwards, because it
     // may have been replaced in between.
-    regular(&std::fs::metadata(path).map_err(Unread::Failed)?)?;
-    let file = open(path).map_err(Unread::Failed)?;
-    regular(&file.metadata().map_err(Unread::Failed)?)?;
+    regular(&std::fs::metadata(path).map_err(ReadError::Failed)?)?;
+    let file = open(path).map_err(ReadError::Failed)?;
+    regular(&file.metadata().map_err(ReadError::Failed)?)?;
     bounded(file, most)
 }
 
@@ -51,24 +51,24 @@ pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, Unread> {
 ///
 /// # Errors
 /// Why it was not read.
-pub fn text(path: &Path, most: usize) -> Result<String, Unread> {
-    String::from_utf8(bytes(path, most)?).map_err(|_| Unread::NoText)
+pub fn text(path: &Path, most: usize) -> Result<String, ReadError> {
+    String::from_utf8(bytes(path, most)?).map_err(|_| ReadError::NoText)
 }
 
 /// Reads standard input, which may be a pipe, up to a number of bytes of text.
 ///
 /// # Errors
 /// Why it was not read.
-pub fn stdin(most: usize) -> Result<String, Unread> {
-    String::from_utf8(bounded(io::stdin().lock(), most)?).map_err(|_| Unread::NoText)
+pub fn stdin(most: usize) -> Result<String, ReadError> {
+    String::from_utf8(bounded(io::stdin().lock(), most)?).map_err(|_| ReadError::NoText)
 }
 
 /// At most one byte more than the limit: enough to know that there is more.
-pub(super) fn bounded(from: impl Read, most: usize) -> Result<Vec<u8>, Unread> {
+pub(super) fn bounded(from: impl Read, most: usize) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     let length = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    from.take(length).read_to_end(&mut bytes).map_err(Unread::Failed)?;
-    if bytes.len() > most { Err(Unread::TooLong) } else { Ok(bytes) }
+    from.take(length).read_to_end(&mut bytes).map_err(ReadError::Failed)?;
+    if bytes.len() > most { Err(ReadError::TooLong) } else { Ok(bytes) }
 }
 
 #[cfg(unix)]
@@ -82,11 +82,11 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
-fn regular(found: &Metadata) -> Result<(), Unread> {
+fn regular(found: &Metadata) -> Result<(), ReadError> {
     if found.is_dir() {
-        return Err(Unread::Folder);
+        return Err(ReadError::Folder);
     }
-    if found.is_file() { Ok(()) } else { Err(Unread::Irregular) }
+    if found.is_file() { Ok(()) } else { Err(ReadError::Irregular) }
 }
 
 #[cfg(test)]
@@ -106,37 +106,37 @@ mod tests {
             assert_eq!(bytes(file.path(), most).unwrap(), b"12345");
             assert_eq!(text(file.path(), most).unwrap(), "12345");
         }
-        assert!(matches!(bytes(file.path(), 4), Err(Unread::TooLong)));
-        assert!(matches!(text(file.path(), 4), Err(Unread::TooLong)));
-        assert!(matches!(text(written(b"\xff").path(), 4), Err(Unread::NoText)));
-        assert!(matches!(bytes(&file.path().join("none"), 4), Err(Unread::Failed(_))));
+        assert!(matches!(bytes(file.path(), 4), Err(ReadError::TooLong)));
+        assert!(matches!(text(file.path(), 4), Err(ReadError::TooLong)));
+        assert!(matches!(text(written(b"\xff").path(), 4), Err(ReadError::NoText)));
+        assert!(matches!(bytes(&file.path().join("none"), 4), Err(ReadError::Failed(_))));
     }
 
     #[test]
     fn what_grows_while_it_is_read_is_bounded_all_the_same() {
         assert_eq!(bounded(&b"123"[..], 3).unwrap(), b"123");
         assert_eq!(bounded(&b""[..], 0).unwrap(), b"");
-        assert!(matches!(bounded(&b"1234"[..], 3), Err(Unread::TooLong)));
-        assert!(matches!(bounded(io::repeat(0), 3), Err(Unread::TooLong)));
+        assert!(matches!(bounded(&b"1234"[..], 3), Err(ReadError::TooLong)));
+        assert!(matches!(bounded(io::repeat(0), 3), Err(ReadError::TooLong)));
     }
 
     #[cfg(unix)]
     #[test]
     fn a_folder_and_a_socket_are_no_files() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(bytes(folder.path(), usize::MAX), Err(Unread::Folder)));
+        assert!(matches!(bytes(folder.path(), usize::MAX), Err(ReadError::Folder)));
         let socket = folder.path().join("s");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        assert!(matches!(bytes(&socket, usize::MAX), Err(Unread::Irregular)));
+        assert!(matches!(bytes(&socket, usize::MAX), Err(ReadError::Irregular)));
     }
 
     #[test]
     fn each_reason_says_what_is_wrong_and_the_bound_in_its_unit() {
-        assert!(Unread::Folder.reason(1).contains("a folder"));
-        assert!(Unread::Irregular.reason(1).contains("a pipe, a device or a socket"));
-        assert!(Unread::NoText.reason(1).contains("UTF-8"));
-        assert_eq!(Unread::TooLong.reason(1 << 20), "it has more than 1 MiB, and is not read");
-        assert_eq!(Unread::TooLong.reason((1 << 20) - 1), "it has more than 1048575 bytes, and is not read");
-        assert_eq!(Unread::Failed(io::ErrorKind::NotFound.into()).reason(1), "there is no such file");
+        assert!(ReadError::Folder.reason(1).contains("a folder"));
+        assert!(ReadError::Irregular.reason(1).contains("a pipe, a device or a socket"));
+        assert!(ReadError::NoText.reason(1).contains("UTF-8"));
+        assert_eq!(ReadError::TooLong.reason(1 << 20), "it has more than 1 MiB, and is not read");
+        assert_eq!(ReadError::TooLong.reason((1 << 20) - 1), "it has more than 1048575 bytes, and is not read");
+        assert_eq!(ReadError::Failed(io::ErrorKind::NotFound.into()).reason(1), "there is no such file");
     }
 }

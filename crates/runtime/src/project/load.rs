@@ -27,16 +27,16 @@ pub struct Loaded {
 
 /// A document that can't be run. Its text has a line for each error, as `FILE:LINE:COLUMN: CODE: MESSAGE`.
 #[derive(Debug)]
-pub struct Unsound {
+pub struct DocumentError {
     /// All errors and warnings, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
     /// The texts that they refer to.
     pub sources: Vec<Source>,
 }
 
-impl std::error::Error for Unsound {}
+impl std::error::Error for DocumentError {}
 
-impl fmt::Display for Unsound {
+impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the document has errors")?;
         self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).try_for_each(|error| {
@@ -50,8 +50,8 @@ impl fmt::Display for Unsound {
 ///
 /// # Errors
 /// Every fault that was found, with its place.
-pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
-    let gathered = gather(path, actions).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, DocumentError> {
+    let gathered = gather(path, actions).map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
     load_texts(&gathered.texts, gathered.root)
 }
 
@@ -59,14 +59,14 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
 ///
 /// # Errors
 /// Every fault that was found, with its place.
-pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
+pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, DocumentError> {
     let Compiled { program, diagnostics, .. } = examine(texts, document::read(&texts.main));
     let sources = sources(texts);
     match program {
         Some(program) if !diagnostics.iter().any(Diagnostic::is_error) => {
             Ok(Loaded { program, root, warnings: diagnostics, sources })
         }
-        _ => Err(Unsound { diagnostics, sources }),
+        _ => Err(DocumentError { diagnostics, sources }),
     }
 }
 

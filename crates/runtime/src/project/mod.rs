@@ -26,7 +26,7 @@ use loopctl_lang::diagnostic::{Diagnostic, Source, codes};
 use loopctl_lang::syntax::MAX_BYTES;
 
 pub use atomic_file::replace;
-use guarded_read::Unread;
+use guarded_read::ReadError;
 pub use named_files::outside;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 pub use project_file::{ProjectFile, settings};
@@ -109,10 +109,10 @@ pub fn read_stdin() -> Result<Source, Box<Diagnostic>> {
     text("-", bytes.map_err(|unread| unreadable(Path::new("-"), "standard input", &unread))?)
 }
 
-fn unreadable(path: &Path, what: &str, unread: &Unread) -> Box<Diagnostic> {
+fn unreadable(path: &Path, what: &str, unread: &ReadError) -> Box<Diagnostic> {
     match unread {
-        Unread::Failed(error) => at(path, format!("{what} can't be read: {}", reason(error))),
-        Unread::TooLong => {
+        ReadError::Failed(error) => at(path, format!("{what} can't be read: {}", reason(error))),
+        ReadError::TooLong => {
             let message = format!("the file has more than {} MiB, and is not read", MAX_BYTES >> 20);
             Box::new(Diagnostic { code: codes::TOO_MUCH, ..*at(path, message) })
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::guarded_read::{self, Unread};
+use super::guarded_read::{self, ReadError};
 use super::paths::in_project;
 use loopctl_lang::compile::{OutsideFiles, documents};
 use loopctl_lang::diagnostic::Source;
@@ -77,14 +77,14 @@ fn absent(project: Project, root: &Path) -> BTreeSet<String> {
 /// # Errors
 /// Why it can't be read, in a sentence without a final stop.
 pub fn text(root: &Path, file: &str) -> Result<String, String> {
-    let failed = |error| Unread::Failed(error).reason(MAX_BYTES);
+    let failed = |error| ReadError::Failed(error).reason(MAX_BYTES);
     let root = root.canonicalize().map_err(failed)?;
     let real = root.join(file).canonicalize().map_err(failed)?;
     if !real.starts_with(&root) {
         return Err("it lies outside of the project's folder".to_owned());
     }
     guarded_read::text(&real, MAX_BYTES).map_err(|unread| match unread {
-        Unread::NoText => "it is no text; loopctl reads CSV, JSON and texts of UTF-8".to_owned(),
+        ReadError::NoText => "it is no text; loopctl reads CSV, JSON and texts of UTF-8".to_owned(),
         unread => unread.reason(MAX_BYTES),
     })
 }

@@ -77,7 +77,7 @@ fn is_reserved(names: &[&OsStr]) -> bool {
 pub fn read(path: &Path) -> Result<SnapshotText, String> {
     let text = match guarded_read::text(path, MAX_BYTES) {
         Ok(text) => text,
-        Err(guarded_read::Unread::Failed(error)) if error.kind() == ErrorKind::NotFound => {
+        Err(guarded_read::ReadError::Failed(error)) if error.kind() == ErrorKind::NotFound => {
             return Ok(SnapshotText::Absent);
         }
         Err(unread) => return Err(unread.reason(MAX_BYTES)),

@@ -29,7 +29,7 @@ impl fmt::Debug for PostgresAddress {
 }
 
 /// Why an address can't be used.
-pub(crate) struct AddressFault {
+pub(crate) struct AddressError {
     /// The address, without a password.
     pub(crate) shown: String,
     /// What is wrong with it.
@@ -60,15 +60,15 @@ impl PostgresAddress {
     ///
     /// # Errors
     /// When it is no address of a database, or says something that is not supported.
-    pub(crate) fn read<O: OwnParameters>(url: &str, base: &Path, own: &mut O) -> Result<Self, AddressFault> {
+    pub(crate) fn read<O: OwnParameters>(url: &str, base: &Path, own: &mut O) -> Result<Self, AddressError> {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
         let Ok(mut config) = Config::from_str(address) else {
             // Its parts can't be distinguished, so nothing of it is shown.
             let why = "it is no address of a database: write postgres://USER@HOST:PORT/DATABASE";
-            return Err(AddressFault { shown: "postgres://...".to_owned(), why: why.to_owned() });
+            return Err(AddressError { shown: "postgres://...".to_owned(), why: why.to_owned() });
         };
         let shown = shown(&config);
-        let refuse = |why: String| AddressFault { shown: shown.clone(), why };
+        let refuse = |why: String| AddressError { shown: shown.clone(), why };
         let mut common = CommonParameters { config: &mut config, protection: None, root_certificates: None, base };
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
             let (key, value) = (key.as_ref(), value.as_ref());

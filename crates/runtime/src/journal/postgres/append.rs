@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::batch::MOST_BYTES;
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::record_columns::RecordColumns;
 use super::writes::{milliseconds, sha256};
 use crate::journal::column_words::sum;
@@ -116,7 +116,7 @@ impl Database {
         }
         match self.append_all(&batch).await {
             // One of them may break the statement for all.
-            Err(StatementFailure::Database { .. } | StatementFailure::Undone(_)) if batch.len() > 1 => {
+            Err(StatementError::Database { .. } | StatementError::Undone(_)) if batch.len() > 1 => {
                 for alone in by_run(batch) {
                     let done = self.append_all(&alone).await;
                     self.settle(alone, done);
@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    fn settle(&self, batch: Vec<WaitingAppend>, done: Result<Vec<Result<(), StoreFault>>, StatementFailure>) {
+    fn settle(&self, batch: Vec<WaitingAppend>, done: Result<Vec<Result<(), StoreFault>>, StatementError>) {
         let done = done.unwrap_or_else(|trouble| {
             let fault = trouble.into_fault();
             batch.iter().map(|_| Err(fault.clone())).collect()
@@ -152,7 +152,7 @@ impl Database {
     }
 
     /// What became of each event.
-    async fn append_all(&self, batch: &[WaitingAppend]) -> Result<Vec<Result<(), StoreFault>>, StatementFailure> {
+    async fn append_all(&self, batch: &[WaitingAppend]) -> Result<Vec<Result<(), StoreFault>>, StatementError> {
         let parameters = AppendParameters::of(self.me, batch);
         self.persist_batch(batch.len(), || async {
             let inserted = parameters.send(self).await?;
@@ -166,7 +166,7 @@ impl Database {
         &self,
         batch: &[WaitingAppend],
         inserted: &HashSet<(i64, i32)>,
-    ) -> Result<Vec<Result<(), StoreFault>>, StatementFailure> {
+    ) -> Result<Vec<Result<(), StoreFault>>, StatementError> {
         let missing: Vec<&WaitingAppend> =
             batch.iter().filter(|append| !inserted.contains(&(append.row, seq(append)))).collect();
         if missing.is_empty() {
@@ -402,7 +402,7 @@ impl<'a> AppendParameters<'a> {
     }
 
     /// Sends the statement; what it inserted.
-    pub(super) async fn send(&self, database: &Database) -> Result<HashSet<(i64, i32)>, StatementFailure> {
+    pub(super) async fn send(&self, database: &Database) -> Result<HashSet<(i64, i32)>, StatementError> {
         let inserted = database.writer.query_numbered(self.extent().statement(), &self.parameters()).await?;
         inserted.iter().map(|row| Ok((row.try_get("run")?, row.try_get("seq")?))).collect()
     }

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::connection::StatementPatience;
 use super::database::Database;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 
 /// The most bytes in a statement; one entry more may be in it.
 pub(super) const MOST_BYTES: usize = 8 << 20;
@@ -35,17 +35,17 @@ impl Database {
     ///
     /// # Errors
     /// Also when one of several entries may have broken the statement for all: then each is sent alone.
-    pub(super) async fn persist_batch<T, F: Future<Output = Result<T, StatementFailure>>>(
+    pub(super) async fn persist_batch<T, F: Future<Output = Result<T, StatementError>>>(
         &self,
         entries: usize,
         send: impl Fn() -> F,
-    ) -> Result<T, StatementFailure> {
+    ) -> Result<T, StatementError> {
         let mut patience = StatementPatience::new(self.held.ttl());
         loop {
             match send().await {
                 Ok(outcomes) => return Ok(outcomes),
-                Err(StatementFailure::Undone(why)) if entries > 1 => return Err(StatementFailure::Undone(why)),
-                Err(trouble @ (StatementFailure::Lost(_) | StatementFailure::Undone(_))) => {
+                Err(StatementError::Undone(why)) if entries > 1 => return Err(StatementError::Undone(why)),
+                Err(trouble @ (StatementError::Lost(_) | StatementError::Undone(_))) => {
                     patience.again(trouble).await?;
                 }
                 Err(trouble) => return Err(trouble),

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Config, Row, Statement};
 
 use super::address::PostgresAddress;
 use super::columns::NumberedStatement;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::target::PostgresTarget;
 use crate::journal::{StoreFault, failpoint};
 
@@ -90,12 +90,12 @@ impl Link {
     async fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, StatementFailure> {
+    ) -> Result<T, StatementError> {
         let doublings = self.unanswered.load(Ordering::SeqCst).min(MAX_DOUBLINGS);
         let time_ms = self.answered_in_ms.load(Ordering::SeqCst).saturating_mul(1 << doublings);
         let Ok(answer) = tokio::time::timeout(Duration::from_millis(time_ms), answer).await else {
             self.unanswered.fetch_add(1, Ordering::SeqCst);
-            return Err(StatementFailure::Lost(format!("no answer in {time_ms} ms")));
+            return Err(StatementError::Lost(format!("no answer in {time_ms} ms")));
         };
         self.unanswered.store(0, Ordering::SeqCst);
         Ok(answer?)
@@ -106,7 +106,7 @@ impl Link {
         self.made.load(Ordering::SeqCst).saturating_sub(1)
     }
 
-    async fn connected(&self) -> Result<Arc<Connected>, StatementFailure> {
+    async fn connected(&self) -> Result<Arc<Connected>, StatementError> {
         let mut connection = self.connection.lock().await;
         if let Some(connected) = connection.as_ref().filter(|connected| !connected.client.is_closed()) {
             return Ok(Arc::clone(connected));
@@ -144,7 +144,7 @@ impl Link {
         &self,
         sql: &'static str,
         parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, StatementFailure> {
+    ) -> Result<Vec<Row>, StatementError> {
         let connected = self.connected().await?;
         let failure = failpoint::statement();
         if let Some((code, false)) = failure {
@@ -164,7 +164,7 @@ impl Link {
         if let Some((code, true)) = failure {
             return Err(self.broken(&connected, code).await);
         }
-        if let Err(StatementFailure::Lost(_)) = &rows {
+        if let Err(StatementError::Lost(_)) = &rows {
             self.drop_connection(&connected).await;
         }
         rows
@@ -175,27 +175,23 @@ impl Link {
         &self,
         statement: &'static NumberedStatement,
         all: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, StatementFailure> {
+    ) -> Result<Vec<Row>, StatementError> {
         self.query(statement.text(), statement.taken(all)).await
     }
 
     /// The same for a text that is made for one use.
-    pub(super) async fn query_once(
-        &self,
-        sql: &str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, StatementFailure> {
+    pub(super) async fn query_once(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, StatementError> {
         let connected = self.connected().await?;
         let sql = sql.replace('@', &self.target.schema);
         let rows = self.in_time(connected.client.query_typed(&sql, parameters)).await;
-        if let Err(StatementFailure::Lost(_)) = &rows {
+        if let Err(StatementError::Lost(_)) = &rows {
             self.drop_connection(&connected).await;
         }
         rows
     }
 
     /// Several statements without parameters, in one transaction.
-    pub(super) async fn batch(&self, sql: &str) -> Result<(), StatementFailure> {
+    pub(super) async fn batch(&self, sql: &str) -> Result<(), StatementError> {
         let connected = self.connected().await?;
         Ok(connected.client.batch_execute(&sql.replace('@', &self.target.schema)).await?)
     }
@@ -209,11 +205,11 @@ impl Link {
     }
 
     /// The trouble of a fail point, with its connection broken if its kind of error breaks it.
-    async fn broken(&self, connected: &Arc<Connected>, code: &str) -> StatementFailure {
+    async fn broken(&self, connected: &Arc<Connected>, code: &str) -> StatementError {
         if code.starts_with("08") || code.starts_with("57P") {
             self.drop_connection(connected).await;
         }
-        StatementFailure::of(code, "a fail point")
+        StatementError::of(code, "a fail point")
     }
 }
 
@@ -262,9 +258,9 @@ impl StatementPatience {
     }
 
     /// Waits before the statement is sent again; the fault when it is not.
-    pub(super) async fn again(&mut self, trouble: StatementFailure) -> Result<(), StoreFault> {
+    pub(super) async fn again(&mut self, trouble: StatementError) -> Result<(), StoreFault> {
         match trouble {
-            StatementFailure::Lost(_) | StatementFailure::Undone(_) if !self.is_over() => {
+            StatementError::Lost(_) | StatementError::Undone(_) if !self.is_over() => {
                 // Statements that failed together do not come back together.
                 let wait_ms = u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX);
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(wait_ms / 2..=wait_ms))).await;
@@ -281,7 +277,7 @@ impl StatementPatience {
 }
 
 /// Sends a statement until its outcome is known, or the patience is over.
-pub(super) async fn persist<T, F: Future<Output = Result<T, StatementFailure>>>(
+pub(super) async fn persist<T, F: Future<Output = Result<T, StatementError>>>(
     time: Duration,
     send: impl Fn() -> F,
 ) -> Result<T, StoreFault> {

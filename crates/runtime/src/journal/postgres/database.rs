@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::connection::{Link, Parameter, persist, text_of};
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::leases::HeldRows;
 use super::pooler;
 use super::schema;
@@ -116,7 +116,7 @@ impl Database {
     }
 
     /// Sends a statement until its outcome is known, at most for as long as a lease lasts.
-    pub(super) async fn persist<T, F: Future<Output = Result<T, StatementFailure>>>(
+    pub(super) async fn persist<T, F: Future<Output = Result<T, StatementError>>>(
         &self,
         send: impl Fn() -> F,
     ) -> Result<T, StoreFault> {
@@ -131,7 +131,7 @@ impl Database {
         self.persist(|| self.renew()).await
     }
 
-    async fn renew(&self) -> Result<(), StatementFailure> {
+    async fn renew(&self) -> Result<(), StatementError> {
         let _alone = self.renewing.lock().await;
         if self.is_registered.load(Ordering::SeqCst) && !self.held.is_due() {
             return Ok(());
@@ -181,7 +181,7 @@ impl Database {
     }
 
     /// Compares the clock of this machine with the database's before this process drives anything.
-    async fn compare_clocks(&self) -> Result<(), StatementFailure> {
+    async fn compare_clocks(&self) -> Result<(), StatementError> {
         let sent_ms = self.held.now().0;
         let rows = self.heart.query(CLOCK, &[]).await?;
         let Some(row) = rows.first() else { return Ok(()) };
@@ -258,7 +258,7 @@ impl Database {
     }
 
     /// The runs that are this driver's by the database: the key and the fence of each.
-    async fn mine(&self) -> Result<HashMap<String, (i64, u64)>, StatementFailure> {
+    async fn mine(&self) -> Result<HashMap<String, (i64, u64)>, StatementError> {
         let mut mine = HashMap::new();
         for row in self.heart.query(MINE, &[(&self.me, Type::UUID)]).await? {
             let fence: i64 = row.try_get(2)?;
@@ -304,11 +304,7 @@ impl Database {
     }
 
     /// Whether the database was asked anything.
-    async fn one_beat(
-        &self,
-        compares: bool,
-        strays: &mut HashMap<String, (i64, u64)>,
-    ) -> Result<bool, StatementFailure> {
+    async fn one_beat(&self, compares: bool, strays: &mut HashMap<String, (i64, u64)>) -> Result<bool, StatementError> {
         let (renews, holds) = (self.held.is_due(), !self.held.is_empty());
         if renews {
             self.renew().await?;
@@ -334,7 +330,7 @@ impl Database {
 
     /// Lets go of runs that the database says are this driver's and that it doesn't know: an answer was lost, or the
     /// database went back. They are seen twice: one may just be leased or released.
-    async fn compare(&self, strays: &mut HashMap<String, (i64, u64)>) -> Result<(), StatementFailure> {
+    async fn compare(&self, strays: &mut HashMap<String, (i64, u64)>) -> Result<(), StatementError> {
         let mine = self.mine().await?;
         let unknown = |run_id: &str, fence: u64| self.held.held_by(run_id, fence).is_none();
         let seen: HashMap<String, (i64, u64)> =

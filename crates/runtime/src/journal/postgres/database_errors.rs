@@ -7,7 +7,7 @@ use crate::journal::StoreFault;
 
 /// Why a statement was not done.
 #[derive(Debug)]
-pub(super) enum StatementFailure {
+pub(super) enum StatementError {
     /// It was refused, and nothing was written.
     Refused(StoreFault),
     /// Whether it was done is not known, or the database is not there: it is sent again.
@@ -23,13 +23,13 @@ pub(super) enum StatementFailure {
     },
 }
 
-impl From<StoreFault> for StatementFailure {
+impl From<StoreFault> for StatementError {
     fn from(fault: StoreFault) -> Self {
         Self::Refused(fault)
     }
 }
 
-impl From<tokio_postgres::Error> for StatementFailure {
+impl From<tokio_postgres::Error> for StatementError {
     fn from(error: tokio_postgres::Error) -> Self {
         if let Some(database) = error.as_db_error() {
             return Self::of(database.code().code(), database.message());
@@ -41,7 +41,7 @@ impl From<tokio_postgres::Error> for StatementFailure {
     }
 }
 
-impl StatementFailure {
+impl StatementError {
     /// The trouble of an error with this code.
     pub(super) fn of(code: &str, message: &str) -> Self {
         let text = || format!("{message} ({code})");

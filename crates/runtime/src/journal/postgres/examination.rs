@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 use tokio_postgres::types::Type;
 
 use super::connection::Link;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::schema::{GRANTS, LEASE, NAMES, VERSION, newer};
 use super::target::PostgresTarget;
 use crate::journal::StoreFault;
@@ -64,7 +64,7 @@ pub(super) struct ServerSettings {
 }
 
 impl ServerSettings {
-    async fn read(link: &Link, target: &PostgresTarget) -> Result<Self, StatementFailure> {
+    async fn read(link: &Link, target: &PostgresTarget) -> Result<Self, StatementError> {
         let rows = link.query_once(SETTINGS, &[]).await?;
         let Some(row) = rows.first() else { return Err(target.refuse("it says nothing of its settings").into()) };
         let (number, version, fsync) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -104,7 +104,7 @@ struct RoleRights {
 }
 
 impl RoleRights {
-    async fn read(link: &Link, target: &PostgresTarget) -> Result<Self, StatementFailure> {
+    async fn read(link: &Link, target: &PostgresTarget) -> Result<Self, StatementError> {
         let names = NAMES.as_slice();
         let rows = link.query_once(THERE, &[(&target.schema, Type::TEXT), (&names, Type::TEXT_ARRAY)]).await?;
         let Some(row) = rows.first() else { return Err(target.refuse("it says nothing of its tables").into()) };
@@ -128,7 +128,7 @@ impl RoleRights {
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub(super) async fn found(link: &Link, target: &PostgresTarget) -> Result<FoundTables, StatementFailure> {
+pub(super) async fn found(link: &Link, target: &PostgresTarget) -> Result<FoundTables, StatementError> {
     if let Some(why) = ServerSettings::read(link, target).await?.fault() {
         return Err(target.refuse(&why).into());
     }
@@ -143,7 +143,7 @@ pub(super) async fn found(link: &Link, target: &PostgresTarget) -> Result<FoundT
     }
 }
 
-async fn tables(link: &Link, target: &PostgresTarget) -> Result<FoundTables, StatementFailure> {
+async fn tables(link: &Link, target: &PostgresTarget) -> Result<FoundTables, StatementError> {
     let rows = link.query_once(FOUND, &[]).await?;
     let Some(row) = rows.first() else { return Err(target.refuse("its table loopctl is empty").into()) };
     let (version, oldest_reader, lease_ms): (i32, i32, i32) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -173,7 +173,7 @@ pub(super) fn living(target: PostgresTarget) -> Result<Vec<String>, StoreFault> 
 /// Asks the database on a connection of its own.
 fn asked<T: Send>(
     target: PostgresTarget,
-    question: impl AsyncFn(&Link, &PostgresTarget) -> Result<T, StatementFailure> + Sync,
+    question: impl AsyncFn(&Link, &PostgresTarget) -> Result<T, StatementError> + Sync,
 ) -> Result<T, StoreFault> {
     let target = Arc::new(target);
     let answer = || {
@@ -189,7 +189,7 @@ fn asked<T: Send>(
 }
 
 /// What there is to say of a store: facts, and the first thing that is wrong.
-async fn report(link: &Link, target: &PostgresTarget) -> Result<StoreReport, StatementFailure> {
+async fn report(link: &Link, target: &PostgresTarget) -> Result<StoreReport, StatementError> {
     let settings = ServerSettings::read(link, target).await?;
     let mut report = StoreReport::of(target.shown());
     report.fact("server", format!("PostgreSQL {}", settings.version));
@@ -228,7 +228,7 @@ async fn report(link: &Link, target: &PostgresTarget) -> Result<StoreReport, Sta
             }
         }
         Ok(FoundTables::Nothing { .. }) => {}
-        Err(StatementFailure::Refused(StoreFault::Newer { store, found, known })) => {
+        Err(StatementError::Refused(StoreFault::Newer { store, found, known })) => {
             report.fact("tables", format!("version {found}; this loopctl knows {known}"));
             report.wrong = Some(StoreFault::Newer { store, found, known });
         }

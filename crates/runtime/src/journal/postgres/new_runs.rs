@@ -10,7 +10,7 @@ use super::append::TextColumns;
 use super::batch::gather;
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::record_columns::RecordColumns;
 use super::writes::{milliseconds, sha256};
 use crate::journal::column_words::sum;
@@ -124,7 +124,7 @@ pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedRecei
         let place = |waiting: &WaitingCreate| (waiting.run.start_key.clone(), waiting.run.run_id.clone());
         batch.sort_by_cached_key(place);
         match database.create_all(&batch).await {
-            Err(StatementFailure::Database { .. } | StatementFailure::Undone(_)) if batch.len() > 1 => {
+            Err(StatementError::Database { .. } | StatementError::Undone(_)) if batch.len() > 1 => {
                 for alone in batch {
                     let alone = [alone];
                     let created = database.create_all(&alone).await;
@@ -136,8 +136,8 @@ pub(super) async fn run(database: Arc<Database>, mut inbox: mpsc::UnboundedRecei
     }
 }
 
-fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMap<Uuid, BornRun>, StatementFailure>) {
-    let created = created.map_err(StatementFailure::into_fault);
+fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMap<Uuid, BornRun>, StatementError>) {
+    let created = created.map_err(StatementError::into_fault);
     for WaitingCreate { run, birth, asker } in batch {
         let born = created.as_ref().map_err(Clone::clone).and_then(|created| {
             let gone = || StoreFault::Unreachable(format!("run {} came and went", run.run_id));
@@ -168,7 +168,7 @@ impl Database {
     }
 
     /// Creates the runs of a batch.
-    async fn create_all(&self, batch: &[WaitingCreate]) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
+    async fn create_all(&self, batch: &[WaitingCreate]) -> Result<HashMap<Uuid, BornRun>, StatementError> {
         let runs = CreateParameters::of(self.me, batch);
         self.persist_batch(batch.len(), || async {
             let mut born = runs.send(self).await?;
@@ -198,7 +198,7 @@ impl Database {
                 born.insert(birth, outcome);
             }
             if born.len() < batch.len() {
-                return Err(StatementFailure::Undone("a run came and went".to_owned()));
+                return Err(StatementError::Undone("a run came and went".to_owned()));
             }
             Ok(born)
         })
@@ -310,7 +310,7 @@ impl<'a> CreateParameters<'a> {
     }
 
     /// Sends the statement: the runs that it created.
-    async fn send(&self, database: &Database) -> Result<HashMap<Uuid, BornRun>, StatementFailure> {
+    async fn send(&self, database: &Database) -> Result<HashMap<Uuid, BornRun>, StatementError> {
         let rows = database.writer.query_numbered(&CREATE, &self.parameters()).await?;
         let created = rows.iter().map(|row| Ok((row.try_get("birth")?, BornRun::New(row.try_get("id")?))));
         created.collect()

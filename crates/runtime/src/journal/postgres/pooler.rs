@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::types::Type;
 
 use super::connection::{Link, persist};
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::target::PostgresTarget;
 use crate::journal::StoreFault;
 
@@ -37,7 +37,7 @@ pub(super) async fn refuse_mixed(
     Ok(())
 }
 
-async fn is_mixed(one: &Link, other: &Link) -> Result<bool, StatementFailure> {
+async fn is_mixed(one: &Link, other: &Link) -> Result<bool, StatementError> {
     one.query(PREPARED, &[]).await?;
     let rows = other.query_once(SHARED, &[(&PREPARED, Type::TEXT)]).await?;
     let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;

@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::Parameter;
 use super::database::Database;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::queue::lives;
 use crate::journal::column_words::word;
 use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreFault};
@@ -103,7 +103,7 @@ impl Database {
     pub(super) async fn extras(&self, run_id: String) -> Result<RunExtras, StoreFault> {
         let read = self.persist(|| async {
             let rows = self.slow.query(EXTRAS, &[(&run_id, Type::TEXT)]).await?;
-            let missing = || StatementFailure::from(StoreFault::NoSuchRun(run_id.clone()));
+            let missing = || StatementError::from(StoreFault::NoSuchRun(run_id.clone()));
             let row = rows.first().ok_or_else(missing)?;
             let id: i64 = row.try_get("id")?;
             let mut extras = RunExtras {

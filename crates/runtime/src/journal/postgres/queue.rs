@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::connection::Parameter;
 use super::database::Database;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use crate::journal::column_words::known;
 use crate::journal::{
     CALLBACK_LEASE, ClaimedRun, Lease, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns, RunHead, StoreFault,
@@ -111,7 +111,7 @@ struct TakenRow {
 }
 
 impl TakenRow {
-    fn of(row: &tokio_postgres::Row) -> Result<Self, StatementFailure> {
+    fn of(row: &tokio_postgres::Row) -> Result<Self, StatementError> {
         let (row, run_id, fence, died, session) =
             (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
         Ok(Self { row, run_id, fence, died, session })

@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::connection::{Parameter, text_of};
 use super::database::Database;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::queue::lives;
 use super::writes::sha256;
 use crate::journal::column_words::{known, sum, word};
@@ -90,8 +90,8 @@ impl Database {
         self.persist(|| self.read_events(&run_id, from, most)).await
     }
 
-    async fn read_events(&self, run_id: &str, from: i32, most: usize) -> Result<Vec<String>, StatementFailure> {
-        let damaged = |what: String| StatementFailure::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+    async fn read_events(&self, run_id: &str, from: i32, most: usize) -> Result<Vec<String>, StatementError> {
+        let damaged = |what: String| StatementError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
         let row = self.row_of(run_id).await?;
         let (mut events, mut next, mut bytes) = (Vec::new(), from, 0_usize);
         loop {
@@ -123,14 +123,14 @@ impl Database {
         if next < 1 { Err(StoreFault::cut_short(run_id).into()) } else { Ok(events) }
     }
 
-    async fn row_of(&self, run_id: &str) -> Result<i64, StatementFailure> {
+    async fn row_of(&self, run_id: &str) -> Result<i64, StatementError> {
         let rows = self.slow.query(RUN, &[(&run_id, Type::TEXT)]).await?;
         let missing = || StoreFault::NoSuchRun(run_id.to_owned());
         Ok(rows.first().ok_or_else(missing)?.try_get(0)?)
     }
 
     pub(super) async fn texts(&self, run_id: String) -> Result<Vec<Blob>, StoreFault> {
-        let damaged = |what: &str| StatementFailure::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+        let damaged = |what: &str| StatementError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
         let texts = self.persist(|| async {
             let row = self.row_of(&run_id).await?;
             let mut texts = Vec::new();
@@ -303,11 +303,11 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
 }
 
 /// The status that a column holds.
-pub(super) fn status_of(word: &str) -> Result<Status, StatementFailure> {
+pub(super) fn status_of(word: &str) -> Result<Status, StatementError> {
     known(word).map_err(|_| StoreFault::Corrupt(format!("there is no {word}")).into())
 }
 
-fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
+fn summary(row: &Row) -> Result<RunSummary, StatementError> {
     let unknown = |word: &str| StoreFault::Corrupt(format!("there is no {word}"));
     let (status, is_free, failed): (String, bool, i32) =
         (row.try_get("status")?, row.try_get("is_free")?, row.try_get("failed_take_ups")?);
@@ -350,7 +350,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementFailure> {
     .without_stale())
 }
 
-fn callback(row: &Row) -> Result<Option<Callback>, StatementFailure> {
+fn callback(row: &Row) -> Result<Option<Callback>, StatementError> {
     let (url, state): (Option<String>, Option<String>) = (row.try_get("callback_url")?, row.try_get("callback")?);
     let (Some(url), Some(state)) = (url, state) else { return Ok(None) };
     let (tries, posted_pause): (i32, i32) = (row.try_get("callback_tries")?, row.try_get("callback_pause")?);
@@ -360,7 +360,7 @@ fn callback(row: &Row) -> Result<Option<Callback>, StatementFailure> {
 }
 
 /// What can still be read of a damaged record.
-fn damaged(row: &Row, trouble: StatementFailure) -> RunSummary {
+fn damaged(row: &Row, trouble: StatementError) -> RunSummary {
     RunSummary {
         loop_name: row.try_get("loop_name").unwrap_or_default(),
         started_at_ms: row.try_get("started_at_ms").unwrap_or_default(),

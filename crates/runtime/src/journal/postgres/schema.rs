@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::connection::Link;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use super::examination::{FoundTables, found};
 use super::target::PostgresTarget;
 use crate::journal::StoreFault;
@@ -247,7 +247,7 @@ pub(super) const GRANTS: &str = "USAGE on the schema, and SELECT, INSERT, UPDATE
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub(super) async fn open(link: &Link, target: &PostgresTarget) -> Result<Duration, StatementFailure> {
+pub(super) async fn open(link: &Link, target: &PostgresTarget) -> Result<Duration, StatementError> {
     let lease = match found(link, target).await? {
         FoundTables::Tables { lease, version } if version >= VERSION => lease,
         FoundTables::Tables { .. } | FoundTables::Nothing { .. } => {
@@ -274,7 +274,7 @@ pub(super) async fn open(link: &Link, target: &PostgresTarget) -> Result<Duratio
 ///
 /// # Errors
 /// When the role may not.
-async fn migrate(link: &Link, target: &PostgresTarget) -> Result<(), StatementFailure> {
+async fn migrate(link: &Link, target: &PostgresTarget) -> Result<(), StatementError> {
     // In one transaction, and one process at a time: the others find what this one made.
     link.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let made = async {
@@ -283,7 +283,7 @@ async fn migrate(link: &Link, target: &PostgresTarget) -> Result<(), StatementFa
             FoundTables::Nothing { has_schema } => (statements(target, has_schema), "it has no tables yet"),
         };
         match link.batch(&format!("{statements} COMMIT")).await {
-            Err(StatementFailure::Database { code, .. }) if code == "42501" => {
+            Err(StatementError::Database { code, .. }) if code == "42501" => {
                 let why = format!(
                     "{what}, and this role may not change that: call `loopctl store migrate` with a role that may, and \
                      give this one {GRANTS}"

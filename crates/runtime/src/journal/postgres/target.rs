@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::config::TargetSessionAttrs;
 
-use super::address::{AddressFault, OwnParameters, PostgresAddress};
+use super::address::{AddressError, OwnParameters, PostgresAddress};
 use crate::journal::StoreFault;
 use crate::journal::store_name::StoreName;
 
@@ -48,7 +48,7 @@ impl PostgresTarget {
     pub(super) fn read(url: &str, base: &Path) -> Result<Self, StoreFault> {
         let mut own = StoreParameters::default();
         let address = PostgresAddress::read(url, base, &mut own);
-        let mut address = address.map_err(|AddressFault { shown, why }| refuse(&shown, &why))?;
+        let mut address = address.map_err(|AddressError { shown, why }| refuse(&shown, &why))?;
         address.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let schema = own.schema.unwrap_or_else(|| SCHEMA.to_owned());
         let schema = format!("\"{}\"", schema.replace('"', "\"\""));

@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::{Parameter, text_of};
 use super::database::Database;
-use super::database_errors::StatementFailure;
+use super::database_errors::StatementError;
 use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
 use crate::journal::column_words::word;
 use crate::journal::{AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, StoreFault};
@@ -86,7 +86,7 @@ impl Database {
         let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&bytes, Type::BYTEA), (&request.by, Type::TEXT)];
         let row = self.one(CANCEL, &run_id, &parameters).await?;
         // The first request stays.
-        let failed = |error| StatementFailure::from(error).into_fault();
+        let failed = |error| StatementError::from(error).into_fault();
         let reason: Option<Vec<u8>> = row.try_get(0).map_err(failed)?;
         let by: Option<String> = row.try_get(1).map_err(failed)?;
         self.held.add_cancel(&run_id, CancelRequest { reason: reason.map(text_of), by });

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::answer_token::are_too_many;
 use crate::journal::{AnswerToken, StoreFault};
@@ -28,7 +28,7 @@ pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken])
 }
 
 /// The token of a run with this hash.
-pub(super) fn find(connection: &Connection, run_id: &str, hash: &str) -> Result<Option<AnswerToken>, Trouble> {
+pub(super) fn find(connection: &Connection, run_id: &str, hash: &str) -> Result<Option<AnswerToken>, RequestError> {
     let sql = "SELECT pause, call, expires_at_ms, used FROM answer_tokens WHERE hash = ?1 AND run_id = ?2";
     let found = connection
         .prepare_cached(sql)?
@@ -55,7 +55,7 @@ pub(super) fn of_run(connection: &Connection, run_id: &str) -> rusqlite::Result<
 ///
 /// # Errors
 /// When the run has no such token, or it was used.
-pub(super) fn is_unused(connection: &Connection, run_id: &str, hash: &str) -> Result<(), Trouble> {
+pub(super) fn is_unused(connection: &Connection, run_id: &str, hash: &str) -> Result<(), RequestError> {
     let sql = "SELECT 1 FROM answer_tokens WHERE hash = ?1 AND run_id = ?2 AND used = 0";
     let is_unused = connection.prepare_cached(sql)?.exists([hash, run_id])?;
     if is_unused { Ok(()) } else { Err(StoreFault::TokenUsed(run_id.to_owned()).into()) }
@@ -79,7 +79,7 @@ impl WriteRequest for NotePostedPause {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let found = transaction
             .connection
             .prepare_cached(
@@ -103,7 +103,7 @@ impl WriteRequest for PutAnswerTokens {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let connection = transaction.connection;
         if !connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])? {
             return Err(StoreFault::NoSuchRun(self.run_id.clone()).into());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::queue::listed;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
@@ -20,7 +20,7 @@ impl WriteRequest for ClaimCallbacks {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<String>, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<String>, RequestError> {
         let connection = transaction.connection;
         let most = i64::try_from(self.0).unwrap_or(i64::MAX);
         // A driver that posts need not drive anything: it need not renew a lease.
@@ -64,7 +64,7 @@ impl WriteRequest for NoteCallback {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let is_pending = self.progress.state == CallbackState::Pending;
         if is_pending && is_settled(transaction.connection, &self.run_id)? {
             return Ok(());

@@ -6,26 +6,26 @@ use crate::journal::StoreFault;
 
 /// Why a request was not done.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum RequestError {
     /// It was refused before anything was written: the other requests are not affected.
     Refused(StoreFault),
     /// The database failed: the transaction must be rolled back.
     Database(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for RequestError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<StoreFault> for Trouble {
+impl From<StoreFault> for RequestError {
     fn from(fault: StoreFault) -> Self {
         Self::Refused(fault)
     }
 }
 
-impl Trouble {
+impl RequestError {
     /// The fault; `run` is the run in question, if there is one.
     pub(super) fn into_fault(self, store: &str, run: Option<&str>) -> StoreFault {
         match self {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreFault};
 
@@ -12,7 +12,7 @@ pub(super) fn remove(connection: &Connection, run_id: &str, id: &str) -> rusqlit
 }
 
 /// The decisions about a run.
-pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<QueuedDecision>, Trouble> {
+pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<QueuedDecision>, RequestError> {
     let mut query = connection
         .prepare_cached("SELECT id, subject, decision, refused FROM decisions WHERE run_id = ?1 ORDER BY subject")?;
     let queued = query.query_map([run_id], |row| {
@@ -34,7 +34,7 @@ impl WriteRequest for QueueDecision {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Queueing, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Queueing, RequestError> {
         let connection = transaction.connection;
         let driven = connection
             .prepare_cached("SELECT driver IS NOT NULL FROM runs WHERE run_id = ?1")?
@@ -76,7 +76,7 @@ impl WriteRequest for SettleDecision {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let connection = transaction.connection;
         match &self.settled {
             SettledDecision::Read => remove(connection, &self.run_id, &self.id)?,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::drivers::{Drivers, Membership};
 use crate::journal::StoreFault;
 use crate::journal::lease_clock::Clock;
@@ -153,7 +153,7 @@ impl Leases {
     }
 
     /// Returns a driver with a fresh lease, in the open transaction; registers it if needed.
-    pub(super) fn ensure(&mut self, connection: &Connection) -> Result<(), Trouble> {
+    pub(super) fn ensure(&mut self, connection: &Connection) -> Result<(), RequestError> {
         let fresh = self.view.read().unwrap_or_else(PoisonError::into_inner).is_fresh(&self.clock);
         if self.renewal.is_some() || fresh && self.clock.monotonic_ms() < self.next_renewal_ms {
             return Ok(());
@@ -163,7 +163,7 @@ impl Leases {
 
     /// Renews the lease in the open transaction. If it had expired, others may have taken some of our runs:
     /// those are given up.
-    pub(super) fn renew(&mut self, connection: &Connection) -> Result<(), Trouble> {
+    pub(super) fn renew(&mut self, connection: &Connection) -> Result<(), RequestError> {
         let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
         // The clocks are read before the row is written: we must not rely on the lease for longer than others
         // respect it.
@@ -193,10 +193,10 @@ impl Leases {
     }
 
     /// Registers as a driver, and removes dead drivers.
-    fn register(&mut self, connection: &Connection) -> Result<(), Trouble> {
+    fn register(&mut self, connection: &Connection) -> Result<(), RequestError> {
         self.drivers.sweep();
         let member = self.drivers.enter().map_err(|error| {
-            Trouble::Refused(StoreFault::ReadOnly(format!("a driver's lock file can't be made: {error}")))
+            RequestError::Refused(StoreFault::ReadOnly(format!("a driver's lock file can't be made: {error}")))
         })?;
         self.member = Some(member);
         let mut all = connection.prepare_cached("SELECT driver FROM drivers")?;
@@ -208,7 +208,7 @@ impl Leases {
     }
 
     /// Gives up the runs that others have taken.
-    fn recount(&mut self, connection: &Connection) -> Result<(), Trouble> {
+    fn recount(&mut self, connection: &Connection) -> Result<(), RequestError> {
         let mut query = connection.prepare_cached("SELECT fence = ?2 AND driver = ?3 FROM runs WHERE id = ?1")?;
         let mut lost = Vec::new();
         for (run_id, held) in &self.held {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::answer_tokens::of_run;
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::queue::listed;
 use super::scheduled_runs;
 use super::take_ups::below;
@@ -30,7 +30,7 @@ impl WriteRequest for PruneQuery {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<u64, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<u64, RequestError> {
         let connection = transaction.connection;
         let living = listed(&transaction.leases.protected(connection, true)?);
         let statuses: Vec<String> = self.statuses.iter().filter_map(word).collect();
@@ -80,7 +80,7 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
 }
 
 /// What a copy of a run needs besides its events.
-pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras, Trouble> {
+pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras, RequestError> {
     let sql = "SELECT token, due_at_ms, waits_since_ms, start_key, search_text FROM runs WHERE run_id = ?1";
     let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query([run_id])?;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::leases::{HeldLease, Leases};
 use super::requests::Take;
 use super::write_request::{Transaction, WriteRequest};
@@ -43,7 +43,7 @@ pub(super) fn queued(
     connection: &Connection,
     waiting: &QueueQuery,
     around: &OtherDrivers,
-) -> Result<Vec<QueuedRuns>, Trouble> {
+) -> Result<Vec<QueuedRuns>, RequestError> {
     let mut query = connection.prepare_cached(QUEUE)?;
     let (living, foreign) = (listed(&around.living), listed(&around.foreign));
     let queued = query.query_map(params![waiting.now_ms, living, listed(&waiting.except), foreign], |row| {
@@ -104,7 +104,7 @@ impl WriteRequest for Claim {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<ClaimedRun>, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<ClaimedRun>, RequestError> {
         let around = OtherDrivers {
             living: transaction.leases.protected(transaction.connection, false)?,
             foreign: transaction.leases.drivers().foreign(transaction.connection, self.folder.as_deref())?,
@@ -114,8 +114,8 @@ impl WriteRequest for Claim {
             for run_id in self.of_share(transaction.connection, share, &around)? {
                 let lease = match Take(run_id.clone()).perform(transaction) {
                     Ok(lease) => Ok(lease),
-                    Err(Trouble::Refused(fault)) => Err(fault),
-                    Err(trouble @ Trouble::Database(_)) => return Err(trouble),
+                    Err(RequestError::Refused(fault)) => Err(fault),
+                    Err(trouble @ RequestError::Database(_)) => return Err(trouble),
                 };
                 claimed.push(ClaimedRun { run_id, org: share.org.clone(), token: share.token.clone(), lease });
             }
@@ -153,7 +153,7 @@ impl WriteRequest for RetryAt {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         transaction
             .connection
             .prepare_cached(

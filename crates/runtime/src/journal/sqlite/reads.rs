@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::columns::selected;
-use super::database_errors::{Trouble, fault};
+use super::database_errors::{RequestError, fault};
 use super::drivers::Drivers;
 use super::leases::living;
 use super::queue::{self, OtherDrivers, listed};
@@ -67,7 +67,7 @@ impl SqliteReader {
     pub(super) fn ask<T: Send + 'static>(
         &self,
         run_id: Option<&str>,
-        query: impl FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+        query: impl FnOnce(&Connection) -> Result<T, RequestError> + Send + 'static,
     ) -> Ticket<T> {
         let (asker, answer) = oneshot::channel();
         let (store, run_id) = (self.store.clone(), run_id.map(str::to_owned));
@@ -97,8 +97,13 @@ impl Drop for SqliteReader {
 
 /// The events of a run from number `from` on until they amount to `most` bytes, each checked against its number
 /// and its sum.
-pub(super) fn events(connection: &Connection, run_id: &str, from: i64, most: usize) -> Result<Vec<String>, Trouble> {
-    let damaged = |what: String| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+pub(super) fn events(
+    connection: &Connection,
+    run_id: &str,
+    from: i64,
+    most: usize,
+) -> Result<Vec<String>, RequestError> {
+    let damaged = |what: String| RequestError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
     let (row, known): (i64, i64) = connection
         .prepare_cached("SELECT id, events FROM runs WHERE run_id = ?1")?
         .query_row([run_id], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -130,7 +135,7 @@ pub(super) fn events(connection: &Connection, run_id: &str, from: i64, most: usi
 }
 
 /// Whether a run's end was asked for: one look-up by key.
-pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Option<CancelRequest>, Trouble> {
+pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Option<CancelRequest>, RequestError> {
     let found = connection
         .prepare_cached("SELECT cancel_requested, cancel_reason, cancel_by FROM runs WHERE run_id = ?1")?
         .query_row([run_id], |row| Ok((row.get::<_, bool>(0)?, CancelRequest { reason: row.get(1)?, by: row.get(2)? })))
@@ -140,14 +145,14 @@ pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Op
 }
 
 /// How many runs were called by this one, and by those that it called.
-pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64, Trouble> {
+pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64, RequestError> {
     let sql = "SELECT count(*) FROM runs WHERE run_id > ?1 AND run_id < ?2 AND parent_run_id IS NOT NULL";
     let called: i64 = connection.prepare_cached(sql)?.query_row(below(run_id), |row| row.get(0))?;
     Ok(u64::try_from(called).unwrap_or_default())
 }
 
 /// The memory of a session.
-pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<String, Value>, Trouble> {
+pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<String, Value>, RequestError> {
     let mut query = connection.prepare_cached("SELECT key, value FROM session_memory WHERE session = ?1")?;
     let mut rows = query.query([session])?;
     let mut memory = BTreeMap::new();
@@ -237,7 +242,7 @@ impl Census {
     }
 
     /// One run.
-    pub(super) fn find(&mut self, connection: &Connection, run_id: &str) -> Result<Option<RunSummary>, Trouble> {
+    pub(super) fn find(&mut self, connection: &Connection, run_id: &str) -> Result<Option<RunSummary>, RequestError> {
         let mut query = connection.prepare_cached(FIND)?;
         let columns = SummaryColumns::of(&query)?;
         Ok(query.query_row([run_id], |row| self.summary(row, &columns)).optional()?)
@@ -249,7 +254,7 @@ impl Census {
         connection: &Connection,
         org: Option<&str>,
         run_id: &str,
-    ) -> Result<Option<RunSummary>, Trouble> {
+    ) -> Result<Option<RunSummary>, RequestError> {
         let mut query = connection.prepare_cached(FIND_OF)?;
         let columns = SummaryColumns::of(&query)?;
         Ok(query.query_row((org, run_id), |row| self.summary(row, &columns)).optional()?)
@@ -260,14 +265,14 @@ impl Census {
         &mut self,
         connection: &Connection,
         start_key: &str,
-    ) -> Result<Option<RunSummary>, Trouble> {
+    ) -> Result<Option<RunSummary>, RequestError> {
         let mut query = connection.prepare_cached(FIND_BY_KEY)?;
         let columns = SummaryColumns::of(&query)?;
         Ok(query.query_row([start_key], |row| self.summary(row, &columns)).optional()?)
     }
 
     /// How far these runs are.
-    pub(super) fn heads(&mut self, connection: &Connection, run_ids: &[String]) -> Result<Vec<RunHead>, Trouble> {
+    pub(super) fn heads(&mut self, connection: &Connection, run_ids: &[String]) -> Result<Vec<RunHead>, RequestError> {
         let mut query = connection.prepare_cached(
             "SELECT run_id, (SELECT max(seq) + 1 FROM events WHERE run = runs.id) AS events, until_ms, status,
                runs.driver AS driver, failed_take_ups
@@ -294,7 +299,7 @@ impl Census {
         connection: &Connection,
         waiting: &QueueQuery,
         folder: Option<&str>,
-    ) -> Result<Vec<QueuedRuns>, Trouble> {
+    ) -> Result<Vec<QueuedRuns>, RequestError> {
         let now_ms = self.clock.wall_ms();
         let living = living(connection, |name, until_ms| now_ms < until_ms && self.drivers.alive(name))?;
         let foreign = self.drivers.foreign(connection, folder)?;
@@ -302,7 +307,11 @@ impl Census {
     }
 
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
-    pub(super) fn list(&mut self, connection: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
+    pub(super) fn list(
+        &mut self,
+        connection: &Connection,
+        filter: &RunFilter,
+    ) -> Result<Vec<RunSummary>, RequestError> {
         let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
         let (clauses, mut values) = clauses(filter);
         values.push(limit.into());

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::columns::{NamedValue, assignments, written};
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
 use crate::journal::{RowCompletion, StatusRecord};
@@ -70,7 +70,7 @@ impl WriteRequest for CompleteRow {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let connection = transaction.connection;
         let RecordRow { status, iterations, tokens, cost_usd, error, question, .. } = (&self.row.record).into();
         let missing = MissingRow { iterations, tokens, cost_usd, error, question };

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::answer_tokens;
 use super::columns::{NamedValue, assignments, names, values, written};
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::decisions;
 use super::leases::{HeldLease, Leases};
 use super::record_columns::RecordRow;
@@ -115,7 +115,7 @@ impl WriteRequest for NewRun {
         true
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Created, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Created, RequestError> {
         let there = transaction
             .connection
             .prepare_cached("SELECT identity = ?2 FROM runs WHERE run_id = ?1")?
@@ -156,7 +156,7 @@ impl WriteRequest for NewRun {
         transaction.connection.prepare_cached(&INSERT_RUN)?.execute(columns.as_slice())?;
         let row = transaction.connection.last_insert_rowid();
         if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, &me))? {
-            return Err(Trouble::Database(rusqlite::Error::QueryReturnedNoRows));
+            return Err(RequestError::Database(rusqlite::Error::QueryReturnedNoRows));
         }
         texts::keep(transaction.connection, row, &self.texts)?;
         if let Some(scheduled) = &self.scheduled {
@@ -191,9 +191,9 @@ impl WriteRequest for Append {
         true
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let connection = transaction.connection;
-        let fenced = || Trouble::Refused(StoreFault::Fenced(self.run_id.clone()));
+        let fenced = || RequestError::Refused(StoreFault::Fenced(self.run_id.clone()));
         let me = transaction.leases.me().unwrap_or_default().to_owned();
         let Some(held) = transaction.leases.held(&self.run_id).filter(|held| count(held.fence) == self.fence) else {
             let there = connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])?;
@@ -280,7 +280,7 @@ fn update_record(
 }
 
 /// Releases a lease, unless it is not the current one.
-fn release(transaction: &mut Transaction<'_>, run_id: &str, fence: u64) -> Result<(), Trouble> {
+fn release(transaction: &mut Transaction<'_>, run_id: &str, fence: u64) -> Result<(), RequestError> {
     let fence = i64::try_from(fence).unwrap_or(i64::MAX);
     let events = transaction.leases.held(run_id).and_then(|held| held.next);
     let failed = transaction
@@ -293,7 +293,7 @@ fn release(transaction: &mut Transaction<'_>, run_id: &str, fence: u64) -> Resul
         .optional()?;
     match failed {
         None | Some(0) => Ok(()),
-        Some(_) => take_ups::forget_if_something_happened(transaction.connection, run_id).map_err(Trouble::from),
+        Some(_) => take_ups::forget_if_something_happened(transaction.connection, run_id).map_err(RequestError::from),
     }
 }
 
@@ -314,7 +314,7 @@ impl WriteRequest for Take {
         &self.0
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Lease, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Lease, RequestError> {
         let connection = transaction.connection;
         let found = connection
             .prepare_cached(
@@ -380,7 +380,7 @@ impl WriteRequest for GiveBack {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         release(transaction, &self.run_id, self.fence)
     }
 
@@ -406,7 +406,7 @@ impl WriteRequest for MakeSure {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         transaction.leases.ensure(transaction.connection)?;
         match transaction.leases.held(&self.run_id) {
             Some(held) if count(held.fence) == self.fence => Ok(()),
@@ -428,7 +428,7 @@ impl WriteRequest for CancelRun {
         &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let found = transaction
             .connection
             .prepare_cached(

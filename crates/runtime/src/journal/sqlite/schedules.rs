@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::queue::listed;
 use super::reads::{SET_ASIDE, status_of};
 use super::write_request::{Transaction, WriteRequest};
@@ -10,7 +10,7 @@ use crate::journal::schedules::CLOCK_TOLERANCE_MS;
 use crate::journal::{ScheduleRuns, ServedSchedules, UnderWay};
 
 /// What is known of the runs of a schedule.
-pub(super) fn runs(connection: &Connection, schedule: &str, now_ms: i64) -> Result<ScheduleRuns, Trouble> {
+pub(super) fn runs(connection: &Connection, schedule: &str, now_ms: i64) -> Result<ScheduleRuns, RequestError> {
     let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
     let time = |which: &str| {
         let sql = format!("SELECT max(due_at_ms) FROM scheduled_runs WHERE schedule = ?1 AND {which} AND NOT ahead");
@@ -36,7 +36,7 @@ impl WriteRequest for ServedSchedules {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<i64>, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<i64>, RequestError> {
         let connection = transaction.connection;
         let names: Vec<String> = self.timetables.iter().map(|schedule| schedule.name.clone()).collect();
         connection
@@ -71,7 +71,7 @@ impl WriteRequest for DisregardAhead {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         transaction
             .connection
             .prepare_cached("UPDATE scheduled_runs SET ahead = 1 WHERE schedule = ?1 AND due_at_ms > ?2")?

@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::queue::listed;
 use super::requests::events_of;
 use super::write_request::{Transaction, WriteRequest};
@@ -81,7 +81,7 @@ impl WriteRequest for Absolve {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         transaction
             .connection
             .prepare_cached(

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use crate::journal::StoreFault;
 use loopctl_engine::blob::Blob;
 use loopctl_engine::digest::{Digest, Sha256};
@@ -28,8 +28,8 @@ pub(super) fn keep(connection: &Connection, run: i64, texts: &[Blob]) -> rusqlit
 }
 
 /// The texts of a run, each checked against its digest.
-pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Blob>, Trouble> {
-    let damaged = |what: &str| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Blob>, RequestError> {
+    let damaged = |what: &str| RequestError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
     let row: i64 = connection
         .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
         .query_row([run_id], |row| row.get(0))

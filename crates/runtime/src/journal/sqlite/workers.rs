@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::drivers::Drivers;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::Worker;
@@ -22,7 +22,7 @@ impl Drivers {
     }
 
     /// All drivers that live, and those that died with runs.
-    pub(super) fn workers(&self, connection: &Connection, me: Option<&str>) -> Result<Vec<Worker>, Trouble> {
+    pub(super) fn workers(&self, connection: &Connection, me: Option<&str>) -> Result<Vec<Worker>, RequestError> {
         let mut query = connection.prepare_cached(
             "SELECT driver, since_ms, version, folder, process, (SELECT count(*) FROM runs WHERE runs.driver = drivers.driver)
              FROM drivers ORDER BY since_ms, driver",
@@ -66,7 +66,7 @@ impl WriteRequest for Introduce {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         transaction.leases.ensure(transaction.connection)?;
         transaction
             .connection
@@ -86,7 +86,7 @@ impl WriteRequest for ListWorkers {
         ""
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<Worker>, Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Vec<Worker>, RequestError> {
         let me = transaction.leases.me();
         transaction.leases.drivers().workers(transaction.connection, me)
     }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::database_errors::Trouble;
+use super::database_errors::RequestError;
 use super::leases::Leases;
 
 /// What a request works with: the open transaction.
@@ -29,7 +29,7 @@ pub(super) trait WriteRequest: Send + 'static {
     }
 
     /// Performs the request. May be called again after a rollback.
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Trouble>;
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, RequestError>;
 
     /// Called when the write is durable and the caller is about to be answered; `rows` is what the request left
     /// in [`Transaction::rows`].

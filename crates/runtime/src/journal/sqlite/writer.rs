@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::database_errors::{Trouble, fault, is_everyones};
+use super::database_errors::{RequestError, fault, is_everyones};
 use super::leases::{LeaseView, Leases};
 use super::requests::GiveBack;
 use super::write_request::{Transaction, WriteRequest};
@@ -52,8 +52,8 @@ impl<R: WriteRequest> Job for Pending<R> {
         transaction.rows.clear();
         self.outcome = Some(match self.request.perform(transaction) {
             Ok(answer) => Ok((answer, std::mem::take(&mut transaction.rows))),
-            Err(Trouble::Refused(fault)) => Err(fault),
-            Err(Trouble::Database(error)) => return Err(error),
+            Err(RequestError::Refused(fault)) => Err(fault),
+            Err(RequestError::Database(error)) => return Err(error),
         });
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Drop for SqliteWriter {
 }
 
 /// Why a transaction failed.
-struct TransactionFailure {
+struct TransactionError {
     fault: StoreFault,
     /// Whether it may help the other requests to try each alone.
     one_by_one: bool,
@@ -230,7 +230,7 @@ impl Thread {
         }
     }
 
-    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), TransactionFailure> {
+    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), TransactionError> {
         if cfg!(debug_assertions) {
             let coming = jobs.iter().filter(|job| job.writes_event()).count();
             reach(u64::try_from(coming).unwrap_or(0), failpoint::BEFORE_WRITE);
@@ -256,21 +256,21 @@ impl Thread {
     }
 
     /// The transaction itself; returns how many events it wrote.
-    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<u64, TransactionFailure> {
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<u64, TransactionError> {
         let Self { connection, store, leases } = self;
         let everyones =
-            |error: rusqlite::Error| TransactionFailure { fault: fault(&error, store, None), one_by_one: false };
+            |error: rusqlite::Error| TransactionError { fault: fault(&error, store, None), one_by_one: false };
         execute(connection, "BEGIN IMMEDIATE").map_err(everyones)?;
         if leases.is_due() {
             leases
                 .renew(connection)
-                .map_err(|trouble| TransactionFailure { fault: trouble.into_fault(store, None), one_by_one: false })?;
+                .map_err(|trouble| TransactionError { fault: trouble.into_fault(store, None), one_by_one: false })?;
         }
         let mut transaction = Transaction { connection, leases, appended: 0, rows: Vec::new() };
         for job in jobs {
             job.perform(&mut transaction).map_err(|error| {
                 let fault = fault(&error, store, Some(job.run_id()));
-                TransactionFailure { one_by_one: !is_everyones(&fault), fault }
+                TransactionError { one_by_one: !is_everyones(&fault), fault }
             })?;
         }
         let appended = transaction.appended;

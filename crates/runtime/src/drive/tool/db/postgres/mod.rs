@@ -28,7 +28,7 @@ use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
-use crate::journal::postgres::address::{AddressFault, OwnParameters, PostgresAddress};
+use crate::journal::postgres::address::{AddressError, OwnParameters, PostgresAddress};
 use loopctl_engine::event::ToolFault;
 use loopctl_lang::policy::host;
 use loopctl_lang::program::table::TableRequest;
@@ -83,7 +83,7 @@ impl OwnParameters for NoParameters {
 /// When it is none, or one of its hosts is not allowed.
 fn read(address: &DatabaseAddress, egress: &Egress) -> Result<PostgresAddress, ToolFault> {
     let read = PostgresAddress::read(address.url.expose_secret(), &address.root, &mut NoParameters);
-    let mut read = read.map_err(|AddressFault { shown, why }| {
+    let mut read = read.map_err(|AddressError { shown, why }| {
         fault("database: not configured", format!("datasource `{}`, {shown}: {why}", address.name))
     })?;
     if let Some(password) = &address.password {
