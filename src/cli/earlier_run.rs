@@ -7,10 +7,10 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::failure::CommandError;
+use super::recorded_run;
 use super::recorded_run::{reader, recorded};
 use super::run_document::ScriptArgs;
 use super::run_drive::CurrentDocument;
-use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use crate::drive::fault::Fault;
 use crate::engine::event::Event;
@@ -61,7 +61,7 @@ impl EarlierRunArgs {
             false => StoreArgs { document: self.document.clone(), ..here },
         };
         let (journal, place) = store.open()?;
-        let id = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let id = recorded_run::resolve(&*journal, &self.run, &place.shown()).await?;
         let events = reader(Arc::clone(&journal))
             .events(&id)
             .await

@@ -9,10 +9,10 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::limits::LimitArgs;
 use super::process::{acting_user, local_user};
+use super::recorded_run;
 use super::recorded_run::{reader, recorded};
 use super::run_document::ScriptArgs;
 use super::run_drive::{CurrentDocument, DriveAction, RunToDrive};
-use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use super::watch::WatchArgs;
@@ -94,7 +94,7 @@ impl ResumableArgs {
     pub async fn perform(self, resume: Resume, surface: &Surface) -> Result<Exit, CommandError> {
         self.watch.judge(surface)?;
         let (journal, place) = self.store.open()?;
-        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let run = recorded_run::resolve(&*journal, &self.run, &place.shown()).await?;
         let events = reader(Arc::clone(&journal))
             .events(&run)
             .await

@@ -5,10 +5,10 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::recorded_run;
 use super::report;
 use super::run_document::{WhatArgs, misspelt};
 use super::run_drive::{DriveAction, RunToDrive};
-use super::run_ref;
 use super::store::StorePlace;
 use super::surface::Surface;
 use super::watch::WatchArgs;
@@ -61,7 +61,7 @@ impl RunCommand {
         let place = StorePlace::of_run(self.store.as_deref(), &program.project, &loaded.root);
         let journal = place.open()?;
         let previous_run_id = match &self.what.previous_run {
-            Some(given) => Some(run_ref::resolve(&*journal, given, &place.shown()).await?),
+            Some(given) => Some(recorded_run::resolve(&*journal, given, &place.shown()).await?),
             None => None,
         };
         let start = Start {

@@ -1,26 +1,27 @@
-//! Drives a run until it ends or waits for a human: what all commands that start or resume one have in common.
+//! Drives a run until it ends or waits for a human: what all commands that start or resume one have in common. The process
+//! then waits for the runs that this one launched, and says what became of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::interactive;
 use super::next_commands::NextCommands;
 use super::output::{Output, conclude, shown};
 use super::run_document::ScriptArgs;
 use super::store::StorePlace;
 use super::surface::Surface;
 use super::watch::{WatchArgs, Watched};
-use super::{interactive, launched_runs};
 use crate::diagnostic::Source;
-use crate::drive::engine::{Engine, Resume};
+use crate::drive::engine::{Engine, Finished, Resume};
 use crate::drive::fault::Fault;
 use crate::drive::start::Start;
 use crate::engine::address::is_at;
 use crate::engine::decision::takes;
 use crate::engine::event::Decided;
 use crate::engine::flow::waiting_steps;
-use crate::engine::outcome::Termination;
+use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::journal::Journal;
 use crate::language::{Project, Script};
@@ -106,7 +107,7 @@ impl RunToDrive {
             actions: files.actions.clone(),
             ..NextCommands::new(run_id, &place)
         };
-        launched_runs::wait(&watched, &engine, &next, finished.is_none()).await;
+        wait_for_launched(&watched, &engine, &next, finished.is_none()).await;
         let finished = watched.drained(finished).await;
         let finished = match (watched.finished(finished, &next, &sources), decided) {
             (Err(CommandError::Fault { fault: Fault::Refused(why), sources, .. }), Some((run_id, decided))) => {
@@ -156,4 +157,45 @@ fn meant(program: &Program, state: &State, decided: &Decided, next: &NextCommand
     }
     let redact = Redaction::new(&program.project.redact);
     next.deciding(&result(shown(program), state, &redact))
+}
+
+/// Waits for the runs that a run started, and those that they started. `is_cut`: the process ends at once, and nothing is
+/// waited for.
+async fn wait_for_launched(watched: &Watched, engine: &Engine, next: &dyn Fn(&str) -> NextCommands, mut is_cut: bool) {
+    loop {
+        let runs = engine.spawned();
+        let open: Vec<String> = runs
+            .iter()
+            .filter(|run| !run.task.is_finished())
+            .map(|run| format!("{} ({})", escape::line(&run.run_id), escape::line(&run.program.name)))
+            .collect();
+        if !open.is_empty() && !is_cut {
+            watched.remark(&format!("waiting for what it started: {}", open.join(", ")));
+        }
+        if runs.is_empty() {
+            return;
+        }
+        for run in runs {
+            let ended = if is_cut { None } else { watched.drive(run.task).await };
+            is_cut |= ended.is_none();
+            let resume = next(&run.run_id).command("resume", "");
+            let what = match ended {
+                Some(Ok(Ok(finished))) => outcome(&finished, &resume),
+                Some(Ok(Err(Fault::Store(fault) | Fault::Cut(fault)))) => {
+                    format!("was cut off: {fault}; resume it with: {resume}")
+                }
+                Some(Ok(Err(fault))) => format!("could not be driven: {fault}"),
+                Some(Err(_)) | None => format!("was cut off; resume it with: {resume}"),
+            };
+            watched.remark(&format!("run {} {}", escape::line(&run.run_id), escape::line(&what)));
+        }
+    }
+}
+
+fn outcome(finished: &Finished, resume: &str) -> String {
+    match finished.status() {
+        Status::Paused => format!("waits for a human: {resume}"),
+        Status::Running | Status::Quarantined => format!("was stopped; resume it with: {resume}"),
+        status => status.word().to_owned(),
+    }
 }

@@ -8,13 +8,13 @@ use super::callback::{CallbackKey, Callbacks};
 use super::compile_pool::CompilePool;
 use super::connections::{self, Connections, Room};
 use super::folder::Folder;
-use super::hidden_paths::HiddenPaths;
 use super::metrics::Metrics;
 use super::middleware::HostNames;
 use super::quotas::{Capacity, Quotas};
 use super::run_store::RunStore;
 use super::scheduler::slots::{RunSlots, SlotLimits};
 use super::scheduler::{Scheduler, SchedulerLink};
+use super::shown_faults::HiddenPaths;
 use crate::drive::launcher::Launcher;
 use crate::journal::Journal;
 

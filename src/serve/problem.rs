@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::remedies;
+use super::shown_faults;
 use crate::diagnostic::Diagnostic;
 use crate::drive::fault::Fault;
 use crate::journal::StoreFault;
@@ -137,7 +137,7 @@ impl From<StoreFault> for ProblemDetails {
 /// A fault in the words of HTTP, with what helps against it.
 fn said(fault: &Fault) -> String {
     match fault.remedy() {
-        Some(remedy) => format!("{fault}; {}", remedies::words(&remedy)),
+        Some(remedy) => format!("{fault}; {}", shown_faults::words(&remedy)),
         None => fault.to_string(),
     }
 }
@@ -194,7 +194,7 @@ impl IntoResponse for ProblemDetails {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hidden_paths::HiddenPaths;
+    use super::super::shown_faults::HiddenPaths;
     use super::*;
     use crate::diagnostic::{Remedy, Source, codes};
 

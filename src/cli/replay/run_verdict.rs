@@ -9,7 +9,6 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
 use crate::cli::output::{ListOutput, json_line};
 use crate::cli::recorded_run;
-use crate::cli::run_ref;
 use crate::cli::surface::Surface;
 use crate::drive::refold::Refolded;
 use crate::engine::event::{Event, EventKind};
@@ -54,7 +53,7 @@ pub(super) async fn perform(
     surface: &Surface,
 ) -> Result<Exit, CommandError> {
     let store = reader.place.shown();
-    let run = run_ref::resolve(&**reader.engine.journal(), run, &store).await?;
+    let run = recorded_run::resolve(&**reader.engine.journal(), run, &store).await?;
     let events = reader.engine.events(&run).await.map_err(|fault| CommandError::from(fault).in_store(&store))?;
     let recorded = recorded_run::recorded(&run, &events, reader.place.project.clone())?;
     let Some(against) = &reader.against else {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::map::CoveragePart;
-use super::point::{CoverageKind, CoverageOutcome, CoveragePoint};
+use super::points::{CoverageKind, CoverageOutcome, CoveragePoint};
 use crate::engine::event::Started;
 use crate::engine::timestamp::rfc3339;
 use crate::program::Tool;

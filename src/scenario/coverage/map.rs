@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::point::{CoverageKind, CoveragePoint};
+use super::points::{CoverageKind, CoveragePoint};
 use crate::compile::layout::LoopLayout;
 use crate::diagnostic::Place;
 use crate::engine::event::Started;

@@ -3,13 +3,11 @@
 
 mod conditions;
 mod map;
-mod point;
 mod points;
 mod reached_points;
 mod report;
-mod steps;
 
 pub use map::CoverageMap;
-pub use point::{CoverageKind, CoverageOutcome, CoveragePoint};
+pub use points::{CoverageKind, CoverageOutcome, CoveragePoint};
 pub use reached_points::reached;
 pub use report::{CoverageReport, DocumentCoverage};

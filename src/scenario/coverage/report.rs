@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::map::CoverageMap;
-use super::point::{CoverageKind, CoveragePoint};
+use super::points::{CoverageKind, CoveragePoint};
 use crate::diagnostic::{Diagnostic, Source, sort_by_place};
 
 /// The code of the reports of coverage.

@@ -4,7 +4,6 @@ pub mod action;
 pub mod approval;
 pub mod bind;
 pub mod builtin;
-mod call_templates;
 pub mod canonical;
 pub mod condition;
 pub mod denial;
