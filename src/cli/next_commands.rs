@@ -18,7 +18,6 @@ const MOST_STEPS: usize = 3;
 pub struct NextCommands {
     /// How this program is called here.
     pub program: String,
-    /// The run.
     pub run_id: String,
     /// Whether the store outlives the process.
     pub lasts: bool,

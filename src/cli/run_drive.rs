@@ -53,7 +53,6 @@ impl From<Loaded> for CurrentDocument {
 
 /// What is done with the run.
 pub enum DriveAction {
-    /// It is started.
     Start(Box<Start>),
     /// The run of this id is resumed.
     Resume(String, Box<Resume>),

@@ -127,7 +127,6 @@ pub struct TestedFile {
     source: Source,
     /// Its errors and warnings, or the reason why it can't be read.
     diagnostics: Vec<Diagnostic>,
-    /// The verdicts on its scenarios.
     verdicts: Vec<ScenarioVerdict>,
     /// What does not hold, as diagnostics, by the place of the verdict.
     failures: Vec<Vec<Diagnostic>>,
@@ -335,7 +334,6 @@ fn is_run(kind: Option<DocumentKind>) -> bool {
 
 /// A file that was read.
 enum TargetFile {
-    /// Scenarios.
     Scenarios(Box<ScenarioDocument>),
     /// One that can't be read, or is something else.
     Unreadable(Box<Diagnostic>),

@@ -168,7 +168,6 @@ impl RunAttempt {
         self.session.as_ref().map(|session| session.name.as_str())
     }
 
-    /// The id of the run.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
@@ -315,7 +314,6 @@ impl RunAttempt {
         }
     }
 
-    /// Its journal.
     pub fn journal(&self) -> Arc<AttemptJournal> {
         Arc::clone(&self.journal)
     }

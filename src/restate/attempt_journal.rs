@@ -42,7 +42,6 @@ impl Acknowledgement {
     }
 }
 
-/// The journal of one attempt.
 pub struct AttemptJournal {
     copy: MemoryJournal,
     writes: mpsc::UnboundedSender<PendingWrite>,

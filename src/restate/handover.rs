@@ -38,9 +38,7 @@ pub struct HandedRun {
 /// A session, and what it remembered when the run began.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SessionMemory {
-    /// Its name.
     pub name: String,
-    /// Its memory.
     pub memory: BTreeMap<String, Value>,
 }
 
@@ -68,7 +66,6 @@ pub fn copy_target() -> RequestTarget {
     RequestTarget::service(COPY_SERVICE, "copy")
 }
 
-/// A handler of a session.
 pub fn session_target(session: &str, handler: &str) -> RequestTarget {
     RequestTarget::object(SESSION_SERVICE, session, handler)
 }

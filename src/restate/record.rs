@@ -52,7 +52,6 @@ pub enum RestReason {
         /// What `run` returns.
         status: Value,
     },
-    /// It waits.
     Waiting {
         /// What `status` returns.
         status: Value,
@@ -83,7 +82,6 @@ pub enum JournalWrite {
 /// A run, as it was created. The fields are those of [`NewRun`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunWrite {
-    /// Its id.
     pub run_id: String,
     loop_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,11 +103,9 @@ pub struct RunWrite {
 /// An event, as it was appended. The fields are those of [`Append`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EventWrite {
-    /// The run.
     pub run_id: String,
     /// The number of the event, from 0.
     pub seq: u64,
-    /// The event.
     pub event: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     texts: Vec<String>,
@@ -155,7 +151,6 @@ impl JournalWrite {
         }))
     }
 
-    /// An event that is appended.
     pub fn event(entry: &Append) -> Self {
         Self::Event(EventWrite {
             run_id: entry.run_id.clone(),

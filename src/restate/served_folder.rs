@@ -30,7 +30,6 @@ pub struct ServedFolder {
 
 /// What starts a run.
 pub struct OrderedRun {
-    /// The program.
     pub program: Arc<Program>,
     /// Its input.
     pub start: Start,

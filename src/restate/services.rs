@@ -94,7 +94,6 @@ impl LoopctlSession {
         Ok(Json(memory.map(Json::into_inner).unwrap_or_default()))
     }
 
-    /// Adds to it.
     #[handler]
     async fn remember(&self, ctx: ObjectContext<'_>, added: Json<BTreeMap<String, Value>>) -> HandlerResult<()> {
         let memory = ctx.get::<Json<BTreeMap<String, Value>>>(MEMORY).await?;

@@ -86,7 +86,6 @@ struct BroughtDecision {
     decided: Decided,
 }
 
-/// How a wait ended.
 enum WaitEnd {
     Decided(Decided),
     Cancelled(Option<String>),

@@ -8,7 +8,6 @@ use crate::language::scenario::{ReplyFault, ScenarioFault, ToolFailure};
 /// What goes wrong in a play.
 #[derive(Debug, Clone, Default)]
 pub struct FaultSet {
-    /// With calls.
     pub calls: Vec<CallFault>,
     /// With requests to the model: before which reply, from 0.
     pub requests: Vec<ReplyFailure>,
@@ -17,7 +16,6 @@ pub struct FaultSet {
 }
 
 impl FaultSet {
-    /// The faults that a scenario lists.
     pub fn listed(faults: &[ScenarioFault]) -> Self {
         let mut set = Self::default();
         for fault in faults {

@@ -17,7 +17,6 @@ use crate::journal::{
 /// Where the process dies: at an event of all runs together, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CrashPoint {
-    /// The event.
     pub event: usize,
     /// Whether the event is stored before the process dies.
     pub is_stored: bool,

@@ -41,7 +41,6 @@ const MAX_PAUSES: usize = 1_000;
 pub struct Play<'a> {
     /// The document.
     pub program: &'a Arc<Program>,
-    /// The id of the run.
     pub run_id: &'a str,
     /// The folder of its relative paths.
     pub root: &'a Path,

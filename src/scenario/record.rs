@@ -30,7 +30,6 @@ use crate::program::flow::StepAction;
 pub struct RunJournals<'a> {
     /// The program that the run started with.
     pub program: &'a Arc<Program>,
-    /// Its id.
     pub run_id: &'a str,
     /// The events of all its runs, by id.
     pub events: &'a BTreeMap<String, Vec<Event>>,

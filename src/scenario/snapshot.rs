@@ -98,7 +98,6 @@ pub fn text(story: &RunStory, redact: &Redaction) -> String {
 /// What the line of an error begins with.
 const ERROR: &str = "error: ";
 
-/// The lines of a snapshot.
 struct SnapshotLines(String);
 
 impl SnapshotLines {

@@ -32,11 +32,9 @@ use crate::trace::{Redaction, RunResult, Shown, escape, result};
 pub struct RunStory {
     /// Its result, with hidden secrets.
     pub result: RunResult,
-    /// Its memory.
     pub memory: BTreeMap<String, Value>,
     /// All calls, in the order of the trace; those of a sub-run follow the call that it is.
     pub calls: Vec<StoryCall>,
-    /// All pauses.
     pub pauses: Vec<StoryPause>,
     /// How often the effect of each tool happened: each call that gave a result. Calls of an idempotent tool with the same
     /// key are one effect.
@@ -60,7 +58,6 @@ struct FlowStory {
     events: Arc<[Event]>,
 }
 
-/// A call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoryCall {
     /// The iteration, from 1; 0 for a step of a workflow.
@@ -71,7 +68,6 @@ pub struct StoryCall {
     pub thought: String,
     /// The tool, or the type of the step; none for a reply that could not be read.
     pub action: Option<String>,
-    /// Its input.
     pub input: Value,
     /// What came of it.
     pub observation: Value,
@@ -90,7 +86,6 @@ impl StoryCall {
     }
 }
 
-/// A pause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoryPause {
     /// Its number in the run.
@@ -118,7 +113,6 @@ impl StoryPause {
 pub struct Journals<'a> {
     /// The program of the run.
     pub program: &'a Arc<Program>,
-    /// Its id.
     pub run_id: &'a str,
     /// The events of all runs, by id.
     pub events: &'a BTreeMap<String, Vec<Event>>,
@@ -333,7 +327,6 @@ fn outcome(result: &ToolResult) -> (Value, bool) {
     }
 }
 
-/// The columns of a value.
 const VALUE_COLUMNS: usize = 70;
 
 /// A line for each call.

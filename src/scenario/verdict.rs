@@ -43,10 +43,8 @@ pub struct TestOptions {
     pub by_position: bool,
 }
 
-/// The verdict on a scenario.
 #[derive(Debug)]
 pub struct ScenarioVerdict {
-    /// Its name.
     pub name: String,
     /// What does not hold.
     pub failures: Vec<Failure>,

@@ -13,12 +13,7 @@ pub enum AnswerSubject {
     /// The question of the pause.
     Question,
     /// A call that waits, as it was shown.
-    Call {
-        /// Its id.
-        id: String,
-        /// Its hash.
-        hash: String,
-    },
+    Call { id: String, hash: String },
     /// A step of a workflow that waits, as it was shown.
     Step(StepSubject),
 }

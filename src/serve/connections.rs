@@ -77,7 +77,6 @@ struct OpenConnections {
     known: usize,
 }
 
-/// A connection.
 pub struct Connection {
     number: u64,
     /// Whether one of its requests is being answered.

@@ -221,7 +221,6 @@ fn without_store(text: &str) -> String {
 /// A run that waits for a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingRun {
-    /// Its loop.
     pub loop_name: String,
     /// How long it has waited, in milliseconds.
     pub age_ms: u64,
@@ -241,7 +240,6 @@ pub struct GaugeValues {
     pub driven: usize,
     /// What the store knows; none when it did not answer in time.
     pub store: Option<StoreValues>,
-    /// Streams of events.
     pub event_streams: usize,
     /// Connections that have not shown a token.
     pub unknown_connections: usize,

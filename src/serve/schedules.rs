@@ -181,7 +181,6 @@ fn schedule(offered: &ServedLoop) -> Option<&FlowSchedule> {
     offered.program.as_flow()?.schedule.as_ref()
 }
 
-/// The schedules of a folder.
 fn served(folder: &Folder, now_ms: i64) -> ServedSchedules {
     let timetables = folder.loops.iter().filter_map(|(name, offered)| {
         Some(ServedSchedule { name: name.clone(), timetable: schedule(offered)?.timetable.text() })

@@ -59,7 +59,6 @@ const MAX_SCRIPTS: usize = 1_000;
 
 /// The outcome of reading a file.
 enum ReadTarget {
-    /// A document.
     Document(Box<Document>),
     /// One that can't be read.
     Fault(Box<Diagnostic>),

@@ -17,7 +17,6 @@ const JSON_COLUMNS: usize = 100;
 
 /// A test file with one more scenario, to be written.
 pub(super) struct TestFileText {
-    /// The file.
     pub file: PathBuf,
     /// Its new text.
     pub text: String,

@@ -124,7 +124,6 @@ fn refold(command: &ReplayCommand, run: &str, refolded: &Refolded, surface: &Sur
     Ok(if same { Exit::Completed } else { Exit::Failed })
 }
 
-/// The tone of a kind.
 pub(super) fn tone(kind: ReplayKind) -> Tone {
     match kind {
         ReplayKind::Same => Tone::Good,

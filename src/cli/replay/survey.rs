@@ -65,7 +65,6 @@ pub(in crate::cli) struct RecordedPrograms(HashMap<Vec<Sha256>, Arc<Program>>);
 const MAX_PROGRAMS: usize = 64;
 
 impl RecordedPrograms {
-    /// The program of a run.
     pub fn of(&mut self, project: Option<Source>, run: &str, events: &[Event]) -> Result<Arc<Program>, String> {
         let mut key: Vec<Sha256> =
             fold::documents(events).unwrap_or_default().iter().map(|one| one.text.sha256()).collect();

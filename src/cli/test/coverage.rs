@@ -13,7 +13,6 @@ use crate::trace::{Look, Tone, escape};
 
 /// The coverage, and what is asked of it.
 pub(super) struct TestCoverage {
-    /// The coverage.
     pub report: CoverageReport,
     /// The least share in percent.
     pub minimum: u8,

@@ -4,7 +4,6 @@ use super::Tested;
 use crate::cli::report;
 use crate::diagnostic::Diagnostic;
 
-/// The report.
 pub(super) fn report(tested: &Tested<'_>) -> String {
     let mut all: Vec<Diagnostic> = Vec::new();
     for file in tested.files {

@@ -11,7 +11,6 @@ use crate::trace::{Look, Tone, escape};
 /// How many calls are shown before and after the one that a failure is about.
 const CALLS_AROUND: usize = 1;
 
-/// The report.
 pub(super) fn report(files: &[TestedFile], counts: TestCounts, coverage: Option<&TestCoverage>, look: &Look) -> String {
     let mut text = String::new();
     for file in files {

@@ -64,7 +64,6 @@ struct JsonFailure<'a> {
     column: u32,
 }
 
-/// The report.
 pub(super) fn report(tested: &Tested<'_>) -> String {
     let TestCounts { hold, fail, .. } = TestCounts::of(tested.files);
     let coverage = tested.coverage.map(|coverage| coverage.json());

@@ -9,7 +9,6 @@ use crate::diagnostic::Diagnostic;
 use crate::scenario::{Measured, ScenarioVerdict};
 use crate::trace::escape;
 
-/// The report.
 pub(super) fn report(tested: &Tested<'_>) -> String {
     let TestCounts { hold, fail, broken, .. } = TestCounts::of(tested.files);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

@@ -8,7 +8,6 @@ use super::TestedFile;
 use crate::diagnostic::Diagnostic;
 use crate::trace::escape;
 
-/// The report.
 pub(super) fn report(files: &[TestedFile]) -> String {
     let (mut lines, mut count) = (String::new(), 0);
     for file in files {

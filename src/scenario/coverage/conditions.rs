@@ -74,15 +74,12 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
 
 /// A call that was made.
 pub(super) struct JudgedCall<'c> {
-    /// Its tool.
     pub tool: &'c Tool,
     /// The JSON pointer of its declaration, or of its step.
     pub pointer: String,
-    /// Its input.
     pub input: &'c Value,
     /// The run's input.
     pub run_input: &'c RunInput,
-    /// The run.
     pub run_id: &'c str,
     /// When it returned, in milliseconds since 1970.
     pub at_ms: i64,
@@ -114,7 +111,6 @@ fn texts(part: &CoveragePart) -> Vec<PlacedText<'_>> {
     std::iter::once(text(&program.objective, "objective")).chain(prompt).collect()
 }
 
-/// The texts of a tool.
 fn texts_of<'t>(tool: &'t Tool, pointer: &str) -> Vec<PlacedText<'t>> {
     let with_conditions = tool.templates().into_iter().filter(|template| !template.is_literal());
     let text = |(at, template)| PlacedText {

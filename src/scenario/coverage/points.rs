@@ -36,7 +36,6 @@ impl CoverageMap {
 }
 
 impl CoveragePart {
-    /// A point of it.
     pub fn point(
         &self,
         pointer: String,
@@ -100,7 +99,6 @@ impl CoveragePart {
         self.point(self.tool(tool), CoverageKind::Tool, tool, outcome)
     }
 
-    /// A step.
     pub fn of_step(&self, step: &PlacedStep, outcome: CoverageOutcome) -> CoveragePoint {
         self.point(step.pointer.clone(), CoverageKind::Step, step.shown(), outcome)
     }
@@ -196,7 +194,6 @@ pub struct CoveragePoint {
     pub file: Arc<str>,
     /// The JSON pointer of what it is about.
     pub pointer: String,
-    /// What it is.
     pub kind: CoverageKind,
     /// The name of the tool, the ending, the pattern, the model, the step, or the condition.
     pub name: String,

@@ -17,7 +17,6 @@ pub struct CoverageReport {
     pub documents: BTreeMap<Arc<str>, DocumentCoverage>,
 }
 
-/// The coverage of a document.
 #[derive(Debug, Default)]
 pub struct DocumentCoverage {
     /// How many points it has.

@@ -15,7 +15,6 @@ use crate::scenario::decisions::waiting;
 pub(super) struct DatedDecision {
     /// Milliseconds since 1970.
     pub wall_ms: i64,
-    /// The decision.
     pub decision: ScenarioDecision,
 }
 

@@ -22,7 +22,6 @@ const JSON_COLUMNS: usize = 120;
 
 /// A recording that can be played.
 pub struct FinishedRecording {
-    /// The recording.
     pub recording: Recording,
     /// What was hidden in it.
     pub hidden: HiddenCount,

@@ -20,7 +20,6 @@ use crate::trace::units::rfc3339;
 pub(super) struct ReminderTimes {
     /// The last one that is due.
     due_ms: Option<i64>,
-    /// The next one.
     next_ms: Option<i64>,
 }
 

@@ -11,9 +11,7 @@ const HOUR_MS: u64 = 3_600_000;
 /// Something that counts for as long as it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaItem {
-    /// A connection.
     Connection,
-    /// A stream of events.
     EventStream,
     /// A run that waits for a slot.
     Queued,

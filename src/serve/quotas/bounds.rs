@@ -24,9 +24,7 @@ pub struct Capacity {
 /// The limits of one token or organisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaLimits {
-    /// Connections.
     pub connections: usize,
-    /// Streams of events.
     pub event_streams: usize,
     /// Runs that wait for a slot.
     pub queued: usize,

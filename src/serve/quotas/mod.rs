@@ -63,7 +63,6 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Its owner.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }

@@ -13,17 +13,14 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The page.
 pub async fn page() -> Response {
     file("text/html; charset=utf-8", include_str!("../page/index.html"))
 }
 
-/// Its style.
 pub async fn style() -> Response {
     file("text/css; charset=utf-8", include_str!("../page/page.css"))
 }
 
-/// Its script.
 pub async fn script() -> Response {
     file("text/javascript; charset=utf-8", include_str!("../page/page.js"))
 }

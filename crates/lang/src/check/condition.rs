@@ -17,25 +17,20 @@ use crate::syntax::shape::Unknown;
 
 /// An operator with its operands.
 pub(super) struct WrittenOperator<'a> {
-    /// The operator.
     pub operator: &'a str,
     /// The JSON pointer of the value of the operator.
     pub at: String,
-    /// That value.
     pub written: &'a Value,
     /// The operands of an operator that compares two; empty for `and`, `or`, `not` and `hasKey`.
     pub operands: Vec<Operand<'a>>,
 }
 
-/// An operand.
 pub(super) struct Operand<'a> {
     /// Its JSON pointer.
     pub at: String,
-    /// What is written.
     pub written: &'a Value,
     /// What kind of operand it is.
     pub form: OperandForm,
-    /// What is known of its value.
     pub known: Arc<KnownValue>,
 }
 
@@ -61,13 +56,11 @@ pub(super) enum ConditionFacts<'a> {
     Call(Option<&'a Value>),
 }
 
-/// A condition as it is written.
 pub(super) struct WrittenCondition<'a> {
     /// The document, or the action, in which it is written: pointers begin there.
     pub root: Cursor<'a>,
     /// Its JSON pointer.
     pub at: String,
-    /// What is written.
     pub written: &'a Value,
     /// What its operands are judged by.
     pub facts: ConditionFacts<'a>,

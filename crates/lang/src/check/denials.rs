@@ -13,7 +13,6 @@ pub(super) const APPROVAL: &str = "PbotApproval";
 
 /// A step, or one in its place, with its filter.
 pub(super) struct FilteredNode<'n, 'a> {
-    /// The step.
     pub node: &'n StepNode<'a>,
     /// Its filter; none also for one that has faults.
     pub filter: Option<CompiledCondition>,

@@ -18,7 +18,6 @@ pub(super) const MAX_FACTS: usize = 32;
 /// A condition that was evaluated before, and whether it held.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fact<'a> {
-    /// The condition.
     pub condition: &'a Value,
     /// Whether it held.
     pub holds: bool,

@@ -34,7 +34,6 @@ struct PlacedExpectations<'a> {
 }
 
 impl<'a> ScenarioSubject<'a> {
-    /// All expectations.
     fn expectations(&self) -> Vec<PlacedExpectations<'a>> {
         let scenarios = self.file.scenarios.iter().enumerate();
         scenarios

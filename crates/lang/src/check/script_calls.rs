@@ -121,7 +121,6 @@ fn items(list: Option<&Value>) -> &[Value] {
     list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// All calls of a script.
 fn calls(document: &Document) -> Vec<ScriptedCall<'_>> {
     let mut found = Vec::new();
     for ReplyList { pointer, of, replies } in lists(document) {

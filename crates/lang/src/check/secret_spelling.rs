@@ -39,7 +39,6 @@ pub enum SpelledSource {
     Key(String),
     /// A variable of the environment.
     Variable(String),
-    /// A file.
     File(String),
     /// An example that was to be replaced.
     Blank,

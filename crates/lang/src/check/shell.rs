@@ -5,7 +5,6 @@ use crate::language::action::CommandAction;
 /// A shell that a command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shell {
-    /// Its name.
     pub name: String,
     /// The first argument that it reads as a program.
     pub script: usize,

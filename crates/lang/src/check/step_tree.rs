@@ -8,9 +8,7 @@ use super::Subject;
 use super::steps::{WrittenStep, steps};
 use crate::syntax::document::DocumentKind;
 
-/// A step with the steps in it.
 pub(super) struct StepNode<'a> {
-    /// The step.
     pub step: WrittenStep<'a>,
     /// The step in its place when its filter does not hold.
     pub otherwise: Option<Box<StepNode<'a>>>,

@@ -13,7 +13,6 @@ use super::{RULES, judge};
 use crate::compile::{Texts, compile};
 use crate::diagnostic::{Diagnostic, Source, codes};
 
-/// All diagnostics of texts.
 fn all_diagnostics(texts: &Texts) -> Vec<Diagnostic> {
     let mut compiled = compile(texts);
     let judged = judge(texts, &compiled);

@@ -71,7 +71,6 @@ impl<'a> Used<'a> {
         idle.copied().filter_map(Self::new)
     }
 
-    /// What is written.
     pub(super) fn written(&self) -> &'a Value {
         self.written
     }

@@ -74,7 +74,6 @@ pub(crate) struct Registered<'a> {
     index: Option<usize>,
     /// Whether it is one of the loop's own `actions`.
     pub own: bool,
-    /// Its name.
     pub name: &'a str,
     /// The action.
     pub value: &'a Value,
@@ -122,7 +121,6 @@ impl<'a> Catalog<'a> {
         Self { all, by_name }
     }
 
-    /// The actions of an actions document.
     pub(crate) fn of_actions(document: &'a Document) -> Vec<Registered<'a>> {
         match (document.kind, &document.value) {
             (Some(DocumentKind::Actions), Value::Array(items)) => {

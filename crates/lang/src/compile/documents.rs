@@ -17,7 +17,6 @@ use crate::syntax::quoted;
 
 /// A text that names a file.
 pub(crate) struct NamingText {
-    /// The name.
     pub name: String,
     /// The JSON pointer of the text.
     at: String,

@@ -37,11 +37,8 @@ pub const TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The parts of a document around its steps.
 pub(super) struct FlowHead {
-    /// The name.
     pub name: String,
-    /// What it is for.
     pub description: Option<String>,
-    /// The schema of its input.
     pub input: Option<Schema>,
     /// The settings of the project.
     pub project: Arc<Project>,
@@ -252,7 +249,6 @@ impl FlowLowering<'_, '_> {
 
 /// The place of a step in its list.
 struct StepPlace<'l> {
-    /// Its number.
     number: usize,
     /// Its name, when it takes the place of another step.
     name: Option<String>,

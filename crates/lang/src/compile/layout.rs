@@ -45,7 +45,6 @@ impl LoopLayout {
         if matches!(property, "objective" | "tools") { &self.head } else { &self.rest }
     }
 
-    /// The value of a property.
     pub(crate) fn get<'a>(&self, document: &'a Document, property: &str) -> Option<&'a Value> {
         value_at(&document.value, &self.pointer(property))
     }

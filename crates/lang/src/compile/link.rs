@@ -31,7 +31,6 @@ pub(super) struct Linker<'t> {
     texts: &'t Texts,
     compile: CompileDocument,
     pub shelf: Arc<Shelf>,
-    /// The settings of the project.
     pub settings: Option<Arc<Project>>,
     /// The chain of loops that is being compiled, the outermost first.
     open: Vec<OpenLoop>,

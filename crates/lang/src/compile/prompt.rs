@@ -36,7 +36,6 @@ const MAX_FAULTS: usize = 50;
 /// The compiled texts of a loop.
 #[derive(Default)]
 pub(super) struct Prompts {
-    /// The objective.
     pub objective: Option<Template>,
     /// The author's system prompt.
     pub system_prompt: Option<Template>,

@@ -220,7 +220,6 @@ impl ConditionCompiler {
 /// What a missing operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// A fault.
     Fault,
     /// A value that is not there.
     Absent,

@@ -13,7 +13,6 @@ const MAX_NAME_CHARACTERS: usize = 64;
 pub(super) struct NameForm {
     /// What a name begins with.
     pub(super) begins: fn(char) -> bool,
-    /// What it has.
     pub(super) has: fn(char) -> bool,
 }
 

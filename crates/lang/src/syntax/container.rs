@@ -294,7 +294,6 @@ impl JsonReader<'_> {
         Some(Member { key, key_span, value })
     }
 
-    /// The value of a key.
     fn value_of(&mut self, key: &str, key_span: Span) -> Node {
         let before = self.path;
         self.path = before.saturating_add(key.len()).saturating_add(1);

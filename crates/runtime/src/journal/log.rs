@@ -2,7 +2,6 @@
 
 use loopctl_engine::tight::push_tight;
 
-/// The bytes of a block.
 const BLOCK_BYTES: usize = 1000;
 
 /// The events of a run, one after the other, in blocks of one size. A string for each event would outlive the

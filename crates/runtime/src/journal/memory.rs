@@ -27,7 +27,6 @@ use super::{
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
 
-/// The kind of store.
 pub(super) const KIND: StoreKind = StoreKind {
     scheme: "memory",
     form: "memory",

@@ -8,7 +8,6 @@ use super::{Journal, STORES, StoreFault};
 use loopctl_lang::policy::database_address::may_hold_a_secret;
 use loopctl_lang::policy::held_address;
 
-/// A kind of store.
 pub(super) struct StoreKind {
     /// The name itself, or what is before its colon.
     pub scheme: &'static str,
@@ -20,7 +19,6 @@ pub(super) struct StoreKind {
     pub outlives_process: bool,
     /// The store as messages show it: without a password.
     pub shown: fn(&StoreName<'_>) -> String,
-    /// Opens the store of this name.
     pub open: fn(&StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault>,
     /// What an administrator can ask; none where nothing is kept.
     pub admin: Option<StoreAdmin>,
@@ -28,7 +26,6 @@ pub(super) struct StoreKind {
 
 /// The parts of the name of a store.
 pub(super) struct StoreName<'a> {
-    /// As it is written.
     pub written: &'a str,
     /// The variable or the file that holds it: messages name that, and nothing of what it holds.
     pub source: Option<&'a str>,

@@ -6,7 +6,6 @@ use crate::compile::DatabaseState;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::ABSENT_DATABASE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -7,7 +7,6 @@ use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::file_value::is_name;
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::ABSENT_FILE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_BASE_URL, check };
 
 /// The routes of models' servers. The longest of those with one end comes first.

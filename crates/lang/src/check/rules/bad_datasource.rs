@@ -12,7 +12,6 @@ use crate::language::project::Datasource;
 use crate::policy::database_address::{DatabaseServer, HAS_MYSQL, NO_MYSQL, has_password};
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_DATASOURCE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

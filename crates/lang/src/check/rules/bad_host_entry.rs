@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::policy::host::AllowedHost;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_HOST_ENTRY, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

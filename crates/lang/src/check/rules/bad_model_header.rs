@@ -11,7 +11,6 @@ use crate::policy::host::WrittenHost;
 use crate::policy::model_header;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_MODEL_HEADER, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

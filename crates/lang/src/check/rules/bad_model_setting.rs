@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::project::SettingFault;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_MODEL_SETTING, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -11,7 +11,6 @@ use crate::program::reference::{as_any_path, as_path};
 use crate::program::schema::Schema;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_OPERAND, check };
 
 /// What an operator needs of an operand.

@@ -17,7 +17,6 @@ use crate::program::reference::{PathStep, steps};
 use crate::program::schema::{StepOwner, described, short};
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_POINTER, check };
 
 /// The longest key of the memory, in characters.

@@ -5,7 +5,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::policy::public_url;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_PUBLIC_URL, check };
 
 const HELP: &str = "write the address at which others reach the server: \"https://loops.example.com\"";

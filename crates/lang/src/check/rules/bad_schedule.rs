@@ -9,7 +9,6 @@ use crate::program::timetable::{minutes, time_of_day, zone, zone_names};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_SCHEDULE, check };
 
 /// The most faults of the input that are reported.

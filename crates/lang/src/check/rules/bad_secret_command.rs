@@ -6,7 +6,6 @@ use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::{Project, SecretCommand};
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_SECRET_COMMAND, check };
 
 /// How an argument begins to which only a shell or a document gives a meaning.

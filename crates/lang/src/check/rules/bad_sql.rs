@@ -11,7 +11,6 @@ use crate::policy::database_address::DatabaseServer;
 use crate::policy::sql::{self, PlaceholderValue};
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_SQL, check };
 
 /// Words of other databases, and what is written for SQLite.

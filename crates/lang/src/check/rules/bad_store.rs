@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::policy::database_address::{has_password, may_hold_a_secret};
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_STORE, check };
 
 /// What is wrong with a path of SQLite that ends as a URL does.

@@ -7,7 +7,6 @@ use crate::diagnostic::{Diagnostic, codes, nearest};
 use crate::language::serving::TokenScope;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BAD_TOKEN, check };
 
 /// What comes before the digits of a hash.

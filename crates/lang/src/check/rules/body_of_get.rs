@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::language::action::Method;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::BODY_OF_GET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

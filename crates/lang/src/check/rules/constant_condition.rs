@@ -13,7 +13,6 @@ use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::reference::as_path;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::CONSTANT_CONDITION, check };
 
 /// Why a condition has one outcome.

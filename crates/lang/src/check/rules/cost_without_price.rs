@@ -13,7 +13,6 @@ use crate::language::{Action, ToolDeclaration};
 use crate::program::Program;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::COST_WITHOUT_PRICE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

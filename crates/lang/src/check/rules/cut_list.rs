@@ -7,7 +7,6 @@ use crate::compile::steps::ListSource;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::language::action::{DEFAULT_ROWS, MAX_ROWS};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::CUT_LIST, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

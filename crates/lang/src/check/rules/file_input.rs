@@ -11,7 +11,6 @@ use crate::program::schema::vocabulary::{Holds, keyword_named};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::FILE_INPUT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
@@ -57,9 +56,7 @@ fn of_schema(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// Where a part of the schema of an input is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// It is a property.
     Property,
-    /// It is of the items of one.
     Items,
     /// It is within one of these, where files are not looked for.
     Deeper,

@@ -8,7 +8,6 @@ use crate::policy::variables::{self, Refusal};
 use crate::program::template::{Template, ValueEscape};
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::FILLED_VARIABLE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

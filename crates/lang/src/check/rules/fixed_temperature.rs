@@ -4,7 +4,6 @@ use crate::check::{Cursor, Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::FIXED_TEMPERATURE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -6,7 +6,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::FOLDER_OUTSIDE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::flow::APPROVAL_KEYS;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::HIDDEN_RESULT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

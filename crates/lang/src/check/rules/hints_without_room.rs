@@ -4,7 +4,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::StuckAction;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::HINTS_WITHOUT_ROOM, check };
 
 /// How many hints a run gives before it fails as stuck.

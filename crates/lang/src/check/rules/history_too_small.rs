@@ -3,7 +3,6 @@
 use crate::check::{Rule, Subject, request_size};
 use crate::diagnostic::{Diagnostic, codes};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::HISTORY_TOO_SMALL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

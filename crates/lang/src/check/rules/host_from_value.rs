@@ -7,7 +7,6 @@ use crate::policy::host::WrittenHost;
 use crate::program::reference::RESERVED;
 use crate::program::template::{Template, ValueEscape};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::HOST_FROM_VALUE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -7,7 +7,6 @@ use crate::policy::database_address;
 use crate::policy::host::{AllowedHost, WrittenHost, spelling};
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::HOST_NOT_ALLOWED, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -8,7 +8,6 @@ use crate::language::ToolDeclaration;
 use crate::language::approval::ApprovalSettings;
 use crate::language::tool::TypedTool;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::IDLE_APPROVAL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

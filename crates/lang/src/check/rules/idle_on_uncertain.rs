@@ -4,7 +4,6 @@ use crate::check::{Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::action::OnUncertain;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::IDLE_ON_UNCERTAIN, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

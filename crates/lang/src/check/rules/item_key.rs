@@ -8,7 +8,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::reference::{Field, each_text};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::ITEM_KEY, check };
 
 /// The texts of a loop of mode `react` that read keys.

@@ -7,7 +7,6 @@ use crate::policy::host::{WrittenHost, is_private};
 use crate::policy::model_header;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::KEY_IN_THE_CLEAR, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -9,7 +9,6 @@ use crate::language::react::{Dialect, OnLimit, RequiredTools};
 use crate::policy::window::max_tokens;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::LIMITS_AT_ODDS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

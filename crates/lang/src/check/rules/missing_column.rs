@@ -14,7 +14,6 @@ use crate::language::Action;
 use crate::language::action::TABLES;
 use crate::policy::statement::{insert, verb};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::MISSING_COLUMN, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, Help, Remedy, codes};
 use crate::language::project::Provider;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::MISSING_SCRIPT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use crate::check::{Rule, SentText, Subject};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::language::action::TextKind;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::MISSPELT_SECRET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

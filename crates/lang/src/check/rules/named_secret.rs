@@ -10,7 +10,6 @@ use crate::policy::secret_names::{Secrecy, is_password, secrecy};
 use crate::policy::secret_shapes::url_passwords;
 use crate::program::reference::as_path;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::SECRET, check };
 
 /// Words that are no secret where one is expected.

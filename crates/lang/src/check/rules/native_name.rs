@@ -7,7 +7,6 @@ use crate::language::react::Dialect;
 use crate::program::builtin;
 use crate::program::tool_names::ToolNames;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::NATIVE_NAME, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

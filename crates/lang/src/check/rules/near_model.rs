@@ -8,7 +8,6 @@ use crate::program::reference::as_any_path;
 use crate::program::template::is_template;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::NEAR_MODEL, check };
 
 /// With at most this many models in the project, a name is compared without its marks.

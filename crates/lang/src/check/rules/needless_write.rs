@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::policy::statement::{self, StatementEffect};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::NEEDLESS_WRITE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -8,7 +8,6 @@ use crate::language::project::ReasoningEffort;
 use crate::language::react::{Dialect, ReactProperties};
 use crate::policy::provider::NeedsResponses;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::NEEDS_RESPONSES, check };
 
 const HELP: &str = "give the model the provider `openai-responses` in loopctl.json";

@@ -8,7 +8,6 @@ use crate::program::reference::{Field, PathStep};
 use crate::program::schema::LargeTypes;
 use crate::program::template::ValueUse;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::OBJECT_IN_ADDRESS, check };
 
 /// The most faults that are reported of one text.

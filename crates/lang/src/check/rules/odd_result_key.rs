@@ -6,7 +6,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::program::reference::as_path;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::ODD_RESULT_KEY, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -4,7 +4,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::ODD_STATUS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

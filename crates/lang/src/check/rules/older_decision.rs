@@ -8,7 +8,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::denial::DECIDED;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::OLDER_DECISION, check };
 
 /// Whose decision is the last one at a place of a list.

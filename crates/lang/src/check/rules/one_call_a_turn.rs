@@ -4,7 +4,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::ONE_CALL_A_TURN, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -13,7 +13,6 @@ use crate::program::file_value::{PREFIX, named};
 use crate::program::reference::RESERVED;
 use crate::syntax::document::DocumentKind;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
 
 /// Words of other template languages that name no value.

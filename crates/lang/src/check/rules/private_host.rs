@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::policy::host::{AllowedHost, WrittenHost, is_private};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::PRIVATE_HOST, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -9,7 +9,6 @@ use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::PROGRAM_NOT_ALLOWED, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
 use crate::program::template::{Template, ValueEscape};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::PROMPT_WITHOUT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -8,7 +8,6 @@ use crate::language::Action;
 use crate::language::action::DbAction;
 use crate::policy::statement::texts;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::QUOTED_PLACEHOLDER, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -8,7 +8,6 @@ use crate::policy::database_address::DatabaseServer;
 use crate::policy::mysql;
 use crate::policy::statement::{self, StatementEffect};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use crate::check::{Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, codes};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::REPEATED_MODEL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::REPLY_FILLS_WINDOW, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

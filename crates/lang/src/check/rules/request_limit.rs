@@ -9,7 +9,6 @@ use crate::policy::window;
 use crate::program::{LoopProgram, Program};
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::REQUEST_LIMIT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

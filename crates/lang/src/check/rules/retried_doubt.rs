@@ -7,7 +7,6 @@ use crate::check::{Cursor, Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::action::OnUncertain;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::RETRIED_DOUBT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

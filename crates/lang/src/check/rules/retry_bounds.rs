@@ -3,7 +3,6 @@
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::RETRY_BOUNDS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

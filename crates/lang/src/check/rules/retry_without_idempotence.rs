@@ -6,7 +6,6 @@ use crate::check::steps::steps;
 use crate::check::{Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::RETRY_WITHOUT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

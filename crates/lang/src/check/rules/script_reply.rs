@@ -6,7 +6,6 @@ use crate::language::script::{CALL, CALLS, ONE_OF_CALLS, REFUSAL, REPLY_FORMS, R
 use crate::syntax::document::DocumentKind;
 use crate::syntax::{Member, Node, NodeKind, quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::SCRIPT_REPLY, check };
 
 /// The fields by which other products write a call, or a message with one.

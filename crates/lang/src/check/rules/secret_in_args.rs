@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::program::template::{Template, ValueEscape};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::SECRET_IN_ARGS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -6,7 +6,6 @@ use crate::language::Action;
 use crate::program::reference::RESERVED;
 use crate::program::template::{Template, ValueEscape, Variable};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::SHELL_SCRIPT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::language::action::CommandAction;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::SHELL_SYNTAX, check };
 
 /// Arguments that only a shell gives a meaning to.

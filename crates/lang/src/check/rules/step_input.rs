@@ -14,7 +14,6 @@ use crate::program::schema::Schema;
 use crate::program::template::is_template;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
 
 /// The most names of a step that are reported, and the most candidates for the nearest name.

@@ -14,7 +14,6 @@ use crate::language::Action;
 use crate::program::reference::{as_any_path, as_path};
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::STEP_SETTING, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

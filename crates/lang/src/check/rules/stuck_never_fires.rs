@@ -4,7 +4,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::NodeKind;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::STUCK_NEVER_FIRES, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -7,7 +7,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::tool::TypedTool;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::TIMEOUT_BELOW_TOOL, check };
 
 fn check<'a>(subject: &Subject<'a>, found: &mut Vec<Diagnostic>) {

@@ -6,7 +6,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::denial::{DenialRule, Hold, StepAfter, StepsAfterNo};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNHELD_STEP, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -14,7 +14,6 @@ use crate::language::action::TABLES;
 use crate::program::template::is_template;
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_COLUMN, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

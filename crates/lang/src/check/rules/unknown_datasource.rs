@@ -7,7 +7,6 @@ use crate::language::Action;
 use crate::language::action::TABLES;
 use crate::syntax::quoted;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_DATASOURCE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -7,7 +7,6 @@ use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::react::RequiredTools;
 use crate::program::{ToolKind, builtin};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_REQUIRED_TOOL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

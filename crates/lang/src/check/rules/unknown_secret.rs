@@ -12,7 +12,6 @@ const MARK: &str = "orgconfig:";
 /// The most unknown secrets that are reported for one text.
 const MAX_KEYS: usize = 50;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_SECRET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

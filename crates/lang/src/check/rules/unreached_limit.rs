@@ -5,7 +5,6 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ReactProperties;
 use crate::language::react::OnLimit;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNREACHED_LIMIT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -10,7 +10,6 @@ use crate::language::react::Dialect;
 use crate::program::Program;
 use crate::program::turn_schema::lost_keywords;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNSENT_SCHEMA, check };
 
 /// The most further keywords that are named.

@@ -9,7 +9,6 @@ use crate::check::{Rule, Subject};
 use crate::compile::steps::is_foreach;
 use crate::diagnostic::{Diagnostic, codes};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNUSED_ACTION, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

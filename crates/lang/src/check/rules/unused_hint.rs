@@ -4,7 +4,6 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::StuckAction;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::UNUSED_HINT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -8,7 +8,6 @@ use crate::policy::secret_names::{Secrecy, secrecy};
 use crate::policy::secret_shapes;
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::WRITTEN_KEY, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

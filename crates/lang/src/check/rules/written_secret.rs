@@ -4,7 +4,6 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::{quoted, token};
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::WRITTEN_SECRET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {

@@ -16,7 +16,6 @@ use crate::language::{Action, ReactProperties, ToolDeclaration};
 use crate::policy::durations::{Timed, seems_milliseconds};
 use crate::syntax::token;
 
-/// The rule.
 pub const RULE: Rule = Rule { code: codes::WRONG_UNIT, check };
 
 /// The characters of a sentence: fewer of a result say nothing.

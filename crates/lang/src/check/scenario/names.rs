@@ -16,7 +16,6 @@ use crate::syntax::{quoted, token};
 /// The kinds of pauses, as decisions name them.
 const KINDS: [&str; 5] = ["approval", "human", "stuck", "uncertain", "model_error"];
 
-/// The names of a document.
 struct DocumentNames<'a> {
     tools: BTreeSet<&'a str>,
     loops: BTreeSet<&'a str>,

@@ -19,7 +19,6 @@ struct SchemaBound {
 }
 
 impl SchemaBounds {
-    /// The bounds of a count.
     pub(crate) const COUNT: Self = Self { least: Some(SchemaBound { number: 0.0, is_excluded: false }), most: None };
 
     /// What a schema says, by its words or by its `minimum` and `maximum`.

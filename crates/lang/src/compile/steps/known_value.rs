@@ -81,7 +81,6 @@ impl JsonTypes {
 /// A schema's longer list of words is not known: the texts that name the value would each be held against all of it.
 const MAX_WORDS: usize = 1_000;
 
-/// What is known of a value.
 #[derive(Debug, PartialEq)]
 pub(crate) struct KnownValue {
     /// The types that it may have.

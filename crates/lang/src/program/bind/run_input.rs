@@ -195,7 +195,6 @@ struct MembersVisitor;
 /// Reads one member.
 struct MemberSeed;
 
-/// A member of an input.
 enum InputMember {
     Plain(Value),
     Long(LongList),

@@ -9,7 +9,6 @@ use crate::syntax::decimal::Decimal;
 
 /// The places of an amount after the point: finer ones are not compared.
 pub(super) const AMOUNT_PLACES: u8 = 18;
-/// The units of one.
 const UNITS_OF_ONE: u64 = 1_000_000_000_000_000_000;
 /// The most fields in `matchOn`.
 const MAX_FIELDS: usize = 32;

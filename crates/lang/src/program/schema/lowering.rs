@@ -258,7 +258,6 @@ impl<'r> Lowering<'r> {
         self.add(contents, resolver, draft, at)
     }
 
-    /// A part below this one.
     pub(super) fn part(&mut self, task: &Task<'r>, contents: &'r Value, below: &str) -> Result<Id, SchemaFault> {
         let draft = of(task.draft, contents, task.draft);
         let resolver = task

@@ -31,7 +31,6 @@ pub(super) struct FormExplainer<'j, 'p> {
     pub source: &'j Value,
 }
 
-/// A fault of a value.
 pub(super) fn fault(problem: ValueProblem<'_>, words: &mut FormExplainer<'_, '_>) -> SchemaFault {
     let message = sentence(&problem, Some(words), MAX_FORMS);
     let named = subject(&problem.path);

@@ -18,13 +18,11 @@ pub(super) type Id = usize;
 /// All parts of a schema. The first is the whole.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// The parts.
     pub parts: Vec<SchemaPart>,
     /// The bytes that its patterns compile to, at most.
     pub pattern_bytes: usize,
 }
 
-/// A part of a schema.
 #[derive(Debug)]
 pub(super) struct SchemaPart {
     /// Its JSON pointer in the schema; nothing when it is elsewhere.
@@ -33,7 +31,6 @@ pub(super) struct SchemaPart {
     pub foreign: Option<Box<Value>>,
     /// It can be reached in several ways, so that what came out for a value is remembered.
     pub shared: bool,
-    /// What it asks for.
     pub asks: Asks,
 }
 
@@ -73,7 +70,6 @@ pub(super) enum SchemaRule {
         below: bool,
         exclusive: bool,
     },
-    /// A multiple.
     MultipleOf(Decimal),
     /// At least or at most a number.
     Size {
@@ -254,7 +250,6 @@ impl Plan {
 }
 
 impl SchemaPart {
-    /// Its rules.
     pub(super) fn rules(&self) -> &[Ruled] {
         match &self.asks {
             Asks::Rules(rules) => rules,

@@ -31,9 +31,7 @@ pub(super) enum TemplateNode {
     },
     /// A block with another value as its context.
     With {
-        /// The value.
         value: Expr,
-        /// Its body.
         body: Vec<TemplateNode>,
         /// If there is no value.
         other: Option<Vec<TemplateNode>>,
@@ -56,7 +54,6 @@ pub(super) enum Expr {
 pub(super) struct Route {
     /// As written, for messages.
     pub raw: String,
-    /// Its base.
     pub base: Base,
     /// The names of the path.
     pub segments: Vec<String>,

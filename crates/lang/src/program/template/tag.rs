@@ -42,7 +42,6 @@ pub(super) enum TagKind {
     Close,
     /// `{{else}}`, alone or with a condition.
     Else,
-    /// A comment.
     Comment,
 }
 

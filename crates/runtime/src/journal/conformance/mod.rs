@@ -156,7 +156,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("texts_of_any_kind_come_back_as_they_are", reads::texts_of_any_kind_come_back_as_they_are),
 ];
 
-/// A new run.
+/// A run to be created, with this id.
 pub fn new_run(id: &str) -> NewRun {
     NewRun {
         run_id: id.to_owned(),

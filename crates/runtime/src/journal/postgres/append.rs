@@ -256,7 +256,6 @@ statement_parameters! {
 }
 
 columns! {
-    /// The events.
     pub(super) struct EventColumns<'a> {
         run: i64,
         fence: i64,

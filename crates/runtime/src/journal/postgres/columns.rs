@@ -78,7 +78,6 @@ pub(super) enum PartShape {
 /// A part of the parameters of a statement.
 pub(super) trait ParameterPart {
     const SHAPE: PartShape;
-    /// Adds its parameters.
     fn add_to<'a>(&'a self, parameters: &mut Vec<Parameter<'a>>);
 }
 
@@ -211,7 +210,6 @@ impl NumberedStatement {
         Self { types, ..numbered }
     }
 
-    /// Its text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }

@@ -51,7 +51,6 @@ pub(super) enum FoundTables {
     },
 }
 
-/// The settings of a server.
 #[derive(Debug, Clone)]
 pub(super) struct ServerSettings {
     pub(super) number: i32,

@@ -18,7 +18,6 @@ pub(super) struct HeldRow {
     pub fence: u64,
     /// The number of its next event; none when only the database knows it.
     pub next: Option<u64>,
-    /// Its session.
     pub session: Option<String>,
     /// When it was leased, by the monotonic clock.
     pub since_ms: u64,

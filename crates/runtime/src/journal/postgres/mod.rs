@@ -54,7 +54,6 @@ use super::{
 };
 use loopctl_engine::blob::Blob;
 
-/// The kind of store.
 pub(super) const KIND: StoreKind = StoreKind {
     scheme: "postgres",
     form: "postgres://USER@HOST/DATABASE",

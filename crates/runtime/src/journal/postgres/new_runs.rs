@@ -75,7 +75,6 @@ WHERE NOT EXISTS (SELECT 1 FROM @.runs o WHERE o.run_id = c.run_id)",
 });
 
 statement_parameters! {
-    /// The parameters of that.
     struct BornParameters<'a> {
         c: BornColumns<'a>,
     }

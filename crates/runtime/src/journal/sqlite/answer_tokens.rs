@@ -27,7 +27,6 @@ pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken])
     Ok(())
 }
 
-/// The token of a run with this hash.
 pub(super) fn find(connection: &Connection, run_id: &str, hash: &str) -> Result<Option<AnswerToken>, RequestError> {
     let sql = "SELECT pause, call, expires_at_ms, used FROM answer_tokens WHERE hash = ?1 AND run_id = ?2";
     let found = connection
@@ -40,7 +39,6 @@ pub(super) fn find(connection: &Connection, run_id: &str, hash: &str) -> Result<
     Ok(found)
 }
 
-/// All tokens of a run.
 pub(super) fn of_run(connection: &Connection, run_id: &str) -> rusqlite::Result<Vec<AnswerToken>> {
     connection
         .prepare_cached("SELECT hash, pause, call, expires_at_ms, used FROM answer_tokens WHERE run_id = ?1")?

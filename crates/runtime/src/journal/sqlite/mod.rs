@@ -60,7 +60,6 @@ use super::{
 };
 use loopctl_engine::blob::Blob;
 
-/// The kind of store.
 pub(super) const KIND: StoreKind = StoreKind {
     scheme: "sqlite",
     form: "sqlite:PATH",

@@ -151,7 +151,6 @@ pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64,
     Ok(u64::try_from(called).unwrap_or_default())
 }
 
-/// The memory of a session.
 pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<String, Value>, RequestError> {
     let mut query = connection.prepare_cached("SELECT key, value FROM session_memory WHERE session = ?1")?;
     let mut rows = query.query([session])?;
@@ -241,7 +240,6 @@ impl Census {
         self.clock.wall_ms() < until_ms && *self.alive.entry(driver).or_insert_with_key(|driver| drivers.alive(driver))
     }
 
-    /// One run.
     pub(super) fn find(&mut self, connection: &Connection, run_id: &str) -> Result<Option<RunSummary>, RequestError> {
         let mut query = connection.prepare_cached(FIND)?;
         let columns = SummaryColumns::of(&query)?;

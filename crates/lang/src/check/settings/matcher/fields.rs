@@ -17,9 +17,7 @@ use crate::syntax::quoted;
 /// The most names that a sentence lists.
 const LISTED: usize = 12;
 
-/// A list of a matcher.
 struct MatcherList<'s> {
-    /// Its path.
     path: &'s str,
     /// The schema of an entry.
     entry: &'s Value,

@@ -117,7 +117,7 @@ fn looks_up(plan: &str) -> bool {
 fn the_append_of_many_runs_looks_each_of_them_up() {
     let Some(server) = server("the_append_of_many_runs_looks_each_of_them_up") else { return };
     let store = open(&server.store());
-    for plan in append_plans(&store, link::PLANNED_ONCE) {
+    for plan in append_plans(&store, connection::PLANNED_ONCE) {
         assert!(looks_up(&plan), "the tables are empty: {plan}");
     }
     // Half of them are one driver's.
@@ -132,7 +132,7 @@ fn the_append_of_many_runs_looks_each_of_them_up() {
          INSERT INTO @.decisions SELECT id, 's', 'd' || id, '' FROM @.runs; ANALYZE",
     );
     // A pooler may refuse the other settings.
-    for settings in [link::PLANNED_ONCE, "-c enable_seqscan=on -c plan_cache_mode=force_generic_plan"] {
+    for settings in [connection::PLANNED_ONCE, "-c enable_seqscan=on -c plan_cache_mode=force_generic_plan"] {
         for plan in append_plans(&store, settings) {
             assert!(looks_up(&plan), "{settings}: {plan}");
         }

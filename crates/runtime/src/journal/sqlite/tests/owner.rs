@@ -26,7 +26,7 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
     }
     begin(&journal, "own");
     let connection = Connection::open(&path).unwrap();
-    let owned = |org, run| steps(&connection, read::FIND_OF, &[org, Some(run)]);
+    let owned = |org, run| steps(&connection, reads::FIND_OF, &[org, Some(run)]);
     let none = owned(Some("org1"), "r99");
     for foreign in ["r00", "r02", "r47", "own"] {
         assert_eq!(owned(Some("org1"), foreign), none, "{foreign}");
