@@ -112,12 +112,8 @@ pub async fn resume(
     let at = decided.as_ref().and_then(|decided| decided.at.clone());
     let call = decided.as_ref().and_then(|decided| decided.call.map(|call| call.to_string()));
     let resume = Resume { decided, raised, ..Resume::default() };
-    let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
-    let taker = app.scheduler.decide(&mut DecidedRun::new(run), resume, new_document, &Owner::from(&caller)).await?;
-    let (waiting, active) = (taker.bounds(waiting), taker.active());
-    if let Some((reader, active)) = reader.zip(active.as_ref()) {
-        active.expect_reader(reader);
-    }
+    let (mut run, owner) = (DecidedRun::new(run), Owner::from(&caller));
+    let (active, waiting) = app.scheduler.decide_for(&mut run, resume, new_document, &owner, waiting).await?;
     tracing::info!(run_id, at, call, decision, by = caller.name.as_deref(), "decided");
     answer(&app, &run_id, active, &waiting).await
 }

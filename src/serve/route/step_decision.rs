@@ -120,12 +120,8 @@ impl DecidedStep {
         }
         let word = decided.as_ref().map_or("resume", |decided| decided.decision.kind().word());
         let resume = Resume { decided, ..Resume::default() };
-        let reader = waiting.deltas.then(|| app.scheduler.readers.join(run_id));
-        let taker = app.scheduler.decide(&mut run, resume, None, &Owner::from(caller)).await?;
-        let (waiting, active) = (taker.bounds(waiting), taker.active());
-        if let Some((reader, active)) = reader.zip(active.as_ref()) {
-            active.expect_reader(reader);
-        }
+        let owner = Owner::from(caller);
+        let (active, waiting) = app.scheduler.decide_for(&mut run, resume, None, &owner, waiting).await?;
         tracing::info!(run_id, at, decision = word, by = caller.name.as_deref(), "decided");
         workflow::answer(app, run_id, active, &waiting).await
     }

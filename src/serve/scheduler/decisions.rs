@@ -32,7 +32,7 @@ pub enum DecisionTaker {
 
 impl DecisionTaker {
     /// The run, if it is driven here.
-    pub fn active(self) -> Option<Arc<ActiveRun>> {
+    fn active(self) -> Option<Arc<ActiveRun>> {
         match self {
             Self::Here(active) | Self::Beside(active) => Some(active),
             Self::Elsewhere | Self::Queued => None,
@@ -41,12 +41,35 @@ impl DecisionTaker {
 
     /// How long the response may wait for the run: not at all where others than this decision make it continue. Then the
     /// decision is stored, and that is what the response says.
-    pub fn bounds(&self, waiting: WaitQuery) -> WaitQuery {
+    fn bounds(&self, waiting: WaitQuery) -> WaitQuery {
         WaitQuery { is_async: waiting.is_async || !matches!(self, Self::Here(_)), ..waiting }
     }
 }
 
 impl Scheduler {
+    /// Takes a decision for a response that may wait for the run and whose caller may read replies while they arrive: the run,
+    /// if it is driven here, and how long the response may wait for it.
+    ///
+    /// # Errors
+    /// Those of [`Scheduler::decide`].
+    pub async fn decide_for(
+        self: &Arc<Self>,
+        run: &mut DecidedRun,
+        resume: Resume,
+        new_document: Option<bool>,
+        owner: &Owner,
+        waiting: WaitQuery,
+    ) -> Result<(Option<Arc<ActiveRun>>, WaitQuery), ProblemDetails> {
+        let reader = waiting.deltas.then(|| self.readers.join(&run.row.run_id));
+        let taker = self.decide(run, resume, new_document, owner).await?;
+        let waiting = taker.bounds(waiting);
+        let active = taker.active();
+        if let Some((reader, active)) = reader.zip(active.as_ref()) {
+            active.expect_reader(reader);
+        }
+        Ok((active, waiting))
+    }
+
     /// Resumes a run as a human wants: with a decision, a retry or raised limits, or a quarantined run. It needs no free
     /// slot, because the caller must learn whether the decision was accepted. The driver of a workflow here takes the
     /// decision about a step that waits while other steps are under way; if another process drives it, the decision is
