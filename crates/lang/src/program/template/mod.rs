@@ -1,8 +1,25 @@
 //! Templates: Handlebars, strict, rendered once a field.
 //!
-//! The `handlebars` crate reads the text (its grammar, its escapes, its whitespace rules); what the
-//! text means is settled here, so that every value goes through one place that prints and escapes,
-//! a name is a name and never a helper, and what values hold is never read as a template again.
+//! The `handlebars` crate reads the text: its grammar, its escapes, its whitespace rules. There is one walk of its tree, in
+//! [`lower`], which settles every name once; the rendering goes over what came of it. So every value goes through one place
+//! that prints and escapes, a name is a name and never a helper, and what values hold is never read as a template again.
+//!
+//! The crate's own renderer (6.4) is not used, because it does other things with the same text:
+//!
+//! - It prints a list as `[1, [object]]` and an object as `[object]`; prompts and bodies need their JSON.
+//! - Its context is one JSON value, made anew for each rendering. A [`Scope`] has parts: the arguments of a call, the input, the
+//!   context of a workflow, files. Long lists and the values of files stay text until a path leads into them, and a path leads
+//!   into a text that is JSON too.
+//! - It takes `1E400` and `1e-400` for false: it compares numbers of 64 bits.
+//! - It has no limit for the rounds of nested loops and for the length of a text, its error of a missing value names no near
+//!   name, and it does not say which parts of an address were values ([`render`] refuses `..` in one).
+//! - A name that is a helper's calls the helper.
+//!
+//! Its tree lacks places: an element has the line and column of its beginning, a path in it has none, and an `{{else if}}` has
+//! none at all. Its parser recurses without a limit, and says of a text that it can't read where, but not why. So the tags are
+//! found before it runs ([`tag`], [`locate`]). With the crate's renderer, those would stay, and so would [`lower`], which the
+//! rules of `check` need for the variables, `print` and `secret`. What would go are [`node`] and most of [`render`], some 300
+//! of 1,740 lines; five helpers, an escape function, and an output with limits would come.
 
 mod conditions;
 mod locate;
