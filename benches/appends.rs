@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use loopctl::Status;
-use loopctl::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreFault, store_name};
+use loopctl::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreFault, open};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::json;
