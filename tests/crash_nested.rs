@@ -25,7 +25,7 @@ struct Nested {
 impl Nested {
     fn new() -> Self {
         let server = Server::with(|_, _| Answer::json(&json!({ "did": "post" })));
-        let place = Place::new();
+        let place = Place::on_disk();
         let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
             "url": format!("{}/post", server.url()),
             "parameters": { "type": "object", "properties": { "n": { "type": "integer" } } } });

@@ -27,7 +27,7 @@ struct Workflow {
 impl Workflow {
     fn new(items: usize) -> Self {
         let server = Server::with(|_, request| Answer::json(&json!({ "did": request.header("idempotency-key") })));
-        let place = Place::new();
+        let place = Place::on_disk();
         let action = |name: &str, method: &str, idempotent: bool| {
             json!({ "action_name": name, "kind": "http", "description": "Does.", "http_method": method,
                 "idempotent": idempotent, "url": format!("{}/{name}", server.url()), "parameters": { "type": "object" } })

@@ -23,7 +23,7 @@ struct Calls {
 impl Calls {
     fn new(waits: bool) -> Self {
         let server = Server::with(|_, request| Answer::json(&json!({ "did": request.header("idempotency-key") })));
-        let place = Place::new();
+        let place = Place::on_disk();
         let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
             "url": format!("{}/post", server.url()), "parameters": { "type": "object" } });
         let step = |id: &str| json!({ "id": id, "type": "post", "properties": {} });

@@ -36,6 +36,11 @@ impl Place {
         Self { folder: tempfile::tempdir().expect("a folder") }
     }
 
+    /// A place that is no memory, whatever `TMPDIR` names: for tests of what a crash leaves.
+    pub fn on_disk() -> Self {
+        Self { folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder") }
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

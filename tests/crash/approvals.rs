@@ -9,7 +9,7 @@ const AN_HOUR: i64 = 3_600_000;
 
 /// A run `r` whose call waits for an approval with these settings.
 fn waiting(settings: Value) -> Place {
-    let place = Place::new();
+    let place = Place::on_disk();
     let tool = json!({ "type": "action", "name": "act", "requires_approval": true, "approval": settings });
     place.json("loop.json", &document(&json!({ "tools": [tool] })));
     place.script(&[think("act", json!({ "what": "pay" })), complete(json!("done"))]);

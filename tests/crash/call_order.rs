@@ -20,7 +20,7 @@ impl Ordered {
             let name = request.path.split('?').next().unwrap_or_default().trim_start_matches('/').to_owned();
             Answer::json(&json!({ "did": name.trim_end_matches(char::is_numeric) }))
         });
-        let place = Place::new();
+        let place = Place::on_disk();
         let action = |name: &str, method: &str| {
             json!({ "action_name": name, "kind": "http", "description": "Does it.", "http_method": method,
                 "url": format!("{}/{name}{{{{n}}}}", server.url()), "body": {},

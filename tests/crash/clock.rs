@@ -52,7 +52,7 @@ fn played(when: While, by_ms: i64) -> Value {
         While::AHumanIsWaitedFor => usize::MAX,
     };
     let server = answers(held, &gate);
-    let place = Place::new();
+    let place = Place::on_disk();
     let url = format!("{}/read", server.url());
     place.json(
         "loop.json",

@@ -25,7 +25,7 @@ impl Ended {
     }
 
     fn new(properties: &Value, replies: &[Value], go_on: &'static [&'static str], event: &'static str) -> Self {
-        let place = Place::new();
+        let place = Place::on_disk();
         place.json("loop.json", &document(properties));
         place.json("script.json", &json!({ "replies": replies }));
         let ended = Self { place, go_on, event };

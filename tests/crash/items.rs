@@ -45,7 +45,7 @@ fn call(request: &Request) -> Call {
 impl Batch {
     fn new() -> Self {
         let server = Server::with(|_, _| Answer::json(&json!({ "did": "it" })).slow(CALL));
-        let place = Place::new();
+        let place = Place::on_disk();
         let parameters = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
         let action = |name: &str, method: &str| {
             json!({ "action_name": name, "kind": "http", "description": "Does.", "http_method": method,

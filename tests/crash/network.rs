@@ -54,7 +54,7 @@ fn server(fault: Option<(usize, Fault)>) -> Server {
 }
 
 fn run(url: &str, attempts: u32, timeout_ms: u64) -> (Place, Ran) {
-    let place = Place::new();
+    let place = Place::on_disk();
     place.json(
         "loop.json",
         &json!({ "type": "loop", "name": "test",

@@ -34,7 +34,7 @@ impl Thinking {
                 r#"{{"choices":[{{"message":{message},"finish_reason":"tool_calls"}}],"usage":{{"prompt_tokens":9,"completion_tokens":3}}}}"#
             ))
         });
-        let place = Place::new();
+        let place = Place::on_disk();
         let action = json!({ "action_name": "look", "kind": "command", "program": "echo", "args": ["seen"],
             "description": "Looks.", "idempotent": true });
         place.json(

@@ -45,7 +45,7 @@ impl Reference {
             let name = request.path.trim_start_matches('/').to_owned();
             how(number, Answer::json(&json!({ "did": name })))
         });
-        let place = Place::new();
+        let place = Place::on_disk();
         let tool = |name: &str, method: &str, more: Value| {
             let mut action = json!({
                 "action_name": name, "kind": "http", "description": format!("Calls {name}."),

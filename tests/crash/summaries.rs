@@ -35,7 +35,7 @@ impl Long {
                 "usage": { "prompt_tokens": read / 4, "completion_tokens": text.len() / 4 },
             }))
         });
-        let place = Place::new();
+        let place = Place::on_disk();
         let mut document = document(&json!({ "history": { "context_tokens": 3_000 } }));
         for action in document["actions"].as_array_mut().expect("actions") {
             let (name, parameters) = (action["action_name"].clone(), action["parameters"].clone());

@@ -23,7 +23,7 @@ impl Retries {
             let refused = Answer::json("{}").status(503);
             if number == 0 && wait > 0 { refused.header("retry-after", &wait.to_string()) } else { refused }
         });
-        let place = Place::new();
+        let place = Place::on_disk();
         let retry = json!({ "attempts": ATTEMPTS, "base_ms": 0, "max_ms": wait * 1_000 });
         let action = web("read", &format!("{}/read", server.url()), json!({ "retry": retry }));
         let tools = json!([{ "type": "action", "name": "read" }]);

@@ -34,7 +34,7 @@ impl Narrow {
             let message = json!({ "role": "assistant", "content": turn.to_string() });
             Answer::json(&json!({ "choices": [{ "message": message, "finish_reason": "stop" }] }))
         });
-        let place = Place::new();
+        let place = Place::on_disk();
         let mut document = document(&json!({ "history": { "summarize": false } }));
         for action in document["actions"].as_array_mut().expect("actions") {
             let (name, parameters) = (action["action_name"].clone(), action["parameters"].clone());
