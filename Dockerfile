@@ -16,7 +16,7 @@ RUN mkdir /state
 
 # This base image has glibc and the root certificates for TLS, and no shell.
 FROM gcr.io/distroless/cc-debian12:nonroot@sha256:adcd20c7b4c988b73cbfbddb26d2eee574571e6d7c9ffea29b3821e0690efb77
-COPY --from=build /source/target/release/loopctl /usr/local/bin/loopctl
+COPY --from=build /source/target/dist/loopctl /usr/local/bin/loopctl
 COPY --from=build --chown=65532:65532 /state /state
 USER 65532:65532
 WORKDIR /state

@@ -36,19 +36,20 @@ restate:
 
 # Lints of what is built with other features: the spans and MySQL, and what an embedder compiles, without the command line, the server and the stores
 features:
-    cargo clippy --features otel,mysql --locked --lib --bins --test run -- -D warnings
+    cargo clippy --features otel,mysql --locked --lib --bins --test it -- -D warnings
     cargo clippy --no-default-features --lib --locked -- -D warnings
 
-# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/run in pieces, 1,000 scenarios, all pairs of faults of tests/check, mutations of the examples, new cases of the property tests, the services of packaging/compose, and faults of clusters up to their floors
+# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/it/run in pieces, 1,000 scenarios, all pairs of faults of tests/it/check, ten times the cases of tests/it/agreement and the size of tests/it/wide, mutations of the examples, new cases of the property tests, the services of packaging/compose, and faults of clusters up to their floors
 nightly: features
-    cargo test --locked --test crash --test crash_workflow --test simulation --test serve --test check --test check_hostile --test run --test scenario --test packaging --test cluster -- --ignored --nocapture --test-threads 1
+    cargo test --locked --test it -- --ignored --nocapture --test-threads 1
+    LOOPCTL_NIGHTLY=1 cargo test --locked --test it -- agreement:: simulation::flows:: wide::
     PROPTEST_CASES=4000 cargo test --locked --lib
     just mysql
     just restate
 
-# The tests of tests/run, with each process killed after each event and resumed
+# The tests of tests/it/run, with each process killed after each event and resumed
 in-pieces:
-    cargo test --locked --test run always_resumed -- --ignored --nocapture
+    cargo test --locked --test it always_resumed -- --ignored --nocapture
 
 # Twenty runs against a real llama.cpp server with a small model: a download of 130 MB, and minutes of processor time
 live *OPTIONS:
@@ -70,11 +71,11 @@ forget:
 
 # Generate the JSON Schemas for editors from crates/lang/src/language
 schemas:
-    UPDATE_SCHEMAS=1 cargo test --locked --test schemas
+    UPDATE_SCHEMAS=1 cargo test --locked --test it schemas::
 
 # Generate docs/diagnostics.md from the pages of the rules
 diagnostics:
-    UPDATE_DOCS=1 cargo test --locked --test diagnostics_doc
+    UPDATE_DOCS=1 cargo test --locked --test it diagnostics_doc::
 
 # Measure the figures of benches/README.md
 figures *ARGUMENTS:

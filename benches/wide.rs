@@ -6,7 +6,7 @@
 //! than its bytes, or takes longer than it may.
 #![expect(clippy::print_stdout, reason = "the figures are what the caller reads")]
 
-#[path = "../tests/wide/constructs.rs"]
+#[path = "../tests/it/wide/constructs/mod.rs"]
 mod constructs;
 
 use std::error::Error;

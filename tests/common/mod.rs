@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -241,11 +242,25 @@ pub fn document(properties: &Value) -> Value {
     })
 }
 
+/// How many cases a property is tested with: at each commit, or ten times as many at night (`just nightly`).
+pub fn cases(each_commit: u32) -> u32 {
+    #![allow(clippy::disallowed_methods, reason = "the environment says how the suite is to be played")]
+    each_commit * if std::env::var_os("LOOPCTL_NIGHTLY").is_some() { 10 } else { 1 }
+}
+
+/// Between two looks at what a test waits for: a server that is asked without a pause does little else than answer.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Waits before the next look. That something holds is known from a look, and never from the time that has passed.
+pub fn wait_poll_interval() {
+    std::thread::sleep(POLL_INTERVAL);
+}
+
 /// Waits until a killed process is gone: the kernel needs some time for that on a busy machine.
 pub fn gone(pid: &str) -> bool {
-    (0..200_000).any(|_| {
+    (0..20_000).any(|_| {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        std::thread::yield_now();
+        wait_poll_interval();
         state.is_empty() || state.contains(") Z ")
     })
 }

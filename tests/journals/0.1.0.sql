@@ -1,4 +1,4 @@
--- A store of loopctl 0.1.0. Written by tests/run/journals.rs.
+-- A store of loopctl 0.1.0. Written by tests/it/run/journals.rs.
 PRAGMA application_id = 1280266064;
 PRAGMA user_version = 2;
 CREATE TABLE runs (

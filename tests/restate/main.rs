@@ -12,7 +12,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-#[path = "../serve/client.rs"]
+#[path = "../it/serve/client.rs"]
 mod client;
 mod copies;
 mod harness;
@@ -116,7 +116,7 @@ fn ended(restate: &Restate, run_id: &str) -> Value {
         if status["status"] != "paused" {
             return status;
         }
-        std::thread::yield_now();
+        crate::common::wait_poll_interval();
     }
 }
 

@@ -1,0 +1,26 @@
+//! Networks that lose a connection without a word: what is sent on it is never answered, and nobody says that it is gone.
+
+use crate::cluster::harness::database::Store;
+use crate::cluster::harness::proxy::Proxy;
+use crate::cluster::stored::{append, create, open, wait};
+use crate::test_server;
+
+#[test]
+fn a_connection_on_which_no_answer_comes_is_replaced_and_what_was_committed_is_found() {
+    let test = "a_connection_on_which_no_answer_comes_is_replaced";
+    let Some(store) = Store::shared(test) else { return };
+    let proxy = Proxy::start(format!("{}/.s.PGSQL.5432", test_server::server(test).unwrap().folder));
+    let journal = open(&store.behind(&proxy));
+    let lease = create(&*journal, "r");
+    wait(append(&*journal, "r", lease.fence, 1, "event 1".to_owned())).unwrap();
+    proxy.lose(false, true);
+    let committed = append(&*journal, "r", lease.fence, 2, "event 2".to_owned());
+    while store.tell("SELECT count(*) FROM @.events") != "3" {
+        crate::common::wait_poll_interval();
+    }
+    // Connections that are made from now on work again.
+    proxy.lose(false, false);
+    wait(committed).unwrap();
+    wait(append(&*journal, "r", lease.fence, 3, "event 3".to_owned())).unwrap();
+    assert_eq!(wait(journal.read("r")).unwrap(), ["event 0", "event 1", "event 2", "event 3"]);
+}

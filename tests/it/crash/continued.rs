@@ -1,0 +1,83 @@
+//! R1: kills around a retry and around raised limits: an event that is durable is not asked for again, and one that
+//! is not durable can be asked for again.
+
+use serde_json::{Value, json};
+
+use crate::common::{self, Place, Ran, complete, document, think};
+use crate::crash::reference::{BOUNDARIES, events_of, timeless};
+
+fn keep(key: &str) -> Value {
+    think("__store_memory__", json!({ "key": key, "value": 1 }))
+}
+
+/// A run that ends, and what makes it continue.
+struct Ended {
+    place: Place,
+    go_on: &'static [&'static str],
+    event: &'static str,
+}
+
+impl Ended {
+    fn call(&self, args: &[&str], fail: &str) -> Ran {
+        let mut args = args.to_vec();
+        args.extend(["--script", "script.json", "--output", "json"]);
+        common::killed(self.place.command(&args), fail)
+    }
+
+    fn new(properties: &Value, replies: &[Value], go_on: &'static [&'static str], event: &'static str) -> Self {
+        let place = Place::on_disk();
+        place.json("loop.json", &document(properties));
+        place.json("script.json", &json!({ "replies": replies }));
+        let ended = Self { place, go_on, event };
+        assert_eq!(ended.call(&["run", "loop.json", "--run-id", "r"], "").code, 1);
+        ended
+    }
+
+    fn retried() -> Self {
+        let away = json!({ "http": 503 });
+        let replies = [keep("a"), away.clone(), away, keep("b"), complete(json!("done"))];
+        let retry = json!({ "retry": { "attempts": 2, "base_ms": 0, "max_ms": 0 } });
+        Self::new(&retry, &replies, &["retry", "r"], "retried")
+    }
+
+    fn raised() -> Self {
+        let replies = [keep("a"), keep("b"), complete(json!("done"))];
+        Self::new(&json!({ "max_iterations": 1 }), &replies, &["resume", "r", "--max-iterations", "9"], "limits_raised")
+    }
+
+    fn count(&self) -> usize {
+        events_of(&self.place).iter().filter(|event| !event["what"][self.event].is_null()).count()
+    }
+
+    /// As an operator goes on who sees that the run is cut off, or still ended.
+    fn finish(&self) -> Value {
+        let ran = match self.count() {
+            0 => self.call(self.go_on, ""),
+            _ => self.call(&["resume", "r"], ""),
+        };
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert_eq!(self.count(), 1, "the event is in the journal once");
+        timeless(ran.json())
+    }
+}
+
+#[test]
+fn a_kill_at_every_boundary_of_a_run_that_continues_ends_in_the_same_result() {
+    for new in [Ended::retried, Ended::raised] {
+        let whole = new();
+        let expected = whole.finish();
+        let mut kills = 0;
+        for boundary in BOUNDARIES {
+            for event in 0.. {
+                let ended = new();
+                let at = format!("journal:{event}:{boundary}");
+                if ended.call(ended.go_on, &at).code != -9 {
+                    break;
+                }
+                kills += 1;
+                assert_eq!(ended.finish(), expected, "{at}");
+            }
+        }
+        assert!(kills >= 9, "{kills} kills tested too little");
+    }
+}

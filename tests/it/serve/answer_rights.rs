@@ -1,0 +1,168 @@
+//! Who may decide by a posted token: what the one who started the run may decide, and no more. What is posted, and what
+//! is not.
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Server};
+use crate::common::{Place, complete, think};
+use crate::serve::answers::Hooked;
+use crate::serve::client::{Serving, place, scripted};
+
+const AN_HOUR: i64 = 3_600_000;
+
+/// A server with a token of each of these scopes, and a loop whose call waits.
+struct Passed {
+    place: Place,
+    server: Serving,
+    hook: Server,
+    tokens: Vec<String>,
+}
+
+impl Passed {
+    fn start(scopes: &[&[&str]], settings: Value) -> Self {
+        let place = place(json!({}), &[]);
+        let (mut tokens, mut entries) = (Vec::new(), Vec::new());
+        for (number, scopes) in scopes.iter().enumerate() {
+            let name = format!("t{number}");
+            let mut args = vec!["token", &name];
+            args.extend(scopes.iter().flat_map(|scope| ["--scope", scope]));
+            let made = place.call(&args);
+            entries.push(serde_json::from_str::<Value>(made.stderr.lines().nth(1).unwrap()).unwrap());
+            tokens.push(made.stdout.trim().to_owned());
+        }
+        let tool = json!({ "type": "action", "name": "act", "requires_approval": true, "approval": settings });
+        place.json("loop.json", &crate::common::document(&json!({ "tools": [tool] })));
+        place.file("hook.key", "s3cret-of-the-hook\n");
+        place.file("clock", "0");
+        let replies = [think("act", json!({ "what": "pay" })), complete(json!("ok"))];
+        scripted(&place, &replies, json!({ "serve": { "tokens": entries, "callback_secret": "file:hook.key" } }));
+        let clock = place.path().join("clock").to_str().unwrap().to_owned();
+        let server = Serving::start_with(&place, &[], &[("LOOPCTL_CLOCK", &clock)]);
+        let hook = Server::with(|_, _| Answer::json("{}"));
+        Self { place, server, hook, tokens }
+    }
+
+    /// Starts a run as the holder of this token; its id.
+    fn run(&self, holder: usize) -> String {
+        let bearer = format!("Bearer {}", self.tokens[holder]);
+        let body = json!({ "loop": "test", "callback_url": self.hook.url() }).to_string();
+        let reply = self.server.send("POST", "/agents/execute", &[("authorization", &bearer)], body.as_bytes());
+        assert_eq!(reply.json()["status"], "paused", "{reply:?}");
+        reply.json()["agent_run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// The call in the post of this number, from 1.
+    fn call(&self, number: usize) -> Value {
+        self.hook.wait_for(number);
+        self.hook.requests()[number - 1].json()["payload"]["pause"]["calls"][0].clone()
+    }
+
+    fn approve(&self, run: &str, call: &Value) -> u16 {
+        let body = json!({ "approve": true, "token": call["answer"]["token"] });
+        self.server.post(&format!("/agents/{run}/answer"), &body).status
+    }
+}
+
+#[test]
+fn who_may_not_decide_gets_no_token_that_does() {
+    let there =
+        Passed::start(&[&["run"], &["run", "decide"], &["run", "decide:test"], &["run", "decide:other"]], json!({}));
+    let mut posts = 0;
+    for (holder, decides) in [(0, false), (1, true), (2, true), (3, false)] {
+        let run = there.run(holder);
+        posts += 1;
+        let call = there.call(posts);
+        assert_eq!(call["action"], "act", "the pause is posted all the same");
+        assert_eq!(call.get("answer").is_some(), decides, "{holder}: {call:#}");
+        assert_eq!(there.approve(&run, &call), if decides { 202 } else { 403 }, "{holder}");
+        if decides {
+            // The end is posted too.
+            posts += 1;
+            there.hook.wait_for(posts);
+        }
+    }
+}
+
+#[test]
+fn an_escalated_approval_is_decided_by_those_who_may_decide_about_it() {
+    let settings = json!({ "expires_after_ms": AN_HOUR, "on_expiry": "escalate" });
+    for (scopes, [before, after]) in [
+        (&["run", "decide"][..], [true, false]),
+        (&["run", "decide:escalated"], [false, true]),
+        (&["run", "decide", "decide:escalated"], [true, true]),
+    ] {
+        let there = Passed::start(&[scopes], settings.clone());
+        let run = there.run(0);
+        let first = there.call(1);
+        assert_eq!(first.get("answer").is_some(), before, "{scopes:?} {first:#}");
+        there.place.file("clock", (2 * AN_HOUR).to_string());
+        let second = there.call(2);
+        assert_eq!(second["approval"]["escalated"], true, "{second:#}");
+        assert_eq!(second.get("answer").is_some(), after, "{scopes:?} {second:#}");
+        if before {
+            assert_eq!(there.approve(&run, &first), 410, "it has expired");
+        }
+        assert_eq!(there.approve(&run, &second), if after { 202 } else { 403 }, "{scopes:?}");
+    }
+}
+
+#[test]
+fn a_model_that_can_not_be_reached_is_no_pause_for_a_human() {
+    let away = Server::with(|_, _| Answer::json("{}").status(503));
+    let hooked = Hooked::start("memory", &[], json!({}), json!({}));
+    let place = &hooked.place;
+    place.json("loop.json", &crate::common::document(&json!({ "on_model_outage": "pause" })));
+    place.json(
+        "loopctl.json",
+        &json!({ "model": "m", "models": { "m": { "provider": "openai", "base_url": away.url() } },
+            "allow": { "private_addresses": true }, "serve": { "callback_secret": "file:hook.key" } }),
+    );
+    let server = Serving::start(place, &["--store", "memory"]);
+    let run = server.execute("", json!({ "loop": "test", "callback_url": hooked.hook.url() })).json();
+    assert_eq!((&run["status"], &run["result"]["pause"]["kind"]), (&json!("paused"), &json!("model_error")), "{run:#}");
+    let agent = format!("/agents/{}", run["agent_run_id"].as_str().unwrap());
+    // It may just be asking its model again: then its driver ends it.
+    assert!(matches!(server.send("DELETE", &agent, &[], b"").status, 200 | 202));
+    hooked.hook.wait_for(1);
+    assert_eq!(hooked.hook.requests()[0].json()["event"], "agent_run_cancelled", "the end is the first post");
+}
+
+#[test]
+fn the_question_of_a_called_run_is_posted_and_answered_by_its_caller() {
+    let hook = Server::with(|_, _| Answer::json("{}"));
+    let place = Place::new();
+    let call = json!({ "type": "loop", "name": "helper" });
+    let properties = json!({ "mode": "react", "objective": "Get it done.", "tools": [call] });
+    place.json("loop.json", &json!({ "type": "loop", "name": "test", "properties": properties }));
+    let properties = json!({ "mode": "react", "objective": "Help.", "tools": [] });
+    place.json(
+        "loops/helper.json",
+        &json!({ "type": "loop", "name": "helper", "description": "Helps.", "properties": properties }),
+    );
+    place.file("hook.key", "s3cret-of-the-hook\n");
+    scripted(&place, &[], json!({ "serve": { "callback_secret": "file:hook.key" } }));
+    let helper = [think("__pause_for_human__", json!({ "question": "Which one?" })), complete(json!("helped"))];
+    let replies = [think("helper", json!({})), complete(json!("all done"))];
+    place.json("script.json", &json!({ "replies": replies, "loops": { "helper": helper } }));
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test", "callback_url": hook.url() })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    hook.wait_for(1);
+    let pause = hook.requests()[0].json()["payload"]["pause"].clone();
+    assert_eq!((&pause["question"], &pause["run_id"]), (&json!("Which one?"), &json!(format!("{id}.1.0"))));
+    let body = json!({ "answer": "this", "token": pause["answer"]["token"] });
+    assert_eq!(server.post(&format!("/agents/{id}.1.0/answer"), &body).status, 403, "it is the caller's token");
+    assert_eq!(server.post(&format!("/agents/{id}/answer"), &body).status, 202);
+    hook.wait_for(2);
+    let end = hook.requests()[1].json();
+    assert_eq!((&end["event"], &end["payload"]["final_answer"]), (&json!("agent_run_completed"), &json!("all done")));
+}
+
+#[test]
+fn what_is_no_public_address_is_refused_when_the_server_starts() {
+    let place = place(json!({}), &[]);
+    scripted(&place, &[], json!({ "serve": { "public_url": "loops.example.com" } }));
+    let ran = place.call(&["serve", ".", "--listen", "127.0.0.1:0"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("public_url"), "{ran:?}");
+}

@@ -1,0 +1,279 @@
+//! A store that counts what it is asked, and a server in this process over it.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use loopctl::engine::blob::Blob;
+use loopctl::engine::outcome::Status;
+use loopctl::journal::memory::MemoryJournal;
+use loopctl::journal::{
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
+    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
+};
+use loopctl::serve::folder::Folder;
+use loopctl::serve::{Server, ServerOptions};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::common::Place;
+
+/// A store that counts.
+#[derive(Default)]
+pub struct Counting {
+    pub inner: Arc<MemoryJournal>,
+    /// So often a journal can't be read.
+    pub unreadable: AtomicUsize,
+    /// How often a journal was read whole.
+    pub whole: AtomicUsize,
+    /// The events that were read from a place on.
+    pub from: AtomicUsize,
+    /// What it was asked, in that order.
+    asked: Mutex<Vec<&'static str>>,
+    /// Whether a request to cancel is answered when the run's driver has ended the run.
+    pub answers_cancels_late: AtomicBool,
+}
+
+impl Counting {
+    /// What it was asked since the last time, in that order.
+    pub fn asked(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    fn note(&self, asked: &'static str) {
+        self.asked.lock().unwrap().push(asked);
+    }
+}
+
+/// A server in this process, over this store.
+pub fn listening(place: &Place, journal: &Arc<Counting>) -> (Runtime, SocketAddr) {
+    let options = ServerOptions {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        max_concurrent_runs: 4,
+        grace: Duration::ZERO,
+        ..ServerOptions::default()
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let journal: Arc<dyn Journal> = Arc::clone(journal) as Arc<dyn Journal>;
+    let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
+    let server = runtime.block_on(Server::bind(folder, journal, &options)).unwrap();
+    let address = server.address();
+    runtime.spawn(server.serve(pending()));
+    (runtime, address)
+}
+
+impl Journal for Counting {
+    fn create(&self, run: NewRun) -> Ticket<Created> {
+        self.note("create");
+        self.inner.create(run)
+    }
+
+    fn append(&self, entry: Append) -> Ticket<()> {
+        self.note("append");
+        self.inner.append(entry)
+    }
+
+    fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
+        self.note("read");
+        self.whole.fetch_add(1, Ordering::SeqCst);
+        let fails = self.unreadable.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if fails.is_ok() { Ticket::ready(Err(StoreFault::Locked)) } else { self.inner.read(run_id) }
+    }
+
+    fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
+        self.note("read_from");
+        let Ticket::Ready(Some(events)) = self.inner.read_from(run_id, from, most) else { panic!("it comes at once") };
+        self.from.fetch_add(events.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
+        Ticket::ready(events)
+    }
+
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>> {
+        self.note("texts");
+        self.inner.texts(run_id)
+    }
+
+    fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
+        self.note("find");
+        self.inner.find(run_id)
+    }
+
+    fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>> {
+        self.note("find_of");
+        self.inner.find_of(org, run_id)
+    }
+
+    fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>> {
+        self.note("find_by_key");
+        self.inner.find_by_key(start_key)
+    }
+
+    fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
+        self.note("list");
+        self.inner.list(filter)
+    }
+
+    fn called_under(&self, run_id: &str) -> Ticket<u64> {
+        self.note("called_under");
+        self.inner.called_under(run_id)
+    }
+
+    fn lease(&self, run_id: &str) -> Ticket<Lease> {
+        self.note("lease");
+        self.inner.lease(run_id)
+    }
+
+    fn release(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.note("release");
+        self.inner.release(run_id, fence)
+    }
+
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.note("confirm");
+        self.inner.confirm(run_id, fence)
+    }
+
+    fn request_cancel(&self, run_id: &str, request: CancelRequest) -> Ticket<()> {
+        self.note("request_cancel");
+        let requested = self.inner.request_cancel(run_id, request);
+        if !self.answers_cancels_late.load(Ordering::SeqCst) {
+            return requested;
+        }
+        let (answer, ticket) = tokio::sync::oneshot::channel();
+        let (inner, run_id) = (Arc::clone(&self.inner), run_id.to_owned());
+        std::thread::spawn(move || {
+            let is_running = || {
+                let Ticket::Ready(Some(Ok(Some(run)))) = inner.find(&run_id) else { panic!("it is there at once") };
+                run.status == Status::Running
+            };
+            while is_running() {
+                crate::common::wait_poll_interval();
+            }
+            answer.send(Ok(())).unwrap();
+        });
+        Ticket::Coming(ticket)
+    }
+
+    fn absolve(&self, run_ids: Vec<String>) -> Ticket<()> {
+        self.note("absolve");
+        self.inner.absolve(run_ids)
+    }
+
+    fn serve_schedules(&self, served: ServedSchedules) -> Ticket<Vec<i64>> {
+        self.inner.serve_schedules(served)
+    }
+
+    fn schedule_runs(&self, schedule: &str, now_ms: i64) -> Ticket<ScheduleRuns> {
+        self.note("schedule_runs");
+        self.inner.schedule_runs(schedule, now_ms)
+    }
+
+    fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
+        self.note("disregard_ahead");
+        self.inner.disregard_ahead(schedule, now_ms)
+    }
+
+    fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        self.note("queue_decision");
+        self.inner.queue_decision(run_id, decision)
+    }
+
+    fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {
+        self.note("queued_decisions");
+        self.inner.queued_decisions(run_id)
+    }
+
+    fn settle_decision(&self, run_id: &str, id: &str, settled: SettledDecision) -> Ticket<()> {
+        self.note("settle_decision");
+        self.inner.settle_decision(run_id, id, settled)
+    }
+
+    fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
+        self.note("cancel_requested");
+        self.inner.cancel_requested(run_id)
+    }
+
+    fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {
+        self.note("heads");
+        self.inner.heads(run_ids)
+    }
+
+    fn queue(&self, waiting: QueueQuery) -> Ticket<Vec<QueuedRuns>> {
+        self.note("queue");
+        self.inner.queue(waiting)
+    }
+
+    fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
+        self.note("claim");
+        self.inner.claim(waiting, shares)
+    }
+
+    fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
+        self.note("retry_at");
+        self.inner.retry_at(run_id, at_ms)
+    }
+
+    fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {
+        self.note("claim_callbacks");
+        self.inner.claim_callbacks(most)
+    }
+
+    fn note_callback(
+        &self,
+        run_id: &str,
+        progress: CallbackProgress,
+        again_in: Option<Duration>,
+        of_end_ms: Option<i64>,
+    ) -> Ticket<()> {
+        self.note("note_callback");
+        self.inner.note_callback(run_id, progress, again_in, of_end_ms)
+    }
+
+    fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {
+        self.note("note_posted_pause");
+        self.inner.note_posted_pause(run_id, pause)
+    }
+
+    fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()> {
+        self.note("put_answer_tokens");
+        self.inner.put_answer_tokens(run_id, tokens)
+    }
+
+    fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
+        self.note("answer_token");
+        self.inner.answer_token(run_id, hash)
+    }
+
+    fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
+        self.note("complete_row");
+        self.inner.complete_row(run_id, row)
+    }
+
+    fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
+        self.note("extras");
+        self.inner.extras(run_id)
+    }
+
+    fn prune(&self, which: PruneQuery) -> Ticket<u64> {
+        self.note("prune");
+        self.inner.prune(which)
+    }
+
+    fn introduce(&self, folder: &str) -> Ticket<()> {
+        self.note("introduce");
+        self.inner.introduce(folder)
+    }
+
+    fn workers(&self) -> Ticket<Vec<Worker>> {
+        self.note("workers");
+        self.inner.workers()
+    }
+
+    fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {
+        self.note("recall");
+        self.inner.recall(session)
+    }
+}

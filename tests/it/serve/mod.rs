@@ -1,0 +1,65 @@
+//! `loopctl serve`, black box: the real program on a port of its own.
+
+mod answer_rights;
+mod answers;
+mod answers_beside;
+mod answers_steps;
+mod approvals;
+mod asked_beside;
+mod browser;
+mod callbacks;
+#[cfg(unix)]
+mod called;
+pub mod client;
+mod composed;
+mod continued;
+mod counted;
+mod counting;
+mod decisions;
+mod deltas;
+mod deputy;
+mod described;
+mod documented;
+mod edited;
+mod events;
+mod execute;
+mod guard;
+mod heavy_schemas;
+mod idempotency;
+mod in_flight;
+mod judged;
+mod keep_alive;
+mod lists;
+mod machines;
+mod metrics;
+mod mounted;
+mod one_person;
+mod operated;
+mod owner;
+mod page;
+mod page_again;
+mod page_decided;
+mod page_flow;
+mod page_live;
+mod page_markup;
+mod page_time;
+mod previous;
+#[cfg(unix)]
+mod quarantine;
+mod queue;
+mod readers;
+mod reminders;
+mod required_secrets;
+mod reruns;
+#[cfg(unix)]
+mod restart;
+mod schedules;
+mod shares;
+#[cfg(unix)]
+mod slow;
+mod steps;
+mod too_much;
+mod tool_outcomes;
+mod who;
+mod workflow_tools;
+mod workflows;

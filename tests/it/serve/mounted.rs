@@ -1,0 +1,132 @@
+//! The router in a program of one's own: mounted under a prefix in an axum app, with that program's listener.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use loopctl::journal::Journal;
+use loopctl::journal::memory::MemoryJournal;
+use loopctl::serve::{Folder, ServerOptions, Service};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::common::{Place, complete};
+use crate::serve::client::{Reply, parse, place, read_until_closed, scripted, stream};
+
+/// A program that mounts the router under `/loops/`, beside a route of its own.
+struct Host {
+    address: SocketAddr,
+    service: Service,
+    runtime: Runtime,
+}
+
+impl Host {
+    fn start(place: &Place, journal: &Arc<dyn Journal>, options: &ServerOptions) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let service = Service::new(Folder::read(place.path()).unwrap(), Arc::clone(journal), options).unwrap();
+        runtime.block_on(service.recover()).unwrap();
+        let app = Router::new().route("/", get(async || "the host's own")).nest("/loops/", service.router());
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(async move { axum::serve(listener, app).await });
+        Self { address, service, runtime }
+    }
+
+    fn send(&self, request: &str, host: &str, body: &str) -> Reply {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        parse(&read_until_closed(&mut stream)).expect("an answer")
+    }
+
+    fn get(&self, path: &str) -> Reply {
+        self.send(&format!("GET {path}"), "localhost", "")
+    }
+
+    fn execute(&self, query: &str) -> Reply {
+        let body = json!({ "loop": "test", "input": {} });
+        self.send(&format!("POST /loops/agents/execute{query}"), "localhost", &body.to_string())
+    }
+}
+
+fn memory() -> Arc<dyn Journal> {
+    Arc::new(MemoryJournal::default())
+}
+
+#[test]
+fn a_run_is_started_and_read_under_the_prefix_and_location_and_openapi_have_it() {
+    let place = place(json!({}), &[complete(json!("done"))]);
+    let host = Host::start(&place, &memory(), &ServerOptions::default());
+    assert_eq!(host.service.loops(), ["test"]);
+    let reply = host.execute("");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let run = reply.json();
+    assert_eq!((&run["status"], &run["final_answer"]), (&json!("completed"), &json!("done")));
+    let id = run["agent_run_id"].as_str().unwrap();
+    let location = reply.header("location").unwrap();
+    assert_eq!(location, format!("/loops/agents/{id}/status"));
+    assert_eq!(host.get(location).json()["final_answer"], "done");
+    let events = host.get(&format!("/loops/agents/{id}/events"));
+    assert_eq!(stream(&String::from_utf8(events.body).unwrap()).last().unwrap().1["event"], "result");
+    assert_eq!(host.get("/loops/openapi.json").json()["servers"], json!([{ "url": "/loops" }]));
+    // The links of the page are relative to the prefix, and the host's own routes stay.
+    assert!(String::from_utf8(host.get("/loops/").body).unwrap().contains("href=\"page.css\""));
+    assert_eq!(host.get("/loops/page.css").status, 200);
+    assert_eq!(host.get("/loops/nothing").code(), "no_such_route");
+    assert_eq!(host.get("/").body, b"the host's own");
+}
+
+#[test]
+fn a_mounted_router_accepts_the_hosts_that_it_was_given_and_no_others() {
+    let place = place(json!({}), &[complete(json!("done"))]);
+    let options = ServerOptions { hosts: vec!["shop.example".to_owned()], ..ServerOptions::default() };
+    let host = Host::start(&place, &memory(), &options);
+    assert_eq!(host.send("GET /loops/loops", "shop.example", "").status, 200);
+    assert_eq!(host.send("GET /loops/loops", "evil.example", "").code(), "unknown_host");
+}
+
+#[test]
+fn without_tokens_a_service_for_an_address_that_others_reach_is_refused() {
+    let place = place(json!({}), &[complete(json!("done"))]);
+    let options = ServerOptions { listen: "0.0.0.0:0".parse().unwrap(), ..ServerOptions::default() };
+    let refused = Service::new(Folder::read(place.path()).unwrap(), memory(), &options).err().unwrap();
+    assert!(refused.to_string().starts_with("without tokens, everyone who reaches 0.0.0.0 could"), "{refused}");
+}
+
+#[test]
+fn a_body_may_be_as_long_as_the_options_say() {
+    let place = place(json!({}), &[complete(json!("done"))]);
+    let options = ServerOptions { max_body_bytes: 4 << 20, ..ServerOptions::default() };
+    let host = Host::start(&place, &memory(), &options);
+    let body = format!("{}{{}}", " ".repeat((4 << 20) - 2));
+    assert_eq!(host.send("POST /loops/check", "localhost", &body).status, 200);
+}
+
+#[test]
+fn what_a_drained_service_left_is_resumed_by_the_next_one() {
+    let text = complete(json!("done")).to_string();
+    let place = place(json!({}), &[json!({ "text": text, "delay_ms": 600_000 })]);
+    let journal = memory();
+    let first = Host::start(&place, &journal, &ServerOptions { max_concurrent_runs: 1, ..ServerOptions::default() });
+    first.execute("?async=true");
+    let queued = first.execute("?async=true").json()["agent_run_id"].as_str().unwrap().to_owned();
+    let ready = first.get("/loops/readyz").json();
+    assert_eq!((&ready["status"], &ready["driven"], &ready["queued"]), (&json!("ready"), &json!(1), &json!(1)));
+    first.runtime.block_on(first.service.drain(Duration::ZERO));
+    assert_eq!(first.get("/loops/readyz").status, 503);
+    assert_eq!(first.execute("?async=true").code(), "draining");
+
+    scripted(&place, &[complete(json!("done"))], json!({}));
+    let next = Host::start(&place, &journal, &ServerOptions::default());
+    let events = next.get(&format!("/loops/agents/{queued}/events"));
+    assert_eq!(stream(&String::from_utf8(events.body).unwrap()).last().unwrap().1["status"], "completed");
+}
