@@ -249,10 +249,11 @@ const OTHER_MODELS: &str = "`fallback_models` of other providers, or another obj
 
 /// What an author can do about the replies of a run that could not be taken.
 pub fn remedy_for_replies(state: &State) -> &'static str {
-    if state.watch.answers_refused >= ANSWERS {
+    let of_loop = state.as_loop();
+    if of_loop.is_some_and(|state| state.watch.answers_refused >= ANSWERS) {
         return "an `answer_schema` with fewer demands, or a larger model";
     }
-    match RefusalCause::of_last(state) {
+    match RefusalCause::of_last(state.entries()) {
         RefusalCause::CutOffThinking => "more `max_tokens`, or less reasoning (`reasoning_effort` of the model)",
         RefusalCause::CutOff => "more `max_tokens`",
         RefusalCause::Refused => OTHER_MODELS,

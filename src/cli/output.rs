@@ -133,7 +133,7 @@ fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComm
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::state;
+    use crate::cli::tests::in_phase;
     use crate::engine::event::CallId;
     use crate::engine::operation::{AskedFor, Call, Progress};
     use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
@@ -186,7 +186,7 @@ mod tests {
             error: Some(error),
             at_ms: 1_769_941_805_000,
         };
-        let mut state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
+        let mut state = in_phase(Phase::Ended(Box::new(ending)));
         state.counters.estimated = true;
         insta::assert_snapshot!(shown_end(&state), @r#"
     ✗ failed: the iterations are spent
@@ -214,7 +214,7 @@ mod tests {
             asks: None,
         };
         let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
-        let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() };
+        let state = in_phase(Phase::Paused { pause: Box::new(pause), turn: Some(turn) });
         insta::assert_snapshot!(shown_end(&state), @r#"
     This tool call needs your approval:
       issue_refund  call 2.0  hash ac43b53c315e0122
@@ -246,7 +246,7 @@ mod tests {
             steps: Vec::new(),
             asks: None,
         };
-        let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: None }, ..state() };
+        let state = in_phase(Phase::Paused { pause: Box::new(pause), turn: None });
         insta::assert_snapshot!(shown_end(&state), @r#"
     The agent asks (these are the model's words):
       ┃ Which account?
@@ -278,7 +278,7 @@ mod tests {
             error: None,
             at_ms: 0,
         };
-        let state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
+        let state = in_phase(Phase::Ended(Box::new(ending)));
         let result = result(Shown::default(), &state, &Redaction::default());
         let line = json_line(&events::last(&result)).unwrap();
         assert!(line.starts_with("{\"event\":\"result\",\"run_id\":\"run-1\"") && line.ends_with("}\n"), "{line}");

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::event::{ModelFacts, Moment, Tokens};
-use crate::engine::state::{Counters, Phase, RunHeader, State};
+use crate::engine::state::{Counters, LoopState, Phase, RunHeader, State, StateHead};
 
 #[test]
 fn the_arguments_are_sound() {
@@ -125,11 +125,19 @@ pub(super) fn state() -> State {
         tool_calls_made: 1,
         ..Counters::default()
     };
-    State {
+    let head = StateHead {
         phase: Phase::Thinking { forced: None },
         header: std::sync::Arc::new(header),
         counters: tally,
         now: Moment { wall_ms: 1_769_941_804_200, active_ms: 4_200 },
-        ..State::default()
-    }
+        ..StateHead::default()
+    };
+    State::Loop(LoopState { head, ..LoopState::default() })
+}
+
+/// The same in this phase.
+pub(super) fn in_phase(phase: Phase) -> State {
+    let mut state = state();
+    state.phase = phase;
+    state
 }

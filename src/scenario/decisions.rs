@@ -40,7 +40,7 @@ pub struct WaitingQuestion {
 /// Everything that waits for a human.
 pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
-    if state.flow.is_some() {
+    if matches!(state, State::Flow(_)) {
         let mut all = Vec::new();
         for question in waiting_steps(state) {
             let around = [question.at.clone(), question.action.clone()];
@@ -162,8 +162,8 @@ pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[Stag
     let open = waiting.iter().find(|waiting| waiting.kind == Termination::Uncertain)?;
     let said = decisions.iter().find(|decision| is_for_crashes(decision) && open.is_meant(decision));
     // The run that asks, where it is known.
-    let run = match &state.phase {
-        Phase::Paused { pause, .. } if state.flow.is_none() => {
+    let run = match (state, &state.phase) {
+        (State::Loop(_), Phase::Paused { pause, .. }) => {
             pause.asks.as_ref().map_or(state.header.run_id.as_str(), |asks| asks.run_id())
         }
         _ => "",

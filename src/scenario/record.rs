@@ -87,7 +87,7 @@ impl EntryCollector<'_> {
     fn run(&mut self, program: &Arc<Program>, run_id: &str) -> Result<(), String> {
         let events = self.journals.events.get(run_id).map(Vec::as_slice).unwrap_or_default();
         let path = run_id.strip_prefix(self.journals.run_id).unwrap_or(run_id).trim_start_matches('.').to_owned();
-        let mut state = State::default();
+        let mut state = State::new(program);
         for (at, event) in events.iter().enumerate() {
             if let Some((below, run_id)) = sub_run(program, &state, &event.kind)
                 && self.known.insert(run_id.clone())
@@ -253,7 +253,7 @@ fn of_call(state: &State, id: CallId) -> MadeCall {
 }
 
 fn of_step(state: &State, at: &str) -> MadeCall {
-    let open = state.flow.as_ref().and_then(|flow| flow.open_at(&StepAddress::new(at)));
+    let open = state.open_step(&StepAddress::new(at));
     MadeCall {
         at: at.to_owned(),
         action: open.map(|open| open.name.clone()).unwrap_or_default(),

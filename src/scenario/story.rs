@@ -12,13 +12,13 @@ use crate::engine::address::StepAddress;
 use crate::engine::conversation::Role;
 use crate::engine::decision::reported_failure;
 use crate::engine::event::{Decided, Decision, Event, EventKind, ModelFaultCode, ToolResult};
+use crate::engine::flow::progress::FlowProgress;
 use crate::engine::flow::record::StepRecord;
-use crate::engine::flow::state::FlowState;
 use crate::engine::flow::view::{ItemWindow, StepLog};
 use crate::engine::flow::waiting_steps;
 use crate::engine::question::Question;
 use crate::engine::record::trace;
-use crate::engine::state::{Phase, State};
+use crate::engine::state::{LoopState, Phase, State};
 use crate::engine::step::step;
 use crate::engine::waiting_calls::waiting_calls;
 use crate::program::flow::StepAction;
@@ -138,7 +138,7 @@ impl RunStory {
         let active_ms = u32::try_from(state.now.active_ms).unwrap_or(u32::MAX);
         Ok(Self {
             result: result(Shown::default(), &state, &redact),
-            memory: state.memory.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            memory: state.as_loop().map(|state| state.memory.clone()).unwrap_or_default(),
             seconds: f64::from(active_ms) / 1000.0,
             calls: collector.calls,
             read: collector.read,
@@ -163,7 +163,7 @@ impl RunStory {
         if logs.is_empty() {
             return BTreeMap::new();
         }
-        let mut state = State::default();
+        let mut state = State::new(program);
         for event in events.iter() {
             // The story folded them before.
             if step(program, &mut state, event.clone()).is_err() {
@@ -211,19 +211,19 @@ struct Collector<'a> {
 impl Collector<'_> {
     /// Folds a run, and collects its calls and those of its sub-runs.
     fn run(&mut self, program: &Arc<Program>, run_id: &str, depth: usize) -> Result<State, String> {
-        let mut state = State::default();
+        let mut state = State::new(program);
         let events = self.journals.events.get(run_id).map(Vec::as_slice).unwrap_or_default();
         let mut steps = Vec::new();
         for (at, event) in events.iter().enumerate() {
-            let ended = state.flow.as_ref().and_then(|flow| EndedStep::of(&event.kind, flow));
+            let ended = state.as_flow().and_then(|state| EndedStep::of(&event.kind, &state.progress));
             step(program, &mut state, event.clone())
                 .map_err(|refused| format!("event {at} of run {run_id} does not fit: {refused}"))?;
             // A decision that does not end the step leaves it open.
-            steps.extend(ended.filter(|ended| {
-                state.flow.as_ref().is_none_or(|flow| flow.open_at(&StepAddress::new(&ended.at)).is_none())
-            }));
-            if matches!(state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. }) {
-                self.reads(&state);
+            steps.extend(ended.filter(|ended| state.open_step(&StepAddress::new(&ended.at)).is_none()));
+            if let State::Loop(state) = &state
+                && matches!(state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. })
+            {
+                self.reads(state);
             }
         }
         let part = state.header.caller.as_ref().map(|_| state.header.loop_name.clone());
@@ -278,7 +278,7 @@ impl Collector<'_> {
     }
 
     /// Collects the texts of a conversation that the model is about to read.
-    fn reads(&mut self, state: &State) {
+    fn reads(&mut self, state: &LoopState) {
         for message in &state.conversation.messages {
             if message.role != Role::Assistant && self.known.insert(Arc::clone(&message.text)) {
                 self.read.push(Arc::clone(&message.text));
@@ -298,7 +298,7 @@ struct EndedStep {
 
 impl EndedStep {
     /// The step that an event ends: its outcome, or what a human says of a call of unknown outcome.
-    fn of(event: &EventKind, flow: &FlowState) -> Option<Self> {
+    fn of(event: &EventKind, flow: &FlowProgress) -> Option<Self> {
         let (at, result, run_id) = match event {
             EventKind::StepReturned(returned) => {
                 (returned.at.clone(), returned.result.clone(), returned.run_id.clone())

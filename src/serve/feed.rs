@@ -130,8 +130,8 @@ impl Feed {
         let mut feed = Self {
             app,
             run_id: run_id.to_owned(),
+            state: State::new(&program),
             program,
-            state: State::default(),
             folded: 0,
             seen,
             ready: VecDeque::new(),
@@ -331,7 +331,7 @@ impl Feed {
 
     /// The state under a new document: all earlier events fit it too, and what the reader got stays valid.
     async fn refolded(&self, program: &Program) -> Result<State, Fault> {
-        let (mut state, mut at) = (State::default(), 0);
+        let (mut state, mut at) = (State::new(program), 0);
         while at < self.folded {
             let events = self.app.runs.events_from(&self.run_id, at, READ_BYTES).await?;
             if events.is_empty() {

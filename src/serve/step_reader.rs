@@ -94,7 +94,7 @@ impl StepReader {
     /// Takes what an event did.
     pub fn take(&mut self, state: &State) {
         self.log.take(state);
-        self.events += usize::from(state.flow.is_some());
+        self.events += usize::from(matches!(state, State::Flow(_)));
     }
 
     /// Whether the steps may have changed. While there are `more` events, they are shown now and then only.

@@ -49,7 +49,7 @@ fn answer(value: &Value) -> Value {
 }
 
 fn prompt(finished: &Finished) -> String {
-    format!("{:?}", finished.state.conversation)
+    format!("{:?}", finished.state.as_loop().unwrap().conversation)
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ fn thinker(sent: &Sent, store: &str) -> Loop {
 async fn the_reasoning_of_an_embedders_model_comes_back_the_same_after_a_resume_at_any_step() {
     let whole = Sent::default();
     let run = thinker(&whole, "memory").run(Value::Null).await.unwrap();
-    let thoughts: Vec<&str> = run.state.entries.iter().map(|entry| &*entry.thought).collect();
+    let thoughts: Vec<&str> = run.state.entries().iter().map(|entry| &*entry.thought).collect();
     assert_eq!(thoughts, ["I think 0 times.", "I think 1 times.", "I think 2 times."]);
     let whole = whole.lock().unwrap().clone();
     assert_eq!(whole[2].1, ["blob 0 \u{0} \"\u{1f600}\" \\u0021", "blob 1 \u{0} \"\u{1f600}\" \\u0021"]);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::event::{Decided, Event, EventKind, Fork, Started};
-use super::state::{Phase, State};
+use super::state::{LoopState, Phase, State, StateHead};
 use super::step::step;
 use loopctl_lang::program::Program;
 
@@ -11,7 +11,7 @@ use loopctl_lang::program::Program;
 ///
 /// # Errors
 /// When the run is a workflow, or has no such iteration.
-pub fn asked(program: &Program, events: &[Event], iteration: u32) -> Result<State, String> {
+pub fn asked(program: &Program, events: &[Event], iteration: u32) -> Result<LoopState, String> {
     let mut is_found = false;
     let state = folded_until(program, events, |at, _| {
         is_found = at == iteration;
@@ -28,7 +28,7 @@ pub fn asked(program: &Program, events: &[Event], iteration: u32) -> Result<Stat
 pub fn each_asked(
     program: &Program,
     events: &[Event],
-    visit: impl FnMut(u32, &State) -> ControlFlow<()>,
+    visit: impl FnMut(u32, &LoopState) -> ControlFlow<()>,
 ) -> Result<u32, String> {
     folded_until(program, events, visit).map(|state| state.counters.iterations)
 }
@@ -37,26 +37,25 @@ pub fn each_asked(
 fn folded_until(
     program: &Program,
     events: &[Event],
-    mut visit: impl FnMut(u32, &State) -> ControlFlow<()>,
-) -> Result<State, String> {
-    if program.is_flow() {
-        return Err("it is a workflow, which has no iterations".to_owned());
-    }
-    let (mut state, mut last) = (State::default(), 0);
+    mut visit: impl FnMut(u32, &LoopState) -> ControlFlow<()>,
+) -> Result<LoopState, String> {
+    let no_loop = || "it is a workflow, which has no iterations".to_owned();
+    let (mut state, mut last) = (State::new(program), 0);
     for (number, event) in flat(events)?.into_iter().enumerate() {
         step(program, &mut state, event).map_err(|why| format!("event {number} does not fit: {why}"))?;
-        if let Some(iteration) = asks(&state).filter(|iteration| *iteration > last) {
+        let of_loop = state.as_loop().ok_or_else(no_loop)?;
+        if let Some(iteration) = asks(of_loop).filter(|iteration| *iteration > last) {
             last = iteration;
-            if visit(iteration, &state).is_break() {
+            if visit(iteration, of_loop).is_break() {
                 break;
             }
         }
     }
-    Ok(state)
+    state.into_loop().ok_or_else(no_loop)
 }
 
 /// The iteration for whose reply the model is asked now.
-pub fn asks(state: &State) -> Option<u32> {
+pub fn asks(state: &StateHead) -> Option<u32> {
     matches!(state.phase, Phase::Thinking { .. }).then(|| state.counters.iterations.saturating_add(1))
 }
 

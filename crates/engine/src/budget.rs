@@ -1,7 +1,7 @@
 //! The budget: how much of it a run has used, when a warning is due, and when it is spent.
 
 use super::event::{Allowance, FailedAttempt, Tokens};
-use super::state::State;
+use super::state::{LoopState, StateHead};
 use loopctl_lang::language::project::Price;
 use loopctl_lang::program::ProgramHead;
 
@@ -22,13 +22,13 @@ fn number(tokens: u64) -> f64 {
 }
 
 /// What the run may spend by its document, or by what that was raised to.
-pub(super) fn own(program: &ProgramHead, state: &State) -> Option<Allowance> {
+pub(super) fn own(program: &ProgramHead, state: &StateHead) -> Option<Allowance> {
     let (budget, raised) = (program.budget.as_ref()?, state.limits.budget);
     Some(Allowance { tokens: raised.tokens.or(budget.tokens), cost_usd: raised.cost_usd.or(budget.cost_usd) })
 }
 
 /// Counts tokens and their cost; `None`: the price is not known, so the cost of the run is not known either.
-pub(super) fn charge(program: &ProgramHead, state: &mut State, tokens: Tokens, cost_usd: Option<f64>) {
+pub(super) fn charge(program: &ProgramHead, state: &mut StateHead, tokens: Tokens, cost_usd: Option<f64>) {
     let tally = &mut state.counters;
     tally.tokens = tally.tokens.plus(tokens);
     match cost_usd {
@@ -39,15 +39,15 @@ pub(super) fn charge(program: &ProgramHead, state: &mut State, tokens: Tokens, c
 }
 
 /// Computes the share of the budget that is used, and whether a warning is due.
-pub(super) fn look(program: &ProgramHead, state: &mut State) {
+pub(super) fn look(program: &ProgramHead, state: &mut StateHead) {
     if let (Some(budget), Some(own)) = (&program.budget, own(program, state)) {
-        state.watch.budget_used = share(own, &spent(state, &[]));
-        state.watch.budget_warned |= state.watch.budget_used >= budget.warn_at;
+        state.budget.used = share(own, &spent(state, &[]));
+        state.budget.is_warned |= state.budget.used >= budget.warn_at;
     }
 }
 
 /// Counts what failed attempts used, and keeps them for the trace.
-pub(super) fn tried(program: &ProgramHead, state: &mut State, attempts: Vec<FailedAttempt>) {
+pub(super) fn tried(program: &ProgramHead, state: &mut LoopState, attempts: Vec<FailedAttempt>) {
     let iteration = state.counters.iterations.saturating_add(1);
     for attempt in attempts {
         state.counters.estimated |= attempt.estimated;
@@ -60,22 +60,22 @@ pub(super) fn tried(program: &ProgramHead, state: &mut State, attempts: Vec<Fail
 }
 
 /// Whether the run has any limit on spending.
-pub(super) fn is_bound(program: &ProgramHead, state: &State) -> bool {
+pub(super) fn is_bound(program: &ProgramHead, state: &StateHead) -> bool {
     own(program, state).is_some_and(|own| !own.is_none()) || !state.header.bound.is_none()
 }
 
 /// Whether nothing is left for another call.
-pub(super) fn is_spent(program: &ProgramHead, state: &State) -> bool {
+pub(super) fn is_spent(program: &ProgramHead, state: &StateHead) -> bool {
     is_spent_by(program, state, &[])
 }
 
 /// Whether the allowance of the calling run is used up.
-pub(super) fn is_spent_for_the_caller(state: &State) -> bool {
+pub(super) fn is_spent_for_the_caller(state: &StateHead) -> bool {
     share(state.header.bound, &spent(state, &[])) >= 1.0
 }
 
 /// What a run may still spend: of its own budget, and of the allowance of its caller.
-pub fn left(program: &ProgramHead, state: &State) -> Allowance {
+pub fn left(program: &ProgramHead, state: &StateHead) -> Allowance {
     let (own, given) = (own(program, state), state.header.bound);
     let tokens = [given.tokens, own.and_then(|budget| budget.tokens)].into_iter().flatten().min();
     let cost_usd = [given.cost_usd, own.and_then(|budget| budget.cost_usd)].into_iter().flatten().reduce(f64::min);
@@ -95,22 +95,22 @@ pub fn uses_up(left: Allowance, attempts: &[FailedAttempt]) -> bool {
 
 /// Whether the last failed attempt cost something and nothing is left now: no further attempt is made. An
 /// attempt that cost nothing may be retried, also in the last call of a spent budget.
-pub fn is_enough(program: &ProgramHead, state: &State, attempts: &[FailedAttempt]) -> bool {
+pub fn is_enough(program: &ProgramHead, state: &StateHead, attempts: &[FailedAttempt]) -> bool {
     attempts.last().is_some_and(|last| last.usage.is_some()) && is_spent_by(program, state, attempts)
 }
 
-fn is_spent_by(program: &ProgramHead, state: &State, attempts: &[FailedAttempt]) -> bool {
+fn is_spent_by(program: &ProgramHead, state: &StateHead, attempts: &[FailedAttempt]) -> bool {
     let spent = spent(state, attempts);
     own(program, state).into_iter().chain([state.header.bound]).any(|most| share(most, &spent) >= 1.0)
 }
 
 /// The tokens that were spent, read and written together, and US dollars.
-pub(super) fn used(state: &State) -> Allowance {
+pub(super) fn used(state: &StateHead) -> Allowance {
     let SpentSoFar { tokens, cost_usd } = spent(state, &[]);
     Allowance { tokens: Some(tokens), cost_usd: Some(cost_usd) }
 }
 
-fn price(state: &State, attempt: &FailedAttempt) -> Option<Price> {
+fn price(state: &StateHead, attempt: &FailedAttempt) -> Option<Price> {
     if attempt.model.is_some() { attempt.price } else { state.header.model.price }
 }
 
@@ -132,7 +132,7 @@ impl SpentSoFar {
     }
 }
 
-fn spent(state: &State, attempts: &[FailedAttempt]) -> SpentSoFar {
+fn spent(state: &StateHead, attempts: &[FailedAttempt]) -> SpentSoFar {
     let counters = &state.counters;
     let tokens = counters.tokens.input.saturating_add(counters.tokens.output);
     let mut spent = SpentSoFar { tokens, cost_usd: counters.cost_usd };

@@ -7,7 +7,7 @@ use super::fitted;
 use super::memory;
 use super::outcome::{Answer, Termination};
 use super::question::Question;
-use super::state::State;
+use super::state::LoopState;
 use super::storable;
 use loopctl_lang::program::schema;
 use loopctl_lang::program::{Builtin, LoopProgram};
@@ -37,7 +37,7 @@ pub(super) fn question(input: &Value) -> Question {
 }
 
 /// Runs a built-in tool with an input that its schema accepts.
-pub(super) fn run(program: &LoopProgram, state: &mut State, which: Builtin, input: &Value) -> Done {
+pub(super) fn run(program: &LoopProgram, state: &mut LoopState, which: Builtin, input: &Value) -> Done {
     match which {
         Builtin::Complete => complete(program, state, input),
         Builtin::PauseForHuman => Done::AsksHuman,
@@ -57,7 +57,7 @@ pub(super) fn run(program: &LoopProgram, state: &mut State, which: Builtin, inpu
     }
 }
 
-fn complete(program: &LoopProgram, state: &State, input: &Value) -> Done {
+fn complete(program: &LoopProgram, state: &LoopState, input: &Value) -> Done {
     let mut answer = input.get("answer").cloned().unwrap_or_default();
     if let Some(schema) = &program.answer {
         let mut faults = schema.faults(&answer);

@@ -12,7 +12,7 @@ use super::event::{Allowance, LimitsRaised, RaisedLimits, Retried};
 use super::limit::{self, DocumentLimits};
 use super::next::Next;
 use super::outcome::{Ending, Limit, Status, Termination};
-use super::state::{Phase, State};
+use super::state::{LoopState, Phase, StateHead};
 use loopctl_lang::program::{LoopProgram, Program};
 
 /// What the model reads when it was asked for its last answer, and may continue after all.
@@ -21,7 +21,7 @@ const GO_ON: &str = "The limit of this run was raised: the last answer is not wa
 
 /// Whether a run that has ended may continue: its model could not be reached, a limit ended it that can be raised, or
 /// it was cancelled.
-pub(super) fn may_continue(state: &State, ending: &Ending) -> bool {
+pub(super) fn may_continue(state: &LoopState, ending: &Ending) -> bool {
     is_outage(ending) || limit_of(ending).is_some() || state.cancelled_in.is_some()
 }
 
@@ -42,12 +42,13 @@ pub fn limit_of(ending: &Ending) -> Option<Limit> {
 }
 
 /// A run that failed because of its model asks it again.
-pub(super) fn retry_ended(state: &mut State, ending: Box<Ending>, retried: Retried) -> Next {
+pub(super) fn retry_ended(state: &mut LoopState, ending: Box<Ending>, retried: Retried) -> Next {
     if !is_outage(&ending) {
         let why = not_retryable(&ending);
         return Next::refuse(Phase::Ended(ending), why);
     }
-    state.continuations.push(entry(state, retried.by, Some(&ending)));
+    let record = entry(state, retried.by, Some(&ending));
+    state.continuations.push(record);
     Next::ask_again(state.watch.last_call)
 }
 
@@ -80,11 +81,12 @@ fn sentence(text: &str) -> &str {
 }
 
 /// A run that waits for its model asks it again.
-pub(super) fn retry_paused(state: &mut State, phase: Phase, retried: Retried) -> Next {
+pub(super) fn retry_paused(state: &mut LoopState, phase: Phase, retried: Retried) -> Next {
     match &phase {
         Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => {
             let error = Some(pause.question.text.clone());
-            state.continuations.push(ContinuationRecord { error, ..entry(state, retried.by, None) });
+            let record = ContinuationRecord { error, ..entry(state, retried.by, None) };
+            state.continuations.push(record);
             Next::Wait(phase)
         }
         Phase::Paused { .. } => {
@@ -97,7 +99,7 @@ pub(super) fn retry_paused(state: &mut State, phase: Phase, retried: Retried) ->
 /// Raises limits of a run that has not ended.
 pub(super) fn raise<'p>(
     limits: impl Into<DocumentLimits<'p>>,
-    state: &mut State,
+    state: &mut StateHead,
     raised: LimitsRaised,
 ) -> Result<(), Refused> {
     let limits = limits.into();
@@ -107,7 +109,7 @@ pub(super) fn raise<'p>(
 }
 
 /// The same for a loop.
-pub(super) fn raise_open(program: &LoopProgram, state: &mut State, phase: Phase, raised: LimitsRaised) -> Next {
+pub(super) fn raise_open(program: &LoopProgram, state: &mut LoopState, phase: Phase, raised: LimitsRaised) -> Next {
     match raise(program, state, raised) {
         Ok(()) => Next::Wait(phase),
         Err(refused) => Next::Refuse { phase, refused },
@@ -117,14 +119,14 @@ pub(super) fn raise_open(program: &LoopProgram, state: &mut State, phase: Phase,
 /// Raises the limit that ended a run. A cancelled run may raise any.
 pub(super) fn raise_spent<'p>(
     limits: impl Into<DocumentLimits<'p>>,
-    state: &mut State,
+    state: &mut StateHead,
     ending: &Ending,
     raised: LimitsRaised,
 ) -> Result<(), Refused> {
     let (limits, before, limit) = (limits.into(), state.limits, limit_of(ending));
-    let fits = match (limit, &state.cancelled_in) {
-        (None, None) => Err(Refused::new(no_limit(ending))),
-        (Some(limit), _) if !gives(limit, &raised.limits) => Err(Refused::new(other_limit(ending, limit))),
+    let fits = match limit {
+        None if ending.status != Status::Cancelled => Err(Refused::new(no_limit(ending))),
+        Some(limit) if !gives(limit, &raised.limits) => Err(Refused::new(other_limit(ending, limit))),
         _ => apply(limits, state, &raised),
     };
     let fits = fits.and_then(|()| match limit::spent(limits, state) {
@@ -139,7 +141,12 @@ pub(super) fn raise_spent<'p>(
 }
 
 /// Raises the limit that ended a run, and continues it. A cancelled run waits in the phase that it was in.
-pub(super) fn raise_ended(program: &LoopProgram, state: &mut State, ending: Box<Ending>, raised: LimitsRaised) -> Next {
+pub(super) fn raise_ended(
+    program: &LoopProgram,
+    state: &mut LoopState,
+    ending: Box<Ending>,
+    raised: LimitsRaised,
+) -> Next {
     if let Err(refused) = raise_spent(program, state, &ending, raised) {
         return Next::Refuse { phase: Phase::Ended(ending), refused };
     }
@@ -153,7 +160,7 @@ pub(super) fn raise_ended(program: &LoopProgram, state: &mut State, ending: Box<
 }
 
 /// The model was asked for its last answer, and gave none that could be taken.
-fn take_back_the_last_call(program: &LoopProgram, state: &mut State) {
+fn take_back_the_last_call(program: &LoopProgram, state: &mut LoopState) {
     let dialect = program.properties.dialect;
     let answered = state.conversation.messages.last().is_some_and(|message| message.role == Role::Assistant);
     if answered {
@@ -163,16 +170,16 @@ fn take_back_the_last_call(program: &LoopProgram, state: &mut State) {
     }
 }
 
-fn record(limits: DocumentLimits<'_>, state: &mut State, raised: LimitsRaised, ending: Option<&Ending>) {
+fn record(limits: DocumentLimits<'_>, state: &mut StateHead, raised: LimitsRaised, ending: Option<&Ending>) {
     let record = entry(state, raised.by, ending);
     state.continuations.push(ContinuationRecord { limits: Some(raised.limits), ..record });
     // The warning is due again at the share of the new budget.
-    state.watch.budget_warned = false;
+    state.budget.is_warned = false;
     budget::look(limits.head, state);
 }
 
 /// Raises the limits, each above the present one and above what is used.
-fn apply(limits: DocumentLimits<'_>, state: &mut State, raised: &LimitsRaised) -> Result<(), Refused> {
+fn apply(limits: DocumentLimits<'_>, state: &mut StateHead, raised: &LimitsRaised) -> Result<(), Refused> {
     let RaisedLimits { max_iterations, timeout_ms, budget } = raised.limits;
     if raised.limits.is_none() {
         return Err(Refused::new("no limit is given"));
@@ -251,7 +258,7 @@ fn other_limit(ending: &Ending, limit: Limit) -> String {
     format!("this limit did not end the run: {message}. Raise {}", field(limit))
 }
 
-fn still_spent(limits: DocumentLimits<'_>, state: &State, still: Limit) -> String {
+fn still_spent(limits: DocumentLimits<'_>, state: &StateHead, still: Limit) -> String {
     let own = budget::own(limits.head, state).unwrap_or_default();
     let used = budget::used(state);
     let spent = match still {
@@ -267,7 +274,7 @@ fn still_spent(limits: DocumentLimits<'_>, state: &State, still: Limit) -> Strin
 }
 
 /// What is used of each limit: the numbers that a higher limit is compared with.
-pub fn used(state: &State) -> RaisedLimits {
+pub fn used(state: &StateHead) -> RaisedLimits {
     let Allowance { tokens, cost_usd } = budget::used(state);
     RaisedLimits {
         max_iterations: Some(state.counters.iterations),
@@ -277,7 +284,7 @@ pub fn used(state: &State) -> RaisedLimits {
 }
 
 /// The present limits of a run.
-pub fn limits(program: &Program, state: &State) -> RaisedLimits {
+pub fn limits(program: &Program, state: &StateHead) -> RaisedLimits {
     RaisedLimits {
         max_iterations: Some(DocumentLimits::from(program).max_iterations(state)),
         timeout_ms: Some(state.timeout_ms()),
@@ -285,7 +292,7 @@ pub fn limits(program: &Program, state: &State) -> RaisedLimits {
     }
 }
 
-pub(super) fn entry(state: &State, by: Option<String>, ending: Option<&Ending>) -> ContinuationRecord {
+pub(super) fn entry(state: &StateHead, by: Option<String>, ending: Option<&Ending>) -> ContinuationRecord {
     ContinuationRecord {
         by,
         at_ms: state.now.wall_ms,

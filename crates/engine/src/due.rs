@@ -1,6 +1,6 @@
 //! When a run that waits for a human stops waiting by itself.
 
-use super::flow;
+use super::operation::OpenStep;
 use super::outcome::Termination;
 use super::state::{Phase, State};
 
@@ -21,24 +21,22 @@ pub fn due_at_ms(state: &State) -> Option<i64> {
 
 /// When the earliest approval or form expires of a workflow of which other steps are under way, in milliseconds since 1970.
 pub fn due_beside(state: &State) -> Option<i64> {
-    let flow = state.flow.as_ref().filter(|flow| flow.stopping.is_none() && matches!(state.phase, Phase::Stepping))?;
-    let DueTimes { own, below } = flow::due_at_ms(flow);
+    let DueTimes { own, below } = of_steps(&steps_beside(state)?);
     own.into_iter().chain(below).min()
 }
 
 /// Since when the first of the steps that wait for a human has waited in a workflow of which other steps are under way, in
 /// milliseconds since 1970.
 pub fn waits_beside_since_ms(state: &State) -> Option<i64> {
-    let flow = state.flow.as_ref().filter(|flow| flow.stopping.is_none() && matches!(state.phase, Phase::Stepping))?;
-    let open = flow.open();
+    let open = steps_beside(state)?;
     open.iter().filter(|open| open.progress.waits_for_human()).map(|open| open.due_at_ms).min()
 }
 
 /// When what a paused run waits for expires, by the run in which it does.
 pub fn due_times(state: &State) -> DueTimes {
     let Phase::Paused { pause, turn } = &state.phase else { return DueTimes::default() };
-    if let Some(of_flow) = &state.flow {
-        return flow::due_at_ms(of_flow);
+    if let State::Flow(state) = state {
+        return of_steps(&state.progress.open());
     }
     if let Some(asks) = &pause.asks {
         return DueTimes { own: None, below: asks.due_at_ms() };
@@ -49,4 +47,17 @@ pub fn due_times(state: &State) -> DueTimes {
     let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.address));
     let own = calls.filter_map(|call| call.progress.expires_at_ms()).min();
     DueTimes { own, below: None }
+}
+
+/// The open steps of a workflow of which some are under way, unless it stops.
+fn steps_beside(state: &State) -> Option<Vec<&OpenStep>> {
+    let state = state.as_flow().filter(|state| matches!(state.phase, Phase::Stepping))?;
+    state.progress.stopping.is_none().then(|| state.progress.open())
+}
+
+/// Of a run below that somebody resumed, what expired is its own matter.
+fn of_steps(open: &[&OpenStep]) -> DueTimes {
+    let own = open.iter().filter_map(|open| open.progress.expires_at_ms());
+    let below = open.iter().filter_map(|open| open.progress.subrun().filter(|wait| wait.is_open())?.asks.due_at_ms());
+    DueTimes { own: own.min(), below: below.min() }
 }

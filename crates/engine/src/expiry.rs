@@ -7,7 +7,7 @@ use super::human::{self, Paused};
 use super::next::Next;
 use super::operation::{AskedFor, Call, Progress};
 use super::outcome::{RunError, Termination};
-use super::state::{Phase, State, Turn};
+use super::state::{LoopState, Phase, Turn};
 use super::turn;
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::program::LoopProgram;
@@ -16,7 +16,7 @@ use loopctl_lang::program::LoopProgram;
 const LATE: &str = "not called: nobody approved this call in time";
 
 /// Applies the expiry of all approvals that are due.
-pub(super) fn expired(program: &LoopProgram, state: &mut State, paused: Paused, effects: &mut Effects) -> Next {
+pub(super) fn expired(program: &LoopProgram, state: &mut LoopState, paused: Paused, effects: &mut Effects) -> Next {
     let Paused { pause, turn } = paused;
     let now_ms = state.now.wall_ms;
     let is_due = |call: &Call| pause.calls.contains(&call.address) && call.progress.is_expired(now_ms);
@@ -39,7 +39,8 @@ pub(super) fn expired(program: &LoopProgram, state: &mut State, paused: Paused, 
             }
         }
         let record = DecisionRecord::of_expiry(now_ms, pause.number, on_expiry);
-        state.decisions.push(before.record(&state.header, record));
+        let record = before.record(&state.header, record);
+        state.decisions.push(record);
     }
     if let Some(tool) = failed {
         return fail(program, state, turn, &tool, effects);
@@ -57,13 +58,13 @@ pub(super) fn expired(program: &LoopProgram, state: &mut State, paused: Paused, 
     human::decided_all(program, state, turn, effects)
 }
 
-fn late(state: &mut State, call: &mut Call) {
+fn late(state: &mut LoopState, call: &mut Call) {
     state.counters.unmade(&call.name);
     call.progress = Progress::done(ToolResult::failed(LATE));
 }
 
 /// The run fails; none of the calls that still wait is made.
-fn fail(program: &LoopProgram, state: &mut State, mut turn: Turn, tool: &str, effects: &mut Effects) -> Next {
+fn fail(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, tool: &str, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         let was_made = matches!(call.progress, Progress::Done { .. } | Progress::Asks(AskedFor::Subrun(_)));
         if !was_made {

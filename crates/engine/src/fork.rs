@@ -16,7 +16,7 @@ pub(super) fn begin(program: &Program, state: &mut State, event: Event) -> Resul
     let Some(fork) = started.fork.clone() else { return Err(Refused::new("nothing was copied")) };
     let copied = fork.copied().map_err(|why| Refused::new(format!("a copied event can't be read: {why}")))?;
     let alone = Started { fork: None, ..*started };
-    let mut forked = State::default();
+    let mut forked = State::new(program);
     let mut effects = step(program, &mut forked, Event { at, kind: EventKind::Started(Box::new(alone)) })?;
     for (number, event) in copied.into_iter().enumerate() {
         effects = step(program, &mut forked, event)

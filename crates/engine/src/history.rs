@@ -9,7 +9,7 @@ use super::budget;
 use super::conversation::{Message, Role};
 use super::event::{Finish, ModelFault, ModelFaultCode, Reply};
 use super::next::Next;
-use super::state::State;
+use super::state::LoopState;
 use super::usage;
 use super::window;
 use loopctl_lang::language::react::{History, OnLimit};
@@ -29,12 +29,12 @@ pub(super) enum Length {
 }
 
 /// Whether no iteration can be removed.
-pub(super) fn is_last(state: &State) -> bool {
+pub(super) fn is_last(state: &LoopState) -> bool {
     state.conversation.iterations().nth(1).is_none()
 }
 
 /// Checks the length of the next request.
-pub(super) fn look(program: &LoopProgram, state: &State) -> Length {
+pub(super) fn look(program: &LoopProgram, state: &LoopState) -> Length {
     let history = program.properties.history.as_ref();
     if let Some(until) = history.and_then(|history| over_messages(history, state)) {
         return Length::Over { until, summed: history.and_then(|history| history.summarize) == Some(true) };
@@ -46,7 +46,7 @@ pub(super) fn look(program: &LoopProgram, state: &State) -> Length {
 }
 
 /// What to remove when a request must have less than `bound` tokens: half of them is left free.
-pub(super) fn too_long(program: &LoopProgram, state: &State, bound: u64) -> Length {
+pub(super) fn too_long(program: &LoopProgram, state: &LoopState, bound: u64) -> Length {
     let summarize = program.properties.history.as_ref().and_then(|history| history.summarize);
     // A loop with `on_limit: answer` and without `summarize` treats the full window as a limit.
     if program.properties.on_limit == OnLimit::Answer && summarize.is_none() {
@@ -59,7 +59,7 @@ pub(super) fn too_long(program: &LoopProgram, state: &State, bound: u64) -> Leng
 }
 
 /// For `max_messages`: where the last `keep_last` messages begin, or the first iteration within them.
-fn over_messages(history: &History, state: &State) -> Option<usize> {
+fn over_messages(history: &History, state: &LoopState) -> Option<usize> {
     let conversation = &state.conversation;
     let all = conversation.messages.len();
     let most = usize::try_from(history.max_messages?).unwrap_or(usize::MAX);
@@ -73,14 +73,14 @@ fn over_messages(history: &History, state: &State) -> Option<usize> {
 
 /// The number of tokens of the next request: the provider's count of the last one, and an estimate of what was
 /// added since.
-pub(super) fn next_request(state: &State) -> u64 {
+pub(super) fn next_request(state: &LoopState) -> u64 {
     let (tokens, bytes) = state.counters.window;
     tokens.saturating_add(state.counters.estimator.tokens(state.conversation.bytes.saturating_sub(bytes)))
 }
 
 /// Where the iterations begin that fit into `room` tokens with the opening. The last one always stays, and the
 /// oldest one is removed. None when there is only one.
-fn fitting(state: &State, room: u64) -> Option<usize> {
+fn fitting(state: &LoopState, room: u64) -> Option<usize> {
     let conversation = &state.conversation;
     let size = |from: usize, until: usize| -> usize {
         let messages = conversation.messages.iter().skip(from).take(until.saturating_sub(from));
@@ -102,7 +102,7 @@ fn fitting(state: &State, room: u64) -> Option<usize> {
 }
 
 /// The model has summarised the removed messages.
-pub(super) fn summed(program: &LoopProgram, state: &mut State, mut reply: Reply, until: usize) -> Next {
+pub(super) fn summed(program: &LoopProgram, state: &mut LoopState, mut reply: Reply, until: usize) -> Next {
     let sent = question(program, state, until).bytes;
     window::learn(state, reply.own_window(), None);
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
@@ -123,7 +123,7 @@ pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
 }
 
 /// The model could not write a summary: the messages are removed anyway.
-pub(super) fn not_summed(program: &LoopProgram, state: &mut State, fault: ModelFault, until: usize) -> Next {
+pub(super) fn not_summed(program: &LoopProgram, state: &mut LoopState, fault: ModelFault, until: usize) -> Next {
     window::learn(state, fault.own_window(), None);
     usage::of_failure(program, state, fault);
     drop_until(state, until, None);
@@ -132,7 +132,7 @@ pub(super) fn not_summed(program: &LoopProgram, state: &mut State, fault: ModelF
 
 /// Before the last call: removes the older half when the request would not fit, or when `must`. Returns whether it
 /// became shorter.
-pub(super) fn make_room(program: &LoopProgram, state: &mut State, must: bool) -> bool {
+pub(super) fn make_room(program: &LoopProgram, state: &mut LoopState, must: bool) -> bool {
     let bound = window::of_request(program, state);
     if !must && bound.is_none_or(|bound| next_request(state) <= bound) {
         return false;
@@ -148,7 +148,7 @@ pub(super) fn make_room(program: &LoopProgram, state: &mut State, must: bool) ->
 
 /// Where no iteration can be removed and a server showed the window: cuts what the last iteration reports, so that the
 /// request fits. Returns whether it became shorter.
-pub(super) fn shorten(program: &LoopProgram, state: &mut State) -> bool {
+pub(super) fn shorten(program: &LoopProgram, state: &mut LoopState) -> bool {
     let Some(bound) = window::of_request(program, state).filter(|_| state.watch.window.is_some()) else { return false };
     let opening = state.conversation.opening();
     let is_report = |message: &Message| matches!(message.role, Role::User | Role::Tool);
@@ -169,7 +169,7 @@ pub(super) fn shorten(program: &LoopProgram, state: &mut State) -> bool {
 }
 
 /// Removes the messages after the opening, up to this one.
-pub(super) fn drop_until(state: &mut State, until: usize, notes: Option<&str>) {
+pub(super) fn drop_until(state: &mut LoopState, until: usize, notes: Option<&str>) {
     let conversation = &state.conversation;
     let before = usize::try_from(state.counters.messages_trimmed).unwrap_or(usize::MAX);
     let gone = until.saturating_sub(conversation.opening()).saturating_add(before);

@@ -12,7 +12,7 @@ use super::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use super::next::Next;
 use super::operation::{AfterDecision, AskedFor, Call, Conclusion, Progress, Taken};
 use super::outcome::{Pause, Termination};
-use super::state::{Phase, RunHeader, State, Turn};
+use super::state::{LoopState, Phase, RunHeader, Turn};
 use super::subrun;
 use super::subrun_decision;
 use super::turn::{self, denied};
@@ -45,7 +45,7 @@ struct PausedCalls<'a> {
 /// Why it does not, and what would.
 pub(super) fn fits(
     program: &LoopProgram,
-    state: &State,
+    state: &LoopState,
     pause: &Pause,
     turn: Option<&Turn>,
     decided: &Decided,
@@ -62,7 +62,7 @@ impl<'a> PausedCalls<'a> {
     ///
     /// # Errors
     /// Why it does not, and what would.
-    fn fits(self, program: &LoopProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+    fn fits(self, program: &LoopProgram, state: &LoopState, decided: &Decided) -> Result<(), Refused> {
         let (pause, header) = (self.pause, &state.header);
         if let Some(number) = decided.pause
             && number != pause.number
@@ -138,7 +138,7 @@ fn is_asked_about(pause: &Pause, call: &Call) -> bool {
 /// Applies a decision.
 pub(super) fn decided(
     program: &LoopProgram,
-    state: &mut State,
+    state: &mut LoopState,
     paused: Paused,
     decided: Decided,
     effects: &mut Effects,
@@ -156,7 +156,8 @@ pub(super) fn decided(
     let only = paused.calls().meant(&state.header, &decided);
     let Paused { pause, turn } = paused;
     let Some(mut turn) = turn else {
-        state.decisions.push(DecisionRecord::new(state.now.wall_ms, pause.number, &decided));
+        let record = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
+        state.decisions.push(record);
         // The answer for a stuck run is guidance.
         if let Decision::Answer(text) = decided.decision {
             let words = dialect::write_guidance(program.properties.dialect, &text);
@@ -193,7 +194,7 @@ pub(super) fn decided(
 }
 
 /// All waiting calls of a turn are decided: those that may be made are called.
-pub(super) fn decided_all(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn decided_all(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, effects: &mut Effects) -> Next {
     if let Some((call, question)) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, call, question);
     }
@@ -204,7 +205,7 @@ pub(super) fn decided_all(program: &LoopProgram, state: &mut State, mut turn: Tu
 }
 
 /// Applies a decision to one call; returns how many have approved it, when several must.
-fn decide(state: &mut State, call: &mut Call, decided: &Decided) -> Option<ApprovalCount> {
+fn decide(state: &mut LoopState, call: &mut Call, decided: &Decided) -> Option<ApprovalCount> {
     let was_approval = call.progress.is_approval();
     let Taken { next, approvals } = call.decide(decided);
     match next {

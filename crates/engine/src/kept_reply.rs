@@ -7,7 +7,7 @@ use super::conversation::{Conversation, Native};
 use super::dialect::{self, Reading, Saying};
 use super::event::{Reasoning, SaidCall};
 use super::operation::Call;
-use super::state::State;
+use super::state::LoopState;
 use super::window;
 use loopctl_lang::language::react::Dialect;
 use loopctl_lang::program::LoopProgram;
@@ -79,14 +79,14 @@ fn cut(mut text: String, most: usize) -> String {
 }
 
 /// Cuts the calls of a reply that could not be read, in the conversation.
-pub(super) fn shorten_unreadable(state: &mut State) {
+pub(super) fn shorten_unreadable(state: &mut LoopState) {
     if state.header.knows_windows() && size_of_last(&state.conversation) > CORRECTED {
         replace(state, None);
     }
 }
 
 /// Cuts a reply with these calls in the conversation, if it is overlong, or long and nothing of it was accepted.
-pub(super) fn shorten(program: &LoopProgram, state: &mut State, thought: &str, calls: &[Call], is_refused: bool) {
+pub(super) fn shorten(program: &LoopProgram, state: &mut LoopState, thought: &str, calls: &[Call], is_refused: bool) {
     let whole = window::whole_reply_bytes(state);
     let most = if is_refused { whole.min(CORRECTED) } else { whole };
     if !state.header.knows_windows() || size_of_last(&state.conversation) <= most {
@@ -115,7 +115,7 @@ fn size_of_last(conversation: &Conversation) -> usize {
 
 /// Replaces the text of the last message, which was not sent yet, by this one or by its beginning, and cuts the inputs
 /// of its native calls.
-fn replace(state: &mut State, text: Option<String>) {
+fn replace(state: &mut LoopState, text: Option<String>) {
     let before = state.conversation.bytes;
     state.conversation.change_last(|message| {
         message.text = text.unwrap_or_else(|| cut(message.text.to_string(), KEPT_CHARS)).into();

@@ -6,7 +6,7 @@ use super::dialect;
 use super::history::{self, Length};
 use super::next::Next;
 use super::outcome::{Limit, RunError};
-use super::state::State;
+use super::state::{LoopState, StateHead};
 use super::window;
 use loopctl_lang::language::react::{OnLimit, defaults};
 use loopctl_lang::program::flow::FlowProgram;
@@ -17,7 +17,7 @@ const REFUSALS: u32 = 4;
 
 /// After an iteration: the model is asked again, unless a limit is reached. If the history is too long, it is
 /// shortened first.
-pub(super) fn think(program: &LoopProgram, state: &mut State) -> Next {
+pub(super) fn think(program: &LoopProgram, state: &mut LoopState) -> Next {
     loop {
         if let Some(limit) = spent(program, state) {
             return Next::Limit(limit);
@@ -65,13 +65,13 @@ impl<'p> From<&'p Program> for DocumentLimits<'p> {
 
 impl DocumentLimits<'_> {
     /// The most iterations of the run.
-    pub fn max_iterations(self, state: &State) -> u32 {
+    pub fn max_iterations(self, state: &StateHead) -> u32 {
         state.limits.max_iterations.unwrap_or(self.max_iterations)
     }
 }
 
 /// The limit that is reached, if any; the window is checked by the history.
-pub(super) fn spent<'p>(limits: impl Into<DocumentLimits<'p>>, state: &State) -> Option<Limit> {
+pub(super) fn spent<'p>(limits: impl Into<DocumentLimits<'p>>, state: &StateHead) -> Option<Limit> {
     let limits = limits.into();
     if state.counters.iterations >= limits.max_iterations(state) {
         return Some(Limit::MaxIterations);
@@ -84,7 +84,7 @@ pub(super) fn spent<'p>(limits: impl Into<DocumentLimits<'p>>, state: &State) ->
 
 /// The provider reports that the request is too long: it is shortened, and sent again. Once, when the provider does not
 /// say how long it may be.
-pub(super) fn too_long(program: &LoopProgram, state: &mut State, refused: LengthRefusal) -> Next {
+pub(super) fn too_long(program: &LoopProgram, state: &mut LoopState, refused: LengthRefusal) -> Next {
     let is_new = refused.learn(state);
     if let Some(limit) = spent(program, state) {
         return Next::Limit(limit);
@@ -110,7 +110,12 @@ pub(super) fn too_long(program: &LoopProgram, state: &mut State, refused: Length
 }
 
 /// The same of the last call, which is sent again only when the provider said how long it may be.
-pub(super) fn last_too_long(program: &LoopProgram, state: &mut State, limit: Limit, refused: LengthRefusal) -> Next {
+pub(super) fn last_too_long(
+    program: &LoopProgram,
+    state: &mut LoopState,
+    limit: Limit,
+    refused: LengthRefusal,
+) -> Next {
     let is_new = refused.learn(state);
     let may = refused.window.is_some() && state.watch.too_long <= most_refusals(state);
     if may && (history::make_room(program, state, true) || is_new) {
@@ -130,7 +135,7 @@ pub(super) struct LengthRefusal {
 
 impl LengthRefusal {
     /// Counts the refusal, and remembers what it said. Returns whether the window was not known before.
-    fn learn(self, state: &mut State) -> bool {
+    fn learn(self, state: &mut LoopState) -> bool {
         let before = window::tokens(state);
         window::learn(state, self.window, self.prompt);
         state.watch.too_long = state.watch.too_long.saturating_add(1);
@@ -139,13 +144,13 @@ impl LengthRefusal {
 }
 
 /// How often a request is made shorter and sent again.
-fn most_refusals(state: &State) -> u32 {
+fn most_refusals(state: &LoopState) -> u32 {
     if state.watch.window.is_some() { REFUSALS } else { 1 }
 }
 
 /// A limit is reached: the run fails, or one last call must answer. A sub-run whose caller has nothing left
 /// gets no last call: with one at each level of nested loops, they would exceed the budget together.
-pub(super) fn reached(program: &LoopProgram, state: &mut State, limit: Limit) -> Next {
+pub(super) fn reached(program: &LoopProgram, state: &mut LoopState, limit: Limit) -> Next {
     if program.properties.on_limit == OnLimit::Fail || budget::is_spent_for_the_caller(state) {
         return failed(program, state, limit);
     }
@@ -158,14 +163,14 @@ pub(super) fn reached(program: &LoopProgram, state: &mut State, limit: Limit) ->
 }
 
 /// The last call gave an empty reply: the model is asked once more.
-pub(super) fn ask_again(program: &LoopProgram, state: &mut State, limit: Limit, why: &str) -> Next {
+pub(super) fn ask_again(program: &LoopProgram, state: &mut LoopState, limit: Limit, why: &str) -> Next {
     let words = dialect::forced_question(program.properties.dialect, words(limit));
     state.conversation.push(Role::User, format!("{why}\n\n{words}"));
     Next::Ask { forced: Some(limit) }
 }
 
 /// The run fails because of a limit.
-pub(super) fn failed(program: &LoopProgram, state: &State, limit: Limit) -> Next {
+pub(super) fn failed(program: &LoopProgram, state: &LoopState, limit: Limit) -> Next {
     let (code, message) = match limit {
         Limit::MaxIterations => (
             "max_iterations",
@@ -181,7 +186,7 @@ pub(super) fn failed(program: &LoopProgram, state: &State, limit: Limit) -> Next
 }
 
 /// Why the conversation does not fit, and what to write.
-fn context_words(program: &LoopProgram, state: &State) -> String {
+fn context_words(program: &LoopProgram, state: &LoopState) -> String {
     let what = "the conversation no longer fits the model's window";
     let (reply, request) = (window::max_tokens(program, state), history::next_request(state));
     let model = &state.header.model.name;

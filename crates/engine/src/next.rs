@@ -3,7 +3,7 @@
 
 use super::effect::Refused;
 use super::outcome::{Ending, Limit, RunError, Status, Termination};
-use super::state::{Phase, State, Turn};
+use super::state::{LoopState, Phase, Turn};
 
 /// Where the run continues. The first three lead to one of the others; the others end the step.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Next {
     }
 
     /// The run ends without an answer.
-    pub fn fail(state: &State, termination: Termination, error: RunError) -> Self {
+    pub fn fail(state: &LoopState, termination: Termination, error: RunError) -> Self {
         Self::end(Ending { error: Some(error), ..Ending::new(Status::Failed, termination, state.now.wall_ms) })
     }
 

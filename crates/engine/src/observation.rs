@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::state::State;
+use super::state::LoopState;
 
 /// An observation for the trace and for the model, cut to `max` characters.
-pub(super) fn cut(state: &mut State, value: Value, max: usize) -> (Value, String) {
+pub(super) fn cut(state: &mut LoopState, value: Value, max: usize) -> (Value, String) {
     if let Some(short) = cut_to(&value, max) {
         state.counters.truncated_observations += 1;
         let text = short.as_str().unwrap_or_default().to_owned();

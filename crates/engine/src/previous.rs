@@ -53,7 +53,8 @@ impl Earlier {
             lines.push(fact("error", error.message.as_str().into(), LONG_CHARS));
         }
         let previous = Previous { run_id: header.run_id.clone(), account: lines.join("\n") };
-        let kept = scrub(Value::Object(state.memory.clone().into_iter().collect()));
+        let kept = state.as_loop().map(|state| state.memory.clone()).unwrap_or_default();
+        let kept = scrub(Value::Object(kept.into_iter().collect()));
         let memory = match kept {
             Value::Object(kept) => kept.into_iter().collect(),
             _ => BTreeMap::new(),

@@ -10,7 +10,7 @@ use super::call_attempt::CallAttempt;
 use super::event::{CallId, FailedAttempt, ToolFault, ToolResult};
 use super::observation::cut_to;
 use super::operation::{AskedFor, Call, Progress};
-use super::state::{Phase, State, StoredEntry, Turn};
+use super::state::{LoopState, Phase, State, StateHead, StoredEntry, Turn};
 use super::timestamp::{as_rfc3339, as_rfc3339_if_any};
 pub use super::token_usage::{TokenDetails, TokenUsage};
 
@@ -97,7 +97,7 @@ impl CallStatus {
 
 impl TraceEntry {
     /// The entry at this place of a run's record.
-    pub fn recorded(state: &State, at: usize, entry: &StoredEntry) -> Self {
+    pub fn recorded(state: &LoopState, at: usize, entry: &StoredEntry) -> Self {
         let before = state.entries.iter().take(at).rev().take_while(|other| other.iteration == entry.iteration).count();
         let index = u32::try_from(before).unwrap_or(u32::MAX);
         Self {
@@ -122,7 +122,7 @@ impl TraceEntry {
     }
 
     /// A call of the turn that is not over; none if it was neither made nor refused yet.
-    fn open(state: &State, turn: &Turn, call: &Call, driven: bool) -> Option<Self> {
+    fn open(state: &LoopState, turn: &Turn, call: &Call, driven: bool) -> Option<Self> {
         let first = call.address.index == 0;
         let (call_status, observation, error, duration_ms) = match &call.progress {
             Progress::Done { result: ToolResult::Ok(value), duration_ms } => {
@@ -168,7 +168,7 @@ impl TraceEntry {
 /// The most characters of an observation that no model has read yet.
 const OPEN_CHARS: usize = 12_000;
 
-fn decided_at(state: &State, call: CallId) -> Option<i64> {
+fn decided_at(state: &StateHead, call: CallId) -> Option<i64> {
     state.decisions.iter().rev().find(|record| record.call == Some(call)).map(|record| record.at_ms)
 }
 
@@ -176,6 +176,7 @@ fn decided_at(state: &State, call: CallId) -> Option<i64> {
 /// them was made. `driven`: whether a driver has the run now; if none has, it is not known whether calls without an
 /// outcome happened.
 pub fn trace(state: &State, driven: bool) -> Vec<TraceEntry> {
+    let Some(state) = state.as_loop() else { return Vec::new() };
     let recorded = state.entries.iter().enumerate().map(|(at, entry)| TraceEntry::recorded(state, at, entry));
     // The driver of a run that has ended may still hold its lease for a moment.
     let driven = driven && !matches!(state.phase, Phase::Ended(_));

@@ -2,7 +2,7 @@
 
 use super::dialect;
 use super::event::{Finish, Reply};
-use super::state::{State, StoredEntry};
+use super::state::StoredEntry;
 
 /// How many answers that do not match `answer_schema` end a run.
 pub const ANSWERS: u32 = 3;
@@ -60,8 +60,8 @@ impl RefusalCause {
     }
 
     /// The cause of most of the refused replies in a row that a run ends with.
-    pub fn of_last(state: &State) -> Self {
-        let last = state.entries.iter().rev().map_while(Self::of_entry);
+    pub fn of_last(entries: &[StoredEntry]) -> Self {
+        let last = entries.iter().rev().map_while(Self::of_entry);
         let (mut all, mut cut, mut thinking, mut refused, mut empty) = (0, 0, 0, 0, 0);
         for cause in last {
             all += 1;

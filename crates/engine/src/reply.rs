@@ -16,7 +16,7 @@ use super::operation::{AskedFor, Call, Progress};
 use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use super::question::Question;
 use super::refusal::RefusalCause;
-use super::state::{Phase, State, StoredEntry, Turn};
+use super::state::{LoopState, Phase, StoredEntry, Turn};
 use super::tight::push_tight;
 use super::turn;
 use super::turn_policy::TurnPolicy;
@@ -36,17 +36,17 @@ const EXAMPLE_FROM: u32 = 2;
 /// Applies a reply.
 pub(super) fn take(
     program: &LoopProgram,
-    state: &mut State,
+    state: &mut LoopState,
     mut reply: Reply,
     forced: Option<Limit>,
     effects: &mut Effects,
 ) -> Next {
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.iterations += 1;
-    state.counters.thinking_ms = reply.duration_ms;
-    state.counters.finish = reply.finish;
-    state.counters.response_model = reply.response_model.take();
-    state.counters.time_to_first_token_ms = reply.time_to_first_token_ms.map(u64::from);
+    state.last_reply.thinking_ms = reply.duration_ms;
+    state.last_reply.finish = reply.finish;
+    state.last_reply.response_model = reply.response_model.take();
+    state.last_reply.time_to_first_token_ms = reply.time_to_first_token_ms.map(u64::from);
     state.watch.too_long = 0;
     window::learn(state, reply.own_window(), None);
     let sent = state.conversation.bytes;
@@ -94,7 +94,7 @@ pub(super) fn take(
                 calls.iter_mut().for_each(|wanted| with_own_names(program, wanted));
             }
             if let Some(limit) = forced {
-                return last_word(program, state, new, LastReply { calls, limit, refused });
+                return last_word(program, state, new, FinalReply { calls, limit, refused });
             }
             turn(program, state, new, calls, effects)
         }
@@ -103,7 +103,7 @@ pub(super) fn take(
             new.thought = thought;
             let call = Wanted::complete(answer_of(program, answer));
             match forced {
-                Some(limit) => last_word(program, state, new, LastReply { calls: vec![call], limit, refused }),
+                Some(limit) => last_word(program, state, new, FinalReply { calls: vec![call], limit, refused }),
                 None => turn(program, state, new, vec![call], effects),
             }
         }
@@ -137,7 +137,7 @@ impl MadeReply {
 }
 
 /// Adds a reply to the conversation, in the form in which it stays there.
-fn keep(program: &LoopProgram, state: &mut State, reading: &Reading, made: MadeReply) {
+fn keep(program: &LoopProgram, state: &mut LoopState, reading: &Reading, made: MadeReply) {
     let MadeReply { text, calls, reasoning, counts } = made;
     let dialect = program.properties.dialect;
     let has_native = !calls.is_empty() && state.header.knows_written_calls();
@@ -169,7 +169,7 @@ struct RefusedReply {
 }
 
 /// The reply to the last call of `on_limit: answer`.
-struct LastReply {
+struct FinalReply {
     calls: Vec<Wanted>,
     limit: Limit,
     /// What is kept of it if it is no answer.
@@ -202,7 +202,7 @@ fn answer_of(program: &LoopProgram, answer: Value) -> Value {
 }
 
 /// The request to the model failed.
-pub(super) fn failed(program: &LoopProgram, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Next {
+pub(super) fn failed(program: &LoopProgram, state: &mut LoopState, fault: ModelFault, forced: Option<Limit>) -> Next {
     let enough = budget::is_enough(program, state, &fault.failed);
     let own = fault.own_window();
     let refused = LengthRefusal { window: own, prompt: fault.prompt_tokens.filter(|_| own.is_some()) };
@@ -238,7 +238,13 @@ pub(super) fn failed(program: &LoopProgram, state: &mut State, fault: ModelFault
 
 /// Makes a turn from a readable reply: validates each call, runs the built-in tools at once, and requests the
 /// others.
-fn turn(program: &LoopProgram, state: &mut State, mut new: Turn, calls: Vec<Wanted>, effects: &mut Effects) -> Next {
+fn turn(
+    program: &LoopProgram,
+    state: &mut LoopState,
+    mut new: Turn,
+    calls: Vec<Wanted>,
+    effects: &mut Effects,
+) -> Next {
     let calls: Vec<Wanted> = calls.into_iter().map(|wanted| validate::meant(program, state, wanted)).collect();
     let policy = TurnPolicy::of(program, &calls);
     let mut ending = None;
@@ -311,7 +317,7 @@ struct Completion {
 /// The run ends with an answer, unless one of the other calls of the turn failed.
 fn ended(
     program: &LoopProgram,
-    state: &mut State,
+    state: &mut LoopState,
     mut new: Turn,
     completion: Completion,
     effects: &mut Effects,
@@ -339,8 +345,8 @@ fn ended(
 }
 
 /// The last call of `on_limit: answer`: only an answer counts.
-fn last_word(program: &LoopProgram, state: &mut State, new: Turn, reply: LastReply) -> Next {
-    let LastReply { calls, limit, refused } = reply;
+fn last_word(program: &LoopProgram, state: &mut LoopState, new: Turn, reply: FinalReply) -> Next {
+    let FinalReply { calls, limit, refused } = reply;
     let mut calls = calls.into_iter().filter(|wanted| wanted.name == COMPLETE);
     let only = calls.next().map(|wanted| validate::meant(program, state, wanted));
     if let (Some(wanted), None) = (only, calls.next())
@@ -363,7 +369,7 @@ fn last_word(program: &LoopProgram, state: &mut State, new: Turn, reply: LastRep
 /// A reply that can't be read: the model receives the reason; three in a row end the run.
 fn unreadable(
     program: &LoopProgram,
-    state: &mut State,
+    state: &mut LoopState,
     new: Turn,
     refused: RefusedReply,
     forced: Option<Limit>,
@@ -393,8 +399,8 @@ fn unreadable(
 }
 
 /// The run ends: too many replies in a row could not be taken.
-fn none_taken(state: &State) -> Next {
-    let because = match RefusalCause::of_last(state) {
+fn none_taken(state: &LoopState) -> Next {
+    let because = match RefusalCause::of_last(&state.entries) {
         RefusalCause::Refused => return Next::fail(state, Termination::ModelError, refused_error(state)),
         RefusalCause::Unreadable => "",
         RefusalCause::CutOff => ": max_tokens cut them off",
@@ -410,7 +416,7 @@ fn none_taken(state: &State) -> Next {
     Next::fail(state, Termination::InvalidReplies, error)
 }
 
-fn refused_error(state: &State) -> RunError {
+fn refused_error(state: &LoopState) -> RunError {
     let words = &state.watch.refusal;
     let why = if words.is_empty() { String::new() } else { format!(": {words}") };
     let message =
@@ -418,7 +424,7 @@ fn refused_error(state: &State) -> RunError {
     RunError { code: "model_refused".to_owned(), message, retryable: false, step: None }
 }
 
-fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
+fn entry_of_answer(state: &mut LoopState, new: &Turn, wanted: &Wanted) {
     push_tight(
         &mut state.entries,
         StoredEntry {
@@ -440,7 +446,7 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
 }
 
 /// Keeps a reply that could not be taken in the trace; only people read its text.
-fn note(state: &mut State, new: Turn, refused: RefusedReply) {
+fn note(state: &mut LoopState, new: Turn, refused: RefusedReply) {
     let RefusedReply { why, text, cause } = refused;
     push_tight(
         &mut state.entries,

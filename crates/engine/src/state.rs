@@ -1,63 +1,95 @@
 //! The state of a run: the fold of its events.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::address::StepAddress;
 use super::call_attempt::CallAttempt;
 use super::continuation_record::ContinuationRecord;
 use super::conversation::Conversation;
 use super::decision_record::DecisionRecord;
 use super::effect::Refused;
 use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFault};
-use super::flow::state::FlowState;
+use super::flow::progress::{FlowProgress, StepChange};
 use super::json::Json;
-use super::operation::{Call, Progress};
+use super::operation::{Call, OpenStep, Progress};
 use super::outcome::{Ending, Limit, Pause, Status};
 use super::question::Question;
 use super::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
-use loopctl_lang::program::LoopProgram;
+use loopctl_lang::program::{LoopProgram, Program};
 
 pub use super::header::RunHeader;
 
-/// A run's state.
+/// A run's state: that of the machine that folds its events.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "most runs are loops, and few states are moved")]
+pub enum State {
+    /// That of a loop of mode `react`.
+    Loop(LoopState),
+    /// That of a workflow, or of a loop of mode `foreach`.
+    Flow(FlowState),
+}
+
+/// What the states of loops and workflows have in common.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct State {
+pub struct StateHead {
     /// Where the run is.
     pub phase: Phase,
     /// What is fixed since its start; calls under way share it.
     pub header: Arc<RunHeader>,
-    /// What the model reads.
-    pub conversation: Conversation,
-    /// What happened, one entry a call or unreadable reply.
-    pub entries: Vec<StoredEntry>,
-    /// The hints that a model in circles was given.
-    pub hints: Vec<GivenHint>,
     /// What humans decided, in their order.
     pub decisions: Vec<DecisionRecord>,
     /// How humans made it continue after an end, and the limits that they raised.
     pub continuations: Vec<ContinuationRecord>,
     /// The limits that replace those of the document.
     pub limits: RaisedLimits,
-    /// The failed requests to the model, each with its iteration.
-    pub attempts: Vec<(u32, FailedAttempt)>,
-    /// How far the steps are, when the run is a workflow.
-    pub flow: Option<Box<FlowState>>,
-    /// The agent's memory.
-    pub memory: BTreeMap<String, Value>,
     /// What was counted.
     pub counters: Counters,
-    /// What stuck detection and the limit of unreadable replies look at.
-    pub watch: Watchdog,
+    /// How much of the budget is used.
+    pub budget: BudgetUse,
+    /// How many pauses there were.
+    pub pauses: u32,
     /// The time of the last event.
     pub now: super::event::Moment,
     /// Whether a driver stopped between two steps, so that the run can be resumed.
     pub interrupted: bool,
+}
+
+/// The state of a loop.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoopState {
+    /// What it has in common with workflows.
+    pub head: StateHead,
+    /// What the model reads.
+    pub conversation: Conversation,
+    /// What happened, one entry a call or unreadable reply.
+    pub entries: Vec<StoredEntry>,
+    /// The hints that a model in circles was given.
+    pub hints: Vec<GivenHint>,
+    /// The failed requests to the model, each with its iteration.
+    pub attempts: Vec<(u32, FailedAttempt)>,
+    /// The agent's memory.
+    pub memory: BTreeMap<String, Value>,
+    /// What the last reply brought besides its text.
+    pub last_reply: LastReply,
+    /// What stuck detection and the limit of unreadable replies look at.
+    pub watch: Watchdog,
     /// Where a cancelled run was.
     pub cancelled_in: Option<Box<Phase>>,
+}
+
+/// The state of a workflow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowState {
+    /// What it has in common with loops.
+    pub head: StateHead,
+    /// How far each list of steps is.
+    pub progress: FlowProgress,
 }
 
 /// Where a run is. Each phase holds its own data.
@@ -224,18 +256,28 @@ pub struct Counters {
     /// How many requests to the model failed for good while the run continued.
     #[serde(skip)]
     pub calls_failed: u32,
-    /// The time of the last model call in milliseconds.
-    #[serde(skip)]
+}
+
+/// What the last reply brought besides its text.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LastReply {
+    /// The time of the model call in milliseconds.
     pub thinking_ms: u64,
-    /// Why the last reply stopped.
-    #[serde(skip)]
+    /// Why the reply stopped.
     pub finish: Finish,
-    /// The model that the provider named in the last reply, when it was not the one that was asked for.
-    #[serde(skip)]
+    /// The model that the provider named, when it was not the one that was asked for.
     pub response_model: Option<Box<str>>,
-    /// The milliseconds from the last request to the first token of its reply, when that was streamed.
-    #[serde(skip)]
+    /// The milliseconds from the request to the first token of its reply, when that was streamed.
     pub time_to_first_token_ms: Option<u64>,
+}
+
+/// How much of the budget is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct BudgetUse {
+    /// The share that is used; 1 is all of it.
+    pub used: f64,
+    /// Whether the share was reached at which a warning is given.
+    pub is_warned: bool,
 }
 
 /// What stuck detection and the limit of unreadable replies look at.
@@ -249,14 +291,8 @@ pub struct Watchdog {
     pub invalid_in_a_row: u32,
     /// What a provider said last of a refusal.
     pub refusal: Box<str>,
-    /// How many pauses there were.
-    pub pauses: u32,
     /// How many answers did not match `answer_schema`.
     pub answers_refused: u32,
-    /// Whether the share of the budget was reached at which a warning is given.
-    pub budget_warned: bool,
-    /// The share of the budget that is used; 1 is all of it.
-    pub budget_used: f64,
     /// How often the provider refused the present request as too long.
     pub too_long: u32,
     /// The window of the run's model in tokens, as its server showed it.
@@ -274,34 +310,134 @@ impl Counters {
     }
 }
 
+// Most readers of the head don't care which machine the run has.
+impl Deref for State {
+    type Target = StateHead;
+
+    fn deref(&self) -> &StateHead {
+        match self {
+            Self::Loop(state) => &state.head,
+            Self::Flow(state) => &state.head,
+        }
+    }
+}
+
+impl DerefMut for State {
+    fn deref_mut(&mut self) -> &mut StateHead {
+        match self {
+            Self::Loop(state) => &mut state.head,
+            Self::Flow(state) => &mut state.head,
+        }
+    }
+}
+
+impl Deref for LoopState {
+    type Target = StateHead;
+
+    fn deref(&self) -> &StateHead {
+        &self.head
+    }
+}
+
+impl DerefMut for LoopState {
+    fn deref_mut(&mut self) -> &mut StateHead {
+        &mut self.head
+    }
+}
+
+impl Deref for FlowState {
+    type Target = StateHead;
+
+    fn deref(&self) -> &StateHead {
+        &self.head
+    }
+}
+
+impl DerefMut for FlowState {
+    fn deref_mut(&mut self) -> &mut StateHead {
+        &mut self.head
+    }
+}
+
 impl State {
-    /// The turn whose calls are under way or wait, if there is one.
-    pub fn turn(&self) -> Option<&Turn> {
-        match &self.phase {
-            Phase::Acting { turn } => Some(turn),
-            Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Stepping | Phase::Ended(_) => None,
+    /// The state before the first event.
+    pub fn new(program: &Program) -> Self {
+        match program {
+            Program::Loop(_) => Self::Loop(LoopState::default()),
+            Program::Flow(_) => Self::Flow(FlowState::default()),
         }
     }
 
+    /// That of a loop, when it is one.
+    pub fn as_loop(&self) -> Option<&LoopState> {
+        match self {
+            Self::Loop(state) => Some(state),
+            Self::Flow(_) => None,
+        }
+    }
+
+    /// The same, alone.
+    pub fn into_loop(self) -> Option<LoopState> {
+        match self {
+            Self::Loop(state) => Some(state),
+            Self::Flow(_) => None,
+        }
+    }
+
+    /// That of a workflow, when it is one.
+    pub fn as_flow(&self) -> Option<&FlowState> {
+        match self {
+            Self::Loop(_) => None,
+            Self::Flow(state) => Some(state),
+        }
+    }
+
+    /// Why a program of the other machine can't fold the run.
+    pub(super) fn is_of_another_machine(&self) -> Refused {
+        Refused::new(match self {
+            Self::Loop(_) => "the run is a loop, and its document is a workflow",
+            Self::Flow(_) => "the run is a workflow, and its document is a loop",
+        })
+    }
+
+    /// What happened, one entry a call or unreadable reply: in a loop.
+    pub fn entries(&self) -> &[StoredEntry] {
+        self.as_loop().map(|state| state.entries.as_slice()).unwrap_or_default()
+    }
+
+    /// The steps that have started and not ended, in the order of their addresses: in a workflow.
+    pub fn open_steps(&self) -> Vec<&OpenStep> {
+        self.as_flow().map(|state| state.progress.open()).unwrap_or_default()
+    }
+
+    /// The open step at an address.
+    pub fn open_step(&self, at: &StepAddress) -> Option<&OpenStep> {
+        self.as_flow()?.progress.open_at(at)
+    }
+
+    /// What the last event began and ended, steps in loops included: in a workflow.
+    pub fn step_changes(&self) -> &[StepChange] {
+        self.as_flow().map(|state| state.progress.changes.as_slice()).unwrap_or_default()
+    }
+
+    /// The turn that is not over: that of [`StateHead::turn`], or the one in which the run was cancelled.
+    pub fn open_turn(&self) -> Option<&Turn> {
+        self.as_loop()?.open_turn()
+    }
+}
+
+impl LoopState {
     /// The tool of the last entry.
     pub(super) fn last_action(&self) -> Option<&Arc<str>> {
         self.entries.last()?.action.as_ref()
     }
 
-    /// The turn that is not over: that of [`State::turn`], or the one in which the run was cancelled.
+    /// The turn that is not over: that of [`StateHead::turn`], or the one in which the run was cancelled.
     pub fn open_turn(&self) -> Option<&Turn> {
         match (&self.phase, self.cancelled_in.as_deref()) {
             (Phase::Ended(_), Some(Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. })) => Some(turn),
             _ => self.turn(),
         }
-    }
-
-    /// A new pause, with the next number.
-    pub(super) fn new_pause(&mut self, question: Question, calls: Vec<CallId>) -> Box<Pause> {
-        self.watch.pauses += 1;
-        let number = self.watch.pauses;
-        Box::new(Pause { number, question, calls, forced: None, asks: None, steps: Vec::new() })
     }
 
     /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.
@@ -313,6 +449,24 @@ impl State {
     /// Whether the last reply was empty, and the model has read that it was.
     pub fn has_answered_an_empty_reply(&self) -> bool {
         self.entries.last().and_then(RefusalCause::of_entry) == Some(RefusalCause::Empty)
+    }
+}
+
+impl StateHead {
+    /// The turn whose calls are under way or wait, if there is one.
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Acting { turn } => Some(turn),
+            Phase::Paused { turn, .. } => turn.as_ref(),
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Stepping | Phase::Ended(_) => None,
+        }
+    }
+
+    /// A new pause, with the next number.
+    pub(super) fn new_pause(&mut self, question: Question, calls: Vec<CallId>) -> Box<Pause> {
+        self.pauses += 1;
+        let number = self.pauses;
+        Box::new(Pause { number, question, calls, forced: None, asks: None, steps: Vec::new() })
     }
 
     /// The run's status.

@@ -18,7 +18,7 @@ use super::limit;
 use super::next::Next;
 use super::outcome::{Ending, Limit, RunError, Status, Termination};
 use super::reply;
-use super::state::{Phase, State};
+use super::state::{LoopState, Phase, State};
 use super::storable;
 use super::subrun;
 use super::turn;
@@ -38,14 +38,15 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
     {
         return fork::begin(program, state, event);
     }
-    match program {
-        Program::Loop(program) => step_loop(program, state, event),
-        Program::Flow(program) => flow::step(program, state, event),
+    match (program, state) {
+        (Program::Loop(program), State::Loop(state)) => step_loop(program, state, event),
+        (Program::Flow(program), State::Flow(state)) => flow::step(program, state, event),
+        (_, state) => Err(state.is_of_another_machine()),
     }
 }
 
 /// Applies an event to a loop.
-fn step_loop(program: &LoopProgram, state: &mut State, event: Event) -> Result<Effects, Refused> {
+fn step_loop(program: &LoopProgram, state: &mut LoopState, event: Event) -> Result<Effects, Refused> {
     let before = mem::replace(&mut state.now, event.at);
     let phase = mem::take(&mut state.phase);
     let mut effects = Effects::new();
@@ -88,12 +89,13 @@ fn step_loop(program: &LoopProgram, state: &mut State, event: Event) -> Result<E
 /// Why it does not fit.
 pub fn fits(program: &Program, state: &State, decided: &Decided) -> Result<(), Refused> {
     value_can_be_kept(decided)?;
-    match (program, &state.phase) {
-        (Program::Flow(program), _) => flow::fits(program, state, decided),
-        (Program::Loop(program), Phase::Paused { pause, turn }) => {
-            human::fits(program, state, pause, turn.as_ref(), decided)
-        }
-        (Program::Loop(_), phase) => Err(phase.takes_no_decision()),
+    match (program, state) {
+        (Program::Loop(program), State::Loop(state)) => match &state.phase {
+            Phase::Paused { pause, turn } => human::fits(program, state, pause, turn.as_ref(), decided),
+            phase => Err(phase.takes_no_decision()),
+        },
+        (Program::Flow(program), State::Flow(state)) => flow::fits(program, state, decided),
+        (_, state) => Err(state.is_of_another_machine()),
     }
 }
 
@@ -106,7 +108,13 @@ fn has_ended(ending: Box<Ending>) -> Next {
 /// The table of phases and events: the only place that says which event fits which phase. A refused event
 /// changes nothing.
 // house: flat match
-fn transition(program: &LoopProgram, state: &mut State, phase: Phase, event: EventKind, effects: &mut Effects) -> Next {
+fn transition(
+    program: &LoopProgram,
+    state: &mut LoopState,
+    phase: Phase,
+    event: EventKind,
+    effects: &mut Effects,
+) -> Next {
     match (phase, event) {
         (Phase::New, EventKind::Started(started)) => begin::begin(program, state, *started),
         (Phase::New, _) => Next::refuse(Phase::New, "the run has not started"),
@@ -196,14 +204,14 @@ fn transition(program: &LoopProgram, state: &mut State, phase: Phase, event: Eve
 }
 
 /// Requests to the model failed before something else interrupted its call.
-fn count_attempts(program: &LoopProgram, state: &mut State, attempts: Vec<FailedAttempt>) {
+fn count_attempts(program: &LoopProgram, state: &mut LoopState, attempts: Vec<FailedAttempt>) {
     let attempted = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
     state.counters.model_retries = state.counters.model_retries.saturating_add(attempted);
     budget::tried(program, state, attempts);
 }
 
 /// A driver resumes the run: requests without a result are made again.
-fn resume(program: &LoopProgram, state: &mut State, phase: Phase, effects: &mut Effects) -> Next {
+fn resume(program: &LoopProgram, state: &mut LoopState, phase: Phase, effects: &mut Effects) -> Next {
     state.interrupted = false;
     match phase {
         Phase::Thinking { forced } => Next::Ask { forced },
@@ -218,7 +226,7 @@ fn resume(program: &LoopProgram, state: &mut State, phase: Phase, effects: &mut 
 }
 
 /// Cancels the run.
-fn cancel(state: &mut State, phase: Phase, cancelled: Cancelled) -> Next {
+fn cancel(state: &mut LoopState, phase: Phase, cancelled: Cancelled) -> Next {
     state.cancelled_in = Some(Box::new(phase));
     let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
     let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };

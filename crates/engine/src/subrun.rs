@@ -8,14 +8,14 @@ use super::next::Next;
 use super::operation::{Call, SettledCost};
 use super::outcome::Pause;
 use super::question::SubrunQuestion;
-use super::state::{Phase, State, Turn};
+use super::state::{LoopState, Phase, Turn};
 use loopctl_lang::program::LoopProgram;
 
 #[cfg(test)]
 mod tests;
 
 /// A sub-run waits for a human.
-pub(super) fn paused(program: &LoopProgram, state: &mut State, mut turn: Turn, paused: ToolPaused) -> Next {
+pub(super) fn paused(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, paused: ToolPaused) -> Next {
     let call = match turn.call_under_way(paused.call) {
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
@@ -33,7 +33,7 @@ fn undecided(turn: &Turn) -> Option<(CallId, SubrunQuestion)> {
 }
 
 /// The pause for the first sub-run that waits for a human, with that sub-run's question.
-pub(super) fn pause(state: &mut State, turn: &Turn) -> Option<Box<Pause>> {
+pub(super) fn pause(state: &mut LoopState, turn: &Turn) -> Option<Box<Pause>> {
     let (id, asks) = undecided(turn)?;
     let pause = state.new_pause(asks.question.clone(), vec![id]);
     Some(Box::new(Pause { asks: Some(Box::new(asks)), ..*pause }))
@@ -62,7 +62,7 @@ pub(super) fn decided(pause: &Pause, mut turn: Turn, decided: &Decided, effects:
 /// Counts what a call used, without the part that was counted when it paused.
 pub(super) fn count(
     program: &LoopProgram,
-    state: &mut State,
+    state: &mut LoopState,
     settled: SettledCost,
     tokens: Option<Tokens>,
     cost_usd: Option<f64>,

@@ -197,7 +197,7 @@ proptest! {
         properties["on_limit"] = json!(if answers { "answer" } else { "fail" });
         properties["on_stuck"] = json!({ "iterations": 2, "action": stuck });
         let program = program(&properties);
-        let mut live = State::default();
+        let mut live = State::new(&program);
         let mut journal = Vec::new();
         let mut generation = (0, Vec::new());
         for (number, what) in std::iter::once(started()).chain(happened).enumerate() {
@@ -209,16 +209,16 @@ proptest! {
             } else {
                 prop_assert_eq!(&before, &live, "what is refused leaves no mark");
             }
-            let messages = &live.conversation.messages;
-            if live.conversation.generation == generation.0 {
+            let messages = &live.as_loop().unwrap().conversation.messages;
+            if live.as_loop().unwrap().conversation.generation == generation.0 {
                 prop_assert!(messages.starts_with(&generation.1), "the conversation grows at its end only");
             }
-            let head = live.conversation.messages.iter().take(2).map(|message| message.role).collect::<Vec<_>>();
+            let head = live.as_loop().unwrap().conversation.messages.iter().take(2).map(|message| message.role).collect::<Vec<_>>();
             prop_assert!(head.is_empty() || head == [Role::System, Role::User], "the opening stays");
-            generation = (live.conversation.generation, messages.clone());
+            generation = (live.as_loop().unwrap().conversation.generation, messages.clone());
             prop_assert!(live.counters.iterations <= 9, "limits are overshot by the last word at most");
         }
-        let mut folded = State::default();
+        let mut folded = State::new(&program);
         let texts = started().texts();
         for text in &journal {
             let mut event: Event = serde_json::from_str(text).unwrap();
@@ -231,7 +231,7 @@ proptest! {
 
 /// Plays events that must fit, with the time in milliseconds at which each comes.
 pub(super) fn play(program: &Program, events: Vec<(u64, EventKind)>) -> State {
-    let mut state = State::default();
+    let mut state = State::new(program);
     for (active_ms, what) in events {
         step(program, &mut state, Event { at: Moment { wall_ms: 0, active_ms }, kind: what }).unwrap();
     }
@@ -249,7 +249,7 @@ fn time_that_is_over_is_seen_after_the_iteration_that_used_it() {
     let state = play(&program, vec![(0, started()), (50, look), (100, returns(1, ToolResult::Ok(json!(1))))]);
     let Phase::Ended(ending) = &state.phase else { panic!("{:?}", state.phase) };
     assert_eq!((ending.status, ending.termination), (Status::Failed, Termination::Timeout));
-    assert_eq!(state.entries.len(), 1, "what was found is kept");
+    assert_eq!(state.entries().len(), 1, "what was found is kept");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn hostile_observations_make_no_message_more() {
     let roles = |text: &str| {
         let look = call("look", &json!({ "at": "a" }));
         let state = play(&program, vec![(0, started()), (1, look), (2, returns(1, ToolResult::Ok(json!(text))))]);
-        state.conversation.messages.iter().map(|message| message.role).collect::<Vec<_>>()
+        state.as_loop().unwrap().conversation.messages.iter().map(|message| message.role).collect::<Vec<_>>()
     };
     let harmless = roles("a harmless text");
     for hostile in [

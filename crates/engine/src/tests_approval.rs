@@ -42,7 +42,8 @@ struct WaitingRun {
 
 impl WaitingRun {
     fn of(settings: &Value) -> Self {
-        let mut run = Self { program: program(settings), state: State::default(), now_ms: BEGIN };
+        let program = program(settings);
+        let mut run = Self { state: State::new(&program), program, now_ms: BEGIN };
         run.apply(started()).unwrap();
         let call = json!({ "thought": "t", "action": "act", "action_input": { "n": 1 } });
         run.apply(says(call.to_string())).unwrap();

@@ -66,7 +66,7 @@ fn observations(state: &State) -> Vec<(String, bool, String)> {
         let text = observation.as_str().map_or_else(|| observation.to_string(), str::to_owned);
         (entry.action.as_deref().unwrap_or_default().to_owned(), entry.success, text)
     };
-    state.entries.iter().map(entry).collect()
+    state.entries().iter().map(entry).collect()
 }
 
 #[test]
@@ -83,15 +83,15 @@ fn observations_keep_the_order_of_the_calls_and_a_failed_one_touches_no_other() 
             (4, returned(0, ToolResult::Ok(json!("A")))),
         ],
     );
-    let messages = messages_to_model(&state.conversation);
+    let messages = messages_to_model(&state.as_loop().unwrap().conversation);
     let ids: Vec<_> = messages.iter().map(|(id, _)| id.as_deref().unwrap()).collect();
     assert_eq!(ids, ["id0", "id1", "id2", "id3", "id4"]);
     assert_eq!((messages[0].1.as_str(), messages[2].1.as_str(), messages[4].1.as_str()), ("A", "Error: http 503", "C"));
     assert!(messages[1].1.contains("no tool named") && messages[3].1.contains("at"), "{messages:?}");
-    let successes: Vec<bool> = state.entries.iter().map(|entry| entry.success).collect();
+    let successes: Vec<bool> = state.entries().iter().map(|entry| entry.success).collect();
     assert_eq!(successes, [true, false, false, false, true]);
-    assert!(state.entries.iter().all(|entry| entry.iteration == 1));
-    assert_eq!(state.entries.iter().filter(|entry| entry.usage.is_some()).count(), 1);
+    assert!(state.entries().iter().all(|entry| entry.iteration == 1));
+    assert_eq!(state.entries().iter().filter(|entry| entry.usage.is_some()).count(), 1);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn more_calls_than_are_allowed_are_not_made_at_all() {
     let state = play(&program, vec![(0, started()), (1, calls(&[look("a"), look("b"), look("c")]))]);
     assert!(matches!(state.phase, Phase::Thinking { .. }), "{:?}", state.phase);
     assert_eq!(state.counters.tool_calls_made, 0);
-    let messages = messages_to_model(&state.conversation);
+    let messages = messages_to_model(&state.as_loop().unwrap().conversation);
     assert_eq!(messages.len(), 2, "what stays in the history is answered: {messages:?}");
     assert!(messages[0].1.contains("3 calls") && messages[0].1.contains("at most 2"), "{messages:?}");
     let state = play(&program, vec![(0, started()), (1, calls(&[look("a"), look("b")]))]);
@@ -142,8 +142,8 @@ fn an_ending_beside_other_calls_is_taken_only_when_their_results_could_not_matte
     let once = |said: &[(&str, Value)]| play(&program, vec![(0, started()), (1, calls(said))]);
     let state = once(&[complete.clone(), store.clone(), progress]);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Complete));
-    assert_eq!(state.entries.len(), 3);
-    assert_eq!(state.memory.len(), 1);
+    assert_eq!(state.entries().len(), 3);
+    assert_eq!(state.as_loop().unwrap().memory.len(), 1);
     for said in [
         vec![complete.clone(), recall],
         vec![complete.clone(), complete.clone()],
@@ -151,8 +151,8 @@ fn an_ending_beside_other_calls_is_taken_only_when_their_results_could_not_matte
     ] {
         let state = once(&said);
         assert!(matches!(state.phase, Phase::Thinking { .. }), "{said:?}: {:?}", state.phase);
-        assert!(!state.entries[0].success, "{said:?}");
-        assert_eq!(messages_to_model(&state.conversation).len(), 2);
+        assert!(!state.entries()[0].success, "{said:?}");
+        assert_eq!(messages_to_model(&state.as_loop().unwrap().conversation).len(), 2);
     }
     let state = once(&[look("a"), complete]);
     assert_eq!(state.counters.tool_calls_made, 1, "the other call is made");
@@ -177,7 +177,8 @@ fn questions_are_asked_one_after_the_other_and_no_tool_runs_beside_them() {
         step(&program, &mut state, at(2 + number, EventKind::Human(decided))).unwrap();
     }
     assert_eq!(state.counters.tool_calls_made, 0);
-    let messages: Vec<String> = messages_to_model(&state.conversation).into_iter().map(|(_, text)| text).collect();
+    let messages: Vec<String> =
+        messages_to_model(&state.as_loop().unwrap().conversation).into_iter().map(|(_, text)| text).collect();
     assert!(messages[0].contains("asks a human"), "{messages:?}");
     assert_eq!(messages[1..], ["1", "Stored.", "2"]);
     assert_eq!(observations(&state)[1], ("__pause_for_human__".to_owned(), true, "1".to_owned()));
@@ -195,7 +196,8 @@ fn calls_that_wait_for_approval_are_decided_each_on_its_own() {
     let effects = step(&program, &mut state, at(4, decide(1, Decision::Approve))).unwrap();
     assert_eq!(effects, [Effect::CallTool(CallId { iteration: 1, index: 1 })]);
     step(&program, &mut state, at(5, returned(1, ToolResult::Ok(json!("did"))))).unwrap();
-    let messages: Vec<String> = messages_to_model(&state.conversation).into_iter().map(|(_, text)| text).collect();
+    let messages: Vec<String> =
+        messages_to_model(&state.as_loop().unwrap().conversation).into_iter().map(|(_, text)| text).collect();
     assert_eq!(messages[..2], ["A", "did"]);
     assert!(messages[2].contains("a human did not allow this call: no"), "{messages:?}");
 }
@@ -205,7 +207,7 @@ fn a_refused_answer_in_text_is_reported_in_a_message_of_the_engine() {
     let program = native(&json!({ "answer_schema": { "type": "object" } }));
     let text = Reply { text: "done".to_owned(), ..Reply::default() };
     let state = play(&program, vec![(0, started()), (1, EventKind::ModelReplied(text))]);
-    let messages = messages_to_model(&state.conversation);
+    let messages = messages_to_model(&state.as_loop().unwrap().conversation);
     assert_eq!((messages.len(), messages[0].0.as_ref()), (1, None));
     assert!(messages[0].1.contains("must be an object"), "{messages:?}");
 }
@@ -263,7 +265,7 @@ proptest! {
             "dialect": dialect, "on_limit": "answer", "max_tool_calls_per_turn": most,
             "history": { "context_tokens": 300 }, "on_stuck": { "iterations": 2, "action": stuck }
         }));
-        let (mut live, mut journal) = (State::default(), Vec::new());
+        let (mut live, mut journal) = (State::new(&program), Vec::new());
         for (number, what) in std::iter::once(started()).chain(happened).enumerate() {
             let event = at(number, what);
             let written = (serde_json::to_string(&event).unwrap(), event.kind.texts());
@@ -271,9 +273,9 @@ proptest! {
                 journal.push(written);
             }
             let open = !matches!(live.phase, Phase::Thinking { .. });
-            sound(&live.conversation, open)?;
+            sound(&live.as_loop().unwrap().conversation, open)?;
         }
-        let mut folded = State::default();
+        let mut folded = State::new(&program);
         for (text, texts) in &journal {
             let mut event: Event = serde_json::from_str(text).unwrap();
             event.kind.put_back(texts).unwrap();

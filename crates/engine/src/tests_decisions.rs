@@ -59,7 +59,7 @@ const BEGIN: i64 = 1_769_941_800_000;
 
 impl Played {
     fn of(program: Arc<Program>) -> Self {
-        let mut played = Self { program, state: State::default(), now_ms: BEGIN };
+        let mut played = Self { state: State::new(&program), program, now_ms: BEGIN };
         played.apply(started()).unwrap();
         played
     }
@@ -117,7 +117,7 @@ impl Played {
         let class =
             |entry: &super::state::StoredEntry| entry.error.as_ref().map_or_else(String::new, |it| it.class.clone());
         self.state
-            .entries
+            .entries()
             .iter()
             .map(|entry| (entry.action.as_deref().unwrap_or_default().to_owned(), class(entry)))
             .collect()
@@ -273,9 +273,9 @@ fn repetitions_are_counted_from_a_decision_on() {
     run.calls(&[("look", json!({}))]);
     run.returned(id(0), json!({ "rows": [] }));
     run.calls(&[("pay", json!({ "n": 1 }))]);
-    assert!(!run.state.watch.steps.is_empty());
+    assert!(!run.state.as_loop().unwrap().watch.steps.is_empty());
     run.decide(Decided::from(Decision::Approve)).unwrap();
-    assert!(run.state.watch.steps.is_empty());
+    assert!(run.state.as_loop().unwrap().watch.steps.is_empty());
 }
 
 /// A run that is stuck, and waits for guidance.
@@ -300,7 +300,7 @@ fn the_answer_for_a_stuck_run_is_guidance_that_the_model_reads() {
     let answer =
         Decided { by: Some("ann".to_owned()), ..Decided::from(Decision::Answer("Try the letters.".to_owned())) };
     assert_eq!(run.decide(answer), Ok(vec![Effect::CallModel]));
-    let last = run.state.conversation.messages.last().unwrap();
+    let last = run.state.as_loop().unwrap().conversation.messages.last().unwrap();
     assert!(last.text.contains("Try the letters."), "{}", last.text);
     let [DecisionRecord { pause, call, decision, by, .. }] = &run.state.decisions[..] else { panic!() };
     assert_eq!((*pause, *call, *decision, by.as_deref()), (number, None, DecisionKind::Answer, Some("ann")));

@@ -71,7 +71,7 @@ fn asked(indexes: &[u32]) -> Effects {
 
 /// The state after these events, and the effects of the last one.
 fn play(program: &Program, happened: Vec<EventKind>) -> (State, Effects) {
-    let (mut state, mut effects) = (State::default(), Effects::new());
+    let (mut state, mut effects) = (State::new(program), Effects::new());
     for (number, what) in happened.into_iter().enumerate() {
         effects = step(program, &mut state, at(number, what)).unwrap();
     }
@@ -82,7 +82,7 @@ fn play(program: &Program, happened: Vec<EventKind>) -> (State, Effects) {
 fn error_classes(state: &State) -> Vec<String> {
     let class =
         |entry: &super::state::StoredEntry| entry.error.as_ref().map_or_else(String::new, |fault| fault.class.clone());
-    state.entries.iter().map(class).collect()
+    state.entries().iter().map(class).collect()
 }
 
 const BUDGET: u64 = 100_000;

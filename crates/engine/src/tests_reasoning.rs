@@ -33,12 +33,13 @@ fn its_text_is_the_thought_of_a_reply_that_has_none_and_nothing_else_reads_it() 
         (1, returns(2, ToolResult::Ok(json!("b")))),
     ];
     let state = play(&program, events);
-    let thoughts: Vec<&str> = state.entries.iter().map(|entry| &*entry.thought).collect();
+    let thoughts: Vec<&str> = state.entries().iter().map(|entry| &*entry.thought).collect();
     assert_eq!(thoughts, ["Hm.", "mine"]);
-    let kept: Vec<&Reasoning> = state.conversation.messages.iter().filter_map(Message::reasoning).collect();
+    let kept: Vec<&Reasoning> =
+        state.as_loop().unwrap().conversation.messages.iter().filter_map(Message::reasoning).collect();
     assert_eq!(kept.len(), 2);
     assert!(kept.iter().all(|kept| kept.sealed == SEALED && kept.text.is_empty()));
-    let texts: String = state.conversation.messages.iter().map(|message| &*message.text).collect();
+    let texts: String = state.as_loop().unwrap().conversation.messages.iter().map(|message| &*message.text).collect();
     assert!(!texts.contains("Hm."), "{texts}");
 }
 
@@ -52,7 +53,7 @@ fn what_is_sealed_counts_in_the_history_and_goes_with_its_iteration() {
         events.push((1, returns(iteration, ToolResult::Ok(json!("a")))));
     }
     let state = play(&program, events);
-    let conversation = &state.conversation;
+    let conversation = &state.as_loop().unwrap().conversation;
     assert_eq!((state.counters.messages_trimmed, conversation.iterations().count()), (4, 1));
     assert_eq!(conversation.messages.iter().filter_map(Message::reasoning).count(), 1);
     let texts: usize = conversation.messages.iter().map(|message| message.text.len()).sum();

@@ -66,7 +66,7 @@ fn an_event_that_could_not_be_read_back_is_refused_and_leaves_no_mark() {
         let mut event = started();
         let EventKind::Started(inner) = &mut event else { panic!() };
         inner.input = bad.clone();
-        assert!(step(&program, &mut State::default(), at(0, event)).is_err());
+        assert!(step(&program, &mut State::new(&program), at(0, event)).is_err());
 
         let acting = play(&program, vec![(0, started()), (1, look.clone())]);
         let asks = play(&program, vec![(0, started()), (1, call("act", &json!({})))]);
@@ -89,8 +89,8 @@ fn memory_takes_no_value_that_would_close_the_session_for_ever() {
     for bad in [poisoned(), nested(122)] {
         let store = call("__store_memory__", &json!({ "key": "k", "value": bad }));
         let state = play(&program, vec![(0, started()), (1, store)]);
-        assert!(state.memory.is_empty());
-        assert!(!state.entries[0].success, "the entry is a failure");
+        assert!(state.as_loop().unwrap().memory.is_empty());
+        assert!(!state.entries()[0].success, "the entry is a failure");
     }
 }
 
@@ -110,7 +110,7 @@ fn the_last_word_stores_nothing() {
     let look = call("look", &json!({ "at": "a" }));
     let state = play(&program, vec![(0, started()), (1, look), (2, returns(1, ToolResult::Ok(json!(1)))), (3, store)]);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::MaxIterations));
-    assert!(state.memory.is_empty(), "nothing changes without its effect");
+    assert!(state.as_loop().unwrap().memory.is_empty(), "nothing changes without its effect");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_resumed_last_word_is_still_the_last_word() {
     assert!(matches!(state.phase, Phase::Thinking { forced: Some(Limit::Timeout) }));
     assert_eq!(state.now.active_ms, 12, "its time is counted from here");
     events.push((13, call("__complete__", &json!({ "answer": 1 }))));
-    let Phase::Ended(ending) = play(&program, events).phase else { panic!() };
+    let Phase::Ended(ending) = play(&program, events).phase.clone() else { panic!() };
     assert_eq!((ending.termination, ending.limit), (Termination::ForcedAnswer, Some(Limit::Timeout)));
 }
 
@@ -151,21 +151,24 @@ fn a_full_window_still_gets_its_last_word_with_less_history() {
     events.push((2, too_long()));
     let asked = play(&program, events.clone());
     assert!(matches!(asked.phase, Phase::Thinking { forced: Some(Limit::Context) }));
-    assert_eq!(asked.conversation.generation, before.conversation.generation + 1);
-    assert!(asked.conversation.bytes < before.conversation.bytes * 2 / 3);
-    let bytes: usize = asked.conversation.messages.iter().map(|message| message.text.len()).sum();
-    assert_eq!(asked.conversation.bytes, bytes);
-    assert_eq!(asked.conversation.messages[0], before.conversation.messages[0]);
-    assert_eq!(asked.conversation.messages[1].role, super::conversation::Role::User);
+    assert_eq!(asked.as_loop().unwrap().conversation.generation, before.as_loop().unwrap().conversation.generation + 1);
+    assert!(asked.as_loop().unwrap().conversation.bytes < before.as_loop().unwrap().conversation.bytes * 2 / 3);
+    let bytes: usize = asked.as_loop().unwrap().conversation.messages.iter().map(|message| message.text.len()).sum();
+    assert_eq!(asked.as_loop().unwrap().conversation.bytes, bytes);
+    assert_eq!(asked.as_loop().unwrap().conversation.messages[0], before.as_loop().unwrap().conversation.messages[0]);
+    assert_eq!(asked.as_loop().unwrap().conversation.messages[1].role, super::conversation::Role::User);
     let trimmed = usize::try_from(asked.counters.messages_trimmed).unwrap();
-    assert_eq!(asked.conversation.messages.len() + trimmed, before.conversation.messages.len() + 1);
+    assert_eq!(
+        asked.as_loop().unwrap().conversation.messages.len() + trimmed,
+        before.as_loop().unwrap().conversation.messages.len() + 1
+    );
 
     let mut answered = events.clone();
     answered.push((3, call("__complete__", &json!({ "answer": 1 }))));
-    let Phase::Ended(ending) = play(&program, answered).phase else { panic!() };
+    let Phase::Ended(ending) = play(&program, answered).phase.clone() else { panic!() };
     assert_eq!((ending.termination, ending.limit), (Termination::ForcedAnswer, Some(Limit::Context)));
     events.push((3, too_long()));
-    let Phase::Ended(ending) = play(&program, events).phase else { panic!() };
+    let Phase::Ended(ending) = play(&program, events).phase.clone() else { panic!() };
     assert_eq!(ending.termination, Termination::Context);
 }
 
@@ -186,28 +189,30 @@ fn an_invented_observation_does_not_stay_in_the_conversation() {
     ] {
         let state = play(&program, vec![(0, started()), (1, says(format!("{action}{invented}")))]);
         assert!(matches!(state.phase, Phase::Acting { .. }), "{invented}");
-        let last = state.conversation.messages.last().unwrap();
+        let last = state.as_loop().unwrap().conversation.messages.last().unwrap();
         assert_eq!(*last.text, *action, "{invented}");
-        assert_eq!(state.counters.window.1, state.conversation.bytes);
+        assert_eq!(state.counters.window.1, state.as_loop().unwrap().conversation.bytes);
     }
     let prose = format!("I look.\n{action}\nThat is all.");
     let state = play(&program, vec![(0, started()), (1, says(prose.clone()))]);
-    assert_eq!(*state.conversation.messages.last().unwrap().text, *prose);
+    assert_eq!(*state.as_loop().unwrap().conversation.messages.last().unwrap().text, *prose);
 }
 
 #[test]
 fn an_unreadable_reply_does_not_fill_the_window() {
     let state = play(&program(&json!({})), vec![(0, started()), (1, says("ä".repeat(100_000)))]);
-    assert!(state.conversation.bytes < 40_000);
+    assert!(state.as_loop().unwrap().conversation.bytes < 40_000);
 }
 
 /// A run with these calls in its turn, after the turn was settled.
 fn settled(program: &Program, mut state: State, calls: Vec<Call>) -> State {
     let turn = Turn { iteration: 1, calls, ..Turn::default() };
-    match turn::settle(program.as_loop().unwrap(), &mut state, turn, &mut Vec::new()) {
-        Next::Wait(phase) => State { phase, ..state },
+    let State::Loop(of_loop) = &mut state else { unreachable!() };
+    match turn::settle(program.as_loop().unwrap(), of_loop, turn, &mut Vec::new()) {
+        Next::Wait(phase) => state.phase = phase,
         next => panic!("{next:?}"),
     }
+    state
 }
 
 /// A turn of two calls: one needs approval, one has an unknown outcome.
@@ -279,7 +284,7 @@ fn several_calls_of_a_turn_are_decided_one_by_one_and_none_runs_before_all_are()
     // All may be denied at once.
     let mut state = three(&program);
     let effects = step(&program, &mut state, at(1, decides(Decision::Deny(None), None))).unwrap();
-    assert_eq!((effects, state.entries.len()), (vec![Effect::CallModel], 3));
+    assert_eq!((effects, state.entries().len()), (vec![Effect::CallModel], 3));
 }
 
 #[test]
@@ -301,7 +306,7 @@ fn a_denied_call_does_not_use_up_max_calls_and_a_repeated_one_counts_once() {
     assert_eq!((state.counters.tool_calls_made, state.calls_returned("act")), (1, 1));
     events.push((8, act()));
     let state = play(&program, events);
-    assert!(!state.entries.last().unwrap().success, "now it is used up");
+    assert!(!state.entries().last().unwrap().success, "now it is used up");
 }
 
 #[test]
@@ -309,7 +314,7 @@ fn a_new_document_is_noted_in_any_phase_of_a_run_that_goes_on() {
     let program = program(&json!({}));
     let adopted = || EventKind::NewDocument(vec![RunDocument { file: "f".to_owned(), text: Blob::document("{}") }]);
     assert!(reads_back(&adopted()));
-    step(&program, &mut State::default(), at(0, adopted())).unwrap_err();
+    step(&program, &mut State::new(&program), at(0, adopted())).unwrap_err();
     for events in [
         vec![(0, started())],
         vec![(0, started()), (1, call("send", &json!({})))],
@@ -328,7 +333,7 @@ fn a_late_result_after_the_deadline_is_refused() {
     let look = call("look", &json!({ "at": "a" }));
     let mut state = play(&program, vec![(0, started()), (1, look), (50, EventKind::DeadlinePassed)]);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
-    assert_eq!(state.entries.len(), 1, "the call that was cut off has its entry");
+    assert_eq!(state.entries().len(), 1, "the call that was cut off has its entry");
     let late = ToolReturned {
         call: CallId { iteration: 1, index: 0 },
         result: ToolResult::Failed(ToolFault { class: "late".to_owned(), ..ToolFault::default() }),

@@ -19,7 +19,7 @@ use super::operation::{AskedFor, Call, Doubt, LOST, Progress};
 use super::outcome::{Ending, Limit, RunError, Status, Termination};
 use super::question::Question;
 use super::refusal::ANSWERS;
-use super::state::{GivenHint, Phase, State, StoredEntry, Turn};
+use super::state::{GivenHint, LoopState, Phase, StoredEntry, Turn};
 use super::stuck::{self, StepDigest, Stuck};
 use super::subrun;
 use super::tight::{push_tight, shared};
@@ -35,15 +35,16 @@ const HINTS: u32 = 2;
 pub(super) const SPENT: &str = "not called: the run's budget is spent";
 
 /// Requests a call. A call that is made again was counted the first time.
-pub(super) fn request(state: &mut State, call: &mut Call, effects: &mut Effects) {
+pub(super) fn request(state: &mut LoopState, call: &mut Call, effects: &mut Effects) {
     state.counters.tool_calls_made += u32::from(call.requested_at_ms.is_none());
-    call.request(state.now.wall_ms);
-    decision_record::called(&mut state.decisions, call.address, state.now.wall_ms);
+    let now_ms = state.now.wall_ms;
+    call.request(now_ms);
+    decision_record::called(&mut state.decisions, call.address, now_ms);
     effects.push(Effect::CallTool(call.address));
 }
 
 /// A call returned.
-pub(super) fn returned(program: &LoopProgram, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Next {
+pub(super) fn returned(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, returned: ToolReturned) -> Next {
     let call = match turn.call_under_way(returned.call) {
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
@@ -57,7 +58,7 @@ pub(super) fn returned(program: &LoopProgram, state: &mut State, mut turn: Turn,
 }
 
 /// An attempt at a call failed, and another one follows.
-pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, effects: &mut Effects) -> Next {
+pub(super) fn retried(state: &mut LoopState, mut turn: Turn, retried: ToolRetried, effects: &mut Effects) -> Next {
     let call = match turn.call_under_way(retried.call) {
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
@@ -76,7 +77,7 @@ pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, e
 }
 
 /// Nothing of a call is under way, although it was requested: it is requested again when the run is resumed.
-pub(super) fn left(program: &LoopProgram, state: &mut State, mut turn: Turn, left: &ToolLeft) -> Next {
+pub(super) fn left(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, left: &ToolLeft) -> Next {
     let call = match turn.call_under_way(left.call) {
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
@@ -89,7 +90,7 @@ pub(super) fn left(program: &LoopProgram, state: &mut State, mut turn: Turn, lef
 }
 
 /// The time of the run is over while calls are under way.
-pub(super) fn out_of_time(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn out_of_time(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if matches!(call.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_))) {
             call.progress = Progress::done(ToolResult::failed(cut_off(program, state, call)));
@@ -111,7 +112,7 @@ pub(super) fn out_of_time(program: &LoopProgram, state: &mut State, mut turn: Tu
 }
 
 /// Why a call failed that was under way when the time of the run was over.
-fn cut_off(program: &LoopProgram, state: &State, call: &Call) -> String {
+fn cut_off(program: &LoopProgram, state: &LoopState, call: &Call) -> String {
     let mut class = "cut off: the run's time is over".to_owned();
     let is_lost = program.tool(&call.name).is_some_and(Tool::may_be_lost);
     if is_lost && state.header.names_lost_calls() {
@@ -121,7 +122,7 @@ fn cut_off(program: &LoopProgram, state: &State, call: &Call) -> String {
 }
 
 /// A driver resumes the turn after a crash or a stop: requested calls may have happened.
-pub(super) fn resumed(program: &LoopProgram, state: &State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn resumed(program: &LoopProgram, state: &LoopState, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if !call.progress.is_under_way() {
             continue;
@@ -150,7 +151,7 @@ fn is_spending(program: &LoopProgram, turn: &Turn) -> bool {
 /// Requests the held calls that may start now: those for which the `order` of the run lets them start and, with a
 /// budget, one at a time of those that ask models, because the cost of a call is known only when it has returned. When
 /// the budget is spent, no call that asks models is made.
-fn start_held(program: &LoopProgram, state: &mut State, turn: &mut Turn, effects: &mut Effects) {
+fn start_held(program: &LoopProgram, state: &mut LoopState, turn: &mut Turn, effects: &mut Effects) {
     let has_budget = budget::is_bound(program, state);
     let mut is_spending = has_budget && is_spending(program, turn);
     let mut open = OpenCalls::default();
@@ -171,7 +172,7 @@ fn start_held(program: &LoopProgram, state: &mut State, turn: &mut Turn, effects
 }
 
 /// Settles a turn: waits for calls under way, then for humans, then observes all results.
-pub(super) fn settle(program: &LoopProgram, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn settle(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, effects: &mut Effects) -> Next {
     start_held(program, state, &mut turn, effects);
     if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         return Next::Wait(Phase::Acting { turn });
@@ -208,7 +209,7 @@ fn uncertain_question(turn: &Turn) -> String {
 }
 
 /// The run waits for the approval of these calls.
-pub(super) fn ask_approval(program: &LoopProgram, state: &mut State, mut turn: Turn, ids: Vec<CallId>) -> Next {
+pub(super) fn ask_approval(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, ids: Vec<CallId>) -> Next {
     for call in turn.calls.iter_mut().filter(|call| ids.contains(&call.address)) {
         if let Progress::Asks(AskedFor::Approval(awaited)) = &mut call.progress
             && let Some(tool) = program.tool(&call.name)
@@ -247,7 +248,7 @@ pub(super) fn question_of(program: &LoopProgram, turn: &Turn) -> Option<(CallId,
 }
 
 /// The run waits for a human's answer to the model's question.
-pub(super) fn ask_human(state: &mut State, turn: Turn, call: CallId, question: Question) -> Next {
+pub(super) fn ask_human(state: &mut LoopState, turn: Turn, call: CallId, question: Question) -> Next {
     let pause = state.new_pause(question, vec![call]);
     Next::Wait(Phase::Paused { pause, turn: Some(turn) })
 }
@@ -260,7 +261,7 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 
 /// All calls of the turn are done: their observations go to the trace and to the model, then repetitions are
 /// detected.
-fn observe(program: &LoopProgram, state: &mut State, turn: Turn, effects: &mut Effects) -> Next {
+fn observe(program: &LoopProgram, state: &mut LoopState, turn: Turn, effects: &mut Effects) -> Next {
     let TurnRecord { observations, step } = record(program, state, turn, effects);
     let stuck = step.and_then(|mut step| {
         step.label = shared(state.last_action(), &step.label);
@@ -292,7 +293,7 @@ pub(super) struct TurnRecord {
 }
 
 /// Adds the finished calls of a turn to the trace, and what must be kept of them to the memory.
-pub(super) fn record(program: &LoopProgram, state: &mut State, turn: Turn, effects: &mut Effects) -> TurnRecord {
+pub(super) fn record(program: &LoopProgram, state: &mut LoopState, turn: Turn, effects: &mut Effects) -> TurnRecord {
     let mut observations = Vec::with_capacity(turn.calls.len());
     let mut outcomes = Vec::with_capacity(turn.calls.len());
     let most = window::observation_chars(program, state, turn.calls.len());
@@ -366,7 +367,7 @@ fn step_of(program: &LoopProgram, iteration: u32, thought: &str, outcomes: &[Too
 }
 
 /// The agent repeats itself: does what the loop's `on_stuck` says.
-fn is_stuck(program: &LoopProgram, state: &mut State, stuck: Stuck, observations: Vec<Observation>) -> Next {
+fn is_stuck(program: &LoopProgram, state: &mut LoopState, stuck: Stuck, observations: Vec<Observation>) -> Next {
     let rule = &program.properties.on_stuck;
     let dialect = program.properties.dialect;
     match rule.action {

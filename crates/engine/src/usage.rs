@@ -2,18 +2,18 @@
 
 use super::budget;
 use super::event::{Finish, ModelFault, Reply, Tokens};
-use super::state::State;
+use super::state::{LoopState, StateHead};
 use loopctl_lang::program::LoopProgram;
 
 /// Counts a reply to a request of `sent` bytes: tokens, cost, retries.
-pub(super) fn of_reply(program: &LoopProgram, state: &mut State, reply: &Reply, sent: usize) -> Tokens {
-    let counters = &mut state.counters;
+pub(super) fn of_reply(program: &LoopProgram, state: &mut LoopState, reply: &Reply, sent: usize) -> Tokens {
+    let StateHead { counters, header, .. } = &mut state.head;
     counters.model_retries = counters.model_retries.saturating_add(reply.retries);
     if reply.finish == Finish::Length {
         counters.truncated_responses += 1;
     }
     let written = reply.calls.iter().fold(reply.text.len(), |sum, call| sum.saturating_add(call.size()));
-    let usage = if state.header.estimates_zeros() {
+    let usage = if header.estimates_zeros() {
         let thought = reply.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
         let output = counters.estimator.tokens(written.saturating_add(thought));
         let estimate = Tokens { input: counters.estimator.tokens(sent), output, ..Tokens::default() };
@@ -33,7 +33,7 @@ pub(super) fn of_reply(program: &LoopProgram, state: &mut State, reply: &Reply, 
 }
 
 /// Counts a failure: its attempts, and what they used.
-pub(super) fn of_failure(program: &LoopProgram, state: &mut State, mut fault: ModelFault) -> ModelFault {
+pub(super) fn of_failure(program: &LoopProgram, state: &mut LoopState, mut fault: ModelFault) -> ModelFault {
     state.counters.model_retries = state.counters.model_retries.saturating_add(fault.attempts.saturating_sub(1));
     state.counters.calls_failed = state.counters.calls_failed.saturating_add(u32::from(fault.attempts > 0));
     budget::tried(program, state, std::mem::take(&mut fault.failed));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::dialect::{self, Wanted};
 use super::fitted;
-use super::state::State;
+use super::state::LoopState;
 use loopctl_lang::diagnostic::nearest;
 use loopctl_lang::language::react::RequiredTools;
 use loopctl_lang::program::builtin::RUN_WORKFLOW;
@@ -16,7 +16,7 @@ use loopctl_lang::program::{Builtin, LoopProgram, Tool, ToolKind};
 ///
 /// # Errors
 /// All that is wrong, in words for the model.
-pub(super) fn call<'a>(program: &'a LoopProgram, state: &State, wanted: &Wanted) -> Result<&'a Tool, String> {
+pub(super) fn call<'a>(program: &'a LoopProgram, state: &LoopState, wanted: &Wanted) -> Result<&'a Tool, String> {
     let tool = program.tool(&wanted.name).ok_or_else(|| unknown(program, &wanted.name))?;
     if let Some(why) = &wanted.unread {
         return Err(why.clone());
@@ -50,7 +50,7 @@ pub(super) fn call<'a>(program: &'a LoopProgram, state: &State, wanted: &Wanted)
 }
 
 /// The call that is meant: the tool that it calls, and the one reading of its input.
-pub(super) fn meant(program: &LoopProgram, state: &State, wanted: Wanted) -> Wanted {
+pub(super) fn meant(program: &LoopProgram, state: &LoopState, wanted: Wanted) -> Wanted {
     let mut wanted = of_workflow(program, wanted);
     if !state.header.fits_values() || wanted.unread.is_some() {
         return wanted;
@@ -94,7 +94,7 @@ fn workflows(program: &LoopProgram) -> impl Iterator<Item = (&Tool, &FlowProgram
 }
 
 /// What must be called before an answer is accepted, as the model reads it; none when all of it was called.
-pub fn missing_before_answer(program: &LoopProgram, state: &State) -> Option<String> {
+pub fn missing_before_answer(program: &LoopProgram, state: &LoopState) -> Option<String> {
     let was_called = |name: &str| state.counters.calls.get(name).is_some_and(|calls| *calls > 0);
     match program.properties.require_tool_before_answer.as_ref()? {
         RequiredTools::Any(_) => {

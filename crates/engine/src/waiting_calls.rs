@@ -13,7 +13,7 @@ use super::state::{Phase, State};
 pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
     let steps = flow::waiting_steps(state);
-    if state.flow.is_some() || !steps.is_empty() {
+    if matches!(state, State::Flow(_)) || !steps.is_empty() {
         return flow::calls(&steps);
     }
     if !matches!(pause.question.kind, Termination::Approval | Termination::Uncertain) {

@@ -9,14 +9,15 @@ use super::map::{CoverageMap, CoveragePart};
 use super::points::{CoverageOutcome, CoveragePoint};
 use crate::engine::address::StepAddress;
 use crate::engine::event::{CallId, Decision, Event, EventKind, Started, ToolResult};
+use crate::engine::flow::progress::{Current, ItemStatus, StepChange, StepFrame};
 use crate::engine::flow::record::StepStatus;
-use crate::engine::flow::state::{Current, ItemStatus, StepChange, StepFrame};
 use crate::engine::operation::{AskedFor, Call, Progress};
-use crate::engine::state::{Phase, State};
+use crate::engine::state::{LoopState, Phase, State};
 use crate::engine::step::step;
 use crate::engine::stuck::{StepDigest, detect};
 use crate::language::ending::StuckPattern;
 use crate::language::react::StuckAction;
+use crate::program::Program;
 use crate::program::flow::{FlowStep, StepAction};
 
 /// The events of a run and of those below it, by id.
@@ -53,19 +54,18 @@ fn part_of<'m>(
 }
 
 fn of_run(part: &CoveragePart, events: &[Event], reached: &mut BTreeSet<CoveragePoint>) {
-    let mut state = State::default();
+    let mut state = State::new(&part.program);
     let mut steps = StepsReached::new(part);
     for event in events {
-        let before = LoopBefore::of(part, &state);
+        let before = state.as_loop().map(|state| LoopBefore::of(part, state));
         // A journal that does not fit is reported where the story of the run is made.
         if step(&part.program, &mut state, event.clone()).is_err() {
             return;
         }
         ending(part, &state, reached);
-        if part.program.is_flow() {
-            steps.take(&event.kind, &state, reached);
-        } else {
-            before.take(part, event, &state, reached);
+        match (&state, before) {
+            (State::Loop(state), Some(before)) => before.take(part, event, state, reached),
+            (state, _) => steps.take(&event.kind, state, reached),
         }
         if let EventKind::Started(started) = &event.kind {
             at_start(part, started, event.at.wall_ms, reached);
@@ -108,7 +108,7 @@ struct LoopBefore {
 }
 
 impl LoopBefore {
-    fn of(part: &CoveragePart, state: &State) -> Self {
+    fn of(part: &CoveragePart, state: &LoopState) -> Self {
         let calls = || state.turn().into_iter().flat_map(|turn| &turn.calls);
         let awaits = |progress: &Progress| matches!(progress, Progress::Asks(AskedFor::Approval(_)));
         let of_loop = part.program.as_loop();
@@ -125,7 +125,7 @@ impl LoopBefore {
         }
     }
 
-    fn take(self, part: &CoveragePart, event: &Event, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
+    fn take(self, part: &CoveragePart, event: &Event, state: &LoopState, reached: &mut BTreeSet<CoveragePoint>) {
         match &event.kind {
             EventKind::ModelReplied(reply) | EventKind::Summarized(reply) => {
                 if let Some(model) = &reply.model {
@@ -174,7 +174,7 @@ impl LoopBefore {
     }
 
     /// The calls of built-in tools, which return with the reply.
-    fn builtins(&self, part: &CoveragePart, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
+    fn builtins(&self, part: &CoveragePart, state: &LoopState, reached: &mut BTreeSet<CoveragePoint>) {
         let Some(last) = state.entries.last() else { return };
         for entry in state.entries.iter().rev().take_while(|entry| entry.iteration == last.iteration) {
             if let Some(name) = entry.action.as_deref().filter(|_| entry.success) {
@@ -184,7 +184,7 @@ impl LoopBefore {
     }
 
     /// The pattern that a hint was given for: the steps before it, with that of the last turn.
-    fn hinted(mut self, part: &CoveragePart, state: &State) -> Option<StuckPattern> {
+    fn hinted(mut self, part: &CoveragePart, state: &LoopState) -> Option<StuckPattern> {
         let last = state.entries.last()?.iteration;
         let from = state.entries.iter().position(|entry| entry.iteration == last)?;
         let turn = state.entries.get(from..)?;
@@ -217,9 +217,8 @@ impl<'m> StepsReached<'m> {
 
     /// Takes an event that was folded.
     pub fn take(&mut self, event: &EventKind, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
-        let Some(flow) = &state.flow else { return };
         self.decided(event, state, reached);
-        for change in &flow.changes {
+        for change in state.step_changes() {
             match change {
                 StepChange::Started { at, .. } => self.note(at, CoverageOutcome::Runs, reached),
                 StepChange::Retried { .. } => {}
@@ -240,8 +239,8 @@ impl<'m> StepsReached<'m> {
                 }
             }
         }
-        self.waiting = flow
-            .open()
+        self.waiting = state
+            .open_steps()
             .into_iter()
             .filter_map(|open| match open.progress {
                 Progress::Asks(AskedFor::Approval(_)) | Progress::Asks(AskedFor::Consent { .. }) => {
@@ -283,11 +282,7 @@ impl<'m> StepsReached<'m> {
             let waits = |progress: &Progress| {
                 progress.is_approval() || matches!(progress, Progress::Asks(AskedFor::Form { .. }))
             };
-            let still = state
-                .flow
-                .as_ref()
-                .and_then(|flow| flow.open_at(&StepAddress::new(at)))
-                .is_some_and(|open| waits(&open.progress));
+            let still = state.open_step(&StepAddress::new(at)).is_some_and(|open| waits(&open.progress));
             if let Some(outcome) = outcome(*is_form).filter(|_| !still)
                 && let Some((placed, _)) = self.part.step(at)
             {
@@ -337,8 +332,8 @@ impl<'m> StepsReached<'m> {
 
     /// Takes the state at the end of the journal: lists that have not ended, or failed.
     pub fn finish(&self, state: &State, reached: &mut BTreeSet<CoveragePoint>) {
-        if let (Some(flow), Some(of_program)) = (&state.flow, self.part.program.as_flow()) {
-            self.frame(&of_program.steps, &flow.root, "", reached);
+        if let (Program::Flow(program), State::Flow(state)) = (&*self.part.program, state) {
+            self.frame(&program.steps, &state.progress.root, "", reached);
         }
     }
 

@@ -67,8 +67,8 @@ pub(super) fn happened(state: &State, event: &EventKind) -> Option<(MadeCall, To
         Decision::Failed(reason) => ToolResult::failed(reason.clone()),
         _ => return None,
     };
-    if let Some(flow) = &state.flow {
-        let open = flow.open();
+    if matches!(state, State::Flow(_)) {
+        let open = state.open_steps();
         let waits = open.iter().find(|open| open.progress.waits_for_human());
         let at = at.clone().or_else(|| Some(waits?.address.to_string()))?;
         return Some((of_step(state, &at), result));

@@ -94,7 +94,7 @@ impl QuestionPoster {
                 keys: question_keys(state).into_iter().map(|(_, key)| key).collect(),
                 rights: state.header.callback_rights,
                 reminders: reminders(program, state),
-                next_pause: state.watch.pauses.saturating_add(1),
+                next_pause: state.pauses.saturating_add(1),
                 at_ms: state.now.wall_ms,
             })
         });
@@ -105,7 +105,7 @@ impl QuestionPoster {
 /// What differs when other steps wait, or ask something else.
 fn fingerprint(state: &State) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for open in state.flow.iter().flat_map(|flow| flow.open()).filter(|open| open.progress.waits_for_human()) {
+    for open in state.open_steps().into_iter().filter(|open| open.progress.waits_for_human()) {
         open.address.hash(&mut hasher);
         if let Progress::Asks(AskedFor::Subrun(waits)) = &open.progress {
             waits.asks.pause.hash(&mut hasher);
@@ -118,7 +118,7 @@ fn fingerprint(state: &State) -> u64 {
 /// The steps of a workflow that wait, with what identifies their questions: one that is asked again after a decision, or
 /// after the run failed, is another one.
 pub(super) fn question_keys(state: &State) -> Vec<(String, String)> {
-    if state.flow.is_none() {
+    if matches!(state, State::Loop(_)) {
         return Vec::new();
     }
     let mut decisions = BTreeMap::<&str, usize>::new();

@@ -197,7 +197,7 @@ fn run(texts: &Texts) -> Option<Result<FlowEnd, String>> {
     let start = Start { input, ..Start::default() };
     Some(match runtime.block_on(engine.run(&loaded.program, start, Watch::default())) {
         Err(fault) => Err(fault.to_string()),
-        Ok(finished) => match finished.state.phase {
+        Ok(finished) => match finished.state.phase.clone() {
             Phase::Ended(ending) => {
                 Ok(FlowEnd { error: ending.error.map(|error| error.message), warnings: loaded.warnings })
             }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Request, Server};
 use crate::common::{Place, Ran, answering, complete, look, with};
+use crate::run::workflows;
 
 /// A place whose loop has its model at the server.
 fn place(properties: Value) -> Place {
@@ -91,6 +92,16 @@ fn prompt_prints_the_bytes_that_the_server_then_gets() {
     let ran = run(&place, &server, &["--input", "what=a\u{1}b", "--model", "m"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(shown.stdout, format!("{}\n", server.requests()[0].text()));
+}
+
+#[test]
+fn a_workflow_has_no_prompt_and_prompt_says_so() {
+    let place = workflows::place();
+    workflows::steps(&place, json!([{ "type": "a" }]));
+    let shown = place.call(&["prompt", "loop.json"]);
+    assert_eq!((shown.code, shown.stdout.as_str()), (2, ""), "{shown:#?}");
+    let why = "error: the workflow `w` asks no model itself, so it has no prompt: give a loop of mode `react`";
+    assert_eq!(shown.stderr.trim_end(), why);
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub fn continues(chance: &mut Chance, program: &Program, state: &State) -> Optio
     if is_outage(ending) {
         return Some(EventKind::Retried(Retried::by(Some("ana".to_owned()))));
     }
-    let limit = limit_of(ending).or_else(|| state.cancelled_in.as_ref().map(|_| Limit::MaxIterations))?;
+    let limit = limit_of(ending).or_else(|| state.as_loop()?.cancelled_in.as_ref().map(|_| Limit::MaxIterations))?;
     Some(raise(higher(chance, program, state, limit)))
 }
 

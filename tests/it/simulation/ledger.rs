@@ -59,11 +59,15 @@ impl Ledger {
     /// Notes a durable event; `before` and `after` are the states around it.
     pub fn note(&mut self, program: &Program, event: &Event, before: &State, after: &State) {
         let cancelled_in = match &before.phase {
-            Phase::Ended(_) => before.cancelled_in.as_deref(),
+            Phase::Ended(_) => before.as_loop().and_then(|before| before.cancelled_in.as_deref()),
             _ => None,
         };
         // A cancelled run continues where it was.
-        let reopened = cancelled_in.map(|phase| State { phase: phase.clone(), ..before.clone() });
+        let reopened = cancelled_in.map(|phase| {
+            let mut reopened = before.clone();
+            reopened.phase = phase.clone();
+            reopened
+        });
         let before = reopened.as_ref().unwrap_or(before);
         // A call that was held is asked for by whatever lets it on; what was approved is allowed already.
         let held = |call: &&Call| before.call(call.address).is_some_and(|call| call.progress == Progress::Held);
@@ -132,11 +136,12 @@ impl Ledger {
 
     /// What the calls of a turn returned comes into the trace and into the conversation in the model's order.
     fn results_are_in_order(&self, before: &State, after: &State) {
-        let observed = after.entries.get(before.entries.len()..).unwrap_or_default();
+        let observed = after.entries().get(before.entries().len()..).unwrap_or_default();
         let all: Vec<CallId> = calls(before).map(|call| call.address).collect();
         if all.is_empty() || observed.len() != all.len() {
             return;
         }
+        let (before, after) = (before.as_loop().unwrap(), after.as_loop().unwrap());
         let grown = before.conversation.generation == after.conversation.generation;
         let messages = after.conversation.messages.iter().skip(before.conversation.messages.len());
         let text: String = messages.map(|message| &*message.text).collect();
@@ -289,7 +294,7 @@ impl Ledger {
         let limits = limits(program, state);
         assert_eq!(state.counters.iterations, self.replies, "a reply was lost or counted twice");
         if forced.is_some() {
-            let after_an_empty_one = self.last_words == 1 && state.has_answered_an_empty_reply();
+            let after_an_empty_one = self.last_words == 1 && state.as_loop().unwrap().has_answered_an_empty_reply();
             assert!(self.last_words == 0 || after_an_empty_one, "the last word is asked for once");
             return;
         }
@@ -317,7 +322,7 @@ impl Ledger {
         let made = trace(state, false).iter().filter(|entry| entry.called_at_ms.is_some()).count();
         assert_eq!(made, state.counters.tool_calls_made as usize, "the trace has each call that was made");
         let mut last = 0;
-        for entry in &state.entries {
+        for entry in state.entries() {
             assert!(entry.iteration >= last, "the trace is in the order of the journal");
             last = entry.iteration;
         }

@@ -17,7 +17,7 @@ use crate::simulation::world::{World, started};
 
 /// A run whose model has just asked for several calls.
 fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
-    let mut state = State::default();
+    let mut state = State::new(program);
     let event = Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: 0 }, kind: started(program) };
     step(program, &mut state, event).expect("it begins");
     let open = program.offered().filter(|tool| !tool.approval.may_ask() && tool.max_calls.is_none());

@@ -72,9 +72,9 @@ impl<'a> World<'a> {
             calm: false,
             time: 0,
             wall_off: 0,
-            base: State::default(),
+            base: State::new(program),
             journal: Vec::new(),
-            shadow: State::default(),
+            shadow: State::new(program),
             heard: Vec::new(),
             called: BTreeMap::new(),
         }
@@ -178,13 +178,14 @@ impl<'a> World<'a> {
         self.heard.extend(baseline.notices(self.program, &driver.state, &effects));
         self.ledger.note(self.program, &read, &before, &self.shadow);
         self.ledger.holds(self.program, &self.shadow);
-        let (old, new) = (&before.conversation, &self.shadow.conversation);
+        let (old, new) = (before.as_loop().unwrap(), self.shadow.as_loop().unwrap());
+        let (old, new) = (&old.conversation, &new.conversation);
         if old.generation == new.generation {
             assert!(new.messages.starts_with(&old.messages), "the conversation grows at its end");
         }
         for effect in &effects {
             if let Effect::Remember(key) = effect {
-                assert!(self.shadow.memory.contains_key(key), "what is to be remembered is there");
+                assert!(self.shadow.as_loop().unwrap().memory.contains_key(key), "what is to be remembered is there");
             }
         }
         // Durable, and the driver never hears of it.
@@ -247,7 +248,7 @@ impl<'a> World<'a> {
         }
         let ending = serde_json::to_value(ending.termination).unwrap();
         let ending = ending.as_str().unwrap().to_owned();
-        let inputs = self.shadow.entries.iter().map(|entry| (entry.iteration, entry.action_input.value())).collect();
+        let inputs = self.shadow.entries().iter().map(|entry| (entry.iteration, entry.action_input.value())).collect();
         Played { ending, inputs, state: format!("{:?}", self.shadow), journal: self.journal }
     }
 }

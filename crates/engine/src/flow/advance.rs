@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 
 use super::end::StepEnd;
 use super::opened::{BeginFault, ChosenStep, Opened};
+use super::progress::{Current, FailedRun, StepChange, StepFault, StepFrame, Stopping, chosen};
 use super::record::{StepRecord, StepStatus};
-use super::state::{Current, FailedRun, FlowState, StepChange, StepFault, StepFrame, Stopping, chosen};
 use crate::address::StepAddress;
 use crate::budget;
 use crate::effect::{Effect, Effects};
 use crate::event::Moment;
 use crate::header::RunHeader;
 use crate::operation::{AskedFor, OpenStep, Progress, Repetition};
-use crate::state::State;
+use crate::state::{FlowState, StateHead};
 use crate::timestamp::rfc3339;
 use loopctl_lang::program::condition::CompiledCondition;
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, Foreach, StepAction};
@@ -100,19 +100,19 @@ impl<'p> StepList<'p> {
 
 impl<'p> Advance<'p> {
     /// What an event of a run advances.
-    pub fn of(program: &'p FlowProgram, state: &State, flow_state: &FlowState) -> Self {
+    pub fn of(program: &'p FlowProgram, state: &FlowState) -> Self {
         Self {
             program,
             header: Arc::clone(&state.header),
             now: state.now,
-            stopping: flow_state.stopping,
+            stopping: state.progress.stopping,
             blocked: false,
-            spending: spending(program, &flow_state.open()),
+            spending: spending(program, &state.progress.open()),
             may_spend: may_spend(program, state),
             freed: false,
             is_spent: budget::is_spent(program, state),
             around: Vec::new(),
-            round: flow_state.rounds,
+            round: state.progress.rounds,
             changed: BTreeMap::new(),
             outages: BTreeMap::new(),
             effects: Effects::new(),
@@ -357,7 +357,7 @@ fn spending(program: &FlowProgram, open: &[&OpenStep]) -> usize {
 
 /// How many steps that ask models may be open at once. Without a budget all of them; with one, the cost of a step must be
 /// known before the next begins, unless each item has a budget of its own.
-fn may_spend(program: &FlowProgram, state: &State) -> usize {
+fn may_spend(program: &FlowProgram, state: &StateHead) -> usize {
     if !budget::is_bound(program, state) {
         return usize::MAX;
     }

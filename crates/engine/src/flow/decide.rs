@@ -6,15 +6,14 @@ use super::advance::Advance;
 use super::advanced;
 use super::end::{StepEnd, StepOutput};
 use super::outcome::{StepTarget, at_step};
+use super::progress::{Current, FlowProgress, StepFault};
 use super::question::meant;
-use super::state::{Current, FlowState, StepFault};
-use super::waiting::waiting_steps;
 use crate::address::{StepAddress, split_address};
 use crate::decision_record::{ApprovalCount, DecisionRecord};
 use crate::effect::{Effect, Effects, Refused};
 use crate::event::Decided;
 use crate::operation::{AfterDecision, Conclusion, Taken};
-use crate::state::{Phase, State};
+use crate::state::{FlowState, Phase};
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
 
@@ -22,17 +21,17 @@ use loopctl_lang::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
 ///
 /// # Errors
 /// Why it does not fit; the state is untouched then.
-pub(super) fn decided(program: &FlowProgram, state: &mut State, decided: &Decided) -> Result<Effects, Refused> {
+pub(super) fn decided(program: &FlowProgram, state: &mut FlowState, decided: &Decided) -> Result<Effects, Refused> {
     let StepsMeant { pause, about } = StepsMeant::of(program, state, decided)?;
     state.interrupted = false;
     let now_ms = state.now.wall_ms;
     let mut records = Vec::new();
     let header = std::sync::Arc::clone(&state.header);
-    let effects = advanced(program, state, |advance, flow_state| {
+    let effects = advanced(program, state, |advance, progress| {
         for at in &about {
             let new = DecisionRecord::new(now_ms, pause, decided);
-            let record = flow_state.open_at(at).map(|open| open.record(&header, new));
-            let approvals = apply(advance, flow_state, at, decided);
+            let record = progress.open_at(at).map(|open| open.record(&header, new));
+            let approvals = apply(advance, progress, at, decided);
             records.extend(record.map(|record| DecisionRecord { approvals, ..record }));
         }
     });
@@ -44,7 +43,7 @@ pub(super) fn decided(program: &FlowProgram, state: &mut State, decided: &Decide
 ///
 /// # Errors
 /// Why it does not fit.
-pub(super) fn fits(program: &FlowProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+pub(super) fn fits(program: &FlowProgram, state: &FlowState, decided: &Decided) -> Result<(), Refused> {
     StepsMeant::of(program, state, decided).map(drop)
 }
 
@@ -57,7 +56,7 @@ struct StepsMeant {
 }
 
 impl StepsMeant {
-    fn of(program: &FlowProgram, state: &State, decided: &Decided) -> Result<Self, Refused> {
+    fn of(program: &FlowProgram, state: &FlowState, decided: &Decided) -> Result<Self, Refused> {
         let (pause, about) = (pause(state, decided)?, about(state, decided)?);
         about.iter().try_for_each(|at| fits_step(program, state, at, decided))?;
         Ok(Self { pause, about })
@@ -68,16 +67,15 @@ impl StepsMeant {
 ///
 /// # Errors
 /// When it is for another pause, or does not say which step it is about while other steps run.
-fn pause(state: &State, decided: &Decided) -> Result<u32, Refused> {
-    let (last, is_paused) = (state.watch.pauses, matches!(state.phase, Phase::Paused { .. }));
+fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
+    let (last, is_paused) = (state.pauses, matches!(state.phase, Phase::Paused { .. }));
     if !is_paused {
-        let is_stopping = state.flow.as_ref().is_some_and(|flow| flow.stopping.is_some());
-        if is_stopping {
+        if state.progress.stopping.is_some() {
             return Err(Refused::new(
                 "the run stops, and no further step of it begins: decide when it waits or goes on",
             ));
         }
-        if waiting_steps(state).is_empty() {
+        if state.waiting_steps().is_empty() {
             return Err(Refused::new("the run waits for no human"));
         }
         if decided.at.is_none() && decided.hash.is_none() {
@@ -100,8 +98,8 @@ fn pause(state: &State, decided: &Decided) -> Result<u32, Refused> {
 }
 
 /// The addresses of the steps that a decision is about: each the workflow's own.
-fn about(state: &State, decided: &Decided) -> Result<Vec<StepAddress>, Refused> {
-    let waiting = waiting_steps(state);
+fn about(state: &FlowState, decided: &Decided) -> Result<Vec<StepAddress>, Refused> {
+    let waiting = state.waiting_steps();
     let mut about: Vec<StepAddress> = Vec::new();
     for question in meant(&waiting, decided)? {
         let (own, _) = split_address(&question.at);
@@ -113,8 +111,8 @@ fn about(state: &State, decided: &Decided) -> Result<Vec<StepAddress>, Refused> 
 }
 
 /// Whether a decision fits a step that waits.
-fn fits_step(program: &FlowProgram, state: &State, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
-    let open = state.flow.as_ref().and_then(|flow| flow.open_at(at)).ok_or_else(|| Refused::new("no such step"))?;
+fn fits_step(program: &FlowProgram, state: &FlowState, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
+    let open = state.progress.open_at(at).ok_or_else(|| Refused::new("no such step"))?;
     let tool = match program.step_at(at).map(|step| &step.action) {
         Some(StepAction::Call(call)) => Some(&call.tool),
         _ => None,
@@ -125,7 +123,7 @@ fn fits_step(program: &FlowProgram, state: &State, at: &StepAddress, decided: &D
 /// Applies a decision that fits. Returns how many have approved a call that several must approve.
 fn apply(
     advance: &mut Advance<'_>,
-    state: &mut FlowState,
+    state: &mut FlowProgress,
     at: &StepAddress,
     decided: &Decided,
 ) -> Option<ApprovalCount> {

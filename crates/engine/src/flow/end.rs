@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::advance::{Advance, StepList};
 use super::items::{LoopEnd, counts, gathered};
+use super::progress::{Current, ItemStatus, LoopOutput, StepChange, StepFault, StepFrame};
 use super::record::{StepError, StepRecord, StepStatus};
-use super::state::{Current, ItemStatus, LoopOutput, StepChange, StepFault, StepFrame};
 use crate::call_attempt::CallAttempt;
 use crate::event::Tokens;
 use crate::operation::OpenStep;

@@ -3,13 +3,13 @@
 use super::advanced;
 use super::end::StepEnd;
 use super::outcome::{StepTarget, at_step};
-use super::state::{Current, StepFault};
+use super::progress::{Current, StepFault};
 use crate::address::StepAddress;
 use crate::decision_record::DecisionRecord;
 use crate::effect::{Effect, Effects, Refused};
 use crate::operation::{Address as _, AskedFor, OpenStep, Progress};
 use crate::question::SubrunQuestion;
-use crate::state::{Phase, State};
+use crate::state::{FlowState, Phase};
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::program::flow::FlowProgram;
 
@@ -18,11 +18,11 @@ use loopctl_lang::program::flow::FlowProgram;
 ///
 /// # Errors
 /// When nothing has expired.
-pub(super) fn expired(program: &FlowProgram, state: &mut State) -> Result<Effects, Refused> {
+pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Effects, Refused> {
     let now_ms = state.now.wall_ms;
     let is_paused = matches!(state.phase, Phase::Paused { .. });
     let is_due = |open: &&OpenStep| open.progress.is_expired(now_ms);
-    let open = state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default();
+    let open = state.progress.open();
     // While the run is paused, its driver resumes it for the runs below.
     let is_due_below = |open: &&OpenStep| {
         let asks = open.progress.subrun().filter(|wait| !is_paused && wait.is_open()).map(|wait| &wait.asks);
@@ -33,16 +33,16 @@ pub(super) fn expired(program: &FlowProgram, state: &mut State) -> Result<Effect
     if due.is_empty() && below.is_empty() {
         return Err(Refused::new("no approval and no form of the run has expired"));
     }
-    let pause = state.watch.pauses;
+    let pause = state.pauses;
     state.interrupted = false;
     let mut records = Vec::new();
-    let effects = advanced(program, state, |advance, flow_state| {
+    let effects = advanced(program, state, |advance, progress| {
         for at in &below {
-            flow_state.open_at_mut(at).map(OpenStep::ask_again);
+            progress.open_at_mut(at).map(OpenStep::ask_again);
         }
         advance.effects.extend(below.iter().cloned().map(Effect::RunStep));
         for at in &due {
-            at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
+            at_step(advance, progress, StepTarget::at(at), &mut |advance, list, step, frame| {
                 let Current::Open(open) = &mut frame.current else { return };
                 let Some(on_expiry) = open.expire(now_ms) else { return };
                 let record = DecisionRecord::of_expiry(now_ms, pause, on_expiry);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::advance::{Advance, TakenItems};
 use super::opened::{BeginFault, Opened};
-use super::state::{ItemsState, StepFault};
+use super::progress::{ItemsState, StepFault};
 use crate::awaited_approval::AwaitedApproval;
 use crate::operation::{AskedFor, Progress};
 use crate::prompt;

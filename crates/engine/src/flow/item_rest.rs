@@ -1,6 +1,6 @@
 //! What is left of the time and the budgets of the items around a step.
 
-use super::state::{Current, FlowState, chosen};
+use super::progress::{Current, FlowProgress, chosen};
 use crate::address::StepAddress;
 use crate::event::Allowance;
 use loopctl_lang::program::flow::{FlowProgram, StepAction};
@@ -16,7 +16,7 @@ pub struct ItemRest {
 
 impl ItemRest {
     /// What the items around an open step leave it, when the run was active for so long: the least of them counts.
-    pub fn of(program: &FlowProgram, state: &FlowState, at: &StepAddress, active_ms: u64) -> Self {
+    pub fn of(program: &FlowProgram, state: &FlowProgress, at: &StepAddress, active_ms: u64) -> Self {
         let mut rest = Self::default();
         let (mut steps, mut frame) = (program.steps.as_slice(), &state.root);
         // Loops are at most three deep.

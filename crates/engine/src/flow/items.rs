@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
+use super::progress::{Current, ItemStatus, ItemsState, StepFault, StepFrame};
 use super::record::ItemCounts;
-use super::state::{Current, ItemStatus, ItemsState, StepFault, StepFrame};
 use loopctl_lang::language::foreach::{FailureStrategy, OnItemPause};
 use loopctl_lang::program::flow::Foreach;
 

@@ -12,12 +12,12 @@ mod opened;
 mod outcome;
 mod output;
 mod place;
+pub mod progress;
 pub mod question;
 pub mod record;
 mod records;
 mod redrive;
 mod resume;
-pub mod state;
 #[cfg(test)]
 mod tests;
 pub mod view;
@@ -30,7 +30,7 @@ use serde_json::Value;
 
 use self::advance::{Advance, ListEnd, StepList};
 use self::output::output;
-use self::state::{FlowState, StepFault, Stopping};
+use self::progress::{FlowProgress, StepFault, Stopping};
 use super::address::StepAddress;
 use super::consent;
 use super::continuation;
@@ -39,29 +39,27 @@ use super::event::{Cancelled, Decided, Event, EventKind, ReadFile, Started};
 use super::operation::OpenStep;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::question::Question;
-use super::state::{Phase, RunHeader, State};
+use super::state::{FlowState, Phase, RunHeader};
 use loopctl_lang::program::file_value::{self, FileValue, FileValues};
 use loopctl_lang::program::flow::FlowProgram;
 
 pub use outcome::react_output;
 pub use place::NoSuchStep;
 pub use records::{context, records};
-pub(crate) use waiting::{calls, due_at_ms};
+pub(crate) use waiting::calls;
 pub use waiting::{first_question, reminders, waiting_steps};
 
 /// Applies an event to a workflow and returns the effects to perform.
 ///
 /// # Errors
 /// When the event does not fit; the state is untouched then.
-pub(super) fn step(program: &FlowProgram, state: &mut State, event: Event) -> Result<Effects, Refused> {
+pub(super) fn step(program: &FlowProgram, state: &mut FlowState, event: Event) -> Result<Effects, Refused> {
     let before = mem::replace(&mut state.now, event.at);
-    let changes = state.flow.as_mut().map(|flow| mem::take(&mut flow.changes));
+    let changes = mem::take(&mut state.progress.changes);
     let effects = transition(program, state, event.kind);
     if effects.is_err() {
         state.now = before;
-        if let (Some(flow), Some(changes)) = (&mut state.flow, changes) {
-            flow.changes = changes;
-        }
+        state.progress.changes = changes;
     }
     effects
 }
@@ -70,7 +68,7 @@ pub(super) fn step(program: &FlowProgram, state: &mut State, event: Event) -> Re
 ///
 /// # Errors
 /// Why it does not.
-pub(super) fn fits(program: &FlowProgram, state: &State, decided: &Decided) -> Result<(), Refused> {
+pub(super) fn fits(program: &FlowProgram, state: &FlowState, decided: &Decided) -> Result<(), Refused> {
     match &state.phase {
         Phase::Paused { .. } | Phase::Stepping => decide::fits(program, state, decided),
         phase => Err(phase.takes_no_decision()),
@@ -79,7 +77,7 @@ pub(super) fn fits(program: &FlowProgram, state: &State, decided: &Decided) -> R
 
 /// The table of phases and events: the only place that says which event fits which phase.
 // house: flat match
-fn transition(program: &FlowProgram, state: &mut State, event: EventKind) -> Result<Effects, Refused> {
+fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) -> Result<Effects, Refused> {
     let refused = |why: &str| Err(Refused::new(why));
     match (&state.phase, event) {
         (Phase::New, EventKind::Started(started)) => Ok(begin(program, state, *started)),
@@ -152,7 +150,7 @@ fn transition(program: &FlowProgram, state: &mut State, event: EventKind) -> Res
 }
 
 /// Initialises the state and begins the first steps.
-fn begin(program: &FlowProgram, state: &mut State, started: Started) -> Effects {
+fn begin(program: &FlowProgram, state: &mut FlowState, started: Started) -> Effects {
     let input = started.run_input();
     let files = Arc::new(files(&started.read, started.edition));
     state.header = Arc::new(RunHeader {
@@ -177,11 +175,8 @@ fn begin(program: &FlowProgram, state: &mut State, started: Started) -> Effects 
         fork: None,
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });
-    state.flow = Some(Box::default());
-    let condition = program
-        .condition
-        .as_ref()
-        .map_or(Ok(true), |condition| Advance::of(program, state, &FlowState::default()).holds(condition));
+    let condition =
+        program.condition.as_ref().map_or(Ok(true), |condition| Advance::of(program, state).holds(condition));
     match condition {
         Ok(true) => advanced(program, state, |_, _| {}),
         Ok(false) => {
@@ -198,11 +193,11 @@ fn begin(program: &FlowProgram, state: &mut State, started: Started) -> Effects 
 }
 
 /// No further step begins; the run ends once no call is under way.
-fn stop(program: &FlowProgram, state: &mut State, why: Stopping) -> Effects {
-    advanced(program, state, |_, flow_state| flow_state.stopping = flow_state.stopping.or(Some(why)))
+fn stop(program: &FlowProgram, state: &mut FlowState, why: Stopping) -> Effects {
+    advanced(program, state, |_, progress| progress.stopping = progress.stopping.or(Some(why)))
 }
 
-fn cancel(state: &mut State, cancelled: Cancelled) {
+fn cancel(state: &mut FlowState, cancelled: Cancelled) {
     let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
     let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };
     let ending = Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms);
@@ -214,35 +209,33 @@ fn cancel(state: &mut State, cancelled: Cancelled) {
 /// Changes the steps, and advances all of them as far as they go without an outcome from outside.
 fn advanced(
     program: &FlowProgram,
-    state: &mut State,
-    change: impl FnOnce(&mut Advance<'_>, &mut FlowState),
+    state: &mut FlowState,
+    change: impl FnOnce(&mut Advance<'_>, &mut FlowProgress),
 ) -> Effects {
-    let mut flow_state = state.flow.take().unwrap_or_default();
-    let mut advance = Advance::of(program, state, &flow_state);
-    change(&mut advance, &mut flow_state);
-    (advance.stopping, advance.round) = (flow_state.stopping, flow_state.rounds);
-    advance.changed = mem::take(&mut flow_state.changed);
-    advance.outages = mem::take(&mut flow_state.outages);
+    let mut advance = Advance::of(program, state);
+    let FlowState { head, progress } = &mut *state;
+    change(&mut advance, progress);
+    (advance.stopping, advance.round) = (progress.stopping, progress.rounds);
+    advance.changed = mem::take(&mut progress.changed);
+    advance.outages = mem::take(&mut progress.outages);
     let list = root(program);
-    let files = Arc::clone(&state.header.files);
-    let mut end = advance.list(&list, &mut flow_state.root, &[files.names()]);
+    let around = [head.header.files.names()];
+    let mut end = advance.list(&list, &mut progress.root, &around);
     while end.is_none() && mem::take(&mut advance.freed) {
-        end = advance.list(&list, &mut flow_state.root, &[files.names()]);
+        end = advance.list(&list, &mut progress.root, &around);
     }
-    (flow_state.stopping, flow_state.changed, flow_state.outages) =
-        (advance.stopping, advance.changed, advance.outages);
+    (progress.stopping, progress.changed, progress.outages) = (advance.stopping, advance.changed, advance.outages);
     for record in advance.records.drain(..) {
         // A loop that runs again after the run had completed has a record already.
-        let known = flow_state.records.iter_mut().find(|known| flow_state.rounds > 0 && known.at == record.at);
+        let known = progress.records.iter_mut().find(|known| progress.rounds > 0 && known.at == record.at);
         match known {
             Some(known) => *known = record,
-            None => flow_state.records.push(record),
+            None => progress.records.push(record),
         }
     }
-    flow_state.changes = advance.changes;
+    progress.changes = advance.changes;
     let effects = advance.effects;
-    settle(program, state, &flow_state, end);
-    state.flow = Some(flow_state);
+    settle(program, state, end);
     effects
 }
 
@@ -263,16 +256,16 @@ fn root(program: &FlowProgram) -> StepList<'_> {
 }
 
 /// Where the run is after its steps advanced.
-fn settle(program: &FlowProgram, state: &mut State, flow_state: &FlowState, end: Option<ListEnd>) {
+fn settle(program: &FlowProgram, state: &mut FlowState, end: Option<ListEnd>) {
     match end {
         Some(ListEnd::Completed | ListEnd::Skipped) => {
-            let output = output(program, state, flow_state);
+            let output = output(program, state);
             let ending = Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms);
             state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(output)), ..ending }));
         }
         Some(ListEnd::Failed(fault)) => step_failed(state, fault),
-        None if flow_state.is_under_way() => state.phase = Phase::Stepping,
-        None => match flow_state.stopping {
+        None if state.progress.is_under_way() => state.phase = Phase::Stepping,
+        None => match state.progress.stopping {
             Some(Stopping::Timeout) => {
                 let message = format!("{} ms of active time passed before the last step", state.timeout_ms());
                 fail(state, Termination::Timeout, "timeout", message, None);
@@ -281,7 +274,7 @@ fn settle(program: &FlowProgram, state: &mut State, flow_state: &FlowState, end:
                 fail(state, Termination::Budget, "budget", "the run's budget is spent".to_owned(), None);
             }
             Some(Stopping::Interrupt) => state.phase = Phase::Stepping,
-            None => wait(state, flow_state),
+            None => wait(state),
         },
     }
     if matches!(state.phase, Phase::Ended(_)) {
@@ -290,9 +283,9 @@ fn settle(program: &FlowProgram, state: &mut State, flow_state: &FlowState, end:
 }
 
 /// The run waits for humans. A pause with the same questions stays the same.
-fn wait(state: &mut State, flow_state: &FlowState) {
+fn wait(state: &mut FlowState) {
     let waiting: Vec<&OpenStep> =
-        flow_state.open().into_iter().filter(|open| open.progress.waits_for_human()).collect();
+        state.progress.open().into_iter().filter(|open| open.progress.waits_for_human()).collect();
     let asked: Vec<String> = waiting.iter().map(|open| open.address.to_string()).collect();
     if let Phase::Paused { pause, .. } = &state.phase
         && pause.steps == asked
@@ -325,7 +318,7 @@ fn listed(names: &[String]) -> String {
     if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
 }
 
-fn step_failed(state: &mut State, fault: StepFault) {
+fn step_failed(state: &mut FlowState, fault: StepFault) {
     let StepFault { code, message, step, retryable } = fault;
     let termination = match code.as_str() {
         "rejected" => Termination::Rejected,
@@ -344,7 +337,7 @@ fn step_failed(state: &mut State, fault: StepFault) {
     }
 }
 
-fn fail(state: &mut State, termination: Termination, code: &str, message: String, step: Option<String>) {
+fn fail(state: &mut FlowState, termination: Termination, code: &str, message: String, step: Option<String>) {
     let error = RunError { code: code.to_owned(), message, retryable: false, step };
     let ending = Ending::new(Status::Failed, termination, state.now.wall_ms);
     state.phase = Phase::Ended(Box::new(Ending { error: Some(error), ..ending }));

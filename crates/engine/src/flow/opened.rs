@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::state::ItemsState;
+use super::progress::ItemsState;
 use crate::operation::Progress;
 use loopctl_lang::program::flow::FlowStep;
 

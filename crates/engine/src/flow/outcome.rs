@@ -5,22 +5,26 @@ use serde_json::Value;
 use super::advance::{Advance, StepList};
 use super::advanced;
 use super::end::{StepEnd, StepOutput};
+use super::progress::{Current, FailedRun, FlowProgress, StepChange, StepFault, StepFrame, chosen};
 use super::root;
-use super::state::{Current, FailedRun, FlowState, StepChange, StepFault, StepFrame, chosen};
 use crate::address::StepAddress;
 use crate::budget;
 use crate::call_attempt::CallAttempt;
 use crate::effect::{Effect, Effects, Refused};
 use crate::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
 use crate::operation::{OpenStep, SettledCost};
-use crate::state::State;
+use crate::state::FlowState;
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, StepAction};
 
 /// The most characters of an operator's detail in a fault.
 const DETAIL_CHARS: usize = 300;
 
 /// A step returned.
-pub(super) fn returned(program: &FlowProgram, state: &mut State, returned: StepReturned) -> Result<Effects, Refused> {
+pub(super) fn returned(
+    program: &FlowProgram,
+    state: &mut FlowState,
+    returned: StepReturned,
+) -> Result<Effects, Refused> {
     let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, .. } = returned;
     let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
@@ -39,12 +43,12 @@ pub(super) fn returned(program: &FlowProgram, state: &mut State, returned: StepR
     let spent = charge(program, state, before, tokens, cost_usd);
     // One step is at the address: its result, which may be large, is moved.
     let mut result = Some(result);
-    Ok(advanced(program, state, |advance, flow_state| {
+    Ok(advanced(program, state, |advance, progress| {
         match failed {
-            Some(failed) => drop(flow_state.outages.insert(at.to_string(), failed)),
-            None => drop(flow_state.outages.remove(at.as_str())),
+            Some(failed) => drop(progress.outages.insert(at.to_string(), failed)),
+            None => drop(progress.outages.remove(at.as_str())),
         }
-        at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
+        at_step(advance, progress, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
             let (Current::Open(open), Some(result)) = (&mut frame.current, result.take()) else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);
             let (outcome, answer) = match result {
@@ -61,7 +65,7 @@ pub(super) fn returned(program: &FlowProgram, state: &mut State, returned: StepR
 }
 
 /// An attempt at the call of a step failed: it is requested again.
-pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: StepRetried) -> Result<Effects, Refused> {
+pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: StepRetried) -> Result<Effects, Refused> {
     let StepRetried { at, attempt, error, duration_ms, delay_ms, lost } = retried;
     let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
@@ -72,8 +76,8 @@ pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: StepRet
         let retries = state.counters.tool_retries.entry(kind.clone()).or_default();
         *retries = retries.saturating_add(1);
     }
-    Ok(advanced(program, state, |advance, flow_state| {
-        let Some(open) = flow_state.open_at_mut(&at) else { return };
+    Ok(advanced(program, state, |advance, progress| {
+        let Some(open) = progress.open_at_mut(&at) else { return };
         open.failed(failed.clone());
         if lost {
             return;
@@ -85,13 +89,13 @@ pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: StepRet
 }
 
 /// The run of a step waits for a human.
-pub(super) fn paused(program: &FlowProgram, state: &mut State, paused: StepPaused) -> Result<Effects, Refused> {
+pub(super) fn paused(program: &FlowProgram, state: &mut FlowState, paused: StepPaused) -> Result<Effects, Refused> {
     let StepPaused { at, run_id, asks, tokens, cost_usd } = paused;
     let at = StepAddress::new(&at);
     let before = under_way(state, &at)?.settled;
     let spent = charge(program, state, before, tokens, cost_usd);
-    Ok(advanced(program, state, |advance, flow_state| {
-        at_step(advance, flow_state, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
+    Ok(advanced(program, state, |advance, progress| {
+        at_step(advance, progress, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
             let Current::Open(open) = &mut frame.current else { return };
             open.waits(&run_id, asks.clone(), SettledCost::of(tokens, cost_usd));
         });
@@ -99,19 +103,21 @@ pub(super) fn paused(program: &FlowProgram, state: &mut State, paused: StepPause
 }
 
 /// The driver left a step between two attempts of its model: what those used is counted, and the step has yet to be made.
-pub(super) fn left(program: &FlowProgram, state: &mut State, at: &StepAddress, left: &StepLeft) -> Result<(), Refused> {
+pub(super) fn left(
+    program: &FlowProgram,
+    state: &mut FlowState,
+    at: &StepAddress,
+    left: &StepLeft,
+) -> Result<(), Refused> {
     under_way(state, at)?;
     let spent = charge(program, state, SettledCost::default(), left.tokens, left.cost_usd);
-    if let Some(flow_state) = &mut state.flow {
-        spend(&mut flow_state.root, at, spent);
-    }
+    spend(&mut state.progress.root, at, spent);
     Ok(())
 }
 
 /// The step at an address, which must be under way.
-pub(super) fn under_way<'s>(state: &'s State, at: &StepAddress) -> Result<&'s OpenStep, Refused> {
-    let open = state.flow.as_ref().and_then(|flow| flow.open_at(at));
-    match open {
+pub(super) fn under_way<'s>(state: &'s FlowState, at: &StepAddress) -> Result<&'s OpenStep, Refused> {
+    match state.progress.open_at(at) {
         Some(open) if open.progress.is_under_way() => Ok(open),
         Some(_) => Err(Refused::new(format!("the step `{at}` is not under way"))),
         None => Err(Refused::new(format!("no step is open at `{at}`"))),
@@ -121,7 +127,7 @@ pub(super) fn under_way<'s>(state: &'s State, at: &StepAddress) -> Result<&'s Op
 /// Counts what a step used, without the part that was counted before. Returns what is new.
 fn charge(
     program: &FlowProgram,
-    state: &mut State,
+    state: &mut FlowState,
     before: SettledCost,
     tokens: Option<Tokens>,
     cost_usd: Option<f64>,
@@ -175,7 +181,7 @@ impl<'t> StepTarget<'t> {
 /// Works on an open step.
 pub(super) fn at_step<'p>(
     advance: &mut Advance<'p>,
-    state: &mut FlowState,
+    state: &mut FlowProgress,
     target: StepTarget<'_>,
     work: AtStep<'_, 'p>,
 ) {

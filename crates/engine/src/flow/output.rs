@@ -3,20 +3,19 @@
 use serde_json::Value;
 
 use super::advance::Advance;
-use super::state::FlowState;
-use crate::state::State;
+use crate::state::FlowState;
 use loopctl_lang::program::flow::{FlowOutput, FlowProgram};
 use loopctl_lang::program::reference::{Field, Scope};
 
 /// What the run answers.
-pub(super) fn output(program: &FlowProgram, state: &State, flow_state: &FlowState) -> Value {
-    let keys = &flow_state.root.keys;
+pub(super) fn output(program: &FlowProgram, state: &FlowState) -> Value {
+    let keys = &state.progress.root.keys;
     match &program.output {
         None => Value::Object(keys.clone()),
         Some(FlowOutput::Key(key)) => keys.get(key).cloned().unwrap_or(Value::Null),
         Some(FlowOutput::Field(field)) => {
             let names = [keys, state.header.files.names()];
-            Advance::of(program, state, flow_state).with_scope(&names, |_, scope| or_null(field, scope))
+            Advance::of(program, state).with_scope(&names, |_, scope| or_null(field, scope))
         }
     }
 }

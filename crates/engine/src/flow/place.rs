@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::state::{Current, ItemStatus, ItemsState, StepFrame, chosen};
+use super::progress::{Current, ItemStatus, ItemsState, StepFrame, chosen};
 use loopctl_lang::diagnostic::nearest;
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, StepAction};
 

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::items::counts_so_far;
+use super::progress::{Current, ItemsState, StepFrame};
 use super::record::{StepRecord, StepStatus};
-use super::state::{Current, ItemsState, StepFrame};
 use crate::operation::{OpenStep, Progress};
 use crate::outcome::Status;
-use crate::state::{Phase, State};
+use crate::state::{Phase, State, StateHead};
 
 /// What is known of the run around a step that has no outcome.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub(super) struct StepSurroundings<'r> {
 
 impl<'r> StepSurroundings<'r> {
     /// What is known of a run. `driven`: whether a driver has the run now.
-    pub fn of(state: &'r State, driven: bool) -> Self {
+    pub fn of(state: &'r StateHead, driven: bool) -> Self {
         let is_driven = driven && matches!(state.status(), Status::Running | Status::Paused);
         Self { run_id: &state.header.run_id, is_over: matches!(state.phase, Phase::Ended(_)), is_driven }
     }
@@ -75,14 +75,14 @@ impl<'r> StepSurroundings<'r> {
 /// The steps of a workflow that ended or were skipped, and the present one; those of items are not among them. `driven`:
 /// whether a driver has the run now; if none has, it is not known whether a step that has no outcome happened.
 pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
-    let Some(flow) = &state.flow else { return Vec::new() };
-    let mut records = flow.records.clone();
+    let Some(progress) = state.as_flow().map(|state| &state.progress) else { return Vec::new() };
+    let mut records = progress.records.clone();
     let around = StepSurroundings::of(state, driven);
     if records.last().is_some_and(|last| last.status == StepStatus::Failed) {
         // A loop that failed stays as it is, and is recorded already.
         return records;
     }
-    match &flow.root.current {
+    match &progress.root.current {
         Current::Idle => {}
         Current::Open(open) => records.push(around.open(open)),
         Current::Items(items) => {
@@ -99,7 +99,8 @@ pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
 /// What the steps of a workflow can read now: its input, and the keys that they have written; none for a loop. The keys of
 /// items are not among them.
 pub fn context(state: &State) -> Option<Value> {
+    let state = state.as_flow()?;
     let mut context = Map::from_iter([("input".to_owned(), state.header.input.whole().into_owned())]);
-    context.extend(state.flow.as_ref()?.root.keys.clone());
+    context.extend(state.progress.root.keys.clone());
     Some(Value::Object(context))
 }

@@ -1,25 +1,25 @@
 //! A failed workflow continues: what failed or was cancelled runs again, and what completed never does.
 
 use super::advanced;
+use super::progress::{Current, FlowProgress, ItemStatus, ItemsState, StepFrame};
 use super::resume;
-use super::state::{Current, FlowState, ItemStatus, ItemsState, StepFrame};
 use crate::continuation;
 use crate::effect::{Effects, Refused};
 use crate::event::{LimitsRaised, Retried};
 use crate::outcome::{Ending, Status, Termination};
-use crate::state::{Phase, State};
+use crate::state::{FlowState, Phase};
 use loopctl_lang::program::flow::FlowProgram;
 
 /// A human has the failed steps run again.
 ///
 /// # Errors
 /// When no step failed; the state is untouched then.
-pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: Retried) -> Result<Effects, Refused> {
+pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: Retried) -> Result<Effects, Refused> {
     let Phase::Ended(ending) = &state.phase else {
         return Err(Refused::new("the run has not failed: resume it"));
     };
     let completed = ending.status == Status::Completed;
-    let has_failed_items = state.flow.as_ref().is_some_and(|flow| !flow.root.kept.is_empty());
+    let has_failed_items = !state.progress.root.kept.is_empty();
     if !(completed && (has_failed_items || retried.anew)) {
         may_retry(ending)?;
     }
@@ -31,36 +31,36 @@ pub(super) fn retried(program: &FlowProgram, state: &mut State, retried: Retried
         return Ok(Effects::new());
     }
     state.phase = Phase::Stepping;
-    Ok(advanced(program, state, |advance, flow_state| {
-        flow_state.rounds = flow_state.rounds.saturating_add(1);
-        change(flow_state, &changed);
-        flow_state.stopping = None;
+    Ok(advanced(program, state, |advance, progress| {
+        progress.rounds = progress.rounds.saturating_add(1);
+        change(progress, &changed);
+        progress.stopping = None;
         if completed {
-            revive_ended(&mut flow_state.root, advance.now.active_ms);
+            revive_ended(&mut progress.root, advance.now.active_ms);
         } else {
             // The record of the failed step is replaced by that of its next end.
-            flow_state.records.pop();
-            revive(&mut flow_state.root);
+            progress.records.pop();
+            revive(&mut progress.root);
         }
     }))
 }
 
 /// A human has the run continue with a document by which it has not ended: nothing that is under way by it was requested.
-pub(super) fn anew(program: &FlowProgram, state: &mut State, retried: Retried) -> Effects {
+pub(super) fn anew(program: &FlowProgram, state: &mut FlowState, retried: Retried) -> Effects {
     let Retried { by, changed, .. } = retried;
     let record = continuation::entry(state, by, None);
     state.continuations.push(record);
     resume::left(state);
-    advanced(program, state, |_, flow_state| {
-        flow_state.stopping = None;
-        change(flow_state, &changed);
+    advanced(program, state, |_, progress| {
+        progress.stopping = None;
+        change(progress, &changed);
     })
 }
 
 /// Notes the steps whose next call is another one.
-fn change(flow_state: &mut FlowState, changed: &[String]) {
+fn change(progress: &mut FlowProgress, changed: &[String]) {
     for at in changed {
-        let count = flow_state.changed.entry(at.clone()).or_default();
+        let count = progress.changed.entry(at.clone()).or_default();
         *count = count.saturating_add(1);
     }
 }
@@ -86,7 +86,7 @@ fn may_retry(ending: &Ending) -> Result<(), Refused> {
 /// When another limit ended it, or it would end again at once.
 pub(super) fn limits_raised(
     program: &FlowProgram,
-    state: &mut State,
+    state: &mut FlowState,
     raised: LimitsRaised,
 ) -> Result<Effects, Refused> {
     let Phase::Ended(ending) = std::mem::take(&mut state.phase) else { return Ok(Effects::new()) };
@@ -95,7 +95,7 @@ pub(super) fn limits_raised(
         return Err(refused);
     }
     state.phase = Phase::Stepping;
-    Ok(advanced(program, state, |_, flow_state| flow_state.stopping = None))
+    Ok(advanced(program, state, |_, progress| progress.stopping = None))
 }
 
 /// Has what failed in a list of steps begin again. Loops are at most three deep: the recursion ends.

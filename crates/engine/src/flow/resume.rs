@@ -4,25 +4,25 @@ use super::advance::Advance;
 use super::advanced;
 use super::end::StepEnd;
 use super::outcome::{StepTarget, at_step};
-use super::state::{Current, FlowState, StepFault, Stopping};
+use super::progress::{Current, FlowProgress, StepFault, Stopping};
 use crate::address::StepAddress;
 use crate::effect::{Effect, Effects};
 use crate::operation::{Doubt, LOST, OpenStep, Progress};
-use crate::state::{Phase, State};
+use crate::state::{FlowState, Phase};
 use loopctl_lang::language::action::OnUncertain;
 use loopctl_lang::program::flow::{FlowProgram, StepAction};
 
 /// A driver resumes the run.
-pub(super) fn resumed(program: &FlowProgram, state: &mut State) -> Effects {
+pub(super) fn resumed(program: &FlowProgram, state: &mut FlowState) -> Effects {
     state.interrupted = false;
     let is_paused = matches!(state.phase, Phase::Paused { .. });
-    advanced(program, state, |advance, flow_state| {
-        if flow_state.stopping == Some(Stopping::Interrupt) {
-            flow_state.stopping = None;
+    advanced(program, state, |advance, progress| {
+        if progress.stopping == Some(Stopping::Interrupt) {
+            progress.stopping = None;
         }
         let now_ms = advance.now.wall_ms;
         let (mut requested, mut failed) = (Vec::new(), Vec::new());
-        flow_state.each_open(&mut |open| {
+        progress.each_open(&mut |open| {
             if is_paused {
                 // The questions of the runs below may have changed.
                 if open.ask_again() {
@@ -41,15 +41,14 @@ pub(super) fn resumed(program: &FlowProgram, state: &mut State) -> Effects {
         });
         advance.effects.extend(requested.into_iter().map(Effect::RunStep));
         for at in failed {
-            fail(advance, flow_state, &at);
+            fail(advance, progress, &at);
         }
     })
 }
 
 /// Nobody drove the run since it started: the steps that its start requested were not made.
-pub(super) fn left(state: &mut State) {
-    let Some(flow_state) = &mut state.flow else { return };
-    flow_state.each_open(&mut |open| {
+pub(super) fn left(state: &mut FlowState) {
+    state.progress.each_open(&mut |open| {
         if open.progress == Progress::Requested {
             hold(open);
         }
@@ -57,8 +56,8 @@ pub(super) fn left(state: &mut State) {
 }
 
 /// Nothing of a step is under way, although it was requested.
-pub(super) fn step_left(state: &mut State, at: &StepAddress) {
-    if let Some(open) = state.flow.as_mut().and_then(|flow| flow.open_at_mut(at)) {
+pub(super) fn step_left(state: &mut FlowState, at: &StepAddress) {
+    if let Some(open) = state.progress.open_at_mut(at) {
         hold(open);
     }
 }
@@ -77,8 +76,8 @@ fn after_crash(program: &FlowProgram, open: &OpenStep) -> OnUncertain {
     }
 }
 
-fn fail(advance: &mut Advance<'_>, flow_state: &mut FlowState, at: &StepAddress) {
-    at_step(advance, flow_state, StepTarget::at(at), &mut |advance, list, step, frame| {
+fn fail(advance: &mut Advance<'_>, progress: &mut FlowProgress, at: &StepAddress) {
+    at_step(advance, progress, StepTarget::at(at), &mut |advance, list, step, frame| {
         let Current::Open(open) = &frame.current else { return };
         let fault = StepFault::new("uncertain", LOST, open.address.as_str());
         let end = StepEnd::of(open, Err(fault));

@@ -12,7 +12,7 @@ use crate::effect::steps_of;
 use crate::event::{
     Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepReturned, Tokens, ToolFault, ToolResult,
 };
-use crate::flow::state::Current;
+use crate::flow::progress::Current;
 use crate::outcome::Status;
 use crate::question::SubrunQuestion;
 use crate::state::{Phase, State};
@@ -67,8 +67,8 @@ struct World {
 impl World {
     fn new(program: Arc<Program>, items: &Value, seed: u64) -> Self {
         let mut world = Self {
+            state: State::new(&program),
             program,
-            state: State::default(),
             journal: Vec::new(),
             under_way: Vec::new(),
             returned: BTreeSet::new(),
@@ -99,7 +99,7 @@ impl World {
 
     /// The process dies: the journal is folded, and the run continues.
     fn die(&mut self) {
-        let mut state = State::default();
+        let mut state = State::new(&self.program);
         for event in &self.journal {
             step(&self.program, &mut state, event.clone()).unwrap();
         }
@@ -110,7 +110,7 @@ impl World {
 
     /// What a call gives: a pure function of its address and input.
     fn result(&self, at: &str) -> ToolResult {
-        let input = &self.state.flow.as_ref().unwrap().open_at(&StepAddress::new(at)).unwrap().input;
+        let input = &self.state.open_step(&StepAddress::new(at)).unwrap().input;
         if input["id"] == 5 && input.get("seen").is_some() {
             return ToolResult::Failed(ToolFault { class: "five fails".to_owned(), ..ToolFault::default() });
         }
@@ -120,7 +120,7 @@ impl World {
     /// A step returns what its input says.
     fn returns(&mut self, at: String) {
         let result = self.result(&at);
-        let kind = self.state.flow.as_ref().unwrap().open_at(&StepAddress::new(&at)).unwrap().name.clone();
+        let kind = self.state.open_step(&StepAddress::new(&at)).unwrap().name.clone();
         self.returned.insert(at.clone());
         self.take(EventKind::StepReturned(Box::new(StepReturned {
             outage: false,
@@ -295,7 +295,8 @@ fn a_run_of_an_older_edition_takes_no_text_for_a_list() {
     for (edition, fails) in [(0, true), (1, true), (2, false)] {
         let EventKind::Started(mut start) = started() else { unreachable!() };
         (start.input, start.edition) = (json!({ "items": "[{\"id\": 1}]" }), edition);
-        let (program, mut state) = (program(1, "wait", "stop_on_error"), State::default());
+        let program = program(1, "wait", "stop_on_error");
+        let mut state = State::new(&program);
         for (wall_ms, kind) in (0..).zip([EventKind::Started(start), work_returned("0")]) {
             step(&program, &mut state, Event { at: Moment { wall_ms, active_ms: 0 }, kind }).unwrap();
         }
@@ -309,9 +310,10 @@ fn denied(edition: u32, later: &Value) -> (World, Decided) {
         { "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay?" } }, later ] } });
     let mut texts = Texts::new(Source::new("w.json", document.to_string()));
     texts.actions.push(Source::new("actions/a.json", ACTIONS));
+    let program = compile(&texts).program.unwrap();
     let mut world = World {
-        program: compile(&texts).program.unwrap(),
-        state: State::default(),
+        state: State::new(&program),
+        program,
         journal: Vec::new(),
         under_way: Vec::new(),
         returned: BTreeSet::new(),
@@ -343,7 +345,7 @@ fn a_filter_that_something_else_may_make_hold_holds_its_step_in_runs_of_the_seco
         let (mut world, no) = denied(edition, &later);
         world.take(EventKind::Human(no));
         assert_eq!((world.state.status(), world.under_way.len()), (status, 0), "{edition}");
-        let folded = world.journal.iter().fold(State::default(), |mut state, event| {
+        let folded = world.journal.iter().fold(State::new(&world.program), |mut state, event| {
             step(&world.program, &mut state, event.clone()).unwrap();
             state
         });
@@ -353,7 +355,8 @@ fn a_filter_that_something_else_may_make_hold_holds_its_step_in_runs_of_the_seco
 
 #[test]
 fn what_a_step_used_before_its_driver_left_it_counts_for_the_run_and_for_its_item() {
-    let (program, mut state) = (program(1, "wait", "stop_on_error"), State::default());
+    let program = program(1, "wait", "stop_on_error");
+    let mut state = State::new(&program);
     let EventKind::Started(mut start) = started() else { unreachable!() };
     start.input = json!({ "items": [{ "id": 1 }] });
     let mut at = 0;
@@ -366,7 +369,7 @@ fn what_a_step_used_before_its_driver_left_it_counts_for_the_run_and_for_its_ite
     let tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
     let left = StepLeft { at: begun[0].to_string(), tokens, cost_usd: None };
     take(&mut state, EventKind::StepLeft(left.clone()));
-    let Current::Items(items) = &state.flow.as_ref().unwrap().root.current else { unreachable!() };
+    let Current::Items(items) = &state.as_flow().unwrap().progress.root.current else { unreachable!() };
     assert_eq!((state.counters.tokens.input, items.open[&0].spent.tokens.output), (10, 5));
     let twice = Event { at: Moment { wall_ms: 9, active_ms: 0 }, kind: EventKind::StepLeft(left) };
     assert!(step(&program, &mut state, twice).is_err(), "it is not under way");

@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::place::{AddressKind, FoundStep, NoSuchStep, below, found_at};
+use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFrame, chosen};
 use super::record::{StepRecord, StepStatus};
 use super::records::StepSurroundings;
-use super::state::{Current, ItemStatus, ItemsState, StepChange, StepFrame, chosen};
 use super::waiting;
 use crate::outcome::Status;
 use crate::question::StepQuestion;
-use crate::state::State;
+use crate::state::{FlowState, State};
 use loopctl_lang::program::Program;
 use loopctl_lang::program::flow::{FlowStep, StepAction};
 
@@ -97,8 +97,8 @@ impl StepLog {
 
     /// Keeps what the last event did.
     pub fn take(&mut self, state: &State) {
-        let (Some(at), Some(flow)) = (&self.at, &state.flow) else { return };
-        for change in &flow.changes {
+        let Some(at) = &self.at else { return };
+        for change in state.step_changes() {
             match change {
                 StepChange::Started { .. } | StepChange::Retried { .. } => {}
                 StepChange::Ended(record) => {
@@ -127,12 +127,12 @@ impl StepLog {
         driven: bool,
         window: ItemWindow,
     ) -> Result<StepView, NoSuchStep> {
-        let (Some(program), Some(flow_state)) = (program.as_flow(), &state.flow) else {
+        let (Program::Flow(program), State::Flow(state)) = (program, state) else {
             return Err(NoSuchStep::of_loop());
         };
         let around = StepSurroundings::of(state, driven);
-        let all = ListView { log: self, recorded: &flow_state.records, around, prefix: "", ended: None };
-        let mut waits = flow_state.open();
+        let all = ListView { log: self, recorded: &state.progress.records, around, prefix: "", ended: None };
+        let mut waits = state.progress.open();
         waits.retain(|open| open.progress.waits_for_human() && !around.is_over);
         if let Some(at) = &self.at {
             waits.retain(|open| open.address.as_str() == *at || below(&open.address, at).is_some());
@@ -147,10 +147,10 @@ impl StepLog {
             questions: waits.iter().take(MOST_QUESTIONS).map(|open| waiting::question(open, &state.header)).collect(),
         };
         let Some(at) = &self.at else {
-            view.steps = all.steps(&program.steps, Some(&flow_state.root));
+            view.steps = all.steps(&program.steps, Some(&state.progress.root));
             return Ok(view);
         };
-        let FoundStep { kind, list, frame, prefix, .. } = found_at(program, &flow_state.root, at, &self.items)?;
+        let FoundStep { kind, list, frame, prefix, .. } = found_at(program, &state.progress.root, at, &self.items)?;
         let item = (!prefix.is_empty()).then(|| self.item(state, &prefix, around)).flatten();
         let is_over = around.is_over || item.is_some_and(|status| status == StepStatus::Cancelled);
         let around = StepSurroundings { is_over, ..around };
@@ -172,10 +172,10 @@ impl StepLog {
     }
 
     /// Where the item at an address is.
-    fn item(&self, state: &State, at: &str, around: StepSurroundings<'_>) -> Option<StepStatus> {
+    fn item(&self, state: &FlowState, at: &str, around: StepSurroundings<'_>) -> Option<StepStatus> {
         let (of, index) = at.rsplit_once('.')?;
         let index = index.parse().ok()?;
-        let items = super::place::items_at(&state.flow.as_ref()?.root, of);
+        let items = super::place::items_at(&state.progress.root, of);
         Some(self.item_status(of, items, index, around))
     }
 

@@ -2,14 +2,12 @@
 
 use serde_json::Value;
 
-use super::state::FlowState;
 use crate::call_attempt::lost_answer;
-use crate::due::DueTimes;
 use crate::operation::{AskedFor, Doubt, OpenStep, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
 use crate::question::{Question, StepQuestion};
-use crate::state::{Phase, RunHeader, State};
+use crate::state::{FlowState, Phase, RunHeader, State};
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::Program;
 use loopctl_lang::program::flow::FlowStep;
@@ -17,12 +15,9 @@ use loopctl_lang::program::flow::FlowStep;
 /// The questions of the steps that wait for a human, in the order of their addresses: those of a workflow, or of the
 /// workflow below that a loop called.
 pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
-    match (&state.flow, &state.phase) {
-        (Some(flow), _) => {
-            let waiting = flow.open().into_iter().filter(|open| open.progress.waits_for_human());
-            waiting.flat_map(|open| questions(open, &state.header)).collect()
-        }
-        (None, Phase::Paused { pause, .. }) => {
+    match (state, &state.phase) {
+        (State::Flow(state), _) => state.waiting_steps(),
+        (State::Loop(_), Phase::Paused { pause, .. }) => {
             let asked = pause.asks.iter().flat_map(|asks| &asks.steps);
             asked.cloned().collect()
         }
@@ -30,14 +25,22 @@ pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
     }
 }
 
+impl FlowState {
+    /// The questions of the steps that wait for a human, in the order of their addresses.
+    pub(super) fn waiting_steps(&self) -> Vec<StepQuestion> {
+        let waiting = self.progress.open().into_iter().filter(|open| open.progress.waits_for_human());
+        waiting.flat_map(|open| questions(open, &self.header)).collect()
+    }
+}
+
 /// The question of the first of these steps, alone: there may be many.
 pub fn first_question(state: &State) -> Option<String> {
-    match (&state.flow, &state.phase) {
-        (Some(flow), _) => {
-            let first = flow.open().into_iter().find(|open| open.progress.waits_for_human())?;
+    match (state, &state.phase) {
+        (State::Flow(state), _) => {
+            let first = state.progress.open().into_iter().find(|open| open.progress.waits_for_human())?;
             questions(first, &state.header).into_iter().next().map(|step| step.question.text)
         }
-        (None, Phase::Paused { pause, .. }) => {
+        (State::Loop(_), Phase::Paused { pause, .. }) => {
             pause.asks.iter().flat_map(|asks| &asks.steps).next().map(|step| step.question.text.clone())
         }
         _ => None,
@@ -132,9 +135,9 @@ pub(crate) fn calls(steps: &[StepQuestion]) -> Vec<WaitingCall> {
 
 /// When somebody is reminded of the steps of a workflow that wait, in milliseconds since 1970: all times, past ones too.
 pub fn reminders(program: &Program, state: &State) -> Vec<i64> {
-    let (Some(program), Some(flow_state)) = (program.as_flow(), &state.flow) else { return Vec::new() };
+    let Some(program) = program.as_flow() else { return Vec::new() };
     let mut times = Vec::new();
-    for open in flow_state.open() {
+    for open in state.open_steps() {
         if !matches!(open.progress, Progress::Asks(AskedFor::Consent { .. } | AskedFor::Form { .. })) {
             continue;
         }
@@ -144,13 +147,4 @@ pub fn reminders(program: &Program, state: &State) -> Vec<i64> {
         times.extend(at.filter(|at_ms| expires_at_ms.is_none_or(|expires_at_ms| *at_ms < expires_at_ms)));
     }
     times
-}
-
-/// When the earliest approval or form expires that a workflow waits for, in milliseconds since 1970: those of its own
-/// steps, and those of the runs below that nobody drives: what expired in a run that was resumed is its own matter.
-pub(crate) fn due_at_ms(flow: &FlowState) -> DueTimes {
-    let open = flow.open();
-    let own = open.iter().filter_map(|open| open.progress.expires_at_ms());
-    let below = open.iter().filter_map(|open| open.progress.subrun().filter(|wait| wait.is_open())?.asks.due_at_ms());
-    DueTimes { own: own.min(), below: below.min() }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::is_own;
 use crate::conversation::{Conversation, Role};
 use crate::memory;
-use crate::state::{Phase, State};
+use crate::state::{LoopState, Phase};
 use crate::window;
 use loopctl_lang::program::LoopProgram;
 
@@ -32,12 +32,12 @@ const MIN_MESSAGE_BYTES: usize = 200;
 const MAX_REQUEST_BYTES: usize = 400_000;
 
 /// The most tokens of a summary.
-pub fn max_tokens(program: &LoopProgram, state: &State) -> u32 {
+pub fn max_tokens(program: &LoopProgram, state: &LoopState) -> u32 {
     window::max_tokens(program, state).min(MAX_TOKENS)
 }
 
 /// The request for a summary of the messages up to `until`: a conversation of its own.
-pub fn question(program: &LoopProgram, state: &State, until: usize) -> Conversation {
+pub fn question(program: &LoopProgram, state: &LoopState, until: usize) -> Conversation {
     let conversation = &state.conversation;
     let opening = conversation.opening();
     let going = || conversation.messages.iter().skip(opening).take(until.saturating_sub(opening));
@@ -110,7 +110,7 @@ pub(super) fn stand_in(gone: usize, notes: Option<&str>, memory: &BTreeMap<Strin
     text
 }
 
-impl State {
+impl LoopState {
     /// The request for a summary, in a run that needs one.
     pub fn summary_question(&self, program: &LoopProgram) -> Option<Conversation> {
         match self.phase {

@@ -8,9 +8,9 @@ use crate::effect::Effect;
 use crate::event::{EventKind, ModelFault, ModelFaultCode, Reply, Tokens, ToolResult};
 use crate::notice::{Baseline, Notice};
 use crate::outcome::{Limit, Termination};
-use crate::state::{Phase, State};
+use crate::state::{LoopState, Phase, State};
 use crate::step::step;
-use crate::tests::{at, call, play, program, returns, started};
+use crate::tests::{self, at, call, program, returns, started};
 use loopctl_lang::program::Program;
 
 /// Iterations that look, each with an observation of `bytes` bytes.
@@ -24,7 +24,11 @@ fn looked(iterations: u32, bytes: usize) -> Vec<(u64, EventKind)> {
     events
 }
 
-fn after(program: &Program, mut events: Vec<(u64, EventKind)>, more: Vec<EventKind>) -> State {
+fn play(program: &Program, events: Vec<(u64, EventKind)>) -> LoopState {
+    tests::play(program, events).into_loop().unwrap()
+}
+
+fn after(program: &Program, mut events: Vec<(u64, EventKind)>, more: Vec<EventKind>) -> LoopState {
     events.extend(more.into_iter().map(|what| (2, what)));
     play(program, events)
 }
@@ -145,7 +149,7 @@ fn without_summing_up_whole_iterations_go_the_oldest_first() {
 #[test]
 fn a_resumed_run_asks_for_the_summary_that_it_has_not_and_never_for_one_that_it_has() {
     let program = narrow(&json!({}));
-    let mut state = play(&program, looked(3, 4_000));
+    let mut state = State::Loop(play(&program, looked(3, 4_000)));
     assert_eq!(step(&program, &mut state, at(1, EventKind::Interrupted)).unwrap(), []);
     assert_eq!(step(&program, &mut state, at(2, EventKind::Resumed)).unwrap(), [Effect::Summarize]);
     assert_eq!(step(&program, &mut state, at(3, notes("n"))).unwrap(), [Effect::CallModel]);
@@ -206,8 +210,8 @@ fn the_last_word_of_any_limit_fits_into_the_window() {
 #[test]
 fn what_was_trimmed_is_reported_once_and_not_again_by_a_resume() {
     let program = narrow(&json!({}));
-    let before = play(&program, looked(3, 4_000));
-    let state = after(&program, looked(3, 4_000), vec![notes("n")]);
+    let before = State::Loop(play(&program, looked(3, 4_000)));
+    let state = State::Loop(after(&program, looked(3, 4_000), vec![notes("n")]));
     let notices = Baseline::of_state(&before).changes(&state);
     assert_eq!(notices, [Notice::HistoryTrimmed { iterations: 3, messages: 4, summarized: true }]);
     assert_eq!(Baseline::of_state(&state).changes(&state), []);

@@ -7,11 +7,11 @@ use super::Notice;
 use crate::call_attempt::CallAttempt;
 use crate::effect::{Effect, Effects, Refused};
 use crate::event::{CallId, Event, EventKind, Finish};
-use crate::flow::state::StepChange;
+use crate::flow::progress::StepChange;
 use crate::flow::waiting_steps;
 use crate::outcome::{Status, Termination};
 use crate::record::{TokenUsage, TraceEntry};
-use crate::state::{Phase, State, StoredEntry};
+use crate::state::{LoopState, Phase, State, StoredEntry};
 use crate::step::step;
 use crate::waiting_calls::waiting_calls;
 use loopctl_lang::program::{Program, builtin};
@@ -83,12 +83,12 @@ impl Baseline {
         Self {
             cause: Cause::Other,
             iterations: state.counters.iterations,
-            entries: state.entries.len(),
+            entries: state.entries().len(),
             decisions: state.decisions.len(),
             continuations: state.continuations.len(),
-            pauses: state.watch.pauses,
+            pauses: state.pauses,
             ended: matches!(state.phase, Phase::Ended(_)),
-            warned: state.watch.budget_warned,
+            warned: state.budget.is_warned,
             trimmed: state.counters.messages_trimmed,
             summaries: state.counters.summaries,
         }
@@ -137,7 +137,7 @@ impl Baseline {
     fn push_changes(self, state: &State, notices: &mut Vec<Notice>) {
         let is_fork = self.cause == Cause::Start && state.header.fork.is_some();
         if state.counters.iterations > self.iterations && !is_fork {
-            notices.push(self.replied(state));
+            notices.extend(state.as_loop().map(|state| self.replied(state)));
         }
         for record in state.decisions.iter().skip(self.decisions) {
             notices.push(Notice::Decided { record: record.clone() });
@@ -149,6 +149,42 @@ impl Baseline {
                 None => Notice::Retried { record },
             });
         }
+        match state {
+            State::Loop(state) => self.push_entries(state, is_fork, notices),
+            // What was begun before is in the state still.
+            State::Flow(_) if self.cause == Cause::Interrupt => {}
+            State::Flow(state) => notices.extend(state.progress.changes.iter().filter_map(step_changed)),
+        }
+        if state.budget.is_warned && !self.warned {
+            notices.push(Notice::BudgetWarning {
+                iterations: state.counters.iterations,
+                tokens: state.counters.tokens.input.saturating_add(state.counters.tokens.output),
+                cost_usd: state.cost_usd(),
+                used: state.budget.used,
+            });
+        }
+        if state.counters.messages_trimmed > self.trimmed {
+            notices.push(Notice::HistoryTrimmed {
+                iterations: state.counters.iterations,
+                messages: state.counters.messages_trimmed - self.trimmed,
+                summarized: state.counters.summaries > self.summaries,
+            });
+        }
+        match &state.phase {
+            Phase::Paused { pause, .. } if state.pauses > self.pauses => notices.push(Notice::Paused {
+                pause: pause.number,
+                question: pause.question.clone(),
+                calls: waiting_calls(state),
+                steps: waiting_steps(state),
+            }),
+            Phase::Ended(ending) if !self.ended => {
+                notices.push(Notice::RunEnded { status: ending.status, termination: ending.termination });
+            }
+            _ => {}
+        }
+    }
+
+    fn push_entries(self, state: &LoopState, is_fork: bool, notices: &mut Vec<Notice>) {
         let mut iteration = 0;
         for (at, entry) in state.entries.iter().enumerate().skip(self.entries) {
             if is_fork && entry.iteration != iteration {
@@ -163,40 +199,10 @@ impl Baseline {
         if is_fork && state.turn().is_some() {
             notices.push(self.replied(state));
         }
-        if let (Some(flow), false) = (&state.flow, self.cause == Cause::Interrupt) {
-            notices.extend(flow.changes.iter().filter_map(step_changed));
-        }
-        if state.watch.budget_warned && !self.warned {
-            notices.push(Notice::BudgetWarning {
-                iterations: state.counters.iterations,
-                tokens: state.counters.tokens.input.saturating_add(state.counters.tokens.output),
-                cost_usd: state.cost_usd(),
-                used: state.watch.budget_used,
-            });
-        }
-        if state.counters.messages_trimmed > self.trimmed {
-            notices.push(Notice::HistoryTrimmed {
-                iterations: state.counters.iterations,
-                messages: state.counters.messages_trimmed - self.trimmed,
-                summarized: state.counters.summaries > self.summaries,
-            });
-        }
-        match &state.phase {
-            Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => notices.push(Notice::Paused {
-                pause: pause.number,
-                question: pause.question.clone(),
-                calls: waiting_calls(state),
-                steps: waiting_steps(state),
-            }),
-            Phase::Ended(ending) if !self.ended => {
-                notices.push(Notice::RunEnded { status: ending.status, termination: ending.termination });
-            }
-            _ => {}
-        }
     }
 
     /// The model's reply, from the turn that it started or from the entries that it caused.
-    fn replied(self, state: &State) -> Notice {
+    fn replied(self, state: &LoopState) -> Notice {
         let entry = state.entries.get(self.entries);
         let (thought, usage) = match (state.turn(), entry) {
             (Some(turn), _) => (turn.thought.clone(), turn.usage),
@@ -208,10 +214,10 @@ impl Baseline {
             iteration: state.counters.iterations,
             thought,
             usage,
-            finish: state.counters.finish,
-            response_model: state.counters.response_model.as_deref().map(str::to_owned),
-            duration_ms: state.counters.thinking_ms,
-            time_to_first_token_ms: state.counters.time_to_first_token_ms,
+            finish: state.last_reply.finish,
+            response_model: state.last_reply.response_model.as_deref().map(str::to_owned),
+            duration_ms: state.last_reply.thinking_ms,
+            time_to_first_token_ms: state.last_reply.time_to_first_token_ms,
         }
     }
 }
@@ -273,7 +279,7 @@ fn step_changed(change: &StepChange) -> Option<Notice> {
 }
 
 /// The entry at this index.
-fn observed(state: &State, at: usize, entry: &StoredEntry) -> Notice {
+fn observed(state: &LoopState, at: usize, entry: &StoredEntry) -> Notice {
     let entry = TraceEntry::recorded(state, at, entry);
     Notice::Observed {
         call: entry.action.as_ref().map(|_| CallId { iteration: entry.iteration, index: entry.index }),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Earlier;
 use crate::event::{EventKind, Moment, Previous};
 use crate::outcome::{Answer, Ending, RunError, Status, Termination};
-use crate::state::{Phase, RunHeader, State};
+use crate::state::{LoopState, Phase, RunHeader, State, StateHead};
 use crate::tests::started;
 
 fn ended(text: &str) -> State {
@@ -27,7 +27,12 @@ fn ended(text: &str) -> State {
         objective: text.to_owned(),
         ..RunHeader::default()
     };
-    State { phase: Phase::Ended(Box::new(ending)), header: std::sync::Arc::new(header), ..State::default() }
+    let head = StateHead {
+        phase: Phase::Ended(Box::new(ending)),
+        header: std::sync::Arc::new(header),
+        ..StateHead::default()
+    };
+    State::Loop(LoopState { head, ..LoopState::default() })
 }
 
 fn account(state: &State) -> String {
@@ -75,7 +80,8 @@ fn a_secret_goes_before_the_cut_could_part_it() {
 #[test]
 fn a_run_that_has_not_ended_has_no_account() {
     let open = |phase: Phase, interrupted: bool| {
-        let state = State { phase, interrupted, ..State::default() };
+        let head = StateHead { phase, interrupted, ..StateHead::default() };
+        let state = State::Loop(LoopState { head, ..LoopState::default() });
         Earlier::of(&state, |value| value).is_none()
     };
     assert!(open(Phase::New, false) && open(Phase::Thinking { forced: None }, true));
@@ -124,7 +130,7 @@ fn a_journal_from_before_is_read_and_a_run_without_an_earlier_one_writes_as_befo
     assert_eq!(again, event);
     let program = crate::tests::program(&json!({}));
     let fold = |what: EventKind| {
-        let mut state = State::default();
+        let mut state = State::new(&program);
         let event = crate::event::Event { at: Moment::default(), kind: what };
         crate::step::step(&program, &mut state, event).expect("it begins");
         state
@@ -132,5 +138,9 @@ fn a_journal_from_before_is_read_and_a_run_without_an_earlier_one_writes_as_befo
     let (one, two) = (fold(event), fold(again));
     assert_eq!(one, two);
     assert_eq!(one.header.previous_run_id.as_deref(), Some("a"));
-    assert!(one.conversation.messages[1].text.contains("- run = \"a\"\n\n"), "{:?}", one.conversation);
+    assert!(
+        one.as_loop().expect("a loop").conversation.messages[1].text.contains("- run = \"a\"\n\n"),
+        "{:?}",
+        one.as_loop().expect("a loop").conversation
+    );
 }

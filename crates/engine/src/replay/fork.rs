@@ -107,7 +107,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
         ..*started
     };
     // What can't continue is refused before it is written.
-    state = State::default();
+    state = State::new(program);
     let start =
         Event { at: events.first().map_or(at, |event| event.at), kind: EventKind::Started(Box::new(started.clone())) };
     step(program, &mut state, start).map_err(|why| why.0)?;
@@ -122,7 +122,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
 
 /// The first events, up to where the model is asked for the reply of the iteration; with results, up to its reply.
 pub(super) fn prefix(program: &Program, events: &[Event], edit: &ForkEdit) -> Result<(Vec<Event>, State), String> {
-    let mut state = State::default();
+    let mut state = State::new(program);
     let wanted = edit.iteration;
     for (at, event) in events.iter().enumerate() {
         step(program, &mut state, event.clone()).map_err(|why| format!("event {at} does not fit: {why}"))?;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::event::{ToolFault, ToolResult};
 use crate::operation::{AskedFor, Progress};
 use crate::outcome::{Limit, Status, Termination};
-use crate::state::{Phase, State};
+use crate::state::{Phase, State, StateHead};
 use crate::stuck::Stuck;
 
 /// A call that a model asked for, or the step of a workflow.
@@ -65,7 +65,7 @@ pub struct RunEnd {
 }
 
 /// Where a run is.
-pub fn position(state: &State) -> Position {
+pub fn position(state: &StateHead) -> Position {
     match &state.phase {
         Phase::Thinking { forced } => Position::AsksModel(*forced),
         Phase::Summarizing { .. } => Position::AsksSummary,
@@ -84,7 +84,7 @@ pub fn position(state: &State) -> Position {
 /// The calls after the first `known` entries of the trace: those that ended, and those of the turn that is under way. In a
 /// workflow, the steps that are open.
 pub fn calls(state: &State, known: usize) -> Vec<AskedCall> {
-    let ended = state.entries.iter().skip(known).map(|entry| AskedCall {
+    let ended = state.entries().iter().skip(known).map(|entry| AskedCall {
         iteration: entry.iteration,
         at: None,
         action: entry.action.as_deref().map(str::to_owned),
@@ -109,7 +109,7 @@ pub fn calls(state: &State, known: usize) -> Vec<AskedCall> {
             _ => CallFate::Made,
         },
     });
-    let steps = state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default().into_iter().map(|step| AskedCall {
+    let steps = state.open_steps().into_iter().map(|step| AskedCall {
         iteration: 0,
         at: Some(step.address.to_string()),
         action: Some(step.name.clone()),

@@ -27,7 +27,7 @@ pub fn stops(
     events: &[Event],
     thresholds: &[u32],
 ) -> Result<(State, Vec<Option<StuckStop>>), String> {
-    let mut state = State::default();
+    let mut state = State::new(program);
     let mut steps: Vec<StepDigest> = Vec::new();
     let mut stops: Vec<Option<StuckStop>> = vec![None; thresholds.len()];
     let mut seen = 0;
@@ -39,11 +39,14 @@ pub fn stops(
         let waits = matches!(state.phase, Phase::Paused { .. });
         if matches!(event.kind, EventKind::Human(_)) && !waits {
             // It answered that the agent was stuck.
-            state.watch.steps.clear();
+            if let State::Loop(state) = &mut state {
+                state.watch.steps.clear();
+            }
             continue;
         }
         step(program, &mut state, event.clone()).map_err(|why| format!("event {at} does not fit: {why}"))?;
-        let Some(digest) = state.watch.steps.last().filter(|digest| digest.iteration > seen).cloned() else { continue };
+        let last = state.as_loop().and_then(|state| state.watch.steps.last());
+        let Some(digest) = last.filter(|digest| digest.iteration > seen).cloned() else { continue };
         seen = digest.iteration;
         steps.push(digest);
         for (stop, threshold) in stops.iter_mut().zip(thresholds) {

@@ -4,7 +4,7 @@
 use crate::conversation::{Conversation, Message};
 use crate::event::{Decision, Event, EventKind};
 use crate::outcome::{Limit, Status, Termination};
-use crate::state::{Phase, State};
+use crate::state::{Phase, State, StateHead};
 use crate::step::step;
 use loopctl_lang::program::{Program, Tool};
 
@@ -32,8 +32,8 @@ struct Together<'p> {
 pub fn replay(old: &Program, new: &Program, events: &[Event]) -> Result<ReplayVerdict, String> {
     let mut both = Together {
         programs: (old, new),
-        old: State::default(),
-        new: State::default(),
+        old: State::new(old),
+        new: State::new(new),
         known: 0,
         prompt: None,
         compared: (0, 0, 0),
@@ -52,7 +52,7 @@ pub fn replay(old: &Program, new: &Program, events: &[Event]) -> Result<ReplayVe
 }
 
 /// The tokens that a run used.
-pub fn used(state: &State) -> u64 {
+pub fn used(state: &StateHead) -> u64 {
     state.counters.tokens.input.saturating_add(state.counters.tokens.output)
 }
 
@@ -82,8 +82,9 @@ impl Together<'_> {
             // The hash of a call is bound to the document.
             EventKind::Human(decided) => {
                 let mut decided = decided.clone();
-                decided.hash =
-                    decided.hash.filter(|_| decided.call.is_none() && decided.at.is_none() && self.new.flow.is_some());
+                decided.hash = decided
+                    .hash
+                    .filter(|_| decided.call.is_none() && decided.at.is_none() && matches!(self.new, State::Flow(_)));
                 Event { at: event.at, kind: EventKind::Human(decided) }
             }
             _ => event.clone(),
@@ -119,7 +120,7 @@ impl Together<'_> {
         if let Some(verdict) = self.calls_differ(&was, &is, &now) {
             return Some(verdict);
         }
-        self.known = self.old.entries.len().min(self.new.entries.len());
+        self.known = self.old.entries().len().min(self.new.entries().len());
         if before != now
             && let Some(verdict) = self.position_differs(&before, now)
         {
@@ -223,10 +224,11 @@ impl Together<'_> {
     fn compare_prompts(&mut self) {
         let both_ask =
             matches!((position(&self.old), position(&self.new)), (Position::AsksModel(_), Position::AsksModel(_)));
+        let (State::Loop(old), State::Loop(new)) = (&self.old, &self.new) else { return };
         if self.prompt.is_some() || !both_ask {
             return;
         }
-        let (old, new) = (&self.old.conversation, &self.new.conversation);
+        let (old, new) = (&old.conversation, &new.conversation);
         let (from, of_old, of_new) = self.compared;
         let from = if (of_old, of_new) == (old.generation, new.generation) { from } else { 0 };
         let same = same_messages(old, new, from) && same_tools(self.programs.0, self.programs.1);

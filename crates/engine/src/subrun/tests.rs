@@ -8,6 +8,7 @@ use crate::event::{Decision, Event, EventKind, Moment, ToolResult, ToolReturned}
 use crate::operation::{AskedFor, Call, Progress};
 use crate::outcome::Termination;
 use crate::question::{Question, SubrunQuestion};
+use crate::state::State;
 use crate::step::step;
 use crate::tests::{decides, started};
 use loopctl_lang::compile::Texts;
@@ -28,7 +29,7 @@ fn program() -> std::sync::Arc<Program> {
 
 /// A run whose turn calls the helper `times` times.
 fn calling(program: &Program, times: u32) -> State {
-    let mut state = State::default();
+    let mut state = State::new(program);
     step(program, &mut state, at(0, started())).unwrap();
     let call =
         |index| Call { progress: Progress::Requested, ..Call::new(id(index), "helper".to_owned(), json!({}), 0) };
@@ -99,7 +100,7 @@ fn two_loops_of_a_turn_that_ask_are_answered_one_after_the_other() {
     assert_eq!(effects, [Effect::CallModel]);
     assert_eq!(state.counters.tokens.input, 45, "what was counted at a pause is not counted again");
     assert!((state.counters.cost_usd - 1.5).abs() < 1e-9, "{}", state.counters.cost_usd);
-    assert_eq!(state.entries[1].run_id.as_deref(), Some("r.1.1"));
+    assert_eq!(state.entries()[1].run_id.as_deref(), Some("r.1.1"));
 }
 
 #[test]

@@ -107,10 +107,10 @@ pub fn compare(left: ComparedRun<'_>, right: ComparedRun<'_>) -> RunComparison {
 
 /// The calls of a run as they are compared: what is called, its input, and whether it succeeded.
 fn raw(state: &State) -> Vec<(String, Value, bool)> {
-    let entries = state.entries.iter().map(|entry| {
+    let entries = state.entries().iter().map(|entry| {
         (entry.action.as_deref().unwrap_or_default().to_owned(), entry.action_input.value(), entry.error.is_none())
     });
-    let records = state.flow.as_ref().map(|flow| flow.records.as_slice()).unwrap_or_default();
+    let records = state.as_flow().map(|state| state.progress.records.as_slice()).unwrap_or_default();
     let steps = records.iter().map(|record| {
         (
             format!("{} {}", record.at, record.kind),

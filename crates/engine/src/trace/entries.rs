@@ -101,12 +101,12 @@ pub fn call_attempt_sentence(number: usize, error: &ToolFault, delay_ms: Option<
 }
 
 /// All failed attempts of a run, in their order.
-pub fn attempts(all: &[(u32, FailedAttempt)], redact: &Redaction) -> Vec<TraceAttempt> {
+pub fn attempts(state: &State, redact: &Redaction) -> Vec<TraceAttempt> {
     let shown = |(iteration, attempt): &(u32, FailedAttempt)| {
         let attempt = TraceAttempt::new(*iteration, attempt);
         TraceAttempt { reason: redact.text(&attempt.reason).into_owned(), ..attempt }
     };
-    all.iter().map(shown).collect()
+    state.as_loop().map(|state| state.attempts.iter().map(shown).collect()).unwrap_or_default()
 }
 
 /// A failed attempt in a sentence.

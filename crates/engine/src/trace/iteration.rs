@@ -14,7 +14,7 @@ use super::text::{Pieces, iterations};
 use super::units::{dollars, duration, plural, rfc3339};
 use crate::conversation::{Message, Native, Role};
 use crate::record::TraceEntry;
-use crate::state::State;
+use crate::state::LoopState;
 
 /// One iteration of a run.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -71,7 +71,7 @@ pub struct MessageCall {
 
 impl<'a> IterationView<'a> {
     /// The iteration of a run. `asked` is the run when its model was asked, `result` contains the trace.
-    pub fn new(iteration: u32, asked: &State, result: &'a RunResult, redact: &Redaction) -> Self {
+    pub fn new(iteration: u32, asked: &LoopState, result: &'a RunResult, redact: &Redaction) -> Self {
         let entries = result.trace.as_deref().unwrap_or_default();
         let memory = Value::Object(asked.memory.clone().into_iter().collect());
         Self {

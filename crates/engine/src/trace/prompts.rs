@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::iteration::MessageView;
 use super::redact::Redaction;
 use crate::conversation::Message;
-use crate::state::State;
+use crate::state::LoopState;
 
 /// The prompts of a run, in the order of its iterations.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl SentPrompts {
     }
 
     /// Adds the prompt of the next iteration.
-    pub fn add(&mut self, iteration: u32, asked: &State, redact: &Redaction) {
+    pub fn add(&mut self, iteration: u32, asked: &LoopState, redact: &Redaction) {
         let messages = &asked.conversation.messages;
         let (mut parts, mut prompt) = (Vec::new(), Vec::with_capacity(messages.len()));
         for (place, message) in messages.iter().enumerate() {

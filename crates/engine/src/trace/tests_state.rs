@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::event::{ModelFacts, Moment, Tokens};
-use crate::state::{Counters, Phase, RunHeader, State, StoredEntry};
+use crate::state::{Counters, LoopState, Phase, RunHeader, State, StateHead, StoredEntry};
 
 /// A run after one iteration.
 pub(crate) fn state() -> State {
@@ -24,12 +24,28 @@ pub(crate) fn state() -> State {
         tool_calls_made: 1,
         ..Counters::default()
     };
-    State {
+    let head = StateHead {
         phase: Phase::Thinking { forced: None },
         header: std::sync::Arc::new(header),
         counters: tally,
         now: Moment { wall_ms: 1_769_941_804_200, active_ms: 4_200 },
-        ..State::default()
+        ..StateHead::default()
+    };
+    State::Loop(LoopState { head, ..LoopState::default() })
+}
+
+/// The same in this phase.
+pub(crate) fn in_phase(phase: Phase) -> State {
+    let mut state = state();
+    state.phase = phase;
+    state
+}
+
+/// What loops alone have of it.
+pub(crate) fn of_loop(state: &mut State) -> &mut LoopState {
+    match state {
+        State::Loop(state) => state,
+        State::Flow(_) => unreachable!("it is a loop"),
     }
 }
 

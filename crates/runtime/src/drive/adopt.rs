@@ -13,7 +13,7 @@ use super::subrun::open_runs;
 use super::world::Engine;
 use crate::journal::StoreFault;
 use loopctl_engine::event::{Decided, Decision, Event, EventKind, ToolResult};
-use loopctl_engine::flow::state::StepChange;
+use loopctl_engine::flow::progress::StepChange;
 use loopctl_engine::operation::{AskedFor, OpenStep, Progress};
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
@@ -128,13 +128,13 @@ impl Engine {
 impl<'p> FoldedSide<'p> {
     fn new(program: &'p Program) -> Option<Self> {
         let flow = program.as_flow()?;
-        Some(Self { program, flow, state: State::default(), begun: BTreeMap::new() })
+        Some(Self { program, flow, state: State::new(program), begun: BTreeMap::new() })
     }
 
     /// Applies an event; none when it does not fit.
     fn take(&mut self, event: &Event) -> Option<()> {
         step(self.program, &mut self.state, event.clone()).ok()?;
-        for change in self.state.flow.iter().flat_map(|flow| &flow.changes) {
+        for change in self.state.step_changes() {
             match change {
                 StepChange::Started { at, kind, input } => {
                     let begun = BegunStep { kind: kind.clone(), input: Arc::clone(input) };
@@ -148,7 +148,7 @@ impl<'p> FoldedSide<'p> {
     }
 
     fn open(&self) -> Vec<&OpenStep> {
-        self.state.flow.as_ref().map(|flow| flow.open()).unwrap_or_default()
+        self.state.open_steps()
     }
 
     fn waiting(&self) -> Vec<OpenStep> {

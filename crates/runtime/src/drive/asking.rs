@@ -26,8 +26,8 @@ struct AskingRun<'p> {
 /// The run below that asks the question of a paused run; in a workflow, the one that a decision is about, or the only one.
 fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) -> Option<AskingRun<'p>> {
     let run_id = &state.header.run_id;
-    if let Some((flow, of_flow)) = program.as_flow().zip(state.flow.as_ref()) {
-        let mut asking = of_flow.open().into_iter().filter_map(|open| match &open.progress {
+    if let Program::Flow(flow) = program {
+        let mut asking = state.open_steps().into_iter().filter_map(|open| match &open.progress {
             Progress::Asks(AskedFor::Subrun(waits)) if waits.decided.is_none() => Some((open, &waits.asks)),
             _ => None,
         });
@@ -56,7 +56,7 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
         step::fits(program, state, &decided)?;
         let Some(below) = asking(program, state, Some(&decided)) else { return Ok(()) };
         decided.pause = Some(below.pause);
-        if state.flow.is_some() {
+        if program.is_flow() {
             decided.at = decided.at.as_deref().and_then(|at| split_address(at).1).map(str::to_owned);
         }
         let of_below = engine.state(below.program, &below.run_id).await?;
@@ -128,6 +128,6 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
         state.call(id).is_some_and(undecided)
     };
     let is_over = |id| pause.question.kind != Termination::Human && !waits(id);
-    let is_own = pause.asks.is_none() && state.flow.is_none();
+    let is_own = pause.asks.is_none() && matches!(state, State::Loop(_));
     approval::is_approved_by(state, decided) || is_own && decided.call.is_some_and(is_over)
 }

@@ -222,7 +222,7 @@ impl Engine {
         };
         let (at_ms, text, texts) = (event.at.wall_ms, written(&event)?, event.kind.texts());
         // A run that can't start leaves nothing in the store.
-        let mut state = State::default();
+        let mut state = State::new(program);
         let effects = step(program, &mut state, event)?;
         let header = &state.header;
         let new = NewRun {

@@ -370,9 +370,16 @@ impl Engine {
     /// The bytes of the first request that a run would send. Nothing is sent.
     ///
     /// # Errors
-    /// When the run could not be started.
+    /// When the run could not be started, or asks no model itself.
     pub async fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
-        let Program::Loop(of_loop) = &**program else { return Ok(Bytes::new()) };
+        let asks_none = || {
+            Fault::Refused(format!(
+                "the {} `{}` asks no model itself, so it has no prompt: give a loop of mode `react`",
+                program.word(),
+                program.name
+            ))
+        };
+        let Program::Loop(of_loop) = &**program else { return Err(asks_none()) };
         let models = self.models(program, start.model.as_deref())?;
         start::priced(program, &models, &self.world.models)?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
@@ -380,13 +387,14 @@ impl Engine {
         let run_id = start.id(program, 0);
         let mut started = start.clone().event(program, run_id, Some(model.known_facts()), &self.world.texts)?;
         started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
-        let mut state = State::default();
+        let mut state = State::new(program);
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
         step(program, &mut state, Event { at, kind: EventKind::Started(Box::new(started)) })?;
+        let Some(state) = state.as_loop() else { return Err(asks_none()) };
         let ask = Ask {
             conversation: &state.conversation,
             program: Some(of_loop),
-            max_tokens: window::max_tokens(of_loop, &state),
+            max_tokens: window::max_tokens(of_loop, state),
             temperature: of_loop.properties.temperature,
             stop: dialect::stop_sequences(of_loop.properties.dialect),
             partial: None,

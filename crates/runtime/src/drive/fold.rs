@@ -45,7 +45,7 @@ pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State
 /// # Errors
 /// As [`fold`].
 pub fn logged(program: &Program, run_id: &str, events: Vec<Event>, log: &mut StepLog) -> Result<State, Fault> {
-    let mut state = State::default();
+    let mut state = State::new(program);
     for (at, event) in events.into_iter().enumerate() {
         step(program, &mut state, event).map_err(|refused| does_not_fit(run_id, at, &refused))?;
         log.take(&state);
@@ -67,15 +67,14 @@ pub fn adoptable(folded: Result<State, Fault>, had_ended: bool, reopens: bool) -
     let refused = |why: String| {
         Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
     };
+    let has_ended = folded.as_ref().is_ok_and(|state| matches!(state.phase, Phase::Ended(_)));
     match folded {
-        Ok(State { phase: Phase::Ended(_), .. }) if had_ended && !reopens => Err(Fault::Refused(
+        Ok(_) if has_ended && had_ended && !reopens => Err(Fault::Refused(
             "the run has ended: it continues with a new document when what failed is retried with it, or the limit is raised \
              that ended it"
                 .to_owned(),
         )),
-        Ok(State { phase: Phase::Ended(_), .. }) if !reopens => {
-            Err(refused("by it, the run has ended already".to_owned()))
-        }
+        Ok(_) if has_ended && !reopens => Err(refused("by it, the run has ended already".to_owned())),
         Err(Fault::Journal { reason, .. }) => Err(refused(format!("what happened does not fit it ({reason})"))),
         other => other,
     }

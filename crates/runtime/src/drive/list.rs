@@ -9,7 +9,7 @@ use loopctl_lang::program::Program;
 
 /// The sub-runs of a run, in their order. The last ones may not have started yet.
 pub fn called(program: &Program, state: &State) -> Vec<String> {
-    let recorded = state.entries.iter().filter_map(|entry| entry.run_id.as_deref().map(str::to_owned));
+    let recorded = state.entries().iter().filter_map(|entry| entry.run_id.as_deref().map(str::to_owned));
     let mut runs: Vec<String> = recorded.collect();
     if let Some(turn) = state.turn() {
         for call in &turn.calls {

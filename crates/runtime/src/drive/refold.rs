@@ -75,7 +75,7 @@ impl Engine {
 }
 
 fn folded(program: &Program, run_id: &str, events: &[Event]) -> Result<(State, Vec<RequestDigest>), Fault> {
-    let (mut state, mut requests) = (State::default(), Vec::new());
+    let (mut state, mut requests) = (State::new(program), Vec::new());
     for (at, event) in events.iter().enumerate() {
         let before = state.model_calls();
         step(program, &mut state, event.clone()).map_err(|refused| Fault::Journal {
@@ -86,11 +86,11 @@ fn folded(program: &Program, run_id: &str, events: &[Event]) -> Result<(State, V
         let is_new = at == 0
             || state.model_calls() != before
             || !matches!(event.kind, loopctl_engine::event::EventKind::Interrupted);
-        if asks && is_new {
+        if let Some(of_loop) = state.as_loop().filter(|_| asks && is_new) {
             requests.push(RequestDigest {
                 iteration: state.counters.iterations.saturating_add(1),
-                messages: state.conversation.messages.len(),
-                digest: digest_of_messages(&state.conversation),
+                messages: of_loop.conversation.messages.len(),
+                digest: digest_of_messages(&of_loop.conversation),
             });
         }
     }

@@ -319,10 +319,11 @@ impl<'a> Driver<'a> {
     }
 
     fn remembered(&self, effects: &Effects) -> Vec<(String, serde_json::Value)> {
+        let Some(state) = self.state.as_loop() else { return Vec::new() };
         effects
             .iter()
             .filter_map(|effect| match effect {
-                Effect::Remember(key) => self.state.memory.get(key).map(|value| (key.clone(), value.clone())),
+                Effect::Remember(key) => state.memory.get(key).map(|value| (key.clone(), value.clone())),
                 Effect::CallModel | Effect::Summarize | Effect::CallTool(_) | Effect::RunStep(_) => None,
             })
             .collect()

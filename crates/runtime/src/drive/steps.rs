@@ -31,7 +31,7 @@ use loopctl_engine::event::{
 };
 use loopctl_engine::flow::item_rest::ItemRest;
 use loopctl_engine::operation::OpenStep;
-use loopctl_engine::state::{Phase, RunHeader, State};
+use loopctl_engine::state::{Phase, RunHeader};
 use loopctl_lang::program::flow::StepAction;
 use loopctl_lang::program::{Program, Tool};
 
@@ -177,11 +177,11 @@ impl<'a> Driver<'a> {
     }
 
     fn begin_steps(&self, steps: &[StepAddress]) -> Vec<BoxFuture<'a, StepOutcome>> {
-        let Some((flow, state)) = self.program.as_flow().zip(self.state.flow.as_ref()) else { return Vec::new() };
+        let Program::Flow(flow) = &**self.program else { return Vec::new() };
         let left = budget::left(self.program, &self.state);
         let mut performed: Vec<BoxFuture<'a, StepOutcome>> = Vec::with_capacity(steps.len());
         for at in steps {
-            let Some((step, open)) = flow.step_at(at).zip(state.open_at(at)) else { continue };
+            let Some((step, open)) = flow.step_at(at).zip(self.state.open_step(at)) else { continue };
             match &step.action {
                 StepAction::React(react) => performed.push(self.begin_run(&react.program, open, left)),
                 StepAction::Call(_) => {
@@ -222,9 +222,9 @@ impl<'a> Driver<'a> {
 
     /// Begins or resumes the run of a step.
     fn begin_run(&self, called: &Arc<Program>, open: &OpenStep, left: Allowance) -> BoxFuture<'a, StepOutcome> {
-        let flow = self.program.as_flow().zip(self.state.flow.as_ref());
-        let item =
-            flow.map(|(flow, state)| ItemRest::of(flow, state, &open.address, self.active_ms())).unwrap_or_default();
+        let flow = self.program.as_flow().zip(self.state.as_flow());
+        let of_item = flow.map(|(flow, state)| ItemRest::of(flow, &state.progress, &open.address, self.active_ms()));
+        let item = of_item.unwrap_or_default();
         let most_ms = item.time_ms.into_iter().chain([called.timeout_ms]).min().unwrap_or_default();
         let time = self.time_left().min(Duration::from_millis(most_ms));
         let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
@@ -323,9 +323,9 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
 /// Whether a run that failed may succeed when the same is run again, by its own error, and whether that lies outside of it:
 /// then it continues.
 async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> (bool, bool) {
-    match engine.state(program, run_id).await {
-        Ok(State { phase: Phase::Ended(ending), .. }) => {
-            (ending.error.as_ref().is_some_and(|error| error.retryable), continuation::is_outage(&ending))
+    match engine.state(program, run_id).await.as_ref().map(|state| &state.phase) {
+        Ok(Phase::Ended(ending)) => {
+            (ending.error.as_ref().is_some_and(|error| error.retryable), continuation::is_outage(ending))
         }
         _ => (false, false),
     }

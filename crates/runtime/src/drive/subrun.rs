@@ -280,11 +280,11 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
 /// The sub-runs that may have started and have not returned.
 pub(super) fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc<Program>, String)> {
     let run_id = &state.header.run_id;
-    if let Some((flow, of_flow)) = program.as_flow().zip(state.flow.as_ref()) {
+    if let Program::Flow(flow) = program {
         let may_run =
             |open: &&OpenStep| matches!(open.progress, Progress::Requested | Progress::Asks(AskedFor::Subrun(_)));
         let run = |open: &OpenStep| Some((loop_at(flow, &open.address)?, open.subrun_id(run_id)));
-        return of_flow.open().into_iter().filter(may_run).filter_map(run).collect();
+        return state.open_steps().into_iter().filter(may_run).filter_map(run).collect();
     }
     let turn = match &state.phase {
         Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => turn,
@@ -384,8 +384,8 @@ impl Engine {
                 (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
                 _ => None,
             };
-            let has_failed =
-                matches!(&state, Ok(State { phase: Phase::Ended(ending), .. }) if continuation::is_outage(ending));
+            let phase = state.as_ref().map(|state| &state.phase);
+            let has_failed = matches!(phase, Ok(Phase::Ended(ending)) if continuation::is_outage(ending));
             let retried = (continues && has_failed).then(Retried::default);
             // The calling run was checked to have the right documents, and these are among them.
             let resume = Resume { decided, retried, new_document: true, ..Resume::default() };

@@ -217,7 +217,7 @@ async fn what_a_session_remembers_makes_no_journal_unreadable() {
     for id in ["a", "b"] {
         let ended = engine.run(&program, start(id), Watch::default()).await.unwrap();
         assert_eq!(ended.status(), Status::Completed);
-        assert_eq!(ended.state.memory.keys().collect::<Vec<_>>(), ["100"]);
+        assert_eq!(ended.state.as_loop().unwrap().memory.keys().collect::<Vec<_>>(), ["100"]);
         assert_eq!(engine.state(&program, id).await.unwrap(), ended.state, "the journal is read back");
     }
 }
@@ -233,7 +233,7 @@ async fn a_script_answers_a_call_that_was_approved_late_with_its_first_entry() {
         engine.resume(&program, "r", Resume::with(Decision::Approve), Watch::default()).await.unwrap();
     }
     let state = engine.state(&program, "r").await.unwrap();
-    let seen: Vec<_> = state.entries.iter().take(2).map(|entry| entry.observation.value()).collect();
+    let seen: Vec<_> = state.entries().iter().take(2).map(|entry| entry.observation.value()).collect();
     assert_eq!(seen, [json!("first"), json!("second")]);
 }
 
@@ -251,7 +251,7 @@ async fn a_run_goes_on_with_a_new_document_and_can_be_read_ever_after() {
     let changed = engine.resume(&new, "r", answer(false), Watch::default()).await;
     assert!(matches!(changed, Err(Fault::Changed { .. })));
     let paused = engine.resume(&new, "r", answer(true), Watch::default()).await.unwrap();
-    assert_eq!(paused.state.entries[1].observation.value(), json!("posted"));
+    assert_eq!(paused.state.entries()[1].observation.value(), json!("posted"));
     // From now on the run has the new document.
     assert_eq!(engine.state(&new, "r").await.unwrap(), paused.state);
     let events = engine.events("r").await.unwrap();

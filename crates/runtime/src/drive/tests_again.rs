@@ -154,7 +154,7 @@ async fn a_previous_run_may_have_an_embedded_tool_and_another_document_but_not_a
     let after_earlier = |org: Start| Start { previous_run_id: earlier.clone(), ..org };
     let run = engine.run(&next, after_earlier(org("a")), Watch::default()).await.unwrap();
     assert_eq!(run.state.header.previous_run_id.as_deref(), earlier.as_deref());
-    assert!(run.state.conversation.messages[1].text.contains("- answer = \"done\""));
+    assert!(run.state.as_loop().unwrap().conversation.messages[1].text.contains("- answer = \"done\""));
     for other in [org("b"), Start::default()] {
         let fault = engine.run(&next, after_earlier(other), Watch::default()).await.unwrap_err();
         assert_eq!(fault.code(), "no_previous_run", "{fault}");
@@ -182,7 +182,7 @@ async fn nothing_of_a_run_is_counted_for_a_script_when_its_driver_has_left() {
     for (engine, seen) in [(builder().build(), "seen"), (scripted.build(), "said")] {
         assert_eq!(engine.run(&program, start(), Watch::default()).await.unwrap().state.status(), Status::Paused);
         let run = engine.resume(&program, "r", Resume::with(Decision::Approve), Watch::default()).await.unwrap();
-        assert_eq!(run.state.entries[0].observation.value(), json!(seen));
+        assert_eq!(run.state.entries()[0].observation.value(), json!(seen));
         assert_eq!(engine.world.toolbox.runs_counted(), 0, "{seen}");
     }
 }

@@ -14,7 +14,7 @@ use loopctl_lang::program::Program;
 
 /// The notices of all events of the run `r`.
 async fn of_journal(engine: &Engine, program: &Program) -> Vec<Notice> {
-    let mut state = State::default();
+    let mut state = State::new(program);
     let events = engine.events("r").await.unwrap();
     events.into_iter().flat_map(|event| notice::notices(program, &mut state, event).unwrap()).collect()
 }

@@ -104,7 +104,9 @@ async fn every_run_whose_model_is_away_for_an_hour_goes_on_with_the_step_that_it
                 let (finished, resumed) = played(&program, AwayModel::new(&said(), at)).await;
                 assert_eq!(finished.status(), Status::Completed, "{shape} {at}");
                 assert_eq!(resumed == 0, retry["for_ms"] == 7_200_000, "{shape} {at}: resumed {resumed} times");
-                let texts = |state: &loopctl_engine::state::State| format!("{:?}", state.conversation.messages);
+                let texts = |state: &loopctl_engine::state::State| {
+                    format!("{:?}", state.as_loop().unwrap().conversation.messages)
+                };
                 assert_eq!(texts(&finished.state), texts(&undisturbed), "{shape} {at}");
             }
         }

@@ -67,7 +67,7 @@ impl World<'_> {
     }
 
     pub(super) fn open(&self, at: &str) -> &OpenStep {
-        self.state.flow.as_ref().unwrap().open_at(&StepAddress::new(at)).unwrap_or_else(|| panic!("{at} is not open"))
+        self.state.open_step(&StepAddress::new(at)).unwrap_or_else(|| panic!("{at} is not open"))
     }
 
     fn outcome(&mut self, at: &str) -> EventKind {

@@ -45,7 +45,7 @@ impl World<'_> {
 
     /// Whether a human may decide although steps are under way.
     pub(super) fn may_decide_beside(&self) -> bool {
-        let is_stopping = self.state.flow.as_ref().is_some_and(|flow| flow.stopping.is_some());
+        let is_stopping = self.state.as_flow().is_some_and(|flow| flow.progress.stopping.is_some());
         matches!(self.state.phase, Phase::Stepping) && !is_stopping && !waiting_steps(&self.state).is_empty()
     }
 

@@ -12,7 +12,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use loopctl::Status;
-use loopctl::engine::flow::state::{Current, ItemStatus, ItemsState, StepFrame};
+use loopctl::engine::flow::progress::{Current, ItemStatus, ItemsState, StepFrame};
 use serde_json::{Value, json};
 
 use crate::common::cases;
@@ -59,7 +59,7 @@ fn compared(played: &Played, document: &Value, input: &Value, outside: Outside) 
     let error = played.ending.error.as_ref().unwrap();
     let at = error.step.as_ref().unwrap();
     assert!(model.faults.contains_key(at), "{at} does not fail: {:?}\n{}", model.faults, said());
-    each_open_loop(&played.state.flow.as_ref().unwrap().root, &mut |items| holds_when_stopped(items, &model, at));
+    each_open_loop(&played.state.as_flow().unwrap().progress.root, &mut |items| holds_when_stopped(items, &model, at));
     over_budget
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loopctl::Program;
-use loopctl::engine::flow::state::Current;
+use loopctl::engine::flow::progress::Current;
 use loopctl::engine::notice::{Notice, notices};
 use loopctl::engine::state::State;
 use loopctl::program::flow::StepAction;
@@ -20,7 +20,7 @@ pub fn late_steps(program: &Program, journal: &[String]) -> BTreeSet<String> {
     if !has_times {
         return BTreeSet::new();
     }
-    let (mut state, mut late) = (State::default(), BTreeSet::new());
+    let (mut state, mut late) = (State::new(program), BTreeSet::new());
     // When each item began, and what it may take.
     let mut began = BTreeMap::<String, (u64, u64)>::new();
     for text in journal {
@@ -35,7 +35,7 @@ pub fn late_steps(program: &Program, journal: &[String]) -> BTreeSet<String> {
                 late.insert(record.at);
             }
         }
-        each_loop(&state.flow.as_ref().unwrap().root, &mut |items| {
+        each_loop(&state.as_flow().unwrap().progress.root, &mut |items| {
             let StepAction::Foreach(foreach) = &flow.step_at(&items.at).unwrap().action else { unreachable!() };
             let Some(most) = foreach.item_timeout_ms else { return };
             for (index, frame) in &items.open {

@@ -8,7 +8,7 @@ use loopctl::engine::effect::steps_of;
 use loopctl::engine::event::{
     Allowance, Decided, Decision, Event, EventKind, LimitsRaised, Moment, RaisedLimits, Retried,
 };
-use loopctl::engine::flow::state::{Current, ItemsState, StepFrame, Stopping};
+use loopctl::engine::flow::progress::{Current, ItemsState, StepFrame, Stopping};
 use loopctl::engine::operation::{AskedFor, OpenStep, Progress};
 use loopctl::engine::outcome::Ending;
 use loopctl::engine::state::{Phase, State};
@@ -79,7 +79,7 @@ impl<'w> World<'w> {
             trouble,
             calm: false,
             heals: false,
-            state: State::default(),
+            state: State::new(program),
             journal: Vec::new(),
             pending: Vec::new(),
             under_way: Vec::new(),
@@ -184,18 +184,18 @@ impl<'w> World<'w> {
             EventKind::StepRetried(retried) => vec![retried.at.clone()],
             // The event that asked for a step may be the one that let the run stop.
             EventKind::Resumed => {
-                let open = self.state.flow.iter().flat_map(|flow| flow.open());
+                let open = self.state.open_steps().into_iter();
                 open.filter(|open| open.progress.is_under_way()).map(|open| open.address.to_string()).collect()
             }
             _ => Vec::new(),
         };
-        let stopping = self.state.flow.as_ref().and_then(|flow| flow.stopping);
+        let stopping = self.state.as_flow().and_then(|flow| flow.progress.stopping);
         // What an interrupt held back begins now, until the budget is found to be spent.
         let stopping =
             stopping.filter(|stopping| !(matches!(event.kind, EventKind::Resumed) && *stopping == Stopping::Interrupt));
         let effects = step(self.program, &mut self.state, event).unwrap_or_else(|refused| panic!("{refused}: {text}"));
         self.holds();
-        let still = self.state.flow.as_ref().and_then(|flow| flow.stopping);
+        let still = self.state.as_flow().and_then(|flow| flow.progress.stopping);
         for at in steps_of(&effects).into_iter().map(|at| at.to_string()) {
             let may = stopping.is_none() || still.is_none() || goes_on.contains(&at);
             assert!(may, "{at} begins although the run stops: {text}");
@@ -214,13 +214,7 @@ impl<'w> World<'w> {
             self.journal.push(text);
         }
         for at in &self.under_way {
-            let open = self
-                .state
-                .flow
-                .as_ref()
-                .unwrap()
-                .open_at(&StepAddress::new(at))
-                .unwrap_or_else(|| panic!("{at} is not open"));
+            let open = self.state.open_step(&StepAddress::new(at)).unwrap_or_else(|| panic!("{at} is not open"));
             assert!(!self.finished.contains(at) || self.outside.healed, "{at} was done already");
             let first = self.inputs.entry(at.clone()).or_insert_with(|| serde_json::Value::clone(&open.input));
             assert!(*first == *open.input || self.outside.healed, "{at} is given something else than before");
@@ -258,7 +252,7 @@ impl<'w> World<'w> {
     }
 
     fn folded(&self) -> State {
-        let mut state = State::default();
+        let mut state = State::new(self.program);
         for text in &self.journal {
             step(self.program, &mut state, crate::simulation::world::read(text))
                 .expect("what was taken once is taken again");
@@ -267,7 +261,7 @@ impl<'w> World<'w> {
     }
 
     pub(super) fn resumes(&mut self) {
-        let flow = self.state.flow.as_ref().unwrap();
+        let flow = &self.state.as_flow().unwrap().progress;
         let lost: Vec<String> = flow
             .open()
             .into_iter()
@@ -284,7 +278,7 @@ impl<'w> World<'w> {
     /// model.
     fn holds(&self) {
         let flow = self.program.as_flow().unwrap();
-        let state = self.state.flow.as_ref().unwrap();
+        let state = &self.state.as_flow().unwrap().progress;
         each_loop(&state.root, &mut |items| {
             let StepAction::Foreach(foreach) = &flow.step_at(&items.at).unwrap().action else { unreachable!() };
             let places = places(foreach, items);

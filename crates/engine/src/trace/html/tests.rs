@@ -3,7 +3,7 @@
 use super::*;
 use crate::conversation::Role;
 use crate::event::{SaidCall, ToolFault};
-use crate::trace::tests_state::{entry, state};
+use crate::trace::tests_state::{entry, of_loop, state};
 use crate::trace::{Redaction, Shown, result};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn page(hostile: &str) -> String {
     bad.success = false;
     bad.error =
         Some(Box::new(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned(), ..ToolFault::default() }));
-    state.entries = vec![bad, entry(2)];
+    of_loop(&mut state).entries = vec![bad, entry(2)];
     let result = result(
         Shown { result_key: None, trace: true, driven: false, is_quarantined: false },
         &state,
@@ -35,15 +35,16 @@ fn page(hostile: &str) -> String {
 
 /// What the model was sent for two iterations: text, native calls, the observation of one, and memory.
 fn prompts(hostile: &str) -> SentPrompts {
-    let (mut prompts, mut asked) = (SentPrompts::default(), state());
+    let (mut prompts, mut state) = (SentPrompts::default(), state());
+    let asked = of_loop(&mut state);
     asked.conversation.push(Role::System, hostile);
     asked.memory.insert(hostile.to_owned(), json!(hostile));
-    prompts.add(1, &asked, &Redaction::default());
+    prompts.add(1, asked, &Redaction::default());
     let said =
         SaidCall { id: hostile.to_owned(), name: hostile.to_owned(), arguments: json!({ hostile: 1 }).to_string() };
     asked.conversation.push_reply(hostile.to_owned(), vec![said], None);
     asked.conversation.push_answer(hostile.to_owned(), false, format!("{hostile} {hostile}"));
-    prompts.add(2, &asked, &Redaction::default());
+    prompts.add(2, asked, &Redaction::default());
     prompts.missing = Some(hostile.to_owned());
     prompts
 }

@@ -23,7 +23,7 @@ fn waiting(kind: Termination, progress: Progress) -> State {
         asks: None,
     };
     let turn = Turn { calls: vec![call], ..Turn::default() };
-    State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..tests_state::state() }
+    tests_state::in_phase(Phase::Paused { pause: Box::new(pause), turn: Some(turn) })
 }
 
 fn shown(state: &State) -> Value {

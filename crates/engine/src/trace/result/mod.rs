@@ -225,7 +225,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         steps: steps(state, shown.driven, redact),
         decisions: decisions(&state.decisions, redact),
         continuations: state.continuations.iter().map(|record| hidden_continuation(record, redact)).collect(),
-        attempts: if shown.trace { attempts(&state.attempts, redact) } else { Vec::new() },
+        attempts: if shown.trace { attempts(state, redact) } else { Vec::new() },
     }
 }
 
@@ -332,7 +332,7 @@ fn last_thought(state: &State, redact: &Redaction) -> Option<String> {
     };
     let thought = under_way
         .into_iter()
-        .chain(state.entries.iter().rev().map(|entry| &*entry.thought))
+        .chain(state.entries().iter().rev().map(|entry| &*entry.thought))
         .find(|thought| !thought.is_empty())?;
     Some(redact.text(thought).into_owned())
 }
@@ -346,5 +346,5 @@ fn memory(state: &State, redact: &Redaction) -> BTreeMap<String, Value> {
         };
         (key.clone(), shown)
     };
-    state.memory.iter().map(hide).collect()
+    state.as_loop().map(|state| state.memory.iter().map(hide).collect()).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use crate::event::{ModelFacts, Tokens, ToolFault, ToolResult};
 use crate::operation::{AskedFor, Call, Progress};
 use crate::state::{StoredEntry, Turn};
 use crate::stuck::StuckPattern;
-use crate::trace::tests_state::{entry, state};
+use crate::trace::tests_state::{entry, in_phase, of_loop, state};
 use serde_json::json;
 
 const SHOWN: Shown<'static> = Shown { result_key: None, trace: true, driven: false, is_quarantined: false };
@@ -16,7 +16,7 @@ fn shown(state: &State) -> Value {
 }
 
 fn ended(ending: Ending) -> State {
-    State { phase: Phase::Ended(Box::new(ending)), ..state() }
+    in_phase(Phase::Ended(Box::new(ending)))
 }
 
 fn ending(status: Status, termination: Termination) -> Ending {
@@ -37,7 +37,7 @@ fn a_completed_run_has_its_answer_and_all_counts() {
     let answer =
         Answer { answer: json!({"refund": true}), confidence: 0.9.to_string().parse().unwrap(), summary: None };
     let mut state = ended(Ending { answer: Some(answer), ..ending(Status::Completed, Termination::Complete) });
-    state.entries = vec![entry(1)];
+    of_loop(&mut state).entries = vec![entry(1)];
     assert_eq!(
         shown(&state),
         json!({
@@ -75,9 +75,9 @@ fn a_failed_run_says_why_and_keeps_what_was_found() {
         RunError { code: "stuck".to_owned(), message: "it went in circles".to_owned(), retryable: false, step: None };
     let mut state =
         ended(Ending { stuck: Some(stuck), error: Some(error), ..ending(Status::Failed, Termination::Stuck) });
-    state.entries = vec![entry(1)];
-    state.memory.insert("db_password".to_owned(), json!("x"));
-    state.memory.insert("found".to_owned(), json!([1]));
+    of_loop(&mut state).entries = vec![entry(1)];
+    of_loop(&mut state).memory.insert("db_password".to_owned(), json!("x"));
+    of_loop(&mut state).memory.insert("found".to_owned(), json!([1]));
     let shown = shown(&state);
     assert_eq!(shown["stuck"], json!({"pattern": "same_action", "iterations": [2, 4], "detail": "3 times the same"}));
     assert_eq!(shown["error"], json!({"code": "stuck", "message": "it went in circles", "retryable": false}));
@@ -113,7 +113,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         steps: Vec::new(),
         asks: None,
     };
-    let state = State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() };
+    let state = in_phase(Phase::Paused { pause: Box::new(pause), turn: Some(turn) });
     let one = shown(&state);
     assert_eq!(
         one["pause"],
@@ -146,7 +146,7 @@ fn a_question_is_not_shown_again_as_a_call() {
         asks: None,
     };
     let turn = Turn { iteration: 1, calls: vec![call], ..Turn::default() };
-    let shown = shown(&State { phase: Phase::Paused { pause: Box::new(pause), turn: Some(turn) }, ..state() });
+    let shown = shown(&in_phase(Phase::Paused { pause: Box::new(pause), turn: Some(turn) }));
     assert_eq!(
         shown["pause"],
         json!({"number": 1, "kind": "human", "question": "Which?", "context": "two", "options": ["A"]})
@@ -155,7 +155,8 @@ fn a_question_is_not_shown_again_as_a_call() {
 
 #[test]
 fn an_interrupted_run_is_cancelled_and_may_be_tried_again() {
-    let state = State { phase: Phase::Thinking { forced: None }, interrupted: true, ..state() };
+    let mut state = in_phase(Phase::Thinking { forced: None });
+    state.interrupted = true;
     let shown = shown(&state);
     assert_eq!((&shown["status"], &shown["termination"]), (&json!("cancelled"), &json!("cancelled")));
     assert_eq!(shown["error"]["retryable"], true);
@@ -175,7 +176,8 @@ fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
         (vec![call(0, "look", done.clone()), call(1, "act", Progress::Requested)], "while it called act"),
         (vec![call(0, "look", done)], "between two steps"),
     ] {
-        let state = State { phase: Phase::Acting { turn: turn(calls) }, interrupted: true, ..state() };
+        let mut state = in_phase(Phase::Acting { turn: turn(calls) });
+        state.interrupted = true;
         let message = format!("the run was stopped {said} and can be resumed");
         assert_eq!(shown(&state)["error"]["message"], message);
     }
@@ -205,7 +207,8 @@ fn an_unreadable_reply_has_no_action_and_its_fault_shows_the_operator_all_of_it(
         })),
         ..entry(3)
     };
-    let state = State { entries: vec![unread, failed], ..State::default() };
+    let mut state = state();
+    of_loop(&mut state).entries = vec![unread, failed];
     let shown = serde_json::to_value(entries(&state, false, &Redaction::default())).unwrap();
     assert!(shown[0].get("action").is_none() && shown[0].get("action_input").is_none());
     assert_eq!(shown[1]["error"], json!({"class": "http 503", "detail": "GET https://h/?token=[hidden]"}));

@@ -6,7 +6,7 @@ use crate::event::ToolFault;
 use crate::outcome::{Answer, Ending};
 use crate::question::{Question, WaitingCall};
 use crate::state::{Phase, State};
-use crate::trace::tests_state::{entry, state};
+use crate::trace::tests_state::{entry, in_phase, of_loop, state};
 use crate::trace::{About, Redaction, Shown, result};
 use serde_json::json;
 
@@ -46,7 +46,9 @@ fn whole() -> State {
         detail: "GET https://h/x: overloaded".to_owned(),
         ..ToolFault::default()
     }));
-    State { phase: Phase::Ended(Box::new(ending)), entries: vec![entry(1), failed], ..state() }
+    let mut state = in_phase(Phase::Ended(Box::new(ending)));
+    of_loop(&mut state).entries = vec![entry(1), failed];
+    state
 }
 
 #[test]
@@ -82,7 +84,7 @@ fn a_narrow_terminal_is_kept_to() {
     long.thought = "漢字 and words ".repeat(20).into();
     long.action_input = json!({"ticket_id": "x".repeat(200)}).into();
     long.success = false;
-    state.entries = vec![long];
+    of_loop(&mut state).entries = vec![long];
     let text = shown(&state, Look::plain(40));
     let widest = text.lines().skip(2).take_while(|line| !line.contains('✗')).map(str::width).max();
     assert!(widest <= Some(40), "{text}");
@@ -108,7 +110,7 @@ fn hostile_text_comes_through_harmless_and_colours_are_ours_only() {
     bad.action = Some(hostile.into());
     bad.action_input = json!({ hostile: hostile }).into();
     bad.observation = json!(hostile).into();
-    state.entries = vec![bad];
+    of_loop(&mut state).entries = vec![bad];
     std::sync::Arc::make_mut(&mut state.header).run_id = hostile.to_owned();
     assert!(!shown(&state, Look::plain(80)).contains(escape::is_hidden));
     let coloured = shown(&state, Look { colour: true, width: 80 });

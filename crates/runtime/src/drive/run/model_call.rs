@@ -17,6 +17,7 @@ use loopctl_engine::dialect;
 use loopctl_engine::event::{self, EventKind, ModelFaultCode};
 use loopctl_engine::history;
 use loopctl_engine::notice::Notice;
+use loopctl_engine::state::State;
 use loopctl_engine::window;
 use loopctl_lang::program::Program;
 
@@ -40,11 +41,12 @@ impl Driver<'_> {
     async fn ask_model(&mut self) -> Result<(Interruption, Vec<event::FailedAttempt>), Fault> {
         self.confirm().await?;
         // The steps of a workflow ask models; it does not.
-        let Program::Loop(program) = &**self.program else { return Ok((Interruption::Stop, Vec::new())) };
-        let iteration = self.state.counters.iterations + 1;
-        let summary = self.state.summary_question(program);
-        let sums_up = summary.is_some();
-        let (state, listener) = (&self.state, self.watch.listener);
+        let (Program::Loop(program), State::Loop(state)) = (&**self.program, &self.state) else {
+            return Ok((Interruption::Stop, Vec::new()));
+        };
+        let iteration = state.counters.iterations + 1;
+        let summary = state.summary_question(program);
+        let (sums_up, listener) = (summary.is_some(), self.watch.listener);
         let properties = &program.properties;
         let watching = listener.filter(|listener| !sums_up && listener.wants_deltas());
         let live = watching.map(|listener| {

@@ -13,7 +13,7 @@ use loopctl_lang::program::flow::FlowStep;
 
 /// The state of a workflow.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FlowState {
+pub struct FlowProgress {
     /// The steps of the workflow.
     pub root: StepFrame,
     /// Why no further step begins, once that is so.
@@ -225,7 +225,7 @@ impl StepFrame {
     }
 }
 
-impl FlowState {
+impl FlowProgress {
     /// The steps that have started and not ended, in the order of their addresses.
     pub fn open(&self) -> Vec<&OpenStep> {
         self.root.open()
