@@ -41,7 +41,7 @@ pub enum Repeats {
 /// How long equal warnings are counted, and not written.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 /// The most warnings that are remembered.
-const MOST_REMEMBERED: usize = 256;
+const MAX_REMEMBERED: usize = 256;
 
 /// The warnings and errors that were written lately. While a database is away, many workers say the same, several times a
 /// second.
@@ -74,10 +74,10 @@ impl RecentWarnings {
             known.written_at = now;
             return Some(equal);
         }
-        if self.known.len() >= MOST_REMEMBERED {
+        if self.known.len() >= MAX_REMEMBERED {
             self.known.retain(|_, known| now.saturating_duration_since(known.written_at) < REPEAT_INTERVAL);
         }
-        if self.known.len() < MOST_REMEMBERED {
+        if self.known.len() < MAX_REMEMBERED {
             self.known.insert(rest.to_owned(), Repeated { written_at: now, equal: 0 });
         }
         Some(0)
@@ -186,9 +186,9 @@ mod tests {
         assert_eq!(admit(61, "WARN", "the database is away"), None);
         assert_eq!(admit(200, "WARN", "the database is away"), Some(1));
         // What is remembered is bounded; what is not remembered is written.
-        for number in 0..2 * MOST_REMEMBERED {
+        for number in 0..2 * MAX_REMEMBERED {
             assert_eq!(admit(300, "WARN", &number.to_string()), Some(0));
         }
-        assert!(repeats.known.len() <= MOST_REMEMBERED);
+        assert!(repeats.known.len() <= MAX_REMEMBERED);
     }
 }

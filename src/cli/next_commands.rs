@@ -11,7 +11,7 @@ use crate::trace::steps::as_call;
 use crate::trace::{Look, RunResult, Tone, escape};
 
 /// The most steps whose commands are listed.
-const MOST_STEPS: usize = 3;
+const MAX_STEPS: usize = 3;
 
 /// What the next command must repeat.
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ impl NextCommands {
         let kind = result.pause.as_ref().map(|pause| pause.question.kind);
         let ways = match kind {
             Some(kind) => self.decisions(kind, result),
-            None => result.waiting.iter().take(MOST_STEPS).flat_map(|question| self.of_step(question, true)).collect(),
+            None => result.waiting.iter().take(MAX_STEPS).flat_map(|question| self.of_step(question, true)).collect(),
         };
         let commands: Vec<String> = ways.into_iter().map(|(_, command)| format!("`{command}`")).collect();
         (self.lasts && !commands.is_empty()).then(|| format!("what waits is decided by {}", commands.join(" or ")))
@@ -165,11 +165,7 @@ impl NextCommands {
     fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(String, String)> {
         let steps = result.pause.as_ref().map_or(&[][..], |pause| pause.steps.as_slice());
         if !steps.is_empty() {
-            return steps
-                .iter()
-                .take(MOST_STEPS)
-                .flat_map(|question| self.of_step(question, steps.len() > 1))
-                .collect();
+            return steps.iter().take(MAX_STEPS).flat_map(|question| self.of_step(question, steps.len() > 1)).collect();
         }
         let resume = |rest: &str| self.command("resume", rest);
         let calls = result.pause.as_ref().map_or(&[][..], |pause| match pause.calls.as_slice() {

@@ -50,7 +50,7 @@ pub use step_decision::ApprovalRequest;
 pub use workflow::{AcceptedRun, WorkflowRequest, WorkflowStatus};
 
 /// The scopes that may start and cancel runs. The kind of run decides which of the two is needed.
-const START: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose];
+const START_SCOPES: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose];
 
 /// All routes of a server.
 pub fn router(app: &Arc<App>) -> Router {
@@ -58,7 +58,7 @@ pub fn router(app: &Arc<App>) -> Router {
         route.route_layer(from_fn_with_state((Arc::clone(app), scopes), middleware::admitted))
     };
     Router::new()
-        .route("/agents/execute", guarded(START, post(execute::execute)))
+        .route("/agents/execute", guarded(START_SCOPES, post(execute::execute)))
         .route("/agents", guarded(&[TokenScope::Read], get(agents::agents)))
         .route("/agents/{id}/status", guarded(&[TokenScope::Read], get(status::status)))
         .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
@@ -66,10 +66,10 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
         // Its token is its own credential.
         .route("/agents/{id}/answer", post(answer::answer))
-        .route("/agents/{id}/rerun", guarded(START, post(rerun::rerun)))
+        .route("/agents/{id}/rerun", guarded(START_SCOPES, post(rerun::rerun)))
         .route("/agents/release", guarded(&[TokenScope::Decide], post(release::release)))
         .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
-        .route("/agents/{id}", guarded(START, delete(cancel::cancel)))
+        .route("/agents/{id}", guarded(START_SCOPES, delete(cancel::cancel)))
         .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], post(workflow::execute)))
         .route("/runs/{run}/status", guarded(&[TokenScope::Read], get(workflow::status)))
         .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))

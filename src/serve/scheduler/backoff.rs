@@ -12,18 +12,18 @@ const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// The runs that could not be driven here.
 #[derive(Debug, Default)]
-pub(super) struct Rests {
-    runs: HashMap<String, Rest>,
+pub(super) struct Backoffs {
+    runs: HashMap<String, Backoff>,
 }
 
 #[derive(Debug, Default)]
-struct Rest {
+struct Backoff {
     failures: u32,
     /// None: as long as this server lives.
     until: Option<Instant>,
 }
 
-impl Rests {
+impl Backoffs {
     /// The run failed: it is left alone for a while.
     pub(super) fn rest(&mut self, run_id: &str) {
         let rest = self.runs.entry(run_id.to_owned()).or_default();
@@ -34,7 +34,7 @@ impl Rests {
 
     /// The run made its driver panic: this server never drives it again.
     pub(super) fn rest_for_good(&mut self, run_id: &str) {
-        self.runs.insert(run_id.to_owned(), Rest::default());
+        self.runs.insert(run_id.to_owned(), Backoff::default());
     }
 
     /// The run was driven.
@@ -44,7 +44,7 @@ impl Rests {
 
     /// Whether the run is left alone now.
     pub(super) fn has(&self, run_id: &str) -> bool {
-        self.runs.get(run_id).is_some_and(Rest::lasts)
+        self.runs.get(run_id).is_some_and(Backoff::lasts)
     }
 
     /// The runs that are left alone now.
@@ -58,7 +58,7 @@ impl Rests {
     }
 }
 
-impl Rest {
+impl Backoff {
     fn lasts(&self) -> bool {
         self.until.is_none_or(|until| until > clock::instant())
     }

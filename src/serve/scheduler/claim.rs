@@ -111,7 +111,7 @@ impl Scheduler {
             if self.is_draining() || schedule.slots.is_full() {
                 return Ok(());
             }
-            QueueQuery { now_ms: clock::wall_ms(), except: schedule.rests.resting() }
+            QueueQuery { now_ms: clock::wall_ms(), except: schedule.backoffs.resting() }
         };
         let queue = self.runs.journal.queue(waiting.clone()).await?;
         let mut taken: Vec<(Owner, RunSlot)> = Vec::new();
@@ -208,7 +208,7 @@ impl Scheduler {
         let known: Vec<String> = {
             let schedule = self.schedule();
             let waiting = schedule.waiting.iter().filter(|(_, queued)| queued.is_released).map(|(run_id, _)| run_id);
-            waiting.chain(schedule.rests.runs()).cloned().collect()
+            waiting.chain(schedule.backoffs.runs()).cloned().collect()
         };
         if known.is_empty() {
             return Ok(());
@@ -220,7 +220,7 @@ impl Scheduler {
                 self.forget(&run_id);
             }
             if head.is_none_or(|head| !matches!(head.status, Status::Running | Status::Paused)) {
-                self.schedule().rests.forget(&run_id);
+                self.schedule().backoffs.forget(&run_id);
             }
         }
         Ok(())

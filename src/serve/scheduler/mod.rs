@@ -22,7 +22,7 @@ use axum::http::StatusCode;
 use tokio::sync::Notify;
 
 pub use active_run::ActiveRun;
-use backoff::Rests;
+use backoff::Backoffs;
 pub use launch_queue::SchedulerLink;
 use outage::Outages;
 pub use reply_readers::{ReplyReader, ReplyReaders};
@@ -73,7 +73,7 @@ struct RunSchedule {
     active: HashMap<String, Arc<ActiveRun>>,
     /// The runs that were started here and wait for a slot: for those that wait for them, and for quotas.
     waiting: HashMap<String, QueuedRun>,
-    rests: Rests,
+    backoffs: Backoffs,
     suspects: Suspects,
     outages: Outages,
 }
@@ -127,7 +127,7 @@ impl Scheduler {
             looks: Looks::default(),
             active: HashMap::new(),
             waiting: HashMap::new(),
-            rests: Rests::default(),
+            backoffs: Backoffs::default(),
             suspects: Suspects::default(),
             outages: Outages::default(),
         };
@@ -351,7 +351,7 @@ impl Scheduler {
             }
             let mut head = self.head_reader(run_id);
             loop {
-                if self.is_draining() || self.schedule().rests.has(run_id) {
+                if self.is_draining() || self.schedule().backoffs.has(run_id) {
                     return Ok(None);
                 }
                 let settled = head.until(|head| head.status != Status::Running);

@@ -59,7 +59,7 @@ impl Drop for DrivenRun {
             let mut schedule = scheduler.schedule();
             schedule.slots.give_back(slot);
             if std::thread::panicking() {
-                schedule.rests.rest_for_good(run_id);
+                schedule.backoffs.rest_for_good(run_id);
             }
             schedule.is_left(run_id);
             if schedule.active.get(run_id).is_some_and(|known| Arc::ptr_eq(known, active)) {
@@ -161,12 +161,12 @@ impl Scheduler {
         let run_id = run_id.as_str();
         let is_driven = result.is_ok();
         match result {
-            Ok(()) => self.schedule().rests.forget(run_id),
+            Ok(()) => self.schedule().backoffs.forget(run_id),
             // Another driver has it, or one of its sub-runs.
             Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
             Err(fault) => {
                 // Before its slot is free: nobody here claims it at once.
-                self.schedule().rests.rest(run_id);
+                self.schedule().backoffs.rest(run_id);
                 match fault {
                     Fault::Store(fault) | Fault::Cut(fault) if !matches!(fault, StoreFault::Corrupt(_)) => {
                         tracing::error!(

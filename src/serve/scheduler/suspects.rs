@@ -149,7 +149,7 @@ impl Scheduler {
             let is_over = |since: &Instant| clock::elapsed(*since) >= TRIAL_TIME;
             if schedule.suspects.waiting.values().any(is_over) {
                 for run_id in std::mem::take(&mut schedule.suspects.waiting).into_keys() {
-                    schedule.rests.rest(&run_id);
+                    schedule.backoffs.rest(&run_id);
                 }
                 schedule.keep_slots();
             }

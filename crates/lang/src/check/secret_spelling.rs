@@ -19,7 +19,7 @@ const SCHEMES: [&str; 7] = ["bearer", "basic", "token", "apikey", "key", "digest
 /// The most that are found in one text.
 const MAX_FOUND: usize = 20;
 /// The longest prefix of an element, in bytes: longer words are none that may name a secret.
-const LONGEST_PREFIX: usize = 64;
+const MAX_PREFIX_BYTES: usize = 64;
 
 /// A secret that is named in another syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +157,7 @@ fn element_prefixes(text: &str) -> HashSet<&str> {
 }
 
 fn prefix_of(tag: &str) -> Option<&str> {
-    let length = tag.bytes().take(LONGEST_PREFIX).take_while(is_word).count();
+    let length = tag.bytes().take(MAX_PREFIX_BYTES).take_while(is_word).count();
     tag.get(length..)?.starts_with(':').then_some(tag.get(..length)?)
 }
 

@@ -24,7 +24,7 @@ use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::{Node, shape};
 
 /// No loop has this number of properties: most of these are unknown, and that was reported.
-const MOST_PROPERTIES: usize = 1000;
+const MAX_PROPERTIES: usize = 1000;
 
 /// What rules look at. Where something is broken already, it gives nothing: a rule whose premise
 /// was reported is silent.
@@ -162,7 +162,7 @@ impl<'a> Subject<'a> {
     /// the rest could not be read.
     fn readable(&self, layout: &LoopLayout) -> Option<ReactProperties> {
         let properties = || layout.properties(self.document());
-        if properties().nth(MOST_PROPERTIES).is_some() {
+        if properties().nth(MAX_PROPERTIES).is_some() {
             return None;
         }
         let read = |values: &mut dyn Iterator<Item = (&str, &Value)>| {

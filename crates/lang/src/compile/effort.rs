@@ -16,7 +16,7 @@ pub(super) const MEASURED: (usize, usize) = (10_000, 50);
 /// The cost of a loop besides its actions.
 pub(crate) const LOOP: u64 = 50;
 /// The bytes of a text that cost as much as one value.
-const BYTES: usize = 256;
+const BYTES_PER_VALUE: usize = 256;
 
 /// The work for a document so far. Clones share the counter.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +70,7 @@ impl Effort {
 /// The cost of a value and everything in it. A document is never deeper than its reader allows: the recursion ends.
 pub(crate) fn weight(value: &Value) -> u64 {
     let inside = match value {
-        Value::String(text) => u64::try_from(text.len() / BYTES).unwrap_or(u64::MAX),
+        Value::String(text) => u64::try_from(text.len() / BYTES_PER_VALUE).unwrap_or(u64::MAX),
         Value::Array(items) => items.iter().map(weight).fold(0, u64::saturating_add),
         Value::Object(members) => members.values().map(weight).fold(0, u64::saturating_add),
         _ => 0,

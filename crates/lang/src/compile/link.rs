@@ -21,7 +21,7 @@ use crate::syntax::document::{Document, DocumentKind};
 /// How many levels of loops may call each other, the first one counted.
 pub const MAX_LEVELS: usize = 8;
 /// At most this number of names is searched in the texts; for more, all texts are parsed.
-const FEW: usize = 16;
+const MAX_SEARCHED_NAMES: usize = 16;
 
 /// Compiles a document: the main one, or a loop that it calls.
 pub(super) type CompileDocument = fn(&mut Linker<'_>, &Texts, Document) -> Compiled;
@@ -248,7 +248,7 @@ impl<'t> Linker<'t> {
     fn find(&mut self, main: &Document, name: &str) -> Vec<Source> {
         let mut found = match self.found.get(name) {
             Some(found) => found.clone(),
-            None if self.found.len() < FEW && self.by_name.is_none() => {
+            None if self.found.len() < MAX_SEARCHED_NAMES && self.by_name.is_none() => {
                 let quoted = syntax::quoted(name);
                 let may_be = |source: &&Source| stem(&source.name) == name || source.text.contains(&quoted);
                 let is =

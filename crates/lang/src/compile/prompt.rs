@@ -27,9 +27,9 @@ pub(super) fn is_of_system(name: &str) -> bool {
 const SYSTEM_NAMES: [&str; 4] = ["objective", "tools", "today", "dialect_instructions"];
 
 /// The most names that are compared in the search for the nearest one.
-const MEASURED: usize = 1_000;
+const MAX_COMPARED_NAMES: usize = 1_000;
 /// The most known names that a help lists.
-const LISTED: usize = 20;
+const MAX_LISTED_NAMES: usize = 20;
 /// The most variables of one text that are reported as unknown.
 const MAX_FAULTS: usize = 50;
 
@@ -145,7 +145,8 @@ impl KnownNames<'_> {
         let declared = inputs.filter(|inputs| inputs.declared && !inputs.names.is_empty());
         let of_input = declared.into_iter().flat_map(|inputs| inputs.names.iter().map(|name| format!("input.{name}")));
         let others = self.names().filter(|name| declared.is_none() || *name != "input").map(str::to_owned);
-        let known = of_input.take(LISTED).chain(others.take(LISTED)).collect::<Vec<_>>().join("`, `");
+        let known =
+            of_input.take(MAX_LISTED_NAMES).chain(others.take(MAX_LISTED_NAMES)).collect::<Vec<_>>().join("`, `");
         match declared {
             Some(inputs) => {
                 format!("known here: `{known}`; another part of the {}'s input is declared in its `input`", inputs.of)
@@ -166,7 +167,7 @@ pub(super) fn unknown(
     let form = |name: String| if is_path { format!("@{name}") } else { format!("{{{{{name}}}}}") };
     let written = variable.path.join(".");
     let (first, second) = (variable.path.first()?.as_str(), variable.path.get(1));
-    let names = || inputs.iter().flat_map(|inputs| inputs.names.iter().map(String::as_str)).take(MEASURED);
+    let names = || inputs.iter().flat_map(|inputs| inputs.names.iter().map(String::as_str)).take(MAX_COMPARED_NAMES);
     let with = |begin: &str, rest: usize| {
         let rest = variable.path.iter().skip(rest).map(|part| format!(".{part}"));
         format!("{begin}{}", rest.collect::<String>())
@@ -229,8 +230,9 @@ pub(super) fn unknown(
     let (help, meant) = match near {
         Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 2))),
         None => {
-            let mut shown: Vec<String> = inputs.names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
-            if let Some(more) = inputs.names.len().checked_sub(LISTED).filter(|more| *more > 0) {
+            let mut shown: Vec<String> =
+                inputs.names.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
+            if let Some(more) = inputs.names.len().checked_sub(MAX_LISTED_NAMES).filter(|more| *more > 0) {
                 shown.push(format!("{more} more"));
             }
             (format!("the {}'s `input` takes {}", inputs.of, shown.join(", ")), None)
@@ -307,7 +309,10 @@ fn gather_outputs(part: &Value, outputs: &mut BTreeSet<String>) {
         Value::Object(members) => {
             for (name, member) in members {
                 match member.as_str() {
-                    Some(key) if matches!(name.as_str(), "outputKey" | "result_key") && outputs.len() < MEASURED => {
+                    Some(key)
+                        if matches!(name.as_str(), "outputKey" | "result_key")
+                            && outputs.len() < MAX_COMPARED_NAMES =>
+                    {
                         outputs.insert(key.to_owned());
                     }
                     _ => gather_outputs(member, outputs),

@@ -44,7 +44,7 @@ const ONLY: [&str; 5] = [
 ];
 
 /// The most characters of a message that are looked at.
-const READ: usize = 8_000;
+const MAX_READ_CHARACTERS: usize = 8_000;
 
 /// An error without the fields that repeat the request.
 pub fn without_fields(error: &Value) -> Value {
@@ -60,7 +60,7 @@ pub fn without_fields(error: &Value) -> Value {
 
 /// A message without the quoted texts that repeat the request.
 pub fn without_quotes(message: &str) -> String {
-    let message: String = message.chars().take(READ).collect();
+    let message: String = message.chars().take(MAX_READ_CHARACTERS).collect();
     let lower = message.to_ascii_lowercase();
     let end = ONLY.iter().filter_map(|words| lower.find(words)).min().unwrap_or(message.len());
     let mut rest = message.get(..end).unwrap_or_default();

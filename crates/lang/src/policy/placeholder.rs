@@ -44,7 +44,7 @@ pub enum Notation {
 /// The most that are found in one text.
 const MAX_FOUND: usize = 50;
 /// The longest name, in bytes.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_BYTES: usize = 100;
 /// Whether a placeholder begins with this byte.
 fn is_mark(byte: u8) -> bool {
     matches!(byte, b'{' | b'$' | b':' | b'<' | b'%' | b'@' | b'[' | b'#')
@@ -123,7 +123,7 @@ fn follows(rest: &str, at: usize, c: char) -> bool {
 
 /// A tag of another template language, up to its end.
 fn block<'t>(rest: &'t str, end: &str) -> Option<Read<'t>> {
-    let near = rest.get(..rest.floor_char_boundary(2 * LONGEST_NAME))?;
+    let near = rest.get(..rest.floor_char_boundary(2 * MAX_NAME_BYTES))?;
     Some(Read { length: near.find(end)? + end.len(), name: "", notation: Notation::Block })
 }
 
@@ -136,7 +136,7 @@ fn enclosed<'t>(rest: &'t str, begin: usize, end: &str, notation: Notation) -> O
     let tail = after.trim_start_matches(' ');
     let mut length = begin + blank + name.len() + (after.len() - tail.len());
     if notation == Notation::MarkedBraces && tail.starts_with(":-") {
-        length += tail.get(..tail.floor_char_boundary(LONGEST_NAME))?.find(end)?;
+        length += tail.get(..tail.floor_char_boundary(MAX_NAME_BYTES))?.find(end)?;
     } else if !tail.starts_with(end) {
         return None;
     }
@@ -161,7 +161,7 @@ fn angle(rest: &str) -> Option<Read<'_>> {
     let inner = rest.get(1..)?;
     let length = inner.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ')))?;
     let name = inner.get(..length).filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))?;
-    let fits = length <= LONGEST_NAME && follows(inner, length, '>') && !name.ends_with(' ');
+    let fits = length <= MAX_NAME_BYTES && follows(inner, length, '>') && !name.ends_with(' ');
     fits.then_some(Read { length: length + 2, name, notation: Notation::Angle })
 }
 
@@ -178,7 +178,7 @@ fn indexed(text: &str) -> Option<&str> {
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '"' | '\'');
     let length = index.and_then(|index| {
         let length = index.find(|c| !inside(c))?;
-        (length > 0 && length <= LONGEST_NAME && follows(index, length, ']')).then_some(length + 2)
+        (length > 0 && length <= MAX_NAME_BYTES && follows(index, length, ']')).then_some(length + 2)
     });
     text.get(..name.len() + length.unwrap_or_default())
 }
@@ -193,7 +193,7 @@ fn json_path(after: &str) -> Option<Read<'_>> {
     let name = inner.get(..length)?.trim_end_matches('.');
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let selects = name.contains("..") || name.contains("[]") || inner.get(length..)?.starts_with(['*', '?', '(']);
-    let fits = begins && !selects && name.len() <= LONGEST_NAME && (!quoted || name.contains(']'));
+    let fits = begins && !selects && name.len() <= MAX_NAME_BYTES && (!quoted || name.contains(']'));
     fits.then_some(Read { length: 1 + start + name.len(), name, notation: Notation::JsonPath })
 }
 
@@ -203,7 +203,7 @@ fn path(text: &str) -> Option<&str> {
     let length = text.find(|c| !is_name(c)).unwrap_or(text.len());
     let name = text.get(..length)?.trim_end_matches('.');
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    (begins && name.len() <= LONGEST_NAME).then_some(name)
+    (begins && name.len() <= MAX_NAME_BYTES).then_some(name)
 }
 
 #[cfg(test)]

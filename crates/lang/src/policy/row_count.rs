@@ -27,7 +27,7 @@ enum QueryPart<'q> {
 const MAX_PARENTHESES: usize = 48;
 
 /// The most tables before a query whose rows are known.
-const MOST_TABLES: usize = 64;
+const MAX_TABLES: usize = 64;
 
 /// Functions that make one value of all rows.
 const AGGREGATES: [&str; 41] = [
@@ -196,7 +196,7 @@ fn of_query<'q>(parts: &[QueryPart<'q>], known: &NamedTables<'q>) -> RowCount {
         let main = at(parts, &["SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE"]);
         let (with, rest) = parts.split_at_checked(main.unwrap_or(parts.len())).unwrap_or((parts, &[]));
         let named = with.iter().enumerate().filter(|(_, part)| part.is("AS"));
-        for (begin, _) in named.take(MOST_TABLES.saturating_sub(known.len())) {
+        for (begin, _) in named.take(MAX_TABLES.saturating_sub(known.len())) {
             let before = with.get(..begin).unwrap_or_default();
             let name = before.iter().rev().find_map(QueryPart::name);
             let body = with.get(begin..).unwrap_or_default().iter().find_map(QueryPart::group);

@@ -100,10 +100,10 @@ const ANNOUNCED: &[(&str, &str, usize, &str)] = &[
 ];
 
 /// No secret of a known shape is shorter. Most words are, and need no look at each shape.
-const SHORTEST: usize = 20;
+const MIN_SECRET_BYTES: usize = 20;
 
 /// The most characters of a run that are searched for a digit.
-const NEAR: usize = 80;
+const MAX_SEARCHED_CHARACTERS: usize = 80;
 
 /// The secrets of a text, in their order. Linear in its length.
 pub fn find(text: &str) -> Vec<Found> {
@@ -131,7 +131,7 @@ pub fn find(text: &str) -> Vec<Found> {
 
 /// The first secret of a run of letters, digits, `_`, `-` and `.`: where it begins; it ends with the run.
 fn in_run(run: &str) -> Option<(usize, &'static str)> {
-    if run.len() < SHORTEST {
+    if run.len() < MIN_SECRET_BYTES {
         return None;
     }
     if let Some(called) = whole(run) {
@@ -189,10 +189,10 @@ fn announced(word: &str, gap: &str, tail: &str) -> Option<(usize, &'static str)>
 /// Whether what is between two words parts them as `between` does, with blanks around it.
 fn parts_as(gap: &str, between: &str) -> bool {
     /// A longer gap is that of a table.
-    const LONGEST_GAP: usize = 16;
+    const MAX_GAP: usize = 16;
     let is_blank = |c: char| matches!(c, ' ' | '\t');
     let trimmed = gap.trim_matches(is_blank);
-    gap.len() <= LONGEST_GAP && !gap.is_empty() && trimmed == between.trim_matches(is_blank)
+    gap.len() <= MAX_GAP && !gap.is_empty() && trimmed == between.trim_matches(is_blank)
 }
 
 /// `123456789:AA...`: the number of a bot and its key.
@@ -207,14 +207,14 @@ fn is_bot_token(number: &str, key: &str) -> bool {
 fn private_keys(text: &str, found: &mut Vec<Found>) {
     const END: &str = "PRIVATE KEY-----";
     /// The most bytes between the dashes and `PRIVATE KEY`: `ENCRYPTED ` and the like.
-    const LONGEST_TITLE: usize = 23;
+    const MAX_TITLE_BYTES: usize = 23;
     let mut done = 0;
     for (at, begin) in text.match_indices("-----BEGIN ") {
         if at < done {
             continue;
         }
         let rest = text.get(at + begin.len()..).unwrap_or_default();
-        let head = rest.get(..rest.floor_char_boundary(LONGEST_TITLE + END.len())).unwrap_or_default();
+        let head = rest.get(..rest.floor_char_boundary(MAX_TITLE_BYTES + END.len())).unwrap_or_default();
         let Some(title) = head.find(END) else { continue };
         let start = at + begin.len() + title + END.len();
         let body = text.get(start..).unwrap_or_default();
@@ -225,7 +225,7 @@ fn private_keys(text: &str, found: &mut Vec<Found>) {
 }
 
 fn has_digit(text: &str) -> bool {
-    text.bytes().take(NEAR).any(|byte| byte.is_ascii_digit())
+    text.bytes().take(MAX_SEARCHED_CHARACTERS).any(|byte| byte.is_ascii_digit())
 }
 
 /// The passwords in `scheme://user:password@host`.
@@ -263,7 +263,7 @@ pub fn runs(text: &str, keep: impl Fn(char) -> bool) -> impl Iterator<Item = (us
 
 #[cfg(test)]
 mod tests {
-    use super::{PREFIXES, SHORTEST, find, url_passwords};
+    use super::{MIN_SECRET_BYTES, PREFIXES, find, url_passwords};
 
     /// Characters as keys have them, put together here so that no file holds a key.
     fn characters(count: usize) -> String {
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn no_known_beginning_with_its_key_is_shorter_than_the_shortest_secret() {
         let shortest = PREFIXES.iter().map(|prefix| prefix.begins.len() + prefix.least).min();
-        assert_eq!(shortest, Some(SHORTEST));
+        assert_eq!(shortest, Some(MIN_SECRET_BYTES));
     }
 
     #[test]

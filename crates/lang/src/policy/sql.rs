@@ -138,7 +138,7 @@ fn nested_comment(rest: &str) -> Option<usize> {
 }
 
 /// The longest comment in which others are looked for, in bytes.
-const LONGEST_NESTED: usize = 1024;
+const MAX_NESTED_BYTES: usize = 1024;
 
 /// How long the text, quoted name or comment is that begins here, behind the character `before`.
 pub fn skipped(rest: &str, before: char) -> Option<usize> {
@@ -153,7 +153,7 @@ pub fn skipped(rest: &str, before: char) -> Option<usize> {
         '-' if rest.starts_with("--") => until(2, "\n"),
         // Comments nest in PostgreSQL. In the others what is left behind the first end would be no SQL.
         '/' if rest.starts_with("/*") => {
-            let near = rest.get(..rest.floor_char_boundary(LONGEST_NESTED))?;
+            let near = rest.get(..rest.floor_char_boundary(MAX_NESTED_BYTES))?;
             nested_comment(near).or_else(|| until(2, "*/"))
         }
         ':' if rest.starts_with("::") => Some(2),

@@ -19,9 +19,9 @@ pub fn max_tokens(window: Option<u64>) -> u32 {
 pub const BELIEVED: RangeInclusive<u64> = 16..=100_000_000;
 
 /// The characters of a refusal that are looked at.
-const READ: usize = 4_000;
+const MAX_READ_CHARACTERS: usize = 4_000;
 /// The most characters that a `*` of a sentence takes the place of.
-const GAP: usize = 100;
+const MAX_GAP_CHARACTERS: usize = 100;
 
 /// Codes by which servers refuse a request that is too long. 1261 is GLM's.
 const CODES: [&str; 7] = [
@@ -236,7 +236,7 @@ pub fn is_too_long(message: &str) -> bool {
 
 /// A text in lower case, without quotation marks.
 fn plain(message: &str) -> String {
-    let read = message.chars().take(READ).filter(|letter| !matches!(letter, '`' | '"' | '\\'));
+    let read = message.chars().take(MAX_READ_CHARACTERS).filter(|letter| !matches!(letter, '`' | '"' | '\\'));
     read.flat_map(char::to_lowercase).map(|letter| if letter == '’' { '\'' } else { letter }).collect()
 }
 
@@ -258,7 +258,9 @@ fn matched_at(sentence: &str, text: &str, at: usize, found: RefusedLength) -> Op
     }
     if let Some(sentence) = sentence.strip_prefix('*') {
         let ends = rest.char_indices().map(|(offset, _)| offset).chain([rest.len()]);
-        return ends.take(GAP).find_map(|offset| matched_at(sentence, text, at.saturating_add(offset), found));
+        return ends
+            .take(MAX_GAP_CHARACTERS)
+            .find_map(|offset| matched_at(sentence, text, at.saturating_add(offset), found));
     }
     if let Some(sentence) = sentence.strip_prefix("{window}") {
         let (window, end) = number(text, at)?;

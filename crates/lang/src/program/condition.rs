@@ -27,7 +27,7 @@ use crate::syntax::{quoted, token};
 /// The most operators of a condition, those of its parts included.
 pub const MAX_OPERATORS: usize = 200;
 /// The most characters of an operand in a sentence.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARACTERS: usize = 60;
 
 /// A condition that can be evaluated.
 #[derive(Debug)]
@@ -351,7 +351,7 @@ fn field(written: &Value) -> Field {
 /// A written operand in a sentence.
 fn short(written: &Value) -> String {
     let text = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((at, _)) => format!("`{}...`", text.get(..at).unwrap_or_default()),
         None => format!("`{text}`"),
     }

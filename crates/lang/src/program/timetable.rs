@@ -22,7 +22,7 @@ static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundl
 const UTC: &str = "UTC";
 const MINUTES_OF_DAY: i64 = 24 * 60;
 /// The longest time that a zone skips or repeats, in minutes, and some more: islands have changed sides of the date line.
-const LONGEST_SHIFT: i64 = 26 * 60;
+const MAX_SHIFT_MINUTES: i64 = 26 * 60;
 
 /// The times at which a schedule starts runs.
 #[derive(Clone)]
@@ -111,8 +111,8 @@ impl Timetable {
         let civil = self.zone.to_datetime(now).duration_since(monday()).as_secs().div_euclid(60);
         let number = |minutes: i64| minutes.saturating_sub(self.at_minutes).div_euclid(self.every_minutes);
         // The moment of `low` is not after now, that of `high` is: the civil time differs from both by more than any shift.
-        let mut low = number(civil.saturating_sub(LONGEST_SHIFT)).saturating_sub(1);
-        let mut high = number(civil.saturating_add(LONGEST_SHIFT)).saturating_add(1);
+        let mut low = number(civil.saturating_sub(MAX_SHIFT_MINUTES)).saturating_sub(1);
+        let mut high = number(civil.saturating_add(MAX_SHIFT_MINUTES)).saturating_add(1);
         while high.saturating_sub(low) > 1 {
             let middle = low.saturating_add(high.saturating_sub(low) / 2);
             match self.moment(middle) {
@@ -177,11 +177,11 @@ pub fn minutes(every: &str) -> Option<i64> {
         _ => return None,
     };
     let number: i64 = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
-    number.checked_mul(factor).filter(|minutes| (1..=LONGEST_MINUTES).contains(minutes))
+    number.checked_mul(factor).filter(|minutes| (1..=MAX_INTERVAL_MINUTES).contains(minutes))
 }
 
 /// The longest interval: a hundred years.
-const LONGEST_MINUTES: i64 = 100 * 366 * MINUTES_OF_DAY;
+const MAX_INTERVAL_MINUTES: i64 = 100 * 366 * MINUTES_OF_DAY;
 
 /// The minutes of the day of a time like `06:30`.
 pub fn time_of_day(at: &str) -> Option<i64> {

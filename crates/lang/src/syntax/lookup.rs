@@ -104,7 +104,7 @@ impl Tree {
         match &at.node.kind {
             NodeKind::Array(items) => Some(Resolved { node: items.get(token.parse::<usize>().ok()?)?, key: None }),
             NodeKind::Object(members) => {
-                let member = if members.len() <= FEW {
+                let member = if members.len() <= MAX_COMPARED_MEMBERS {
                     at.node.member(token)?
                 } else {
                     let keys = self.lookup.members.get_or_init(|| wide(&self.root)).get(&at.node.span.start)?;
@@ -142,7 +142,7 @@ pub(super) struct PointerIndex {
 type MemberIndex = HashMap<Box<str>, usize>;
 
 /// In an object with at most this number of members, comparing keys is faster than hashing them.
-const FEW: usize = 16;
+const MAX_COMPARED_MEMBERS: usize = 16;
 
 fn wide(root: &Node) -> HashMap<usize, MemberIndex> {
     let mut found = HashMap::new();
@@ -151,7 +151,7 @@ fn wide(root: &Node) -> HashMap<usize, MemberIndex> {
         match &node.kind {
             NodeKind::Array(items) => left.extend(items),
             NodeKind::Object(members) => {
-                if members.len() > FEW {
+                if members.len() > MAX_COMPARED_MEMBERS {
                     let keys = members.iter().enumerate().map(|(at, member)| (member.key.clone(), at)).collect();
                     found.insert(node.span.start, keys);
                 }

@@ -5,7 +5,7 @@ use super::{Node, NodeKind, Span, text};
 use crate::diagnostic::codes;
 
 /// The longest string that a help repeats, in bytes.
-const SHOWN: usize = 60;
+const MAX_SHOWN_BYTES: usize = 60;
 
 /// The faults of a string besides those of its escapes.
 #[derive(Default)]
@@ -143,7 +143,7 @@ impl JsonReader<'_> {
         let fault =
             self.fault(codes::STRING, Span::new(start, end), "this string does not end: its closing quote is missing");
         let meant = self.raw(Span::new(start, end));
-        let short = meant.len() <= SHOWN && meant.starts_with('"');
+        let short = meant.len() <= MAX_SHOWN_BYTES && meant.starts_with('"');
         self.report(if short { fault.help(format!("most likely `{meant}\"` is meant")) } else { fault });
         Node { span: Span::new(start, end), kind: NodeKind::Fault }
     }

@@ -45,14 +45,14 @@ pub fn repeated_keys(tree: &Tree) -> Vec<Diagnostic> {
 /// The prefix of the keys that serde_json reserves.
 const KEPT: &str = "$serde_json::private::";
 /// In an object with at most this number of members, comparing all keys is faster than hashing them.
-const FEW: usize = 16;
+const MAX_COMPARED_MEMBERS: usize = 16;
 
 /// Whether an object has a duplicate key, or a reserved one.
 fn is_odd_anywhere(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Array(items) => items.iter().any(is_odd_anywhere),
         NodeKind::Object(members) => {
-            let twice = if members.len() <= FEW {
+            let twice = if members.len() <= MAX_COMPARED_MEMBERS {
                 let twin =
                     |(at, member): (usize, &Member)| members.iter().take(at).any(|before| before.key == member.key);
                 members.iter().enumerate().any(twin)

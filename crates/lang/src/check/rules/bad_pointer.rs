@@ -22,8 +22,8 @@ pub const RULE: Rule = Rule { code: codes::BAD_POINTER, check };
 /// The longest key of the memory, in characters.
 const KEY_CHARS: usize = 256;
 /// The most names that are compared with one that is not there, and the most that a sentence lists.
-const MEASURED: usize = 1_000;
-const LISTED: usize = 12;
+const MAX_COMPARED_NAMES: usize = 1_000;
+const MAX_LISTED_NAMES: usize = 12;
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (at, declaration) in subject.declarations() {
@@ -154,7 +154,7 @@ fn absent_part(
         return Some(fault.help(note));
     }
     let members = absent.members.into_iter().flat_map(|members| members.keys()).map(String::as_str);
-    let near = subject.compiled.effort.nearest(&name, members.clone().take(MEASURED)).map(str::to_owned);
+    let near = subject.compiled.effort.nearest(&name, members.clone().take(MAX_COMPARED_NAMES)).map(str::to_owned);
     let advice = absent.members.and_then(|members| query_advice(members, &name));
     let meant = advice.and_then(|advice| advice.pointer()).or(near);
     let meant =
@@ -166,7 +166,7 @@ fn absent_part(
             let meant = format!("/{}", names.collect::<Vec<_>>().join("/"));
             fault.help(format!("the nearest part is `{meant}`")).suggest(quoted(&meant))
         }
-        None => match members.take(LISTED).map(short).collect::<Vec<_>>() {
+        None => match members.take(MAX_LISTED_NAMES).map(short).collect::<Vec<_>>() {
             known if known.is_empty() => fault.help("name a part that it has; `\"\"` is the result as a whole"),
             known => fault.help(format!("it has `{}`", known.join("`, `"))),
         },

@@ -11,7 +11,7 @@ use crate::syntax::quoted;
 pub const RULE: Rule = Rule { code: codes::NEAR_MODEL, check };
 
 /// With at most this many models in the project, a name is compared without its marks.
-const MOST_FOLDED: usize = 64;
+const MAX_FOLDED_MODELS: usize = 64;
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let project = subject.project();
@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let near = nearest.of(name, models.iter().copied());
         // Without its marks, `gpt4` is `gpt-4o` but for a letter.
         let name_folded = fold(name);
-        let mut first = models.iter().copied().take(MOST_FOLDED);
+        let mut first = models.iter().copied().take(MAX_FOLDED_MODELS);
         let near = near.or_else(|| first.find(|known| is_slip(&name_folded, &fold(known))));
         if let Some(near) = near {
             let message = format!("`{name}` is no model of the project, and nearly `{near}`, which is one");

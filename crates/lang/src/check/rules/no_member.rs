@@ -28,8 +28,8 @@ pub const RULE: Rule = Rule { code: codes::NO_MEMBER, check };
 /// The most faults that are reported of one text.
 const MAX_FOUND: usize = 50;
 /// The most names that are compared with one that is not there, and the most that a sentence lists.
-const MEASURED: usize = 1_000;
-const LISTED: usize = 12;
+const MAX_COMPARED_NAMES: usize = 1_000;
+const MAX_LISTED_NAMES: usize = 12;
 /// What other languages call the length of a list or a text.
 const LENGTHS: [&str; 8] = ["count", "size", "len", "length()", "size()", "count()", "total", "num"];
 /// How the help begins that names the nearest name.
@@ -308,8 +308,8 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
         PathStep::Name(name) => Some(name),
         PathStep::Entry => None,
     });
-    let near = name.and_then(|name| subject.compiled.effort.nearest(name, members().take(MEASURED)));
-    let known: Vec<String> = members().take(LISTED).map(short).collect();
+    let near = name.and_then(|name| subject.compiled.effort.nearest(name, members().take(MAX_COMPARED_NAMES)));
+    let known: Vec<String> = members().take(MAX_LISTED_NAMES).map(short).collect();
     match (absent.owner, name) {
         (StepOwner::List(entries), Some(name)) => {
             let is_of_entry = entries.is_some_and(|members| members.contains_key(name));

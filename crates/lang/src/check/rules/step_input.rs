@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
 
 /// The most names of a step that are reported, and the most candidates for the nearest name.
 const MAX_STRANGE: usize = 50;
-const MEASURED: usize = 1_000;
+const MAX_COMPARED_NAMES: usize = 1_000;
 /// Names that the platform takes beside those of an action.
 const PLATFORM: [&str; 1] = ["__oauth_account__"];
 
@@ -47,7 +47,7 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
     let strange = step.properties.keys().filter(|name| !names.contains(name.as_str()));
     for name in strange.filter(|name| !PLATFORM.contains(&name.as_str())).take(MAX_STRANGE) {
         let free = known.iter().copied().filter(|known| !step.properties.contains_key(*known));
-        let near = subject.compiled.effort.nearest(name, free.take(MEASURED));
+        let near = subject.compiled.effort.nearest(name, free.take(MAX_COMPARED_NAMES));
         missing.retain(|missing| Some(*missing) != near);
         let cursor = subject.at(&step.property(name)).key();
         let refused = input.schema.is_closed();

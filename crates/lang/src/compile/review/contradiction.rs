@@ -12,7 +12,7 @@ use crate::program::schema::Schema;
 use crate::syntax::quoted;
 
 /// The most values of a list that are looked at.
-const LOOKED_AT: usize = 200;
+const MAX_JUDGED_VALUES: usize = 200;
 /// The keywords that judge a value by itself.
 const OWN: [&str; 12] = [
     "type",
@@ -96,7 +96,7 @@ fn choices(part: &Part<'_>, values: &[Value], why: &dyn Fn(&Value) -> Option<Str
         return faults.push(LocalFault::error(codes::IMPOSSIBLE_SCHEMA, at, message).help("leave one of them out"));
     }
     let wrong: Vec<(usize, String)> =
-        values.iter().take(LOOKED_AT).enumerate().filter_map(|(at, value)| Some((at, why(value)?))).collect();
+        values.iter().take(MAX_JUDGED_VALUES).enumerate().filter_map(|(at, value)| Some((at, why(value)?))).collect();
     if wrong.len() == values.len()
         && let Some((_, why)) = wrong.first()
     {
@@ -131,7 +131,7 @@ fn described(part: &Part<'_>, why: &dyn Fn(&Value) -> Option<String>, faults: &m
         report(part.below("default"), "default", value);
     }
     if let Some(Value::Array(values)) = part.members.get("examples") {
-        for (at, value) in values.iter().take(LOOKED_AT).enumerate() {
+        for (at, value) in values.iter().take(MAX_JUDGED_VALUES).enumerate() {
             report(format!("{}/{at}", part.below("examples")), "examples", value);
         }
     }
@@ -181,7 +181,7 @@ pub(super) fn listed_types(part: &Part<'_>) -> Option<(ValueTypes, String)> {
         (Some(values), _) => values.iter().collect(),
         (None, constant) => vec![constant?],
     };
-    if values.len() > LOOKED_AT {
+    if values.len() > MAX_JUDGED_VALUES {
         return None;
     }
     let own = OwnJudge::of(part)?;

@@ -10,7 +10,7 @@ use crate::program::schema::vocabulary::keyword_named;
 use crate::program::schema::{is_type_word, type_meant};
 
 /// How deep, and how many names wide, the schema is that a help shows.
-const SHOWN: (usize, usize) = (3, 4);
+const SHOWN_DEPTH_AND_NAMES: (usize, usize) = (3, 4);
 /// The names under which other products wrap a schema.
 const WRAPPERS: [&str; 8] =
     ["schema", "parameters", "json_schema", "jsonSchema", "input_schema", "inputSchema", "function", "args_schema"];
@@ -64,7 +64,8 @@ pub(super) fn whole(part: &Part<'_>, written: &SortedMembers<'_>) -> Option<Loca
     };
     let fault = LocalFault::error(codes::NO_SCHEMA, part.at.as_str(), message);
     let whole = Value::Object(part.members.clone());
-    let fault = fault.help(format!("a schema says what each name holds: {}", described(&whole, SHOWN.0)));
+    let fault =
+        fault.help(format!("a schema says what each name holds: {}", described(&whole, SHOWN_DEPTH_AND_NAMES.0)));
     Some(match short_form(&whole) {
         Some(schema) => fault.replace_with(schema.to_string()),
         None => fault,
@@ -126,7 +127,7 @@ fn described(value: &Value, depth: usize) -> String {
         },
         Value::Object(_) if looks_like_schema(value) => "{...}".to_owned(),
         Value::Object(members) => {
-            let shown = members.iter().take(SHOWN.1);
+            let shown = members.iter().take(SHOWN_DEPTH_AND_NAMES.1);
             let mut shown: Vec<String> = shown
                 .map(|(name, value)| format!("{}: {}", Value::from(super::short(name)), described(value, depth)))
                 .collect();

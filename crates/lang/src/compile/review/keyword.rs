@@ -10,9 +10,9 @@ use crate::program::schema::is_type_word;
 use crate::program::schema::vocabulary::{VOCABULARY, keyword_named};
 
 /// The most names of one schema that are compared with all keywords.
-const MEASURED: usize = 40;
+const MAX_COMPARED_NAMES: usize = 40;
 /// The shortest name in which a slip is looked for: a shorter one is near to too much.
-const SHORTEST: usize = 3;
+const MIN_NAME_BYTES: usize = 3;
 
 /// Annotations that editors and form builders read: they are no keywords of JSON Schema, and mean no harm.
 const EXTENSIONS: [&str; 22] = [
@@ -129,7 +129,7 @@ impl<'s> SortedMembers<'s> {
                 continue;
             }
             measured += 1;
-            if let Some(meant) = meant(part, name, value, measured <= MEASURED) {
+            if let Some(meant) = meant(part, name, value, measured <= MAX_COMPARED_NAMES) {
                 written.meant.push((name, meant));
             } else if looks_like_schema(value) || value.as_str().is_some_and(is_type_word) {
                 written.properties.push(name);
@@ -197,7 +197,7 @@ fn meant(part: &Part<'_>, name: &str, value: &Value, is_measured: bool) -> Optio
     {
         return Some(KeywordMeaning::Keyword { name: ours, is_clear: ours != "maxLength" });
     }
-    if name.len() < SHORTEST || !is_measured {
+    if name.len() < MIN_NAME_BYTES || !is_measured {
         return None;
     }
     let fitting = || VOCABULARY.iter().filter(|keyword| keyword.holds.takes(value)).map(|keyword| keyword.name);

@@ -10,8 +10,8 @@ use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 
 /// The maximum number of names of a part for which the nearest one is looked for, and of candidates.
-const MEASURED_NAMES: usize = 50;
-const MEASURED: usize = 1_000;
+const MAX_JUDGED_NAMES: usize = 50;
+const MAX_COMPARED_NAMES: usize = 1_000;
 /// Keywords that may describe a name, or allow one.
 const DESCRIBES: [&str; 12] = [
     "patternProperties",
@@ -60,8 +60,8 @@ pub(super) fn faults(part: &Part<'_>, outside: &[&str]) -> Vec<LocalFault> {
             None if outside.contains(&name) || is_described() => continue,
             None => {}
         }
-        let is_measured = faults.len() < MEASURED_NAMES;
-        let near = nearest(name, names().take(MEASURED).filter(|known| is_measured && !is_required(known)));
+        let is_measured = faults.len() < MAX_JUDGED_NAMES;
+        let near = nearest(name, names().take(MAX_COMPARED_NAMES).filter(|known| is_measured && !is_required(known)));
         let fault = match (others(), near) {
             (Some(Value::Bool(false)), _) => {
                 let message = format!("`{}` is required, and not among the properties, which are all", short(name));

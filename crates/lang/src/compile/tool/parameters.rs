@@ -16,7 +16,7 @@ use crate::program::reference::{RESERVED, escape_pointer};
 use crate::program::schema::{Advice, Examined, Fix, Schema, SchemaFault, advice};
 
 /// The most names that are looked at for the nearest one, and how often that is done for an action.
-const MEASURED: (usize, usize) = (1_000, 20);
+const MAX_COMPARED_NAMES_AND_SEARCHES: (usize, usize) = (1_000, 20);
 
 /// The schema of an action's input. Names that the action takes have been gathered before; `kind` is what it was compiled
 /// to.
@@ -176,7 +176,8 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
         } else {
             let message = format!("the action's `parameters` have no `{name}`");
             let fault = LocalFault::error(codes::NO_PARAMETER, &named.pointer, message);
-            let compared = if measured < MEASURED.1 { MEASURED.0 } else { 0 };
+            let compared =
+                if measured < MAX_COMPARED_NAMES_AND_SEARCHES.1 { MAX_COMPARED_NAMES_AND_SEARCHES.0 } else { 0 };
             measured += 1;
             // What an expression of n8n begins with: `$json.order`.
             let second = named.variable.path.get(1).filter(|second| name.starts_with('$') && has.contains(&***second));

@@ -21,10 +21,10 @@ use crate::policy::secret_names as names;
 pub const HIDDEN: &str = "[hidden]";
 
 /// A value deeper than this is hidden as a whole: parsed values are never so deep.
-const DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// The layers of JSON inside strings of JSON that are searched.
-const LAYERS: usize = 4;
+const MAX_JSON_LAYERS: usize = 4;
 
 /// Which fields are hidden.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +83,7 @@ impl Redaction {
     }
 
     fn walk(&self, value: &Value, depth: usize, layer: usize) -> Value {
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return Value::String(HIDDEN.to_owned());
         }
         match value {
@@ -111,7 +111,7 @@ impl Redaction {
     }
 
     fn string<'a>(&self, text: &'a str, layer: usize) -> Cow<'a, str> {
-        if layer < LAYERS
+        if layer < MAX_JSON_LAYERS
             && text.trim_start().starts_with(['{', '[', '"'])
             && let Ok(inner) = serde_json::from_str::<Value>(text)
         {

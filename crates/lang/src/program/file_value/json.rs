@@ -13,7 +13,7 @@ use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
 use crate::program::bind::run_input::{LongListWriter, RunInput};
 
 /// The most characters of a key that are shown.
-const SHOWN: usize = 64;
+const MAX_SHOWN_CHARACTERS: usize = 64;
 /// How serde_json hands a number that keeps its digits to a reader: as an object with this member.
 const NUMBER: &str = "$serde_json::private::Number";
 
@@ -191,7 +191,7 @@ impl<'de> Visitor<'de> for &mut JsonWalk {
         let mut keys = HashSet::new();
         while let Some(Key(key)) = members.next_key()? {
             if keys.contains(&key) {
-                self.twice = Some(key.chars().take(SHOWN).collect());
+                self.twice = Some(key.chars().take(MAX_SHOWN_CHARACTERS).collect());
                 return Err(A::Error::custom("a key stands twice"));
             }
             if key == NUMBER {

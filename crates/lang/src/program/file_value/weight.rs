@@ -9,16 +9,19 @@ use super::FileFault;
 pub const MAX_WEIGHT: usize = 80 << 20;
 
 /// What the allocator takes for a short text, in bytes.
-const ALLOCATION: usize = 32;
+const ALLOCATION_BYTES: usize = 32;
 
 /// A value in its list or object, without what it points to.
 pub(super) fn of_value() -> usize {
-    size_of::<Value>().saturating_add(ALLOCATION)
+    size_of::<Value>().saturating_add(ALLOCATION_BYTES)
 }
 
 /// A member of an object, without its value: its name, and its place in the table of names.
 pub(super) fn of_member(name: &str) -> usize {
-    size_of::<String>().saturating_add(ALLOCATION).saturating_add(2 * size_of::<usize>()).saturating_add(name.len())
+    size_of::<String>()
+        .saturating_add(ALLOCATION_BYTES)
+        .saturating_add(2 * size_of::<usize>())
+        .saturating_add(name.len())
 }
 
 /// The fault of a file whose value takes more.

@@ -16,7 +16,7 @@ const DATE_ENDINGS: [&str; 3] = ["_date", "-date", "Date"];
 /// The day that days are counted from.
 const FIRST_DAY: Date = date(1970, 1, 1);
 /// The most characters of a text that are compared.
-const MAX_TEXT: usize = 200;
+const MAX_TEXT_CHARACTERS: usize = 200;
 /// How deep pairs of pairs are looked into.
 pub(crate) const MAX_PAIR_DEPTH: usize = 8;
 
@@ -81,8 +81,8 @@ impl EntryFacts {
 
 impl ComparedText {
     fn of(text: &str) -> Self {
-        let spaced = text.split_whitespace().take(MAX_TEXT).collect::<Vec<_>>().join(" ").to_lowercase();
-        let text: String = spaced.chars().take(MAX_TEXT).collect();
+        let spaced = text.split_whitespace().take(MAX_TEXT_CHARACTERS).collect::<Vec<_>>().join(" ").to_lowercase();
+        let text: String = spaced.chars().take(MAX_TEXT_CHARACTERS).collect();
         let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         Self { text, length }
     }

@@ -21,9 +21,9 @@ const SHOWN_NAMES: usize = 5;
 const MAX_FORMS: usize = 3;
 
 /// The maximum number of allowed values, or names, that are looked at for the one that was meant.
-const LOOKED_AT: usize = 1_000;
+const MAX_COMPARED: usize = 1_000;
 /// The most faults by one form that it is measured by.
-const MEASURED: usize = 64;
+const MAX_FORM_FAULTS: usize = 64;
 
 /// What looks up what is wrong by a form, when a message needs it.
 pub(super) struct FormExplainer<'j, 'p> {
@@ -92,7 +92,7 @@ fn sentence(problem: &ValueProblem<'_>, words: Option<&mut FormExplainer<'_, '_>
 fn by_form<'v>(problem: &'v ValueProblem<'_>, part: Id, words: &mut FormExplainer<'_, '_>) -> Vec<ValueProblem<'v>> {
     // What came out for a value is remembered by its address, and this one lives shorter than the others.
     let short = matches!(problem.given, Cow::Owned(_)).then(|| words.judge.forget());
-    let mut gather = Gather::new(words.judge, words.source, &problem.path, MEASURED);
+    let mut gather = Gather::new(words.judge, words.source, &problem.path, MAX_FORM_FAULTS);
     // What was found before the work was spent is what can be said.
     let _ = gather.part(part, &problem.given);
     let found = gather.found;
@@ -244,7 +244,7 @@ fn nearest_choice(kind: &ProblemKind, given: &Value) -> String {
 }
 
 fn nearest_option<'v>(options: &'v Value, given: &str) -> Option<&'v str> {
-    nearest(given, options.as_array().into_iter().flatten().take(LOOKED_AT).filter_map(Value::as_str))
+    nearest(given, options.as_array().into_iter().flatten().take(MAX_COMPARED).filter_map(Value::as_str))
 }
 
 fn count(limit: u64, noun: &str) -> String {

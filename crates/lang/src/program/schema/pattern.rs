@@ -9,9 +9,9 @@ use super::work::{StepBudget, TooMuch, count};
 /// The longest pattern, in bytes.
 pub(super) const MAX_BYTES: usize = 4096;
 /// The biggest program that a pattern may compile to, in bytes.
-const BIGGEST: usize = 1 << 20;
+const MAX_PROGRAM_BYTES: usize = 1 << 20;
 /// The sizes that a pattern's programs are measured by, in bytes.
-const SIZES: [usize; 6] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 19, BIGGEST];
+const PROGRAM_SIZES_BYTES: [usize; 6] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 19, MAX_PROGRAM_BYTES];
 /// The bytes that one state of a compiled program takes, about.
 const STATE_BYTES: u64 = 32;
 /// The most steps back of a pattern with look-around or back-references.
@@ -22,7 +22,7 @@ const MAX_LOOKED_AT: usize = 200_000_000;
 const MAX_STATES_TIMES_BYTES: u64 = 1_000_000_000;
 
 /// The steps that a search takes however short the text is: it costs about as much as 40 others.
-const START: u64 = 40;
+const SEARCH_START_STEPS: u64 = 40;
 
 /// A pattern that is known to be sound.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Pattern {
     /// Checks and measures a pattern. It is kept as text: what it compiles to is made when it is needed.
     pub(super) fn read(written: &str) -> Option<Self> {
         let translated: Box<str> = jsonschema_regex::to_rust_regex(written).ok()?.into();
-        let size = SIZES.into_iter().find(|size| build(&translated, *size, MAX_BACKTRACKS).is_some())?;
+        let size = PROGRAM_SIZES_BYTES.into_iter().find(|size| build(&translated, *size, MAX_BACKTRACKS).is_some())?;
         // Each group that looks around, and each piece between them, is a program of its own.
         let pieces = if is_plain(&translated) { 1 } else { 1 + 2 * written.matches("(?").count() };
         Some(Self { translated, bytes: size * pieces + written.len(), compiled: OnceLock::new() })
@@ -57,19 +57,23 @@ impl Pattern {
     /// # Errors
     /// When no work is left.
     pub(super) fn matches(&self, text: &str, work: &mut StepBudget) -> Result<Match, TooMuch> {
-        work.spend(START + count(text.len()) / 16)?;
+        work.spend(SEARCH_START_STEPS + count(text.len()) / 16)?;
         let plain = is_plain(&self.translated);
         let states = count(self.bytes) / STATE_BYTES;
-        if plain && self.bytes > SIZES[1] && states.saturating_mul(count(text.len())) > MAX_STATES_TIMES_BYTES {
+        if plain
+            && self.bytes > PROGRAM_SIZES_BYTES[1]
+            && states.saturating_mul(count(text.len())) > MAX_STATES_TIMES_BYTES
+        {
             return Ok(Match::Unknown);
         }
         if !plain && text.len() > MAX_LOOKED_AT / MAX_BACKTRACKS {
             // Fewer steps back for a long text. That is compiled for this text alone, and hardly ever.
             work.spend(count(self.bytes) / 4)?;
             let limit = MAX_LOOKED_AT / text.len().max(1);
-            return Ok(build(&self.translated, BIGGEST, limit).map_or(Match::Unknown, |regex| is_match(&regex, text)));
+            return Ok(build(&self.translated, MAX_PROGRAM_BYTES, limit)
+                .map_or(Match::Unknown, |regex| is_match(&regex, text)));
         }
-        let compiled = self.compiled.get_or_init(|| build(&self.translated, BIGGEST, MAX_BACKTRACKS));
+        let compiled = self.compiled.get_or_init(|| build(&self.translated, MAX_PROGRAM_BYTES, MAX_BACKTRACKS));
         Ok(compiled.as_ref().map_or(Match::Unknown, |regex| is_match(regex, text)))
     }
 }
@@ -109,7 +113,7 @@ fn build(translated: &str, size: usize, backtracks: usize) -> Option<Regex> {
     RegexBuilder::new(translated)
         .backtrack_limit(backtracks)
         .delegate_size_limit(size)
-        .delegate_dfa_size_limit(BIGGEST)
+        .delegate_dfa_size_limit(MAX_PROGRAM_BYTES)
         .build()
         .ok()
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The steps that every comparison may take. A step is a part of a schema that is compared with a part of a
 /// value, or some sixteen bytes that are looked at: some tens of nanoseconds.
-const BASE: u64 = 4_000_000;
+const BASE_STEPS: u64 = 4_000_000;
 /// The steps that a comparison may take beyond these for each part of the value.
 const PER_PART: u64 = 32;
 /// Parts of schemas inside each other that are being compared. Deeper parts are not compared: each
@@ -31,7 +31,7 @@ pub(super) struct StepBudget {
 impl StepBudget {
     /// For a comparison with this value.
     pub(super) fn new(value: &Value) -> Self {
-        Self { left: BASE.saturating_add(PER_PART.saturating_mul(parts_of(value))), depth: 0 }
+        Self { left: BASE_STEPS.saturating_add(PER_PART.saturating_mul(parts_of(value))), depth: 0 }
     }
 
     /// Counts steps.

@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
 use crate::syntax::{Member, Node, Span, foreign_syntax, other_word, quoted};
 
 /// The number of members up to which an object is small.
-const FEW: usize = 16;
+const MAX_SMALL_MEMBERS: usize = 16;
 /// The most places that one fault lists.
 const MAX_RELATED: usize = 50;
 
@@ -107,7 +107,8 @@ impl<'a> Walker<'a> {
         }
         for name in form.required.iter().copied() {
             // An object has few members: a look at them costs less than a search.
-            let is_there = if map.len() <= FEW { map.keys().any(|key| key == name) } else { map.contains_key(name) };
+            let is_there =
+                if map.len() <= MAX_SMALL_MEMBERS { map.keys().any(|key| key == name) } else { map.contains_key(name) };
             if !is_there
                 && let Some(field) = form.fields.get(name)
                 && self.inside(name, Self::mark_unknown)

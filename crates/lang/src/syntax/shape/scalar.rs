@@ -10,7 +10,7 @@ use crate::syntax::foreign_syntax;
 use crate::syntax::{Node, NodeKind, quoted, token};
 
 /// The longest value that a message or a suggestion repeats, in bytes.
-const SHOWN: usize = 200;
+const MAX_SHOWN_BYTES: usize = 200;
 
 impl Walker<'_> {
     /// `takes_item`: whether a list here could hold the value as its entry.
@@ -58,7 +58,7 @@ impl Walker<'_> {
             NodeKind::Object(_) if takes("array") && !takes_item => {
                 fault.help("it is a list of texts, like [\"name\"], and what each one means is not said here")
             }
-            _ if takes("array") && takes_item && raw.len() <= SHOWN => {
+            _ if takes("array") && takes_item && raw.len() <= MAX_SHOWN_BYTES => {
                 fault.help("an array of one entry is written in `[` and `]`").suggest(format!("[{raw}]"))
             }
             _ => fault,
@@ -198,7 +198,7 @@ impl Walker<'_> {
         match &node.kind {
             NodeKind::Null => "null".to_owned(),
             NodeKind::Bool(_) => raw.to_owned(),
-            NodeKind::Number(_) if raw.len() <= SHOWN => raw.to_owned(),
+            NodeKind::Number(_) if raw.len() <= MAX_SHOWN_BYTES => raw.to_owned(),
             NodeKind::Number(_) => "a very long number".to_owned(),
             NodeKind::String(text) if text.is_empty() => "an empty text".to_owned(),
             NodeKind::String(_) if raw.len() <= 60 => format!("the text {raw}"),

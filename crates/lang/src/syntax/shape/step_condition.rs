@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::{Member, Node, Span, foreign_syntax, token};
 
 /// The longest condition that a suggestion repeats, in bytes.
-const SHOWN: usize = 200;
+const MAX_SHOWN_BYTES: usize = 200;
 
 impl<'a> Walker<'a> {
     /// Reports the condition of a step that is written at the step itself, as `if`, `when` or `condition`. Returns whether it
@@ -68,6 +68,6 @@ impl<'a> Walker<'a> {
         let raw = self.tree.raw(node.span);
         let compared = node.as_str().and_then(|text| foreign_syntax::comparison(text, &|path| self.named_value(path)));
         let is_object = node.members().is_some_and(|members| members.len() == 1);
-        compared.or_else(|| (is_object && raw.len() <= SHOWN).then(|| raw.to_owned()))
+        compared.or_else(|| (is_object && raw.len() <= MAX_SHOWN_BYTES).then(|| raw.to_owned()))
     }
 }

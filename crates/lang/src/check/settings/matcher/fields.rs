@@ -15,7 +15,7 @@ use crate::program::schema::described;
 use crate::syntax::quoted;
 
 /// The most names that a sentence lists.
-const LISTED: usize = 12;
+const MAX_LISTED_NAMES: usize = 12;
 
 struct MatcherList<'s> {
     path: &'s str,
@@ -141,7 +141,7 @@ fn with_help(
         members(list.entry).into_iter().for_each(|members| gather(members, &mut names, 0));
         names
     });
-    let listed = |names: &BTreeSet<&str>| names.iter().take(LISTED).copied().collect::<Vec<_>>().join("`, `");
+    let listed = |names: &BTreeSet<&str>| names.iter().take(MAX_LISTED_NAMES).copied().collect::<Vec<_>>().join("`, `");
     let both: BTreeSet<&str> = left.intersection(&right).copied().collect();
     if let Some(near) = settings.subject.compiled.effort.nearest(field, both.iter().copied()) {
         return fault.help(format!("the nearest field of both is `{near}`")).suggest(quoted(near));
