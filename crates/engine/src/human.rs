@@ -12,6 +12,7 @@ use super::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use super::next::Next;
 use super::operation::{AfterDecision, AskedFor, Call, Conclusion, Progress, Taken};
 use super::outcome::{Pause, Termination};
+use super::question::SubrunQuestion;
 use super::state::{LoopState, Phase, RunHeader, Turn};
 use super::subrun;
 use super::subrun_decision;
@@ -39,7 +40,8 @@ struct PausedCalls<'a> {
     calls: &'a [Call],
 }
 
-/// Whether a decision fits a run that is paused: what [`decided`] would refuse is refused.
+/// Whether a decision fits a run that is paused: what [`decided`] would refuse is refused, and a decision about a step
+/// where none waits. A journal may hold such a decision, which was taken as one about the call that waits.
 ///
 /// # Errors
 /// Why it does not, and what would.
@@ -50,7 +52,12 @@ pub(super) fn fits(
     turn: Option<&Turn>,
     decided: &Decided,
 ) -> Result<(), Refused> {
-    PausedCalls::new(pause, turn).fits(program, state, decided)
+    let calls = PausedCalls::new(pause, turn);
+    let have_steps = pause.asks.as_ref().is_some_and(|asks| !asks.steps.is_empty());
+    match &decided.at {
+        Some(at) if !have_steps => Err(Refused::new(format!("no step waits at `{at}`{}", calls.what_waits()))),
+        _ => calls.fits(program, state, decided),
+    }
 }
 
 impl<'a> PausedCalls<'a> {
@@ -76,10 +83,7 @@ impl<'a> PausedCalls<'a> {
         if let Some(call) = decided.call
             && !self.waits(call)
         {
-            let others: Vec<String> =
-                pause.calls.iter().filter(|id| self.waits(**id)).map(ToString::to_string).collect();
-            let more = if others.is_empty() { String::new() } else { format!("; what waits: {}", others.join(", ")) };
-            return Err(Refused::new(format!("call {call} does not wait{more}")));
+            return Err(Refused::new(format!("call {call} does not wait{}", self.what_waits())));
         }
         let only = self.meant(header, decided);
         if decided.hash.is_some() && only.is_none() {
@@ -105,6 +109,14 @@ impl<'a> PausedCalls<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The calls that wait, as the end of a refusal.
+    fn what_waits(self) -> String {
+        let of_run = |asks: &SubrunQuestion| asks.calls.iter().map(|asked| asked.call.to_string()).collect();
+        let of_turn = || self.pause.calls.iter().filter(|id| self.waits(**id)).map(ToString::to_string).collect();
+        let waiting: Vec<String> = self.pause.asks.as_deref().map_or_else(of_turn, of_run);
+        if waiting.is_empty() { String::new() } else { format!("; what waits: {}", waiting.join(", ")) }
     }
 
     /// The one call that the decision names, by its id or by its hash.

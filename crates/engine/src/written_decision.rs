@@ -147,8 +147,11 @@ fn pause_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Er
 }
 
 fn call_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CallId>, D::Error> {
-    let text = Option::<String>::deserialize(from)?;
-    text.map(|text| text.parse()).transpose().map_err(|why| D::Error::custom(format_args!("`call`: {why}")))
+    match Value::deserialize(from)? {
+        Value::Null => Ok(None),
+        Value::String(text) => text.parse().map(Some).map_err(|why| D::Error::custom(format_args!("`call`: {why}"))),
+        other => Err(D::Error::custom(format_args!("`call` is a text, like \"2.0\", and not {other}"))),
+    }
 }
 
 #[cfg(feature = "clap")]
@@ -229,6 +232,17 @@ impl WrittenDecision {
         }
         if self.reason.is_some() && !is_denied {
             return Err(format!("{} goes with {}", syntax.name("reason"), syntax.name("deny")));
+        }
+        let may_mean_several =
+            |decision: &Decision| matches!(decision, Decision::Retry | Decision::Happened(_) | Decision::Failed(_));
+        if self.at.as_deref().is_some_and(|at| at.contains('*')) && !decisions.iter().all(may_mean_several) {
+            return Err(format!(
+                "{} names one step: `*` goes with {}, {} or {}",
+                syntax.name("at"),
+                syntax.name("happened"),
+                syntax.name("fail"),
+                syntax.name("retry")
+            ));
         }
         if self.comment.as_deref().is_some_and(|comment| comment.chars().count() > COMMENT_CHARS) {
             return Err(format!("{} has at most {COMMENT_CHARS} characters", syntax.name("comment")));
@@ -311,6 +325,23 @@ mod tests {
             sentence(&two, DecisionSyntax::Flags),
             "give one decision: `--answer`, `--approve`, `--deny`, `--edit`, `--happened`, `--fail` or `--retry`"
         );
+    }
+
+    #[test]
+    fn a_yes_a_no_and_an_answer_are_about_one_address() {
+        let at = WrittenDecision { at: Some("each.*.ok".to_owned()), ..WrittenDecision::default() };
+        for one in [
+            WrittenDecision { approve: true, ..at.clone() },
+            WrittenDecision { deny: true, ..at.clone() },
+            WrittenDecision { edit: Some(json!({})), ..at.clone() },
+            WrittenDecision { answer: Some("x".to_owned()), ..at.clone() },
+        ] {
+            assert_eq!(
+                sentence(&one, DecisionSyntax::Flags),
+                "`--at` names one step: `*` goes with `--happened`, `--fail` or `--retry`"
+            );
+        }
+        assert!(read(&WrittenDecision { retry: true, ..at }, DecisionSyntax::Flags).is_ok());
     }
 
     #[test]

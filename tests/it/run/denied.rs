@@ -117,6 +117,23 @@ fn a_no_goes_on_where_the_approval_says_so_or_each_later_step_is_held_by_a_filte
 }
 
 #[test]
+fn a_decision_about_a_call_or_about_any_step_is_none_about_the_step_that_waits() {
+    let place = place();
+    steps(&place, json!([asked(json!({})), pay()]));
+    assert_eq!(run(&place, json!({})).0.code, 3);
+    for (how, why) in [
+        (&["--approve", "--call", "1.0"][..], "call 1.0 does not wait; what waits: the step `ok`"),
+        (&["--approve", "--at", "ok", "--call", "1.0"], "call 1.0 does not wait; what waits: the step `ok`"),
+        (&["--approve", "--at", "*"], "`--at` names one step"),
+        (&["--deny", "--at", "*"], "`--at` names one step"),
+    ] {
+        let (ran, _) = resume(&place, how);
+        assert!(ran.code == 2 && ran.stderr.contains(why), "{ran:#?}");
+    }
+    assert_eq!(resume(&place, &["--approve", "--at", "ok"]).0.code, 0);
+}
+
+#[test]
 fn a_yes_runs_what_is_behind_it() {
     let place = place();
     steps(&place, json!([asked(json!({})), pay(), note("@__approved")]));

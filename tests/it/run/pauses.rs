@@ -92,6 +92,9 @@ fn an_edit_against_the_schema_is_refused_and_the_run_still_waits() {
 fn an_answer_does_not_approve_and_an_approval_does_not_answer() {
     let (place, id) = paused(approval(), &[think("act", json!({ "what": "x" })), complete(json!("done"))]);
     assert_eq!(resume(&place, &id, &["--answer", "approved"]).0, 2);
+    let (code, refused) = resume(&place, &id, &["--approve", "--at", "act"]);
+    assert!(code == 2 && refused["stderr"].as_str().unwrap().contains("no step waits at `act`; what waits: 1.0"));
+    assert_eq!(resume(&place, &id, &[]).0, 3, "it still waits");
     let (place, id) = paused(json!({}), &[ask(), complete(json!("done"))]);
     assert_eq!(resume(&place, &id, &["--approve"]).0, 2);
 }

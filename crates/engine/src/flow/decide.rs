@@ -39,12 +39,19 @@ pub(super) fn decided(program: &FlowProgram, state: &mut FlowState, decided: &De
     Ok(effects)
 }
 
-/// Whether a decision fits: what [`decided`] would refuse is refused.
+/// Whether a decision fits: what [`decided`] would refuse is refused, and a decision about a call of a step that is no
+/// run. A journal may hold such a decision, which was taken as one about the step.
 ///
 /// # Errors
 /// Why it does not fit.
 pub(super) fn fits(program: &FlowProgram, state: &FlowState, decided: &Decided) -> Result<(), Refused> {
-    StepsMeant::of(program, state, decided).map(drop)
+    StepsMeant::of(program, state, decided)?;
+    let Some(call) = decided.call else { return Ok(()) };
+    let waiting = state.waiting_steps();
+    match meant(&waiting, decided)?.iter().find(|step| step.question.run_id.is_none() && step.run_pause.is_none()) {
+        Some(step) => Err(Refused::new(format!("call {call} does not wait; what waits: the step `{}`", step.at))),
+        None => Ok(()),
+    }
 }
 
 /// What a decision is about that fits.
@@ -80,7 +87,9 @@ fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
         }
         if decided.at.is_none() && decided.hash.is_none() {
             // Which step waits may change between the look and the decision.
-            return Err(Refused::new("other steps of the run are under way: name the step that is decided with `at`"));
+            return Err(Refused::new(
+                "other steps of the run are under way: name the address of the step that is decided",
+            ));
         }
     }
     match decided.pause {

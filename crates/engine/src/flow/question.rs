@@ -34,6 +34,6 @@ pub(crate) fn meant<'q>(waiting: &'q [StepQuestion], decided: &Decided) -> Resul
             }
             Ok(matching)
         }
-        _ => Err(Refused::new(format!("several steps wait; name one of them with `at`: {}", names()))),
+        _ => Err(Refused::new(format!("several steps wait; name the address of one of them: {}", names()))),
     }
 }
