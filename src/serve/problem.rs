@@ -50,6 +50,17 @@ pub struct ProblemDetails {
     pub retry_after: Option<u32>,
 }
 
+/// How the lines of a list of reasons begin.
+const LIST_ITEM: &str = "\n- ";
+/// The most reasons that a problem lists.
+const MOST_REASONS: usize = 50;
+
+/// A sentence, and the lines of its list if it has one. Nothing else begins a line.
+fn lines(detail: &str) -> String {
+    let reasons = detail.split(LIST_ITEM).take(MOST_REASONS).map(crate::diagnostic::shown);
+    reasons.collect::<Vec<_>>().join(LIST_ITEM)
+}
+
 impl ProblemDetails {
     /// Whether another driver than the asked one has the run.
     pub fn is_driven_elsewhere(&self) -> bool {
@@ -59,7 +70,7 @@ impl ProblemDetails {
     /// A problem of this status and code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or_default();
-        let detail = crate::diagnostic::shown(&detail.into());
+        let detail = lines(&detail.into());
         Self {
             status,
             kind: "about:blank",
@@ -153,6 +164,10 @@ impl From<Fault> for ProblemDetails {
             }
             Fault::Refused(_) | Fault::Unseen | Fault::Changed { .. } => Self::conflict(code, said),
             Fault::Conflict(ref run_id) => {
+                // Ids are not chosen over HTTP: the key made this one.
+                let said = format!(
+                    "there is a run {run_id} with this `Idempotency-Key`, of another request: take another key"
+                );
                 Self { agent_run_id: Some(run_id.as_str().into()), ..Self::conflict(code, said) }
             }
             Fault::NoPrevious(_) => Self::new(StatusCode::NOT_FOUND, code, said),

@@ -81,7 +81,9 @@ impl WaitQuery {
 /// 400.
 pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ProblemDetails> {
     let Query(query) = Query::<T>::try_from_uri(uri)
-        .map_err(|error| ProblemDetails::bad_request(format!("the query can't be read: {}", error.body_text())))?;
+        .map_err(|error| error.body_text())
+        .map_err(|why| why.strip_prefix("Failed to deserialize query string: ").map(str::to_owned).unwrap_or(why))
+        .map_err(|why| ProblemDetails::bad_request(format!("the query can't be read: {}", in_json_words(&why))))?;
     Ok(query)
 }
 
@@ -90,13 +92,37 @@ pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ProblemDetails> {
 /// # Errors
 /// 400.
 pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
-    let body =
-        from_bytes(bytes).map_err(|error| ProblemDetails::bad_request(format!("the body can't be read: {error}")))?;
+    let body = from_bytes(bytes).map_err(|error| {
+        let why = in_json_words(&error.to_string());
+        ProblemDetails::bad_request(format!("the body can't be read: {why}"))
+    })?;
     match str::from_utf8(bytes).ok().and_then(file_value::key_twice_in) {
         Some(key) => Err(ProblemDetails::bad_request(format!(
             "the body can't be read: the key {key:?} stands twice in an object, and JSON keeps one of the two"
         ))),
         None => Ok(body),
+    }
+}
+
+/// What the reader of types says, in the words of JSON: callers know no types of Rust.
+fn in_json_words(why: &str) -> String {
+    const WORDS: [(&str, &str); 8] = [
+        ("invalid type: map", "invalid type: object"),
+        ("invalid type: sequence", "invalid type: array"),
+        ("invalid type: floating point", "invalid type: number"),
+        ("expected a map", "expected an object"),
+        ("expected a sequence", "expected an array"),
+        ("expected u32", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+    ];
+    let words = WORDS.iter().fold(why.to_owned(), |why, (rust, json)| why.replace(rust, json));
+    match words.split_once("expected struct ") {
+        Some((before, named)) => {
+            let behind = named.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            format!("{before}expected an object{behind}")
+        }
+        None => words,
     }
 }
 

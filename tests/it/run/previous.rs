@@ -102,7 +102,7 @@ fn an_earlier_run_that_is_not_there_or_has_not_ended_leaves_no_run() {
         ("nobody", "there is no run nobody for this one to read"),
         ("", "there is no run "),
         ("b", "there is no run b "),
-        ("waits", "run waits has not ended (paused): `previous_run_id` takes a run that has ended"),
+        ("waits", "run waits has not ended (paused): an earlier run is one that has ended"),
     ] {
         place.json("next.json", &request(earlier));
         let ran = scripted(&place, "next.json", &[complete(json!("x"))], &["--run-id", "b"]);

@@ -61,7 +61,7 @@ fn a_limit_is_raised_and_one_that_does_not_fit_is_refused() {
             (json!({ "timeout_ms": 9_000_000 }), 409, "this limit did not end the run"),
             (json!({ "max_iterations": 1 }), 409, "must be more than 1"),
             (json!({ "budget": { "usd": 1 } }), 400, "unknown field"),
-            (json!({ "max_iterations": -1 }), 400, "expected u32"),
+            (json!({ "max_iterations": -1 }), 400, "expected a whole number"),
             (json!({ "budget": {} }), 400, "give one decision"),
             (json!({ "max_iterations": 5, "comment": "x" }), 400, "give one decision"),
         ] {

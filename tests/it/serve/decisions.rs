@@ -26,6 +26,15 @@ fn an_answer_goes_to_the_run_and_a_second_one_is_refused() {
     ] {
         assert_eq!(server.post(&resume, &wrong).code(), "bad_request", "{wrong}");
     }
+    for (wrong, words) in [
+        (json!([]), "invalid type: array, expected an object"),
+        (json!({ "answer": "a", "call": 2.0 }), "`call` is a text, like \"2.0\", and not 2.0"),
+        (json!({ "budget": { "tokens": "9" } }), "expected a whole number"),
+        (json!({ "budget": { "cost_usd": "9" } }), "expected a number"),
+    ] {
+        let detail = server.post(&resume, &wrong).json()["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(detail.contains(words), "{wrong}: {detail}");
+    }
     for unfit in [json!({ "approve": true }), json!({ "answer": "a", "pause": 2 }), json!({ "happened": null })] {
         let reply = server.post(&resume, &unfit);
         assert_eq!((reply.status, reply.code()), (409, "refused".to_owned()), "{unfit} {reply:?}");
@@ -71,6 +80,20 @@ fn a_call_is_made_when_it_is_approved_and_as_it_was_edited() {
         let run = server.execute("", json!({ "loop": "test" })).json();
         assert_eq!(run["result"]["pause"]["call"]["action_input"], json!({ "what": "pay 1" }));
         let resume = format!("/agents/{}/resume", run["agent_run_id"].as_str().unwrap());
+        // What a decision names must be what waits.
+        for (other, why) in [
+            (json!({ "at": "act" }), "no step waits at `act`; what waits: 1.0"),
+            (json!({ "call": "9.9" }), "call 9.9 does not wait; what waits: 1.0"),
+            (json!({ "edit": { "what": 7 } }), "the edited input is not accepted:\n- at /what: "),
+        ] {
+            let other = crate::common::with(decision.clone(), other);
+            let reply = server.post(&resume, &other);
+            let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
+            let is_second = decision.get("edit").is_none() && other.get("edit").is_some();
+            assert_eq!(reply.status, if is_second { 400 } else { 409 }, "{other} {reply:?}");
+            assert!(is_second || detail.starts_with(why), "{detail:?}");
+        }
+        assert_eq!(tools.requests().len(), before);
         let done = server.post(&resume, &decision);
         assert_eq!((done.status, &done.json()["status"]), (200, &json!("completed")), "{done:?}");
         let calls = tools.requests();

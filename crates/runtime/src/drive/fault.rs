@@ -44,7 +44,7 @@ pub enum Fault {
     #[error("there is a run {0} already, of another document or input; take another id")]
     Conflict(String),
     /// The previous run that a new one names does not exist, or belongs to another organisation.
-    #[error("there is no run {0} for this one to read; `previous_run_id` names an earlier run of the same store")]
+    #[error("there is no run {0} for this one to read: an earlier run is one of the same store")]
     NoPrevious(String),
     /// The events of the journal do not fit together.
     #[error("the journal of run {run} can't be read: {reason}")]

@@ -26,7 +26,7 @@ impl Engine {
         match Earlier::of(&state, |value| self.world.vault.scrub_value(value)) {
             Some(earlier) => Ok(Some(earlier)),
             None => Err(Fault::Refused(format!(
-                "run {run_id} has not ended ({}): `previous_run_id` takes a run that has ended",
+                "run {run_id} has not ended ({}): an earlier run is one that has ended",
                 run.status.word()
             ))),
         }
