@@ -57,7 +57,7 @@ fn a_waiting_item_is_decided_and_goes_on_while_another_one_is_under_way() {
         // Which step is decided must be said, and it must wait.
         let resume = format!("/agents/{run}/resume?async=true");
         for (decision, words) in [
-            (json!({ "approve": true }), "name the step that is decided with `at`"),
+            (json!({ "approve": true }), "name the address of the step that is decided"),
             (json!({ "approve": true, "at": "each.0.ask" }), "no step waits at `each.0.ask`"),
             (json!({ "approve": true, "at": "each.1.ask", "hash": "0000000000000000" }), ""),
             (json!({ "answer": "yes", "at": "each.1.ask" }), ""),
@@ -71,6 +71,8 @@ fn a_waiting_item_is_decided_and_goes_on_while_another_one_is_under_way() {
         assert_eq!((reply.status, &reply.json()["status"]), (202, &json!("running")), "{reply:?}");
         tools.wait_for(2);
         assert_eq!(called(&tools), ["slow", "a"], "the decided item went on");
+        let listed = server.get("/agents?status=paused").json();
+        assert_eq!(listed["agents"][0]["question"], "Pay b?", "the first question that is open: {listed}");
         let reply = server.post(&format!("/approvals/{run}/each.2.ask?async=true"), &json!({ "approved": false }));
         assert_eq!(reply.status, 202, "{reply:?}");
         let again = server.post(&resume, &json!({ "approve": true, "at": "each.2.ask" }));
@@ -154,7 +156,7 @@ fn any_server_of_the_store_takes_a_decision_about_a_run_that_another_one_drives(
     let (driver, other, run) = beside_another(&place, &tools);
     let resume = format!("/agents/{run}/resume?async=true");
     for (decision, words) in [
-        (json!({ "approve": true }), "name the step that is decided with `at`"),
+        (json!({ "approve": true }), "name the address of the step that is decided"),
         (json!({ "approve": true, "at": "each.0.ask" }), "no step waits at `each.0.ask`"),
         (json!({ "answer": "yes", "at": "each.1.ask" }), ""),
     ] {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::address::StepAddress;
 use crate::call_attempt::lost_answer;
 use crate::operation::{AskedFor, Doubt, OpenStep, Progress};
 use crate::outcome::Termination;
@@ -31,6 +32,12 @@ impl FlowState {
         let waiting = self.progress.open().into_iter().filter(|open| open.progress.waits_for_human());
         waiting.flat_map(|open| questions(open, &self.header)).collect()
     }
+}
+
+/// The first step of a workflow that waits for a human.
+pub fn first_waiting(state: &State) -> Option<&StepAddress> {
+    let open = state.as_flow()?.progress.open();
+    open.into_iter().find(|open| open.progress.waits_for_human()).map(|open| &open.address)
 }
 
 /// The question of the first of these steps, alone: there may be many.

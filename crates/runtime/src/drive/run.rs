@@ -24,15 +24,30 @@ use crate::journal::{Append, Ticket, failpoint};
 pub(super) use interrupts::CANCEL_POLL_INTERVAL;
 use interrupts::cancel_request;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
+use loopctl_engine::address::StepAddress;
 use loopctl_engine::approval;
 use loopctl_engine::due::waits_beside_since_ms;
 use loopctl_engine::effect::{Effect, Effects, calls_of, steps_of};
 use loopctl_engine::event::{Event, EventKind, Moment};
+use loopctl_engine::flow::first_waiting;
 use loopctl_engine::notice::{Baseline, Notice};
 use loopctl_engine::outcome::Status;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
 use loopctl_lang::program::Program;
+
+/// What lists show of the steps that wait for a human beside others: since when, and the question of the first one.
+#[derive(PartialEq)]
+struct ListedWait {
+    since_ms: i64,
+    first: Option<StepAddress>,
+}
+
+impl ListedWait {
+    fn of(state: &State) -> Option<Self> {
+        waits_beside_since_ms(state).map(|since_ms| Self { since_ms, first: first_waiting(state).cloned() })
+    }
+}
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
@@ -53,9 +68,9 @@ pub(super) struct Driver<'a> {
     pub(super) answer_token: Option<String>,
     /// The id of the queued decision that the next decision is.
     pub(super) queued_decision: Option<String>,
-    /// Since when a human is waited for beside what is under way, as lists show it; none while that is not known, because
-    /// another driver wrote it.
-    listed_wait: Option<Option<i64>>,
+    /// What waits for a human beside what is under way, as lists show it; none while that is not known, because another
+    /// driver wrote it.
+    listed_wait: Option<Option<ListedWait>>,
     /// Whether another event follows at once that makes a run continue: it is not over, although its state says so.
     continues: bool,
 }
@@ -99,7 +114,7 @@ impl<'a> Driver<'a> {
         let active = (state.now.active_ms, now);
         // The request may be older than the driver that resumes the run.
         let checked_at = (lease.events <= 1).then_some(now);
-        let listed_wait = (lease.events <= 1 || !program.is_flow()).then(|| waits_beside_since_ms(&state));
+        let listed_wait = (lease.events <= 1 || !program.is_flow()).then(|| ListedWait::of(&state));
         let budget = SubrunBudgetGuard::of(world, program, &state.header);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
         Box::new(Self {
@@ -272,12 +287,12 @@ impl<'a> Driver<'a> {
         let (before, progressed) = (self.state.status(), progress(&self.state));
         let had_ended = matches!(self.state.phase, Phase::Ended(_));
         let effects = step(self.program, &mut self.state, event)?;
-        let waits_since_ms = Some(waits_beside_since_ms(&self.state));
+        let listed_wait = Some(ListedWait::of(&self.state));
         let changed = self.state.status() != before
             || !matches!(self.state.status(), Status::Running)
-            || self.listed_wait != waits_since_ms
+            || self.listed_wait != listed_wait
             || progress(&self.state) != progressed;
-        self.listed_wait = waits_since_ms;
+        self.listed_wait = listed_wait;
         let append = Append {
             run_id: self.lease.run_id.clone(),
             fence: self.lease.fence,
