@@ -49,6 +49,11 @@ fn a_call_that_timed_out_or_broke_may_have_happened_in_loops_and_steps() {
             assert!(message.contains(words) && message.contains(MAY), "{words}: {message}");
         }
     }
+    for server in [&silent, &closed] {
+        let (_, in_step) = failures(&format!("{}/pay", server.url()), &json!({}));
+        let address = server.url().replace("http://", "");
+        assert!(in_step.contains(&address), "an operator reads which server it was: {in_step}");
+    }
     for harmless in [json!({ "idempotent": true }), json!({ "http_method": "GET" })] {
         for server in [&silent, &closed] {
             let (in_loop, in_step) = failures(&server.url(), &harmless);

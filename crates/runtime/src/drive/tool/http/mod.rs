@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
@@ -61,6 +61,8 @@ struct HttpProgress {
     dials_for_ms: u64,
     /// Whether a request may have reached the server.
     is_sent: AtomicBool,
+    /// The server that a request was sent to first.
+    server: OnceLock<String>,
 }
 
 impl HttpProgress {
@@ -88,7 +90,11 @@ impl ToolRunner for HttpRunner {
                 let made = self.make(http, &keys, call, &progress);
                 let made = tokio::time::timeout(call.deadline, made).await.unwrap_or_else(|_| {
                     let is_uncertain = progress.is_sent.load(Ordering::Relaxed);
-                    Err(RawFault { is_uncertain, ..timed_out(call.deadline) })
+                    let mut late = RawFault { is_uncertain, ..timed_out(call.deadline) };
+                    if let Some(server) = progress.server.get() {
+                        late.fault.detail = format!("no answer from {server}");
+                    }
+                    Err(late)
                 });
                 made.into()
             }),
@@ -172,6 +178,7 @@ impl HttpRunner {
         loop {
             let client = self.client(progress.dials_for_ms)?;
             progress.is_sent.store(true, Ordering::Relaxed);
+            progress.server.get_or_init(|| server(&request.url));
             match client.execute(request.to_wire()).await {
                 Err(error) if error.is_connect() && descriptors::none_left(&error) => {
                     progress.is_sent.store(false, Ordering::Relaxed);
@@ -315,7 +322,10 @@ fn network(error: reqwest::Error, server: &str) -> RawFault {
     let class = match class {
         "connection refused" | "connection reset" => format!("{class} by {server}"),
         "connection failed" | "connection timed out" | "host not reachable" => format!("{class}: {server}"),
-        class => class.to_owned(),
+        class => {
+            detail = format!("{server}: {detail}");
+            class.to_owned()
+        }
     };
     let fault = fault(class, detail);
     let is_uncertain = !error.is_connect() && !error.is_builder();

@@ -89,13 +89,15 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
         add_pairs(&mut query, name, &field.resolve_member(scope).map_err(missing)?.unwrap_or_default());
     }
     keep_signs_out(tool.bare.as_ref(), call.input)?;
+    let declared = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()));
+    let content_type = declared.map_or_else(|| action.content_type.clone(), |(_, value)| value.clone());
     let body = match &tool.body {
-        Some(Body::Json(field)) => Some(encode(&field.resolve(scope).map_err(missing)?, &action.content_type)),
+        Some(Body::Json(field)) => Some(made(&field.resolve(scope).map_err(missing)?, &content_type)?),
         Some(Body::Text(template)) => Some(template.render(scope).map_err(missing)?.into_bytes()),
         None => {
             let unused = unused(call.input, &tool.used);
             if action.http_method.has_body() {
-                Some(encode(&Value::Object(unused), &action.content_type))
+                Some(made(&Value::Object(unused), &content_type)?)
             } else {
                 let named: Vec<String> = query.iter().map(|(name, _)| name.clone()).collect();
                 unused
@@ -107,7 +109,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
         }
     };
     add_query(&mut url, &query);
-    let content_type = body.is_some().then_some(action.content_type.as_str());
+    let content_type = body.is_some().then_some(content_type.as_str());
     let headers = header_map(&headers, &call.key(), content_type)?;
     Ok(HttpRequest { method, url, headers, body })
 }
@@ -178,10 +180,29 @@ pub(super) fn add_query(url: &mut Url, pairs: &[(String, String)]) {
     url.set_query(Some(&query));
 }
 
+/// A body of the content type that is sent, which a value may have chosen.
+///
+/// # Errors
+/// For a type of several parts, unless the value is the text of them.
+fn made(value: &Value, content_type: &str) -> Result<Vec<u8>, ToolFault> {
+    match media_type(content_type) {
+        kind if kind.starts_with("multipart/") && !value.is_string() => {
+            let why = format!("no body of type `{kind}` is made here: it would be sent without its parts");
+            Err(fault("request not valid", why))
+        }
+        _ => Ok(encode(value, content_type)),
+    }
+}
+
+/// The type without its parameters.
+fn media_type(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 /// A body of this content type: form fields, or else JSON. A string is sent unchanged when the content type is
 /// not JSON.
 pub(super) fn encode(value: &Value, content_type: &str) -> Vec<u8> {
-    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = media_type(content_type);
     match value {
         Value::Object(fields) if kind == FORM => {
             let mut pairs = Vec::new();

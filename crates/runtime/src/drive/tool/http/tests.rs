@@ -173,6 +173,7 @@ async fn faults_of_the_network_have_their_classes() {
     std::thread::spawn(move || plain.accept().and_then(|(mut stream, _)| stream.write_all(b"plain text, no tls")));
     let tls = get(&format!("https://{address}/")).await.unwrap_err();
     assert_eq!(tls.class, "tls failed", "{}", tls.detail);
+    assert!(tls.detail.starts_with(&format!("{address}: ")), "{}", tls.detail);
 }
 
 /// The test's listener in every spelling of its address.

@@ -136,6 +136,21 @@ fn a_form_is_encoded_as_one() {
 }
 
 #[test]
+fn a_body_is_of_the_type_that_is_sent() {
+    let post = |headers: Value| tool(&json!({"url": "http://x/", "http_method": "POST", "headers": headers}));
+    let form =
+        built(&post(json!({"content-type": "application/x-www-form-urlencoded"})), &json!({"v": "x y&z"})).unwrap();
+    assert_eq!(form.body.as_deref(), Some(&b"v=x%20y%26z"[..]));
+    for several in ["multipart/form-data", "Multipart/Mixed; boundary=x"] {
+        let refused = built(&post(json!({"Content-Type": several})), &json!({"v": 1})).unwrap_err();
+        assert!(refused.detail.contains("without its parts"), "{refused:?}");
+    }
+    let mut text = post(json!({"Content-Type": "multipart/mixed; boundary=x"}));
+    text.body = Some(Body::Json(Field::Literal(json!("--x\r\n\r\na\r\n--x--"))));
+    assert_eq!(built(&text, &json!({})).unwrap().body.as_deref(), Some(&b"--x\r\n\r\na\r\n--x--"[..]));
+}
+
+#[test]
 fn the_authors_headers_win() {
     let action = json!({
         "url": "https://a.example/", "http_method": "PUT",
