@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::{File, in_engine};
+use super::source::{File, in_engine, occurrences};
+
+/// What is before the `use` of names that a module hands on.
+const HANDING_ON: [&str; 3] = ["pub", "pub(crate)", "pub(super)"];
 
 /// The circles of more than `most` files.
 pub fn cycles(files: &[File], most: usize) -> Vec<Vec<String>> {
@@ -40,18 +43,46 @@ fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
 /// The files whose names a file imports. What a `mod.rs` only hands on from a file below it is that file's.
 fn imports(file: &File, own: usize, files: &[File], modules: &BTreeMap<Vec<String>, usize>) -> BTreeSet<usize> {
     let (mut found, here) = (BTreeSet::new(), file.module());
+    let below = modules_below(file);
     for statement in file.code_without_tests().split(';') {
-        let Some(at) = statement.rfind("use ").filter(|at| is_import(statement, *at)) else { continue };
+        let import = statement.rfind("use ").filter(|at| is_import(statement, *at));
+        let (code, import) = statement.split_at(import.unwrap_or(statement.len()));
+        let mut named = paths(code, &below);
         // What a module hands on is no need of its own.
-        if statement.split_at(at).0.trim_end().ends_with("pub") {
-            continue;
+        if !HANDING_ON.iter().any(|public| code.trim_end().ends_with(public)) {
+            named.extend(import.strip_prefix("use ").into_iter().flat_map(|tree| leaves(tree.trim())));
         }
-        for path in leaves(statement.split_at(at + 4).1.trim()) {
+        for path in named {
             let Some(path) = absolute(&path, file) else { continue };
             // A module and the files below it are one subject: they may know each other.
             let is_below = |target: &usize| files.get(*target).is_some_and(|target| here.starts_with(&target.module()));
             if let Some(target) = owner(&path, files, modules).filter(|target| *target != own && !is_below(target)) {
                 found.insert(target);
+            }
+        }
+    }
+    found
+}
+
+/// The names of the modules that a file declares.
+fn modules_below(file: &File) -> Vec<String> {
+    let declared = |at: usize| file.code.split_at(at).1.strip_prefix("mod ")?.split_once(';').map(|(name, _)| name);
+    let names = occurrences(&file.code, "mod").into_iter().filter_map(declared);
+    names.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_')).map(str::to_owned).collect()
+}
+
+/// The paths in code that begin at a crate, at a module above or at one of those `below`: those in expressions, types and
+/// patterns.
+fn paths(code: &str, below: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    let above = ["crate", "super", "loopctl_lang", "loopctl_engine", "loopctl_runtime"];
+    for begin in above.into_iter().chain(below.iter().map(String::as_str)) {
+        for at in occurrences(code, begin) {
+            let (before, path) = code.split_at(at);
+            let end = path.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(path.len());
+            let path = path.split_at(end).0.trim_end_matches(':');
+            if !before.ends_with("::") && path.contains("::") {
+                found.push(path.to_owned());
             }
         }
     }
@@ -126,10 +157,8 @@ fn owner(path: &[String], files: &[File], modules: &BTreeMap<Vec<String>, usize>
     let (file, Some(name)) = (files.get(at)?, name) else { return Some(at) };
     let here = file.module();
     for statement in file.code.split(';') {
-        let Some((_, tree)) = statement.rsplit_once("pub use ").or_else(|| statement.rsplit_once("pub(crate) use "))
-        else {
-            continue;
-        };
+        let handed_on = |public: &&str| statement.rsplit_once(&format!("{public} use ")).map(|(_, tree)| tree);
+        let Some(tree) = HANDING_ON.iter().find_map(handed_on) else { continue };
         for leaf in leaves(tree.trim()) {
             if leaf.rsplit("::").next() == Some(name.as_str())
                 && let Some(path) = absolute(&leaf, file)

@@ -12,18 +12,18 @@ const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// The runs that could not be driven here.
 #[derive(Debug, Default)]
-pub(super) struct Backoffs {
-    runs: HashMap<String, Backoff>,
+pub(super) struct RunBackoffs {
+    runs: HashMap<String, RunBackoff>,
 }
 
 #[derive(Debug, Default)]
-struct Backoff {
+struct RunBackoff {
     failures: u32,
     /// None: as long as this server lives.
     until: Option<Instant>,
 }
 
-impl Backoffs {
+impl RunBackoffs {
     /// The run failed: it is left alone for a while.
     pub(super) fn rest(&mut self, run_id: &str) {
         let rest = self.runs.entry(run_id.to_owned()).or_default();
@@ -34,7 +34,7 @@ impl Backoffs {
 
     /// The run made its driver panic: this server never drives it again.
     pub(super) fn rest_for_good(&mut self, run_id: &str) {
-        self.runs.insert(run_id.to_owned(), Backoff::default());
+        self.runs.insert(run_id.to_owned(), RunBackoff::default());
     }
 
     /// The run was driven.
@@ -44,7 +44,7 @@ impl Backoffs {
 
     /// Whether the run is left alone now.
     pub(super) fn has(&self, run_id: &str) -> bool {
-        self.runs.get(run_id).is_some_and(Backoff::lasts)
+        self.runs.get(run_id).is_some_and(RunBackoff::lasts)
     }
 
     /// The runs that are left alone now.
@@ -58,7 +58,7 @@ impl Backoffs {
     }
 }
 
-impl Backoff {
+impl RunBackoff {
     fn lasts(&self) -> bool {
         self.until.is_none_or(|until| until > clock::instant())
     }

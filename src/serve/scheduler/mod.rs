@@ -22,7 +22,7 @@ use axum::http::StatusCode;
 use tokio::sync::Notify;
 
 pub use active_run::ActiveRun;
-use backoff::Backoffs;
+use backoff::RunBackoffs;
 pub use launch_queue::SchedulerLink;
 use outage::Outages;
 pub use reply_readers::{ReplyReader, ReplyReaders};
@@ -73,7 +73,7 @@ struct RunSchedule {
     active: HashMap<String, Arc<ActiveRun>>,
     /// The runs that were started here and wait for a slot: for those that wait for them, and for quotas.
     waiting: HashMap<String, QueuedRun>,
-    backoffs: Backoffs,
+    backoffs: RunBackoffs,
     suspects: Suspects,
     outages: Outages,
 }
@@ -127,7 +127,7 @@ impl Scheduler {
             looks: Looks::default(),
             active: HashMap::new(),
             waiting: HashMap::new(),
-            backoffs: Backoffs::default(),
+            backoffs: RunBackoffs::default(),
             suspects: Suspects::default(),
             outages: Outages::default(),
         };

@@ -29,7 +29,7 @@ const SYSTEM_NAMES: [&str; 4] = ["objective", "tools", "today", "dialect_instruc
 /// The most names that are compared in the search for the nearest one.
 const MAX_COMPARED_NAMES: usize = 1_000;
 /// The most known names that a help lists.
-const MAX_LISTED_NAMES: usize = 20;
+const MAX_LISTED: usize = 20;
 /// The most variables of one text that are reported as unknown.
 const MAX_FAULTS: usize = 50;
 
@@ -145,8 +145,7 @@ impl KnownNames<'_> {
         let declared = inputs.filter(|inputs| inputs.declared && !inputs.names.is_empty());
         let of_input = declared.into_iter().flat_map(|inputs| inputs.names.iter().map(|name| format!("input.{name}")));
         let others = self.names().filter(|name| declared.is_none() || *name != "input").map(str::to_owned);
-        let known =
-            of_input.take(MAX_LISTED_NAMES).chain(others.take(MAX_LISTED_NAMES)).collect::<Vec<_>>().join("`, `");
+        let known = of_input.take(MAX_LISTED).chain(others.take(MAX_LISTED)).collect::<Vec<_>>().join("`, `");
         match declared {
             Some(inputs) => {
                 format!("known here: `{known}`; another part of the {}'s input is declared in its `input`", inputs.of)
@@ -230,9 +229,8 @@ pub(super) fn unknown(
     let (help, meant) = match near {
         Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 2))),
         None => {
-            let mut shown: Vec<String> =
-                inputs.names.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
-            if let Some(more) = inputs.names.len().checked_sub(MAX_LISTED_NAMES).filter(|more| *more > 0) {
+            let mut shown: Vec<String> = inputs.names.iter().take(MAX_LISTED).map(|name| format!("`{name}`")).collect();
+            if let Some(more) = inputs.names.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
                 shown.push(format!("{more} more"));
             }
             (format!("the {}'s `input` takes {}", inputs.of, shown.join(", ")), None)
