@@ -39,7 +39,7 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
             let message = "`under_faults` is for `\"faults\": \"each\"`: here it is never looked at".to_owned();
             found.push(subject.warning(CODE, format!("{at}/under_faults"), message).help("write it under `expect`"));
         }
-        let is_said = has_unknown(subject, &format!("{at}/expect")) || has_unknown(subject, &at);
+        let is_said = has_unread(subject, &format!("{at}/expect")) || has_unknown(subject, &at);
         if scenario.expect.is_empty() && scenario.crash.is_none() && scenario.faults.is_none() && !is_said {
             let message = "nothing is expected: this scenario holds whatever happens".to_owned();
             found.push(subject.warning(CODE, format!("{at}/name"), message).help("say under `expect` what must hold"));
@@ -57,6 +57,12 @@ fn has_unknown(subject: &ScenarioSubject<'_>, at: &str) -> bool {
     subject.document.faults.iter().any(|fault| fault.code == codes::UNKNOWN_FIELD && of(&fault.path))
 }
 
+/// Whether a value, or a part of it, can't be read, which is reported: what it says is not known.
+fn has_unread(subject: &ScenarioSubject<'_>, at: &str) -> bool {
+    let is_in = |path: &str| path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    subject.document.faults.iter().any(|fault| is_in(&fault.path))
+}
+
 /// Whether the run of a scenario can start.
 fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec<Diagnostic>) {
     let Some(scenario) = subject.file.scenarios.get(index) else { return };
@@ -64,6 +70,7 @@ fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec
     match scenario.sources() {
         // A key that is not known may be meant to say it.
         0 if asks_no_model || has_unknown(subject, at) => {}
+        0 if ["replies", "script", "recording"].iter().any(|key| has_unread(subject, &format!("{at}/{key}"))) => {}
         0 => {
             let message = "nothing says what the model replies".to_owned();
             let fault = subject.error(CODE, format!("{at}/name"), message);
