@@ -21,7 +21,7 @@ use super::outcome::{Ending, Limit, Pause, Status};
 use super::question::Question;
 use super::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
-use loopctl_lang::program::{LoopProgram, Program};
+use loopctl_lang::program::Program;
 
 pub use super::header::RunHeader;
 
@@ -438,12 +438,6 @@ impl LoopState {
             (Phase::Ended(_), Some(Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. })) => Some(turn),
             _ => self.turn(),
         }
-    }
-
-    /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.
-    pub fn must_call_a_tool(&self, program: &LoopProgram) -> bool {
-        matches!(self.phase, Phase::Thinking { forced: None })
-            && super::validate::missing_before_answer(program, self).is_some()
     }
 
     /// Whether the last reply was empty, and the model has read that it was.

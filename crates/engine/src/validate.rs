@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::dialect::{self, Wanted};
 use super::fitted;
-use super::state::LoopState;
+use super::state::{LoopState, Phase};
 use loopctl_lang::diagnostic::nearest;
 use loopctl_lang::language::react::RequiredTools;
 use loopctl_lang::program::builtin::RUN_WORKFLOW;
@@ -93,8 +93,15 @@ fn workflows(program: &LoopProgram) -> impl Iterator<Item = (&Tool, &FlowProgram
     })
 }
 
+impl LoopState {
+    /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.
+    pub fn must_call_a_tool(&self, program: &LoopProgram) -> bool {
+        matches!(self.phase, Phase::Thinking { forced: None }) && missing_before_answer(program, self).is_some()
+    }
+}
+
 /// What must be called before an answer is accepted, as the model reads it; none when all of it was called.
-pub fn missing_before_answer(program: &LoopProgram, state: &LoopState) -> Option<String> {
+fn missing_before_answer(program: &LoopProgram, state: &LoopState) -> Option<String> {
     let was_called = |name: &str| state.counters.calls.get(name).is_some_and(|calls| *calls > 0);
     match program.properties.require_tool_before_answer.as_ref()? {
         RequiredTools::Any(_) => {
