@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use loopctl::Status;
-use loopctl::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreFault, open};
+use loopctl::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreError, open};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::json;
@@ -84,7 +84,7 @@ struct Load {
 
 impl Load {
     /// Appends events to a run until the time is over; how many.
-    async fn append(self, journal: Arc<dyn Journal>, run_id: String, fence: u64) -> Result<u64, StoreFault> {
+    async fn append(self, journal: Arc<dyn Journal>, run_id: String, fence: u64) -> Result<u64, StoreError> {
         let mut seq = 1;
         while Instant::now() < self.end {
             let status_record = (self.replies && seq % 2 == 0).then(|| StatusRecord {

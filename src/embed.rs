@@ -15,7 +15,7 @@ use crate::drive::model::EmbeddedModel;
 use crate::drive::start::Start;
 use crate::drive::tool::DynTool;
 use crate::engine::outcome::Status;
-use crate::journal::{self, CancelRequest, Journal, StoreFault};
+use crate::journal::{self, CancelRequest, Journal, StoreError};
 use crate::language::Script;
 use crate::program::Program;
 use crate::project;
@@ -52,7 +52,7 @@ pub enum LoadError {
     Document(#[from] DocumentError),
     /// The store can't be opened.
     #[error(transparent)]
-    Store(#[from] StoreFault),
+    Store(#[from] StoreError),
 }
 
 impl Loop {

@@ -110,7 +110,7 @@ pub use drive::fault::Fault;
 pub use drive::finished::{AnswerError, Finished};
 pub use drive::future::BoxFuture;
 pub use drive::model::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
-pub use drive::notices::{Notices, Teller, notices};
+pub use drive::notices::{NoticeSender, Notices, notices};
 pub use drive::start::Start;
 pub use drive::stop::Stop;
 pub use drive::tool::{DynTool, EmbeddedTool, ToolCall, ToolError};

@@ -6,7 +6,7 @@ use super::report;
 use super::surface::{OutputError, Surface};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::fault::Fault;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::project::load::DocumentError;
 use crate::trace::{Tone, escape};
 
@@ -32,7 +32,7 @@ pub enum CommandError {
         resume: Option<String>,
     },
     /// The store can't be used.
-    Store(StoreFault),
+    Store(StoreError),
     /// The output can't be written.
     Output(std::io::Error),
 }
@@ -62,7 +62,7 @@ impl CommandError {
     #[must_use]
     pub fn in_store(self, store: &str) -> Self {
         match self {
-            Self::Fault { fault: Fault::Store(StoreFault::NoSuchRun(run)), .. } => Self::usage_help(
+            Self::Fault { fault: Fault::Store(StoreError::NoSuchRun(run)), .. } => Self::usage_help(
                 format!("there is no run {run} in {store}"),
                 "`loopctl runs` lists the runs of a store; --store or --document selects another store",
             ),
@@ -121,8 +121,8 @@ impl CommandError {
 }
 
 /// What to do about a store's fault.
-fn store_help(fault: &StoreFault) -> Option<&'static str> {
-    matches!(fault, StoreFault::ReadOnly(_)).then_some(
+fn store_help(fault: &StoreError) -> Option<&'static str> {
+    matches!(fault, StoreError::ReadOnly(_)).then_some(
         "its file and its folder must be writable for you, even to list runs; --store names another store, or a copy",
     )
 }
@@ -133,8 +133,8 @@ impl From<OutputError> for CommandError {
     }
 }
 
-impl From<StoreFault> for CommandError {
-    fn from(fault: StoreFault) -> Self {
+impl From<StoreError> for CommandError {
+    fn from(fault: StoreError) -> Self {
         Self::Store(fault)
     }
 }

@@ -11,7 +11,7 @@ use crate::drive::fault::Fault;
 use crate::drive::fold;
 use crate::engine::event::Event;
 use crate::engine::state::State;
-use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
+use crate::journal::{Journal, RunFilter, RunSummary, StoreError};
 use crate::program::Program;
 
 /// A run, without the files of its document.
@@ -128,7 +128,7 @@ async fn last_of(journal: &dyn Journal, name: &str, store: &str) -> Result<Strin
     Err(CommandError::usage(format!("there is no run of a loop `{name}` in {store}{near}")))
 }
 
-async fn newest(journal: &dyn Journal) -> Result<Vec<RunSummary>, StoreFault> {
+async fn newest(journal: &dyn Journal) -> Result<Vec<RunSummary>, StoreError> {
     journal.list(RunFilter { limit: MAX_COMPARED_RUNS, ..RunFilter::default() }).await
 }
 

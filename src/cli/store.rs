@@ -12,7 +12,7 @@ use crate::diagnostic::Source;
 use crate::drive::copy::{self, CopyFault};
 use crate::drive::secret::Vault;
 use crate::journal::admin::{self, StoreReport};
-use crate::journal::{self, Journal, StoreFault};
+use crate::journal::{self, Journal, StoreError};
 use crate::language::Project;
 use crate::project::{self, ProjectFile};
 
@@ -103,19 +103,19 @@ impl StorePlace {
     }
 
     /// The name of the store, which a variable or a file may hold.
-    fn name(&self) -> Result<SecretString, StoreFault> {
+    fn name(&self) -> Result<SecretString, StoreError> {
         if self.holder().is_none() {
             return Ok(self.url.as_str().into());
         }
         let name = Vault::new(BTreeMap::new(), &self.base).read(&self.url);
-        name.map_err(|reason| StoreFault::Open { store: self.url.clone(), reason })
+        name.map_err(|reason| StoreError::Open { store: self.url.clone(), reason })
     }
 
     /// The statements that make the store.
     ///
     /// # Errors
     /// When its name is not valid.
-    pub fn statements(&self) -> Result<String, StoreFault> {
+    pub fn statements(&self) -> Result<String, StoreError> {
         admin::statements(self.name()?.expose_secret(), self.holder(), &self.base)
     }
 
@@ -123,7 +123,7 @@ impl StorePlace {
     ///
     /// # Errors
     /// When it can't be reached.
-    pub fn examine(&self) -> Result<StoreReport, StoreFault> {
+    pub fn examine(&self) -> Result<StoreReport, StoreError> {
         admin::examine(self.name()?.expose_secret(), self.holder(), &self.base)
     }
 
@@ -140,7 +140,7 @@ impl StorePlace {
     ///
     /// # Errors
     /// When the store is no file, the new file exists, or one of them fails.
-    pub fn back_up(&self, to: &Path) -> Result<(), StoreFault> {
+    pub fn back_up(&self, to: &Path) -> Result<(), StoreError> {
         admin::back_up(self.name()?.expose_secret(), self.holder(), &self.base, to)
     }
 

@@ -50,7 +50,7 @@ fn no_command_and_an_unknown_flag_are_wrong_arguments_and_help_is_not() {
 #[test]
 fn a_store_that_may_not_be_written_says_what_it_needs() {
     let surface = Surface { err_terminal: false, out_terminal: false, ..Surface::of_process() };
-    let text = CommandError::from(crate::journal::StoreFault::ReadOnly("denied".to_owned())).shown(&surface);
+    let text = CommandError::from(crate::journal::StoreError::ReadOnly("denied".to_owned())).shown(&surface);
     assert!(text.contains("denied") && text.contains("must be writable for you, even to list runs"), "{text}");
 }
 

@@ -21,7 +21,7 @@ use crate::engine::due::due_at_ms;
 use crate::engine::event::Decided;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
-use crate::journal::{CancelRequest, Journal as _, StoreFault};
+use crate::journal::{CancelRequest, Journal as _, StoreError};
 use crate::program::Program;
 use crate::serve::run_store::RunRow;
 use crate::serve::view::AgentStatus;
@@ -116,7 +116,7 @@ impl RunAttempt {
     ///
     /// # Errors
     /// When what was handed over does not fit together.
-    pub async fn handed(context: &AttemptContext, handed: HandedRun) -> Result<Self, StoreFault> {
+    pub async fn handed(context: &AttemptContext, handed: HandedRun) -> Result<Self, StoreError> {
         let HandedRun { run_id, part, writes, session, cancel } = handed;
         let mut attempt = Self::new(context, &run_id, Value::Null);
         (attempt.part, attempt.used) = (part, JournalUse::new(context.bound, part, &writes));
@@ -134,7 +134,7 @@ impl RunAttempt {
     ///
     /// # Errors
     /// When what is durable does not fit together.
-    pub async fn restarted(&mut self, context: &AttemptContext) -> Result<Self, StoreFault> {
+    pub async fn restarted(&mut self, context: &AttemptContext) -> Result<Self, StoreError> {
         let (used, request) = (self.used, std::mem::take(&mut self.request));
         let handed = HandedRun { part: self.part, ..self.hand_over() };
         Ok(Self { used, request, ..Self::handed(context, handed).await? })
@@ -172,7 +172,7 @@ impl RunAttempt {
         &self.run_id
     }
 
-    async fn repeat(&mut self, writes: Vec<JournalWrite>) -> Result<(), StoreFault> {
+    async fn repeat(&mut self, writes: Vec<JournalWrite>) -> Result<(), StoreError> {
         for write in writes {
             write.clone().repeat(self.journal.copy()).await?;
             self.keep(write);
@@ -244,7 +244,7 @@ impl RunAttempt {
                 None
             }
             Some(Ok(left)) => Some(left?),
-            Some(Err(ended)) => return Err(Fault::Cut(StoreFault::Other(format!("the driver ended: {ended}")))),
+            Some(Err(ended)) => return Err(Fault::Cut(StoreError::Other(format!("the driver ended: {ended}")))),
         };
         let (writes, acknowledgements) = pending.into_iter().map(|pending| (pending.write, pending.durable)).unzip();
         self.unacknowledged = Some(acknowledgements);
@@ -281,7 +281,7 @@ impl RunAttempt {
     ///
     /// # Errors
     /// When the steps in Restate's journal do not fit together.
-    pub async fn durable(&mut self, step: DurableStep) -> Result<Option<RestReason>, StoreFault> {
+    pub async fn durable(&mut self, step: DurableStep) -> Result<Option<RestReason>, StoreError> {
         self.used = self.used.and(&step);
         let acknowledgements = self.unacknowledged.take();
         self.is_repeating = acknowledgements.is_none();
@@ -307,9 +307,9 @@ impl RunAttempt {
     ///
     /// # Errors
     /// Never, while the run is in memory.
-    pub async fn cancel(&self, reason: Option<String>) -> Result<(), StoreFault> {
+    pub async fn cancel(&self, reason: Option<String>) -> Result<(), StoreError> {
         match self.journal.request_cancel(&self.run_id, CancelRequest { reason, by: None }).await {
-            Err(StoreFault::NoSuchRun(_)) => Ok(()),
+            Err(StoreError::NoSuchRun(_)) => Ok(()),
             other => other,
         }
     }

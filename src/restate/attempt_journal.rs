@@ -13,7 +13,7 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// A write that is not durable yet.
@@ -27,9 +27,9 @@ pub struct PendingWrite {
 /// What the driver waits for.
 pub enum Acknowledgement {
     /// That a run was created.
-    Run(oneshot::Sender<Result<Created, StoreFault>>, Lease),
+    Run(oneshot::Sender<Result<Created, StoreError>>, Lease),
     /// That an event was appended.
-    Event(oneshot::Sender<Result<(), StoreFault>>),
+    Event(oneshot::Sender<Result<(), StoreError>>),
 }
 
 impl Acknowledgement {
@@ -61,11 +61,11 @@ impl AttemptJournal {
 }
 
 /// A ticket that is ready has its answer.
-fn answer<T: Unpin>(ticket: Ticket<T>) -> Result<T, StoreFault> {
+fn answer<T: Unpin>(ticket: Ticket<T>) -> Result<T, StoreError> {
     match ticket {
         Ticket::Ready(Some(answer)) => answer,
         Ticket::Ready(None) | Ticket::Coming(_) => {
-            Err(StoreFault::Other("the copy in memory has no answer".to_owned()))
+            Err(StoreError::Other("the copy in memory has no answer".to_owned()))
         }
     }
 }
@@ -91,7 +91,7 @@ impl Journal for AttemptJournal {
         let pending = PendingWrite { write, durable: Acknowledgement::Run(driver, lease) };
         match self.writes.send(pending) {
             Ok(()) => Ticket::Coming(durable),
-            Err(_) => Ticket::ready(Err(StoreFault::Fenced(run_id))),
+            Err(_) => Ticket::ready(Err(StoreError::Fenced(run_id))),
         }
     }
 
@@ -104,14 +104,14 @@ impl Journal for AttemptJournal {
         let (driver, durable) = oneshot::channel();
         match self.writes.send(PendingWrite { write, durable: Acknowledgement::Event(driver) }) {
             Ok(()) => Ticket::Coming(durable),
-            Err(_) => Ticket::ready(Err(StoreFault::Fenced(run_id))),
+            Err(_) => Ticket::ready(Err(StoreError::Fenced(run_id))),
         }
     }
 
     /// An attempt that is over makes no further effect.
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
         if self.writes.is_closed() {
-            return Ticket::ready(Err(StoreFault::Fenced(run_id.to_owned())));
+            return Ticket::ready(Err(StoreError::Fenced(run_id.to_owned())));
         }
         self.copy.confirm(run_id, fence)
     }

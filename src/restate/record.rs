@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::engine::blob::Blob;
 use crate::engine::outcome::{Status, Termination};
-use crate::journal::{Append, Created, Journal, Lease, NewRun, RowText, StatusRecord, StoreFault};
+use crate::journal::{Append, Created, Journal, Lease, NewRun, RowText, StatusRecord, StoreError};
 
 /// The result of one step. A new attempt gets it from Restate, and nothing of it is done again.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -176,14 +176,14 @@ impl JournalWrite {
     ///
     /// # Errors
     /// When the write does not follow those before it.
-    pub async fn repeat(self, journal: &dyn Journal) -> Result<(), StoreFault> {
+    pub async fn repeat(self, journal: &dyn Journal) -> Result<(), StoreError> {
         match self {
             Self::Run(run) => {
                 let run_id = run.run_id.clone();
                 match journal.create(run.read()).await? {
                     Created::New(Lease { fence, .. }) => journal.release(&run_id, fence).await,
                     Created::Same | Created::Conflict | Created::KeyTaken(_) => {
-                        Err(StoreFault::Corrupt(format!("run {run_id} is there twice")))
+                        Err(StoreError::Corrupt(format!("run {run_id} is there twice")))
                     }
                 }
             }

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::record::{EventWrite, JournalWrite, RunWrite};
 use crate::drive::clock;
-use crate::journal::{Created, Journal, StoreFault};
+use crate::journal::{Created, Journal, StoreError};
 
 /// The waits before a write that failed is tried again.
 const WAITS: [Duration; 4] =
@@ -31,7 +31,7 @@ impl CopyStore {
     }
 
     /// Logs once that copies are late, and once that they are not any more.
-    fn note(&self, fault: Option<&StoreFault>) {
+    fn note(&self, fault: Option<&StoreError>) {
         let was_away = self.is_away.swap(fault.is_some(), Ordering::Relaxed);
         match fault {
             Some(fault) if !was_away => tracing::warn!("runs go on without their copies in the store: {fault}"),
@@ -76,7 +76,7 @@ impl AttemptCopy {
             copied = copied => copied.is_ok(),
             () = clock::sleep(END_TIMEOUT) => {
                 // The next run does not wait for it.
-                self.store.note(Some(&StoreFault::Unreachable("it does not answer".to_owned())));
+                self.store.note(Some(&StoreError::Unreachable("it does not answer".to_owned())));
                 false
             }
         }
@@ -135,7 +135,7 @@ impl RunCopier {
     ///
     /// # Errors
     /// When the store fails, or another attempt is copying the run: the same write is to be tried again.
-    pub async fn copy(&mut self, write: &JournalWrite, is_last: bool) -> Result<(), StoreFault> {
+    pub async fn copy(&mut self, write: &JournalWrite, is_last: bool) -> Result<(), StoreError> {
         if self.is_abandoned {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl RunCopier {
     }
 
     /// Whether the store has this run now.
-    async fn create(&mut self, run: &RunWrite) -> Result<bool, StoreFault> {
+    async fn create(&mut self, run: &RunWrite) -> Result<bool, StoreError> {
         let copy = match self.store.journal.create(run.clone().read().to_read_only_copy()).await? {
             Created::New(lease) => RunCopy { there: Vec::new(), fence: Some(lease.fence) },
             Created::Same => {
@@ -183,7 +183,7 @@ impl RunCopier {
     }
 
     /// Whether the store has this event now.
-    async fn append(&mut self, event: &EventWrite) -> Result<bool, StoreFault> {
+    async fn append(&mut self, event: &EventWrite) -> Result<bool, StoreError> {
         let journal = &self.store.journal;
         let copy = match self.runs.remove(&event.run_id) {
             Some(copy) => copy,
@@ -217,7 +217,7 @@ impl RunCopier {
         Ok(is_same)
     }
 
-    async fn release(&mut self) -> Result<(), StoreFault> {
+    async fn release(&mut self) -> Result<(), StoreError> {
         for (run_id, copy) in &mut self.runs {
             if let Some(fence) = copy.fence.take() {
                 self.store.journal.release(run_id, fence).await?;

@@ -11,7 +11,7 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -138,8 +138,8 @@ impl StoppableJournal {
     }
 }
 
-fn died() -> StoreFault {
-    StoreFault::Other("the process died here".to_owned())
+fn died() -> StoreError {
+    StoreError::Other("the process died here".to_owned())
 }
 
 impl Journal for StoppableJournal {

@@ -29,7 +29,7 @@ use crate::drive::fault::Fault;
 use crate::drive::secret::Vault;
 use crate::engine::outcome::{Ending, Status, Termination};
 use crate::engine::state::Phase;
-use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary, StoreFault, Ticket};
+use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary, StoreError, Ticket};
 use crate::language::Project;
 use crate::trace::units::rfc3339;
 use axum::http::StatusCode;
@@ -257,7 +257,7 @@ impl Callbacks {
     }
 
     /// Claims what is due, and posts it.
-    async fn claim(self: &Arc<Self>) -> Result<(), StoreFault> {
+    async fn claim(self: &Arc<Self>) -> Result<(), StoreError> {
         loop {
             let most = MAX_HELD_RUNS.saturating_sub(self.under_way().len()).min(MAX_CONCURRENT_POSTS);
             if most == 0 {
@@ -412,8 +412,8 @@ fn wait_after(tries: u32) -> Duration {
 }
 
 /// Whether a retry may succeed after this fault.
-fn passes(fault: &StoreFault) -> bool {
-    !matches!(fault, StoreFault::Corrupt(_) | StoreFault::NoSuchRun(_))
+fn passes(fault: &StoreError) -> bool {
+    !matches!(fault, StoreError::Corrupt(_) | StoreError::NoSuchRun(_))
 }
 
 /// Hyphen's envelope.

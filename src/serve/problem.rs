@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::shown_faults;
 use crate::diagnostic::Diagnostic;
 use crate::drive::fault::Fault;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::project::load::DocumentError;
 use crate::trace::escape;
 
@@ -64,7 +64,7 @@ fn lines(detail: &str) -> String {
 impl ProblemDetails {
     /// Whether another driver than the asked one has the run.
     pub fn is_driven_elsewhere(&self) -> bool {
-        self.code == StoreFault::Driven(String::new()).code()
+        self.code == StoreError::Driven(String::new()).code()
     }
 
     /// A problem of this status and code.
@@ -132,13 +132,13 @@ impl From<DocumentError> for ProblemDetails {
     }
 }
 
-impl From<StoreFault> for ProblemDetails {
-    fn from(fault: StoreFault) -> Self {
+impl From<StoreError> for ProblemDetails {
+    fn from(fault: StoreError) -> Self {
         let status = match &fault {
-            StoreFault::NoSuchRun(_) => return Self::no_such_run(),
-            StoreFault::Driven(_) | StoreFault::Fenced(_) | StoreFault::ReadOnlyCopy(_) => StatusCode::CONFLICT,
-            StoreFault::TokenUsed(_) => return Self::answer_is_over(),
-            StoreFault::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            StoreError::NoSuchRun(_) => return Self::no_such_run(),
+            StoreError::Driven(_) | StoreError::Fenced(_) | StoreError::ReadOnlyCopy(_) => StatusCode::CONFLICT,
+            StoreError::TokenUsed(_) => return Self::answer_is_over(),
+            StoreError::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, fault.code(), fault.to_string())
@@ -224,8 +224,8 @@ mod tests {
             Some(Fault::NoModel) => Some(Fault::NoScript("no model is named".to_owned())),
             Some(Fault::NoScript(_)) => Some(Fault::Unseen),
             Some(Fault::Unseen) => Some(Fault::Changed { file: "loop.json".to_owned() }),
-            Some(Fault::Changed { .. }) => Some(Fault::Store(StoreFault::Driven("r".to_owned()))),
-            Some(Fault::Store(_)) => Some(Fault::Cut(StoreFault::Driven("r".to_owned()))),
+            Some(Fault::Changed { .. }) => Some(Fault::Store(StoreError::Driven("r".to_owned()))),
+            Some(Fault::Store(_)) => Some(Fault::Cut(StoreError::Driven("r".to_owned()))),
             Some(Fault::Cut(_)) => Some(Fault::Refused("it has ended".to_owned())),
             Some(Fault::Refused(_)) => Some(Fault::Conflict("r".to_owned())),
             Some(Fault::Conflict(_)) => Some(Fault::NoPrevious("r".to_owned())),

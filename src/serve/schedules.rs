@@ -19,7 +19,7 @@ use crate::drive::start::Start;
 use crate::engine::digest::Digest;
 use crate::engine::outcome::Status;
 use crate::journal::schedules::CLOCK_TOLERANCE_MS;
-use crate::journal::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreFault, UnderWay};
+use crate::journal::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreError, UnderWay};
 use crate::program::flow::FlowSchedule;
 use crate::program::timetable::{Timetable, stamp};
 use crate::trace::units::rfc3339;
@@ -146,7 +146,7 @@ impl ScheduledStarts {
 
     /// Notes the schedules of the folder in the store, once: the others of the store may serve other folders. What was noted
     /// by a clock that was ahead, this one too, is noted anew.
-    async fn see(&mut self, app: &App, now_ms: i64) -> Result<(), StoreFault> {
+    async fn see(&mut self, app: &App, now_ms: i64) -> Result<(), StoreError> {
         let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
         match &self.seen {
             Some(seen) if seen.values().all(|seen_ms| *seen_ms <= latest_ms) => return Ok(()),
@@ -190,7 +190,7 @@ fn served(folder: &Folder, now_ms: i64) -> ServedSchedules {
 
 /// What is known of the runs of a schedule. Those that a clock that was ahead started for times to come stay, and are not
 /// the runs of those times.
-async fn runs(app: &App, name: &str, now_ms: i64) -> Result<ScheduleRuns, StoreFault> {
+async fn runs(app: &App, name: &str, now_ms: i64) -> Result<ScheduleRuns, StoreError> {
     let runs = app.runs.journal.schedule_runs(name, now_ms).await?;
     if let Some(ahead_ms) = runs.ahead_due_ms {
         tracing::warn!(
@@ -207,7 +207,7 @@ async fn runs(app: &App, name: &str, now_ms: i64) -> Result<ScheduleRuns, StoreF
 ///
 /// # Errors
 /// When the store fails.
-pub async fn waits_for(app: &App, name: &str, now_ms: i64) -> Result<Option<UnderWay>, StoreFault> {
+pub async fn waits_for(app: &App, name: &str, now_ms: i64) -> Result<Option<UnderWay>, StoreError> {
     let Some(schedule) = app.folder.loops.get(name).and_then(schedule) else { return Ok(None) };
     let runs = app.runs.journal.schedule_runs(name, now_ms).await?;
     Ok(match due(&schedule.timetable, now_ms, i64::MIN, runs) {

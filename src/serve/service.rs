@@ -18,7 +18,7 @@ use super::schedules::ScheduledStarts;
 use super::{retention, route, worker_folders};
 use crate::drive::secret::Vault;
 use crate::drive::{clock, requirements};
-use crate::journal::{Journal, StoreFault};
+use crate::journal::{Journal, StoreError};
 use crate::policy::public_url;
 
 /// How to serve. The defaults are those of `loopctl serve`.
@@ -158,7 +158,7 @@ impl Service {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub async fn recover(&self) -> Result<(), StoreFault> {
+    pub async fn recover(&self) -> Result<(), StoreError> {
         let folder = &self.app.folder.digest;
         self.app.runs.journal.introduce(folder).await?;
         if let Some(sentence) = worker_folders::differing(&self.app.runs.journal.workers().await?, folder) {
@@ -231,7 +231,7 @@ impl Server {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), StoreFault> {
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), StoreError> {
         let Self { service, listener, grace } = self;
         service.recover().await?;
         let (over, ended) = watch::channel(false);

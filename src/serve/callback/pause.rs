@@ -17,7 +17,7 @@ use crate::engine::outcome::Status;
 use crate::engine::question::WaitingCall;
 use crate::engine::state::{Phase, State};
 use crate::journal::answer_token::NO_PAUSE;
-use crate::journal::{AnswerToken, Callback, RunSummary, StoreFault};
+use crate::journal::{AnswerToken, Callback, RunSummary, StoreError};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::authorizer::{hash_text, new_answer_token};
 use crate::serve::run_store::FoldedRun;
@@ -261,7 +261,7 @@ impl Issue {
         if expires_at_ms <= self.now_ms {
             return Ok(None);
         }
-        let token = new_answer_token().map_err(|why| Fault::Store(StoreFault::Other(why)))?;
+        let token = new_answer_token().map_err(|why| Fault::Store(StoreError::Other(why)))?;
         let (hash, call) = (hash_text(&token), subject.written());
         self.tokens.push(AnswerToken { hash, pause: self.pause, call, expires_at_ms, used: false });
         Ok(Some(AnswerLink { url: self.url.clone(), token, expires_at: rfc3339(expires_at_ms) }))

@@ -19,7 +19,7 @@ use crate::engine::event::{CALLBACK, Decided, DecisionRights, callback_of};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
-use crate::journal::{AnswerToken, RunSummary, StoreFault};
+use crate::journal::{AnswerToken, RunSummary, StoreError};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::app::App;
 use crate::serve::authorizer::{bearer_token, hash_text};
@@ -180,7 +180,7 @@ async fn decide_step(
     let (step, decided) = decision;
     let run_id = run.row.run_id.clone();
     let run_id = run_id.as_str();
-    let mut refused = ProblemDetails::from(StoreFault::Driven(run_id.to_owned()));
+    let mut refused = ProblemDetails::from(StoreError::Driven(run_id.to_owned()));
     for _ in 0..MAX_TRIES {
         let state = &app.runs.read(run).await?.run.state;
         if !waiting_steps(state).iter().any(|question| step.is(question)) {

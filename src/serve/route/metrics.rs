@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::drive::clock;
 use crate::engine::outcome::Status;
-use crate::journal::{RunFilter, RunSummary, StoreFault};
+use crate::journal::{RunFilter, RunSummary, StoreError};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::metrics::{GaugeValues, StoreValues, WaitingRun};
@@ -54,7 +54,7 @@ pub async fn metrics(
 }
 
 /// What the store knows.
-async fn values(app: &App) -> Result<StoreValues, StoreFault> {
+async fn values(app: &App) -> Result<StoreValues, StoreError> {
     let journal = &app.runs.journal;
     let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
     let quarantined = journal.list(filter).await?.len();
@@ -63,7 +63,7 @@ async fn values(app: &App) -> Result<StoreValues, StoreFault> {
 }
 
 /// The runs that wait for a human; a sub-run waits as its caller.
-async fn waiting(app: &App) -> Result<Vec<WaitingRun>, StoreFault> {
+async fn waiting(app: &App) -> Result<Vec<WaitingRun>, StoreError> {
     let now_ms = clock::wall_ms();
     let filter = RunFilter { waiting: true, oldest_first: true, limit: MAX_COUNTED_RUNS, ..RunFilter::default() };
     let runs = app.runs.journal.list(filter).await?.into_iter();

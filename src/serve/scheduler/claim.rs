@@ -12,7 +12,7 @@ use crate::drive::fault::Fault;
 use crate::drive::lease_guard::{Leased, LeasedRun};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::State;
-use crate::journal::{ClaimedRun, QueueQuery, QueuedRuns, RunFilter, StoreFault};
+use crate::journal::{ClaimedRun, QueueQuery, QueuedRuns, RunFilter, StoreError};
 use crate::program::Program;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
@@ -54,7 +54,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreFault> {
+    pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreError> {
         let filter = RunFilter { status: Some(Status::Paused), ..RunFilter::default() };
         let paused = self.runs.journal.list(filter).await?.into_iter();
         for run in paused.filter(|run| run.termination == Some(Termination::ModelError) && !run.driven) {
@@ -96,13 +96,13 @@ impl Scheduler {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn queued(&self) -> Result<usize, StoreFault> {
+    pub async fn queued(&self) -> Result<usize, StoreError> {
         let queue = self.runs.journal.queue(QueueQuery { now_ms: clock::wall_ms(), except: Vec::new() }).await?;
         Ok(usize::try_from(queue.iter().map(|of| of.runs).sum::<u64>()).unwrap_or(usize::MAX))
     }
 
     /// Claims as many runs as there are slots for.
-    async fn claim(self: &Arc<Self>) -> Result<(), StoreFault> {
+    async fn claim(self: &Arc<Self>) -> Result<(), StoreError> {
         if !self.is_draining() && self.has_suspects() {
             return self.drive_next_alone().await;
         }
@@ -204,7 +204,7 @@ impl Scheduler {
     }
 
     /// Forgets the runs that wait or rest here and that another server has driven or ended since.
-    async fn forget_what_went_on(&self) -> Result<(), StoreFault> {
+    async fn forget_what_went_on(&self) -> Result<(), StoreError> {
         let known: Vec<String> = {
             let schedule = self.schedule();
             let waiting = schedule.waiting.iter().filter(|(_, queued)| queued.is_released).map(|(run_id, _)| run_id);

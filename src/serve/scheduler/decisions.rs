@@ -9,7 +9,7 @@ use super::run_tasks::{DrivenRun, DriverTask};
 use super::{ActiveRun, Scheduler};
 use crate::drive::engine::{Engine, Resume};
 use crate::drive::queued::DecidedElsewhere;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, later};
 use crate::serve::request::WaitQuery;
@@ -131,7 +131,7 @@ impl Scheduler {
         let slot = {
             let mut schedule = self.schedule();
             if schedule.active.contains_key(run_id) {
-                return Err(StoreFault::Driven(run_id.to_owned()).into());
+                return Err(StoreError::Driven(run_id.to_owned()).into());
             }
             let slot = schedule.slots.take_decided(owner).ok_or_else(|| {
                 let detail =

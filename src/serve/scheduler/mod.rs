@@ -43,7 +43,7 @@ use crate::drive::lease_guard::Leased;
 use crate::drive::model_waits::ModelWait;
 use crate::drive::stop::Stop;
 use crate::engine::outcome::Status;
-use crate::journal::{CancelRequest, StoreFault};
+use crate::journal::{CancelRequest, StoreError};
 
 /// The interval at which a caller who waits for a run that is not driven here looks whether the server stops.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -311,7 +311,7 @@ impl Scheduler {
         run_id: &str,
         active: Option<Arc<ActiveRun>>,
         at_most: Option<Duration>,
-    ) -> Result<Option<SettledRun>, StoreFault> {
+    ) -> Result<Option<SettledRun>, StoreError> {
         let settled = self.settled(run_id, active);
         match at_most {
             Some(at_most) => tokio::time::timeout(at_most, settled).await.unwrap_or(Ok(None)),
@@ -323,7 +323,7 @@ impl Scheduler {
         &self,
         run_id: &str,
         mut active: Option<Arc<ActiveRun>>,
-    ) -> Result<Option<SettledRun>, StoreFault> {
+    ) -> Result<Option<SettledRun>, StoreError> {
         loop {
             let run = match active.take().or_else(|| self.active(run_id)) {
                 Some(active) => {

@@ -14,7 +14,7 @@ use crate::drive::fault::Fault;
 use crate::drive::lease_guard::LeasedRun;
 use crate::engine::outcome::Status;
 use crate::engine::state::Phase;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::serve::metrics::Meter;
 use crate::serve::quotas::Permit;
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
@@ -163,12 +163,12 @@ impl Scheduler {
         match result {
             Ok(()) => self.schedule().backoffs.forget(run_id),
             // Another driver has it, or one of its sub-runs.
-            Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
+            Err(Fault::Store(StoreError::Driven(_)) | Fault::Cut(StoreError::Fenced(_) | StoreError::Driven(_))) => {}
             Err(fault) => {
                 // Before its slot is free: nobody here claims it at once.
                 self.schedule().backoffs.rest(run_id);
                 match fault {
-                    Fault::Store(fault) | Fault::Cut(fault) if !matches!(fault, StoreFault::Corrupt(_)) => {
+                    Fault::Store(fault) | Fault::Cut(fault) if !matches!(fault, StoreError::Corrupt(_)) => {
                         tracing::error!(
                             run_id,
                             code = fault.code(),

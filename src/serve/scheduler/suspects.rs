@@ -9,7 +9,7 @@ use super::{RunSchedule, Scheduler};
 use crate::drive::clock;
 use crate::drive::stop::Stop;
 use crate::engine::outcome::Status;
-use crate::journal::{ClaimedRun, StoreFault};
+use crate::journal::{ClaimedRun, StoreError};
 use crate::serve::quotas::Owner;
 use futures_util::FutureExt as _;
 
@@ -129,7 +129,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn drive_next_alone(self: &Arc<Self>) -> Result<(), StoreFault> {
+    pub(super) async fn drive_next_alone(self: &Arc<Self>) -> Result<(), StoreError> {
         let Some(run_id) = self.next_alone() else { return Ok(()) };
         let taken = self.take_alone(&run_id).await;
         if !matches!(taken, Ok(true)) {
@@ -162,14 +162,14 @@ impl Scheduler {
     }
 
     /// Leases and drives a run; returns whether it is driven here.
-    async fn take_alone(self: &Arc<Self>, run_id: &str) -> Result<bool, StoreFault> {
+    async fn take_alone(self: &Arc<Self>, run_id: &str) -> Result<bool, StoreError> {
         let Some(run) = self.runs.journal.find(run_id).await?.filter(|run| run.status == Status::Running) else {
             return Ok(false);
         };
         let lease = match self.runs.journal.lease(run_id).await {
             Ok(lease) => lease,
             // Another server was faster.
-            Err(StoreFault::Driven(_) | StoreFault::NoSuchRun(_)) => return Ok(false),
+            Err(StoreError::Driven(_) | StoreError::NoSuchRun(_)) => return Ok(false),
             Err(fault) => return Err(fault),
         };
         let owner = Owner { org: run.org, token: run.token.map(String::from) };

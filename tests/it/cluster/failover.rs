@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Stdio};
 
-use loopctl::journal::{Journal, StoreFault};
+use loopctl::journal::{Journal, StoreError};
 
 use crate::cluster::stored::{self, wait};
 use crate::test_server;
@@ -66,7 +66,7 @@ impl Drop for ServerPair {
     }
 }
 
-fn append(journal: &dyn Journal, fence: u64, seq: u64) -> Result<(), StoreFault> {
+fn append(journal: &dyn Journal, fence: u64, seq: u64) -> Result<(), StoreError> {
     wait(stored::append(journal, "r", fence, seq, format!("event {seq}")))
 }
 
@@ -92,14 +92,14 @@ fn a_standby_that_lagged_is_found_by_the_next_event_and_the_run_goes_on_from_wha
         append(&*journal, lease.fence, seq).unwrap();
     }
     servers.tell("promoted");
-    assert_eq!(append(&*journal, lease.fence, 4).unwrap_err(), StoreFault::WentBack("r".to_owned()));
-    assert_eq!(wait(journal.confirm("r", lease.fence)).unwrap_err(), StoreFault::Fenced("r".to_owned()));
+    assert_eq!(append(&*journal, lease.fence, 4).unwrap_err(), StoreError::WentBack("r".to_owned()));
+    assert_eq!(wait(journal.confirm("r", lease.fence)).unwrap_err(), StoreError::Fenced("r".to_owned()));
     assert_eq!(wait(journal.read("r")).unwrap(), ["event 0", "event 1"], "nothing is behind the gap");
     // The database says that the run is this driver's, which does not know it: it lets go of it.
     let again = loop {
         match wait(journal.lease("r")) {
             Ok(lease) => break lease,
-            Err(StoreFault::Driven(_)) => crate::common::wait_poll_interval(),
+            Err(StoreError::Driven(_)) => crate::common::wait_poll_interval(),
             Err(fault) => panic!("{fault}"),
         }
     };

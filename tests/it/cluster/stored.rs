@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use loopctl::journal::{Append, Created, Journal, Lease, NewRun, StoreFault, Ticket};
+use loopctl::journal::{Append, Created, Journal, Lease, NewRun, StoreError, Ticket};
 
 pub fn open(url: &str) -> Arc<dyn Journal> {
     loopctl::journal::open(url, Path::new(".")).unwrap()
 }
 
-pub fn wait<T: Unpin>(ticket: Ticket<T>) -> Result<T, StoreFault> {
+pub fn wait<T: Unpin>(ticket: Ticket<T>) -> Result<T, StoreError> {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(ticket)
 }
 

@@ -13,7 +13,7 @@ use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -81,7 +81,7 @@ impl Journal for Counting {
         self.note("read");
         self.whole.fetch_add(1, Ordering::SeqCst);
         let fails = self.unreadable.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        if fails.is_ok() { Ticket::ready(Err(StoreFault::Locked)) } else { self.inner.read(run_id) }
+        if fails.is_ok() { Ticket::ready(Err(StoreError::Locked)) } else { self.inner.read(run_id) }
     }
 
     fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {

@@ -11,7 +11,7 @@ use super::fold;
 use super::start;
 use super::subrun::open_runs;
 use super::world::Engine;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use loopctl_engine::event::{Decided, Decision, Event, EventKind, ToolResult};
 use loopctl_engine::flow::progress::StepChange;
 use loopctl_engine::operation::{AskedFor, OpenStep, Progress};
@@ -99,7 +99,7 @@ impl Engine {
         let mut open: Vec<(Arc<Program>, String)> = open_runs(program, state).into_iter().map(owned).collect();
         while let Some((called, run_id)) = open.pop() {
             let events = match self.events(&run_id).await {
-                Err(Fault::Store(StoreFault::NoSuchRun(_))) => continue,
+                Err(Fault::Store(StoreError::NoSuchRun(_))) => continue,
                 events => events?,
             };
             if fold::same_document(&called, &events).is_ok() {

@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::fold;
 use crate::journal::{
     Append, CallbackState, Created, Journal, NewRun, RowText, RunExtras, RunFilter, RunSummary, StatusRecord,
-    StoreFault,
+    StoreError,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -46,7 +46,7 @@ pub struct CopiedRuns {
 pub enum CopyFault {
     /// A store failed.
     #[error(transparent)]
-    Store(#[from] StoreFault),
+    Store(#[from] StoreError),
     /// A sentence that says what to do.
     #[error("{0}")]
     Refused(String),

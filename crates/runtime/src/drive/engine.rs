@@ -24,7 +24,7 @@ use super::start::{self, Start};
 use super::stop::Stop;
 use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
-use crate::journal::{Journal, RunSummary, StoreFault};
+use crate::journal::{Journal, RunSummary, StoreError};
 use loopctl_engine::dialect;
 use loopctl_engine::due::{due_at_ms, due_times};
 use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
@@ -90,7 +90,7 @@ impl Engine {
         let resume = self.its_own(run_id, resume).await?;
         loop {
             match self.resumed(program, run_id, resume.clone(), watch.clone()).await {
-                Err(Fault::Store(StoreFault::Driven(driven))) if driven == run_id && resume.is_decision_alone() => {}
+                Err(Fault::Store(StoreError::Driven(driven))) if driven == run_id && resume.is_decision_alone() => {}
                 other => return other,
             }
             // The process that drives the run takes the decision; this one waits for the run, and drives it after that.
@@ -327,10 +327,10 @@ impl Engine {
     async fn join(&self, program: &Arc<Program>, run_id: &str, watch: Watch<'_>) -> Result<Finished, Fault> {
         loop {
             match self.resume(program, run_id, Resume::default(), watch.clone()).await {
-                Err(Fault::Store(StoreFault::Driven(_))) => {
+                Err(Fault::Store(StoreError::Driven(_))) => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     if watch.stop.as_ref().is_some_and(Stop::is_asked) {
-                        return Err(Fault::Store(StoreFault::Driven(run_id.to_owned())));
+                        return Err(Fault::Store(StoreError::Driven(run_id.to_owned())));
                     }
                 }
                 other => return other,
@@ -345,7 +345,7 @@ impl Engine {
     pub async fn events(&self, run_id: &str) -> Result<Vec<Event>, Fault> {
         let texts = self.world.journal.read(run_id).await.map_err(Fault::Store)?;
         if texts.is_empty() {
-            return Err(Fault::Store(StoreFault::NoSuchRun(run_id.to_owned())));
+            return Err(Fault::Store(StoreError::NoSuchRun(run_id.to_owned())));
         }
         let shared = self.world.journal.texts(run_id).await.map_err(Fault::Store)?;
         fold::events(run_id, &texts, &shared)

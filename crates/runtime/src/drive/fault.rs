@@ -1,6 +1,6 @@
 //! Why a run can't be driven: faults of the caller and of the machine, never of the run.
 
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use loopctl_engine::step::Refused;
 use loopctl_lang::diagnostic::{Diagnostic, Remedy};
 
@@ -15,10 +15,10 @@ pub enum Fault {
     Missing(String),
     /// The store failed before the run did anything.
     #[error(transparent)]
-    Store(StoreFault),
+    Store(StoreError),
     /// The store failed during the run; what was acknowledged is there.
     #[error("the run stopped: {0}; it can be resumed")]
-    Cut(StoreFault),
+    Cut(StoreError),
     /// The request does not fit the status of the run.
     #[error("{0}")]
     Refused(String),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::fault::Fault;
-use crate::journal::{CancelRequest, Journal, Lease, MOST_FAILED_TAKE_UPS, SUSPECT_TAKE_UPS, StoreFault};
+use crate::journal::{CancelRequest, Journal, Lease, MOST_FAILED_TAKE_UPS, SUSPECT_TAKE_UPS, StoreError};
 use loopctl_engine::event::Event;
 use loopctl_engine::outcome::Status;
 use loopctl_engine::state::State;
@@ -21,9 +21,9 @@ impl Leased {
     ///
     /// # Errors
     /// When another driver has it, it is a read-only copy, there is no such run, or the store fails.
-    pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreFault> {
+    pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreError> {
         if journal.find(run_id).await?.is_some_and(|run| run.is_read_only_copy()) {
-            return Err(StoreFault::ReadOnlyCopy(run_id.to_owned()));
+            return Err(StoreError::ReadOnlyCopy(run_id.to_owned()));
         }
         Ok(Self::claimed(journal, run_id, journal.lease(run_id).await?))
     }
@@ -45,13 +45,13 @@ impl Leased {
         request: &CancelRequest,
     ) -> Result<Option<Self>, Fault> {
         match Self::take(journal, run_id).await {
-            Err(StoreFault::Driven(_)) => {}
+            Err(StoreError::Driven(_)) => {}
             taken => return taken.map(Some).map_err(Fault::Store),
         }
         journal.request_cancel(run_id, request.clone()).await.map_err(Fault::Store)?;
         // The driver may have left before it could see the request, or have ended the run since.
         let leased = match Self::take(journal, run_id).await {
-            Err(StoreFault::Driven(_)) => return Ok(None),
+            Err(StoreError::Driven(_)) => return Ok(None),
             taken => taken.map_err(Fault::Store)?,
         };
         let run = journal.find(run_id).await.map_err(Fault::Store)?;
@@ -82,7 +82,7 @@ impl Leased {
     ///
     /// # Errors
     /// When the store fails; the lease then expires.
-    pub async fn give_back(self) -> Result<(), StoreFault> {
+    pub async fn give_back(self) -> Result<(), StoreError> {
         self.guard.give_back().await
     }
 }
@@ -124,7 +124,7 @@ impl LeaseGuard {
     ///
     /// # Errors
     /// When the store fails; the lease then expires.
-    pub async fn give_back(mut self) -> Result<(), StoreFault> {
+    pub async fn give_back(mut self) -> Result<(), StoreError> {
         match self.fence.take() {
             Some(fence) => self.journal.release(&self.run_id, fence).await,
             None => Ok(()),

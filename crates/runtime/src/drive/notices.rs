@@ -11,19 +11,19 @@ use loopctl_engine::notice::{Listener, Notice};
 /// A listener and the stream of its notices. The run never waits for the reader: unread notices are kept in
 /// memory, and notices after the stream was dropped are discarded. The stream ends when the listener is
 /// dropped.
-pub fn notices() -> (Teller, Notices) {
+pub fn notices() -> (NoticeSender, Notices) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Teller { sender, deltas: false }, Notices { receiver })
+    (NoticeSender { sender, deltas: false }, Notices { receiver })
 }
 
 /// Puts the notices of a run into a [`Notices`] stream.
 #[derive(Debug, Clone)]
-pub struct Teller {
+pub struct NoticeSender {
     sender: mpsc::UnboundedSender<Notice>,
     deltas: bool,
 }
 
-impl Teller {
+impl NoticeSender {
     /// The same, with the model's replies in pieces as they come.
     #[must_use]
     pub fn with_deltas(self) -> Self {
@@ -31,7 +31,7 @@ impl Teller {
     }
 }
 
-impl Listener for Teller {
+impl Listener for NoticeSender {
     fn on(&self, notice: Notice) {
         // If the stream was dropped, nobody wants the notice.
         drop(self.sender.send(notice));
@@ -49,7 +49,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// The next notice; none when every [`Teller`] is gone.
+    /// The next notice; none when every [`NoticeSender`] is gone.
     pub async fn next(&mut self) -> Option<Notice> {
         self.receiver.recv().await
     }

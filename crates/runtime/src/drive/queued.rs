@@ -12,7 +12,7 @@ use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
 use super::run::Driver;
 use super::world::{Engine, Resume};
-use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreFault};
+use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreError};
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::due::due_at_ms;
 use loopctl_engine::event::{Decided, Event, EventKind};
@@ -59,7 +59,7 @@ impl Engine {
         let run_id = read.state.header.run_id.clone();
         let may_pass = program.is_flow() && resume.is_decision_alone();
         let Some(decided) = resume.decided.clone().filter(|_| may_pass) else {
-            return Err(Fault::Store(StoreFault::Driven(run_id)));
+            return Err(Fault::Store(StoreError::Driven(run_id)));
         };
         let run_id = run_id.as_str();
         asking::fits(self, program, &read.state, &decided).await?;
@@ -212,7 +212,7 @@ fn is_among(events: &[Event], decided: &Decided) -> bool {
 }
 
 /// The queued decisions about a run that no driver has refused.
-async fn waiting(journal: &dyn Journal, run_id: &str) -> Result<Vec<QueuedDecision>, StoreFault> {
+async fn waiting(journal: &dyn Journal, run_id: &str) -> Result<Vec<QueuedDecision>, StoreError> {
     let mut queued = journal.queued_decisions(run_id).await?;
     queued.retain(|queued| queued.refused.is_none());
     Ok(queued)

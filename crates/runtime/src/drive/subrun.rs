@@ -19,7 +19,7 @@ use super::subrun_budget::{self, SubrunBudget};
 use super::subrun_id::{id, loop_at, loop_of};
 use super::world::{Engine, Resume, Watch, World};
 use crate::drive::future::BoxFuture;
-use crate::journal::{CancelRequest, RunSummary, StoreFault};
+use crate::journal::{CancelRequest, RunSummary, StoreError};
 use loopctl_engine::continuation;
 use loopctl_engine::event::{
     Allowance, CallId, Decided, EventKind, ParentCall, Retried, Started, ToolFault, ToolPaused, ToolResult,
@@ -269,7 +269,7 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
         let reason = format!("the run {} that called it has ended", state.header.run_id);
         match Box::pin(engine.cancel(called, &run_id, CancelRequest { reason: Some(reason), by: None })).await {
             // It was never started, or has ended by itself.
-            Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreFault::NoSuchRun(_))) => {}
+            Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreError::NoSuchRun(_))) => {}
             Err(Fault::Store(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => return Err(fault),
         }
@@ -336,7 +336,7 @@ impl Engine {
     /// When it is a sub-run: the run to resume instead.
     pub fn may_resume(run: &RunSummary, resume: &Resume) -> Result<(), Fault> {
         if run.is_read_only_copy() {
-            return Err(Fault::Store(StoreFault::ReadOnlyCopy(run.run_id.clone())));
+            return Err(Fault::Store(StoreError::ReadOnlyCopy(run.run_id.clone())));
         }
         match &run.parent_run_id {
             Some(caller) if resume.reopens() => {
@@ -390,7 +390,7 @@ impl Engine {
             // The calling run was checked to have the right documents, and these are among them.
             let resume = Resume { decided, retried, new_document: true, ..Resume::default() };
             match self.resumed(program, run_id, resume, watch.clone()).await {
-                Err(Fault::Store(StoreFault::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {
+                Err(Fault::Store(StoreError::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {
                     tokio::time::sleep(AGAIN).await;
                 }
                 other => return other,

@@ -15,7 +15,7 @@ use super::tool::DynTool;
 use super::tool::ToolCall;
 use crate::drive::future::BoxFuture;
 use crate::journal::memory::MemoryJournal;
-use crate::journal::{CancelRequest, Journal, StoreFault};
+use crate::journal::{CancelRequest, Journal, StoreError};
 use loopctl_engine::event::{Decision, ToolFault};
 use loopctl_engine::notice::{Listener, Notice};
 use loopctl_engine::outcome::{Status, Termination};
@@ -371,7 +371,7 @@ async fn a_driven_run_is_not_driven_twice() {
     let others = async {
         called.notified().await;
         let second = engine.resume(&program, "r", Resume::default(), Watch::default()).await;
-        assert!(matches!(second, Err(Fault::Store(StoreFault::Driven(_)))), "{second:?}");
+        assert!(matches!(second, Err(Fault::Store(StoreError::Driven(_)))), "{second:?}");
         assert_eq!(
             engine.cancel(&program, "r", CancelRequest { reason: Some("enough".to_owned()), by: None }).await.unwrap(),
             Status::Running

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::StoreFault;
+use super::StoreError;
 use super::store_name::StoreName;
 use loopctl_lang::policy::held_address;
 
@@ -17,7 +17,7 @@ pub struct StoreReport {
     /// Facts: what, and how it is.
     pub facts: Vec<(&'static str, String)>,
     /// Why it can't be used.
-    pub wrong: Option<StoreFault>,
+    pub wrong: Option<StoreError>,
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -32,16 +32,16 @@ impl StoreReport {
 }
 
 /// Copies a store to a new file.
-pub(super) type BackUp = fn(&StoreName<'_>, &Path) -> Result<(), StoreFault>;
+pub(super) type BackUp = fn(&StoreName<'_>, &Path) -> Result<(), StoreError>;
 
 /// What can be asked of a kind of store.
 pub(super) struct StoreAdmin {
     /// The statements that make the store.
-    pub statements: fn(&StoreName<'_>) -> Result<String, StoreFault>,
+    pub statements: fn(&StoreName<'_>) -> Result<String, StoreError>,
     /// Looks at the store; writes nothing.
-    pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreFault>,
+    pub examine: fn(&StoreName<'_>) -> Result<StoreReport, StoreError>,
     /// The names of the living processes that have the store open; writes nothing.
-    pub living: fn(&StoreName<'_>) -> Result<Vec<String>, StoreFault>,
+    pub living: fn(&StoreName<'_>) -> Result<Vec<String>, StoreError>,
     /// Copies the store, which may be in use, to a new file; none where a store has programs of its own for that.
     pub back_up: Option<BackUp>,
     /// How the space that deleted runs leave is given back to the system; none where the database does that by itself.
@@ -52,7 +52,7 @@ fn of<'a>(
     url: &'a str,
     source: Option<&'a str>,
     base: &'a Path,
-) -> Result<(StoreName<'a>, &'static StoreAdmin), StoreFault> {
+) -> Result<(StoreName<'a>, &'static StoreAdmin), StoreError> {
     let name = StoreName::new(url, base).held_by(source);
     let kind = name.kind().ok_or_else(|| name.unknown())?;
     let admin = kind.admin.as_ref().ok_or_else(|| name.refuse("it keeps no runs: there is nothing to make"))?;
@@ -63,7 +63,7 @@ fn of<'a>(
 ///
 /// # Errors
 /// When the name is of no kind of store, or of one that keeps nothing.
-pub fn statements(url: &str, source: Option<&str>, base: &Path) -> Result<String, StoreFault> {
+pub fn statements(url: &str, source: Option<&str>, base: &Path) -> Result<String, StoreError> {
     let (name, admin) = of(url, source, base)?;
     (admin.statements)(&name).map_err(|fault| name.without_held(fault))
 }
@@ -72,7 +72,7 @@ pub fn statements(url: &str, source: Option<&str>, base: &Path) -> Result<String
 ///
 /// # Errors
 /// When it can't be reached.
-pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreReport, StoreFault> {
+pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreReport, StoreError> {
     let (name, admin) = of(url, source, base)?;
     let report = (admin.examine)(&name).map_err(|fault| name.without_held(fault))?;
     let wrong = report.wrong.map(|fault| name.without_held(fault));
@@ -85,7 +85,7 @@ pub fn examine(url: &str, source: Option<&str>, base: &Path) -> Result<StoreRepo
 ///
 /// # Errors
 /// When it can't be read, or a newer loopctl made it.
-pub fn living(url: &str, source: Option<&str>, base: &Path) -> Result<Vec<String>, StoreFault> {
+pub fn living(url: &str, source: Option<&str>, base: &Path) -> Result<Vec<String>, StoreError> {
     let (name, admin) = of(url, source, base)?;
     (admin.living)(&name).map_err(|fault| name.without_held(fault))
 }
@@ -94,7 +94,7 @@ pub fn living(url: &str, source: Option<&str>, base: &Path) -> Result<Vec<String
 ///
 /// # Errors
 /// When the store is no file, the new file exists, or one of them fails.
-pub fn back_up(url: &str, source: Option<&str>, base: &Path, to: &Path) -> Result<(), StoreFault> {
+pub fn back_up(url: &str, source: Option<&str>, base: &Path, to: &Path) -> Result<(), StoreError> {
     let (name, admin) = of(url, source, base)?;
     let why = "only a store that is a file is backed up so; use the programs of the database, such as pg_dump";
     let back_up = admin.back_up.ok_or_else(|| name.refuse(why))?;

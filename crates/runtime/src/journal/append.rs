@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::StatusRecord;
-use super::fault::StoreFault;
+use super::fault::StoreError;
 use loopctl_engine::blob::Blob;
 
 /// An event to be appended.
@@ -63,23 +63,23 @@ impl Append {
 #[derive(Debug)]
 pub enum Ticket<T> {
     /// Ready; `None` once it was taken.
-    Ready(Option<Result<T, StoreFault>>),
+    Ready(Option<Result<T, StoreError>>),
     /// Awaited.
-    Coming(oneshot::Receiver<Result<T, StoreFault>>),
+    Coming(oneshot::Receiver<Result<T, StoreError>>),
 }
 
 impl<T> Ticket<T> {
     /// An answer that is ready.
-    pub fn ready(answer: Result<T, StoreFault>) -> Self {
+    pub fn ready(answer: Result<T, StoreError>) -> Self {
         Self::Ready(Some(answer))
     }
 }
 
 impl<T: Unpin> Future for Ticket<T> {
-    type Output = Result<T, StoreFault>;
+    type Output = Result<T, StoreError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let gone = || StoreFault::Other("the store's thread is gone".to_owned());
+        let gone = || StoreError::Other("the store's thread is gone".to_owned());
         match self.get_mut() {
             Self::Ready(answer) => Poll::Ready(answer.take().unwrap_or_else(|| Err(gone()))),
             Self::Coming(receiver) => {

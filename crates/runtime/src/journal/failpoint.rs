@@ -43,7 +43,7 @@ mod imp {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    use crate::journal::StoreFault;
+    use crate::journal::StoreError;
 
     static APPENDED: AtomicU64 = AtomicU64::new(0);
     static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -179,13 +179,13 @@ mod imp {
     ///
     /// # Errors
     /// The fault that the plan names for this call.
-    pub fn store_call() -> Result<(), StoreFault> {
+    pub fn store_call() -> Result<(), StoreError> {
         let number = CALLS.fetch_add(1, Ordering::SeqCst);
         match planned("store", number) {
-            Some("busy") => Err(StoreFault::Locked),
-            Some("full") => Err(StoreFault::Full),
-            Some("ioerr") => Err(StoreFault::Other("disk I/O error".to_owned())),
-            Some("readonly") => Err(StoreFault::ReadOnly("attempt to write a readonly database".to_owned())),
+            Some("busy") => Err(StoreError::Locked),
+            Some("full") => Err(StoreError::Full),
+            Some("ioerr") => Err(StoreError::Other("disk I/O error".to_owned())),
+            Some("readonly") => Err(StoreError::ReadOnly("attempt to write a readonly database".to_owned())),
             _ => Ok(()),
         }
     }
@@ -195,7 +195,7 @@ mod imp {
 mod imp {
     use std::time::Duration;
 
-    use crate::journal::StoreFault;
+    use crate::journal::StoreError;
 
     /// Nothing in a release build.
     #[inline(always)]
@@ -247,7 +247,7 @@ mod imp {
     /// # Errors
     /// None in a release build.
     #[inline(always)]
-    pub const fn store_call() -> Result<(), StoreFault> {
+    pub const fn store_call() -> Result<(), StoreError> {
         Ok(())
     }
 }

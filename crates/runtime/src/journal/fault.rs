@@ -2,7 +2,7 @@
 
 /// An error of a store. What was acknowledged before is still there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StoreFault {
+pub enum StoreError {
     /// The store can't be opened.
     #[error("the store {store} can't be opened: {reason}")]
     Open {
@@ -73,7 +73,7 @@ pub enum StoreFault {
     Other(String),
 }
 
-impl StoreFault {
+impl StoreError {
     /// An event that is not the next one of its run.
     pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> Self {
         Self::Other(format!("event {seq} of run {run_id} can't be appended: its next event is number {next}"))

@@ -22,7 +22,7 @@ use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
     NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
     RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord,
-    StoreFault, Ticket, Worker, failpoint, search_text,
+    StoreError, Ticket, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -124,13 +124,13 @@ impl MemoryJournal {
         Self::default()
     }
 
-    fn run(&self, run_id: &str) -> Result<Arc<StoredRun>, StoreFault> {
+    fn run(&self, run_id: &str) -> Result<Arc<StoredRun>, StoreError> {
         failpoint::store_call()?;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.by_id.get(run_id).cloned().ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))
+        table.by_id.get(run_id).cloned().ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))
     }
 
-    fn make(&self, new: NewRun) -> Result<Created, StoreFault> {
+    fn make(&self, new: NewRun) -> Result<Created, StoreError> {
         failpoint::store_call()?;
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = table.by_id.get(new.run_id.as_str()) {
@@ -189,15 +189,15 @@ impl MemoryJournal {
         sessions.entry(session.to_owned()).or_default().extend(memory);
     }
 
-    fn write(&self, entry: Append) -> Result<(), StoreFault> {
+    fn write(&self, entry: Append) -> Result<(), StoreError> {
         let run = self.run(&entry.run_id)?;
         let mut data = run.held(entry.fence)?;
         if data.next() != entry.seq {
-            return Err(StoreFault::out_of_order(&entry.run_id, entry.seq, data.next()));
+            return Err(StoreError::out_of_order(&entry.run_id, entry.seq, data.next()));
         }
         if let Some(hash) = &entry.answer_token {
             if !data.answer_tokens.is_unused(hash) {
-                return Err(StoreFault::TokenUsed(entry.run_id));
+                return Err(StoreError::TokenUsed(entry.run_id));
             }
             data.answer_tokens.use_up(hash);
         }
@@ -222,7 +222,7 @@ impl MemoryJournal {
         Ok(())
     }
 
-    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
         failpoint::store_call()?;
         let in_order = self.table.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
@@ -270,7 +270,7 @@ impl Journal for MemoryJournal {
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
         Ticket::ready(match self.run(run_id) {
             Ok(run) => Ok(Some(run.summary())),
-            Err(StoreFault::NoSuchRun(_)) => Ok(None),
+            Err(StoreError::NoSuchRun(_)) => Ok(None),
             Err(fault) => Err(fault),
         })
     }
@@ -331,7 +331,7 @@ impl Journal for MemoryJournal {
                 run.release(fence);
                 Ok(())
             }
-            Err(StoreFault::NoSuchRun(_)) => Ok(()),
+            Err(StoreError::NoSuchRun(_)) => Ok(()),
             Err(fault) => Err(fault),
         })
     }
@@ -339,7 +339,7 @@ impl Journal for MemoryJournal {
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
         Ticket::ready(match self.run(run_id) {
             Ok(run) => run.held(fence).map(|_| ()),
-            Err(StoreFault::NoSuchRun(run_id)) => Err(StoreFault::Fenced(run_id)),
+            Err(StoreError::NoSuchRun(run_id)) => Err(StoreError::Fenced(run_id)),
             Err(fault) => Err(fault),
         })
     }
@@ -393,7 +393,7 @@ impl Journal for MemoryJournal {
     fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
         Ticket::ready(match self.run(run_id) {
             Ok(run) => Ok(run.data().answer_tokens.get(hash)),
-            Err(StoreFault::NoSuchRun(_)) => Ok(None),
+            Err(StoreError::NoSuchRun(_)) => Ok(None),
             Err(fault) => Err(fault),
         })
     }
@@ -416,7 +416,7 @@ impl Journal for MemoryJournal {
                 run.complete(row);
                 Ok(())
             }
-            Err(StoreFault::NoSuchRun(_)) => Ok(()),
+            Err(StoreError::NoSuchRun(_)) => Ok(()),
             Err(fault) => Err(fault),
         })
     }

@@ -39,7 +39,7 @@ pub use answer_token::AnswerToken;
 pub use append::Append;
 pub use append::Ticket;
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
-pub use fault::StoreFault;
+pub use fault::StoreError;
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text};

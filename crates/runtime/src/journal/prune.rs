@@ -1,6 +1,6 @@
 //! Which runs are deleted, and what a copy of a run needs besides its events.
 
-use super::{AnswerToken, Journal, ScheduledRun, StoreFault};
+use super::{AnswerToken, Journal, ScheduledRun, StoreError};
 use loopctl_engine::outcome::Status;
 
 /// Which runs are to be deleted: of those that no other run called, those that ended before a moment, with all runs
@@ -44,7 +44,7 @@ const BATCH_RUNS: usize = 100;
 ///
 /// # Errors
 /// When the store fails.
-pub async fn prune_all(journal: &dyn Journal, before_ms: i64, statuses: &[Status]) -> Result<u64, StoreFault> {
+pub async fn prune_all(journal: &dyn Journal, before_ms: i64, statuses: &[Status]) -> Result<u64, StoreError> {
     let mut all: u64 = 0;
     loop {
         let which = PruneQuery { before_ms, statuses: statuses.to_vec(), most: BATCH_RUNS, dry_run: false };

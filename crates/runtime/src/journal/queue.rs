@@ -1,6 +1,6 @@
 //! The queue of a store: the runs that are under way and that no living driver has.
 
-use super::{Lease, StoreFault};
+use super::{Lease, StoreError};
 use loopctl_engine::outcome::Status;
 
 /// Which runs wait for a driver: those that are under way, and waiting ones in which something is due. Runs that other
@@ -45,7 +45,7 @@ pub struct ClaimedRun {
     /// The name of the token that started it.
     pub token: Option<String>,
     /// Its lease, or why it can't be leased.
-    pub lease: Result<Lease, StoreFault>,
+    pub lease: Result<Lease, StoreError>,
 }
 
 /// How far a run is.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::admin::StoreAdmin;
-use super::{Journal, STORES, StoreFault};
+use super::{Journal, STORES, StoreError};
 use loopctl_lang::policy::database_address::may_hold_a_secret;
 use loopctl_lang::policy::held_address;
 
@@ -19,7 +19,7 @@ pub(super) struct StoreKind {
     pub outlives_process: bool,
     /// The store as messages show it: without a password.
     pub shown: fn(&StoreName<'_>) -> String,
-    pub open: fn(&StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault>,
+    pub open: fn(&StoreName<'_>) -> Result<Arc<dyn Journal>, StoreError>,
     /// What an administrator can ask; none where nothing is kept.
     pub admin: Option<StoreAdmin>,
 }
@@ -59,8 +59,8 @@ impl<'a> StoreName<'a> {
     }
 
     /// The fault of a name that is not valid.
-    pub fn refuse(&self, reason: &str) -> StoreFault {
-        StoreFault::Open { store: self.shown(), reason: reason.to_owned() }
+    pub fn refuse(&self, reason: &str) -> StoreError {
+        StoreError::Open { store: self.shown(), reason: reason.to_owned() }
     }
 
     /// The name as messages show it.
@@ -78,23 +78,23 @@ impl<'a> StoreName<'a> {
     }
 
     /// A fault of the store, without what a variable or a file holds.
-    pub(super) fn without_held(&self, fault: StoreFault) -> StoreFault {
+    pub(super) fn without_held(&self, fault: StoreError) -> StoreError {
         // What is said of a name of no kind is the same for all names.
         let (Some(source), Some(_)) = (self.source, self.kind()) else { return fault };
         let without = |why: String| held_address::hidden(&why, self.written);
         match fault {
-            StoreFault::Open { reason, .. } => StoreFault::Open { store: source.to_owned(), reason: without(reason) },
-            StoreFault::Newer { found, known, .. } => StoreFault::Newer { store: source.to_owned(), found, known },
-            StoreFault::ReadOnly(why) => StoreFault::ReadOnly(without(why)),
-            StoreFault::Corrupt(why) => StoreFault::Corrupt(without(why)),
-            StoreFault::Unreachable(why) => StoreFault::Unreachable(without(why)),
-            StoreFault::Other(why) => StoreFault::Other(without(why)),
+            StoreError::Open { reason, .. } => StoreError::Open { store: source.to_owned(), reason: without(reason) },
+            StoreError::Newer { found, known, .. } => StoreError::Newer { store: source.to_owned(), found, known },
+            StoreError::ReadOnly(why) => StoreError::ReadOnly(without(why)),
+            StoreError::Corrupt(why) => StoreError::Corrupt(without(why)),
+            StoreError::Unreachable(why) => StoreError::Unreachable(without(why)),
+            StoreError::Other(why) => StoreError::Other(without(why)),
             other => other,
         }
     }
 
     /// The fault of a name of an unknown kind.
-    pub fn unknown(&self) -> StoreFault {
+    pub fn unknown(&self) -> StoreError {
         let forms: Vec<&str> = STORES.iter().map(|kind| kind.form).collect();
         self.refuse(&format!("a store is {}; put sqlite: before the path of a file", forms.join(" or ")))
     }
@@ -105,7 +105,7 @@ impl<'a> StoreName<'a> {
 ///
 /// # Errors
 /// When the name is of no kind, or the store can't be opened.
-pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
+pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreError> {
     opened(&StoreName::new(url, base))
 }
 
@@ -113,11 +113,11 @@ pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
 ///
 /// # Errors
 /// As those of [`open`].
-pub fn open_held(url: &str, source: Option<&str>, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
+pub fn open_held(url: &str, source: Option<&str>, base: &Path) -> Result<Arc<dyn Journal>, StoreError> {
     opened(&StoreName::new(url, base).held_by(source))
 }
 
-fn opened(name: &StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault> {
+fn opened(name: &StoreName<'_>) -> Result<Arc<dyn Journal>, StoreError> {
     match name.kind() {
         Some(kind) => (kind.open)(name).map_err(|fault| name.without_held(fault)),
         None => Err(name.unknown()),

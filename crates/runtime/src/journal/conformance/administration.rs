@@ -65,7 +65,7 @@ pub(super) fn only_runs_that_ended_long_ago_are_pruned_with_those_that_they_call
     assert_eq!(wait(journal.prune(old(&ends, 9))).unwrap(), 2);
     let kept = ["done2", "waits", "parent", "parent.1.0", "to-post", "runs", "stopped", "driven"];
     assert_eq!(left(journal), kept);
-    assert_eq!(wait(journal.read("done")).unwrap_err(), StoreFault::NoSuchRun("done".to_owned()));
+    assert_eq!(wait(journal.read("done")).unwrap_err(), StoreError::NoSuchRun("done".to_owned()));
     let texts: Vec<String> =
         wait(journal.texts("done2")).unwrap().iter().map(|text| text.shared().to_string()).collect();
     assert_eq!(texts, ["shared"], "what another run names stays");
@@ -144,5 +144,5 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         search_text: Some("refund".to_owned()),
     };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
-    assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreFault::NoSuchRun("none".to_owned()));
+    assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreError::NoSuchRun("none".to_owned()));
 }

@@ -21,7 +21,7 @@ pub(super) fn a_token_is_found_by_its_run_and_its_hash_together(journal: &dyn Jo
     for (run, hash) in [("r", "c"), ("r", ""), ("other", "a"), ("nobody", "a")] {
         assert_eq!(wait(journal.answer_token(run, hash)).unwrap(), None, "{run} {hash}");
     }
-    let missing = StoreFault::NoSuchRun("nobody".to_owned());
+    let missing = StoreError::NoSuchRun("nobody".to_owned());
     assert_eq!(wait(journal.put_answer_tokens("nobody", vec![token("c", 1, None)])).unwrap_err(), missing);
 }
 
@@ -32,12 +32,12 @@ pub(super) fn a_token_is_used_up_with_its_event_or_not_at_all(journal: &dyn Jour
     let used = |hash: &str| wait(journal.answer_token("r", hash)).unwrap().unwrap().used;
     assert!(wait(journal.append(by("a", 7))).is_err(), "not the next event");
     let late = Append { fence: fence + 1, ..by("a", 1) };
-    assert_eq!(wait(journal.append(late)).unwrap_err(), StoreFault::Fenced("r".to_owned()));
+    assert_eq!(wait(journal.append(late)).unwrap_err(), StoreError::Fenced("r".to_owned()));
     assert!(!used("a"), "a refused event uses nothing up");
     wait(journal.append(by("a", 1))).unwrap();
     assert!(used("a") && !used("b"));
     for hash in ["a", "unknown"] {
-        assert_eq!(wait(journal.append(by(hash, 2))).unwrap_err(), StoreFault::TokenUsed("r".to_owned()));
+        assert_eq!(wait(journal.append(by(hash, 2))).unwrap_err(), StoreError::TokenUsed("r".to_owned()));
     }
     assert_eq!(wait(journal.read("r")).unwrap().len(), 2, "a used token adds no event");
     wait(journal.append(event("r", fence, 2))).unwrap();
@@ -48,7 +48,7 @@ pub(super) fn a_token_of_another_run_is_not_used_up(journal: &dyn Journal) {
     begin(journal, "other");
     wait(journal.put_answer_tokens("other", vec![token("a", 1, None)])).unwrap();
     let by = Append { answer_token: Some("a".to_owned()), ..event("r", fence, 1) };
-    assert_eq!(wait(journal.append(by)).unwrap_err(), StoreFault::TokenUsed("r".to_owned()));
+    assert_eq!(wait(journal.append(by)).unwrap_err(), StoreError::TokenUsed("r".to_owned()));
     assert!(!wait(journal.answer_token("other", "a")).unwrap().unwrap().used);
 }
 
@@ -78,6 +78,6 @@ pub(super) fn the_last_posted_pause_only_grows(journal: &dyn Journal) {
         wait(journal.note_posted_pause("r", noted)).unwrap();
         assert_eq!(posted(), expected);
     }
-    let missing = StoreFault::NoSuchRun("nobody".to_owned());
+    let missing = StoreError::NoSuchRun("nobody".to_owned());
     assert_eq!(wait(journal.note_posted_pause("nobody", 1)).unwrap_err(), missing);
 }

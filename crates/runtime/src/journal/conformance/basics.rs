@@ -20,7 +20,7 @@ pub(super) fn long_texts_come_back_to_each_run_that_named_them(journal: &dyn Jou
     assert_eq!(said("one"), ["document\u{0}", "one", "prompt"]);
     assert_eq!(said("two"), ["another document", "document\u{0}", "prompt", "two"]);
     assert!(said("three").is_empty());
-    assert_eq!(wait(journal.texts("none")).unwrap_err(), StoreFault::NoSuchRun("none".to_owned()));
+    assert_eq!(wait(journal.texts("none")).unwrap_err(), StoreError::NoSuchRun("none".to_owned()));
 }
 
 pub(super) fn only_the_next_event_is_taken_and_a_refused_one_leaves_nothing(journal: &dyn Journal) {
@@ -84,7 +84,7 @@ pub(super) fn of_many_who_begin_with_one_key_at_once_one_begins(journal: &dyn Jo
 
 pub(super) fn a_run_has_one_driver_and_each_lease_a_higher_number(journal: &dyn Journal) {
     let first = begin(journal, "r");
-    assert_eq!(wait(journal.lease("r")).unwrap_err(), StoreFault::Driven("r".to_owned()));
+    assert_eq!(wait(journal.lease("r")).unwrap_err(), StoreError::Driven("r".to_owned()));
     wait(journal.append(event("r", first, 1))).unwrap();
     wait(journal.release("r", first)).unwrap();
     let second = wait(journal.lease("r")).unwrap();
@@ -96,7 +96,7 @@ pub(super) fn a_run_has_one_driver_and_each_lease_a_higher_number(journal: &dyn 
 pub(super) fn an_old_lease_writes_nothing_confirms_nothing_and_gives_nothing_back(journal: &dyn Journal) {
     let old = begin(journal, "r");
     wait(journal.release("r", old)).unwrap();
-    let fenced = StoreFault::Fenced("r".to_owned());
+    let fenced = StoreError::Fenced("r".to_owned());
     assert_eq!(wait(journal.append(event("r", old, 1))).unwrap_err(), fenced, "given back");
     let new = wait(journal.lease("r")).unwrap().fence;
     assert_eq!(wait(journal.append(event("r", old, 1))).unwrap_err(), fenced, "overtaken");
@@ -108,13 +108,13 @@ pub(super) fn an_old_lease_writes_nothing_confirms_nothing_and_gives_nothing_bac
 }
 
 pub(super) fn what_is_not_there_is_said_to_be_not_there(journal: &dyn Journal) {
-    let missing = StoreFault::NoSuchRun("r".to_owned());
+    let missing = StoreError::NoSuchRun("r".to_owned());
     assert_eq!(wait(journal.read("r")).unwrap_err(), missing);
     assert_eq!(wait(journal.lease("r")).unwrap_err(), missing);
     assert_eq!(wait(journal.append(event("r", 1, 0))).unwrap_err(), missing);
     assert_eq!(wait(journal.request_cancel("r", CancelRequest::default())).unwrap_err(), missing);
     assert_eq!(wait(journal.cancel_requested("r")).unwrap_err(), missing);
-    assert_eq!(wait(journal.confirm("r", 1)).unwrap_err(), StoreFault::Fenced("r".to_owned()));
+    assert_eq!(wait(journal.confirm("r", 1)).unwrap_err(), StoreError::Fenced("r".to_owned()));
     assert_eq!(wait(journal.find("r")).unwrap(), None);
     assert_eq!(wait(journal.list(RunFilter::default())).unwrap(), []);
     assert!(wait(journal.recall("nobody")).unwrap().is_empty());

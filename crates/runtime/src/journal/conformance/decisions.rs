@@ -41,7 +41,7 @@ pub(super) fn a_decision_waits_for_the_driver_one_for_each_step(journal: &dyn Jo
     assert_eq!(queue("r", "a", "each.1").unwrap(), Queueing::Queued);
     assert_eq!(queue("r", "a", "each.1").unwrap(), Queueing::Queued, "sent again");
     assert_eq!(queue("r", "c", "each.1").unwrap(), Queueing::Occupied);
-    assert_eq!(queue("nobody", "c", "each.1").unwrap_err(), StoreFault::NoSuchRun("nobody".to_owned()));
+    assert_eq!(queue("nobody", "c", "each.1").unwrap_err(), StoreError::NoSuchRun("nobody".to_owned()));
     let queued = || wait(journal.queued_decisions("r")).unwrap();
     assert_eq!(queued(), [decision("a", "each.1"), decision("b", "each.2")]);
     assert_eq!(wait(journal.queued_decisions("other")).unwrap(), []);
@@ -65,7 +65,7 @@ pub(super) fn a_decision_is_taken_with_its_event_or_not_at_all(journal: &dyn Jou
     let by = |fence, seq| Append { decision: Some("a".to_owned()), ..event("r", fence, seq) };
     let queued = || wait(journal.queued_decisions("r")).unwrap().len();
     assert!(wait(journal.append(by(fence, 7))).is_err(), "not the next event");
-    assert_eq!(wait(journal.append(by(fence + 1, 1))).unwrap_err(), StoreFault::Fenced("r".to_owned()));
+    assert_eq!(wait(journal.append(by(fence + 1, 1))).unwrap_err(), StoreError::Fenced("r".to_owned()));
     assert_eq!(queued(), 2, "a refused event takes nothing");
     wait(journal.append(by(fence, 1))).unwrap();
     assert_eq!(queued(), 1);

@@ -152,7 +152,7 @@ pub(super) fn a_callback_is_pending_until_it_is_noted_otherwise(journal: &dyn Jo
         assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress, posted_pause: 0 }));
         assert_eq!(callback("without"), None);
     }
-    let missing = StoreFault::NoSuchRun("nobody".to_owned());
+    let missing = StoreError::NoSuchRun("nobody".to_owned());
     assert_eq!(wait(journal.note_callback("nobody", CallbackProgress::default(), None, None)).unwrap_err(), missing);
 }
 

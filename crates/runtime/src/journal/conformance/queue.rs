@@ -60,7 +60,7 @@ pub(super) fn runs_that_nobody_drives_are_claimed_by_their_owners_the_oldest_fir
     let lease = claimed[0].lease.clone().unwrap();
     assert_eq!(lease, Lease { fence: 2, events: 1, failed_take_ups: 0 });
     assert_eq!((claimed[0].org.as_deref(), claimed[0].token.as_deref()), (Some("b"), Some("t")));
-    assert_eq!(wait(journal.lease("b2")).unwrap_err(), StoreFault::Driven("b2".to_owned()), "it is leased at once");
+    assert_eq!(wait(journal.lease("b2")).unwrap_err(), StoreError::Driven("b2".to_owned()), "it is leased at once");
     wait(journal.append(event("b2", lease.fence, 1))).unwrap();
     assert_eq!(ids(&claim(journal, &waiting(), share(Some("b"), Some("t"), 9))), ["b1", "b4"]);
     assert_eq!(ids(&claim(journal, &waiting(), share(None, None, 9))), ["n1"], "none that another run called");
@@ -163,8 +163,8 @@ pub(super) fn the_lease_is_released_with_the_last_event_or_not_at_all(journal: &
     assert!(wait(journal.append(last(7))).is_err());
     wait(journal.confirm("r", fence)).unwrap();
     wait(journal.append(last(1))).unwrap();
-    assert_eq!(wait(journal.confirm("r", fence)).unwrap_err(), StoreFault::Fenced("r".to_owned()));
-    assert_eq!(wait(journal.append(event("r", fence, 2))).unwrap_err(), StoreFault::Fenced("r".to_owned()));
+    assert_eq!(wait(journal.confirm("r", fence)).unwrap_err(), StoreError::Fenced("r".to_owned()));
+    assert_eq!(wait(journal.append(event("r", fence, 2))).unwrap_err(), StoreError::Fenced("r".to_owned()));
     let run = wait(journal.find("r")).unwrap().unwrap();
     assert_eq!((run.driven, run.status), (false, Status::Completed));
     assert_eq!(wait(journal.lease("r")).unwrap().events, 2);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::{RunData, StoredRun};
-use crate::journal::{Callback, CallbackState, Lease, RowCompletion, RunFilter, RunSummary, StatusRecord, StoreFault};
+use crate::journal::{Callback, CallbackState, Lease, RowCompletion, RunFilter, RunSummary, StatusRecord, StoreError};
 use loopctl_engine::outcome::Status;
 
 impl StoredRun {
@@ -13,15 +13,15 @@ impl StoredRun {
     }
 
     /// The events of the run, for the holder of the lease with this number.
-    pub(super) fn held(&self, fence: u64) -> Result<MutexGuard<'_, RunData>, StoreFault> {
+    pub(super) fn held(&self, fence: u64) -> Result<MutexGuard<'_, RunData>, StoreError> {
         let data = self.data();
-        if data.driven && data.fence == fence { Ok(data) } else { Err(StoreFault::Fenced(self.run_id.to_string())) }
+        if data.driven && data.fence == fence { Ok(data) } else { Err(StoreError::Fenced(self.run_id.to_string())) }
     }
 
-    pub(super) fn lease(&self) -> Result<Lease, StoreFault> {
+    pub(super) fn lease(&self) -> Result<Lease, StoreError> {
         let mut data = self.data();
         if data.driven {
-            return Err(StoreFault::Driven(self.run_id.to_string()));
+            return Err(StoreError::Driven(self.run_id.to_string()));
         }
         data.driven = true;
         data.fence = data.fence.saturating_add(1);

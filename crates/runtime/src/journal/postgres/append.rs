@@ -21,7 +21,7 @@ use super::database_errors::StatementError;
 use super::record_columns::RecordColumns;
 use super::writes::{milliseconds, sha256};
 use crate::journal::column_words::sum;
-use crate::journal::{Append, CALLBACK_LEASE, StoreFault, failpoint};
+use crate::journal::{Append, CALLBACK_LEASE, StoreError, failpoint};
 
 /// What became of events that were not inserted: the fence and the driver of each run, and what is there in their place.
 const SELECT_REFUSED: &str = "
@@ -38,7 +38,7 @@ pub(super) struct WaitingAppend {
     /// The run's key, and its session.
     pub row: i64,
     pub session: Option<String>,
-    asker: oneshot::Sender<Result<(), StoreFault>>,
+    asker: oneshot::Sender<Result<(), StoreError>>,
 }
 
 /// Appends what comes, until nothing can come any more.
@@ -82,12 +82,12 @@ impl Database {
         batch
     }
 
-    async fn admit(&self, entry: &Append) -> Result<(i64, Option<String>), StoreFault> {
+    async fn admit(&self, entry: &Append) -> Result<(i64, Option<String>), StoreError> {
         let Append { run_id, fence, seq, .. } = entry;
         let Some(held) = self.held.held_by(run_id, *fence) else {
             let there = self.find_key(run_id).await?;
-            let fenced = StoreFault::Fenced(run_id.clone());
-            return Err(if there.is_some() { fenced } else { StoreFault::NoSuchRun(run_id.clone()) });
+            let fenced = StoreError::Fenced(run_id.clone());
+            return Err(if there.is_some() { fenced } else { StoreError::NoSuchRun(run_id.clone()) });
         };
         let next = match held.next {
             Some(next) => next,
@@ -95,13 +95,13 @@ impl Database {
         };
         if next != *seq {
             self.held.set_next(run_id, *fence, Some(next));
-            return Err(StoreFault::out_of_order(run_id, *seq, next));
+            return Err(StoreError::out_of_order(run_id, *seq, next));
         }
         self.held.set_next(run_id, *fence, Some(next + 1));
         Ok((held.row, held.session))
     }
 
-    async fn next_event(&self, row: i64) -> Result<u64, StoreFault> {
+    async fn next_event(&self, row: i64) -> Result<u64, StoreError> {
         let next = self.persist(|| async move {
             let rows = self.quick.query(NEXT, &[(&row, Type::INT8)]).await?;
             Ok(rows.first().map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or_default())
@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    fn settle(&self, batch: Vec<WaitingAppend>, done: Result<Vec<Result<(), StoreFault>>, StatementError>) {
+    fn settle(&self, batch: Vec<WaitingAppend>, done: Result<Vec<Result<(), StoreError>>, StatementError>) {
         let done = done.unwrap_or_else(|trouble| {
             let fault = trouble.into_fault();
             batch.iter().map(|_| Err(fault.clone())).collect()
@@ -139,12 +139,12 @@ impl Database {
         batch.into_iter().zip(done).for_each(|(append, done)| self.answer(append, done));
     }
 
-    fn answer(&self, append: WaitingAppend, done: Result<(), StoreFault>) {
+    fn answer(&self, append: WaitingAppend, done: Result<(), StoreError>) {
         let WaitingAppend { entry, asker, .. } = append;
         match &done {
             Ok(()) if entry.release => self.held.lost(&entry.run_id, entry.fence),
             Ok(()) => {}
-            Err(StoreFault::Fenced(_) | StoreFault::WentBack(_)) => self.held.lost(&entry.run_id, entry.fence),
+            Err(StoreError::Fenced(_) | StoreError::WentBack(_)) => self.held.lost(&entry.run_id, entry.fence),
             Err(_) => self.held.set_next(&entry.run_id, entry.fence, None),
         }
         // A caller who has gone wants no answer.
@@ -152,7 +152,7 @@ impl Database {
     }
 
     /// What became of each event.
-    async fn append_all(&self, batch: &[WaitingAppend]) -> Result<Vec<Result<(), StoreFault>>, StatementError> {
+    async fn append_all(&self, batch: &[WaitingAppend]) -> Result<Vec<Result<(), StoreError>>, StatementError> {
         let parameters = AppendParameters::of(self.me, batch);
         self.persist_batch(batch.len(), || async {
             let inserted = parameters.send(self).await?;
@@ -166,7 +166,7 @@ impl Database {
         &self,
         batch: &[WaitingAppend],
         inserted: &HashSet<(i64, i32)>,
-    ) -> Result<Vec<Result<(), StoreFault>>, StatementError> {
+    ) -> Result<Vec<Result<(), StoreError>>, StatementError> {
         let missing: Vec<&WaitingAppend> =
             batch.iter().filter(|append| !inserted.contains(&(append.row, seq(append)))).collect();
         if missing.is_empty() {
@@ -175,7 +175,7 @@ impl Database {
         let runs: Vec<i64> = missing.iter().map(|append| append.row).collect();
         let seqs: Vec<i32> = missing.iter().map(|append| seq(append)).collect();
         let rows = self.writer.query(SELECT_REFUSED, &[(&runs, Type::INT8_ARRAY), (&seqs, Type::INT4_ARRAY)]).await?;
-        let mut looked: HashMap<(i64, i32), Result<(), StoreFault>> = HashMap::new();
+        let mut looked: HashMap<(i64, i32), Result<(), StoreError>> = HashMap::new();
         for row in rows {
             let key: (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
             let Some(append) = missing.iter().find(|append| (append.row, seq(append)) == key) else { continue };
@@ -196,15 +196,15 @@ impl Database {
                 match (mine, is_it) {
                     // The answer to an earlier sending was lost.
                     (true, true) => Ok(()),
-                    (false, _) => Err(StoreFault::Fenced(run_id())),
-                    (true, false) if driver != Some(self.me) => Err(StoreFault::Fenced(run_id())),
-                    (true, false) if there.is_some() => Err(StoreFault::WentBack(run_id())),
-                    (true, false) if entry.answer_token.is_some() => Err(StoreFault::TokenUsed(run_id())),
-                    (true, false) => Err(StoreFault::WentBack(run_id())),
+                    (false, _) => Err(StoreError::Fenced(run_id())),
+                    (true, false) if driver != Some(self.me) => Err(StoreError::Fenced(run_id())),
+                    (true, false) if there.is_some() => Err(StoreError::WentBack(run_id())),
+                    (true, false) if entry.answer_token.is_some() => Err(StoreError::TokenUsed(run_id())),
+                    (true, false) => Err(StoreError::WentBack(run_id())),
                 },
             );
         }
-        let fenced = |append: &WaitingAppend| Err(StoreFault::Fenced(append.entry.run_id.clone()));
+        let fenced = |append: &WaitingAppend| Err(StoreError::Fenced(append.entry.run_id.clone()));
         let outcome = |append: &WaitingAppend| {
             let key = (append.row, seq(append));
             if inserted.contains(&key) { Ok(()) } else { looked.remove(&key).unwrap_or_else(|| fenced(append)) }
@@ -416,7 +416,7 @@ const MIN_EVENTS: usize = 16;
 /// An event, and who waits for its commit.
 pub(super) struct QueuedAppend {
     pub entry: Append,
-    pub asker: oneshot::Sender<Result<(), StoreFault>>,
+    pub asker: oneshot::Sender<Result<(), StoreError>>,
 }
 
 /// The events that wait. The next event of a run waits for the one before it: a statement may be sent again, and another

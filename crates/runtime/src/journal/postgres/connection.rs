@@ -14,7 +14,7 @@ use super::address::PostgresAddress;
 use super::columns::NumberedStatement;
 use super::database_errors::StatementError;
 use super::target::PostgresTarget;
-use crate::journal::{StoreFault, failpoint};
+use crate::journal::{StoreError, failpoint};
 
 /// The value of a parameter, and its type.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -258,7 +258,7 @@ impl StatementPatience {
     }
 
     /// Waits before the statement is sent again; the fault when it is not.
-    pub(super) async fn again(&mut self, trouble: StatementError) -> Result<(), StoreFault> {
+    pub(super) async fn again(&mut self, trouble: StatementError) -> Result<(), StoreError> {
         match trouble {
             StatementError::Lost(_) | StatementError::Undone(_) if !self.is_over() => {
                 // Statements that failed together do not come back together.
@@ -280,7 +280,7 @@ impl StatementPatience {
 pub(super) async fn persist<T, F: Future<Output = Result<T, StatementError>>>(
     time: Duration,
     send: impl Fn() -> F,
-) -> Result<T, StoreFault> {
+) -> Result<T, StoreError> {
     let mut patience = StatementPatience::new(time);
     loop {
         match send().await {

@@ -16,7 +16,7 @@ use super::schema;
 use super::target::PostgresTarget;
 use crate::journal::admin::MOST_NAMED_RUNS;
 use crate::journal::lease_clock::Clock;
-use crate::journal::{CancelRequest, StoreFault, Worker};
+use crate::journal::{CancelRequest, StoreError, Worker};
 
 /// The interval of the beat: requests to end runs are looked up each time, leases each fourth time.
 const BEAT_INTERVAL: Duration = Duration::from_millis(250);
@@ -88,7 +88,7 @@ pub(super) struct Database {
 
 impl Database {
     /// Opens the database.
-    pub(super) async fn open(target: PostgresTarget, clock: Clock) -> Result<Self, StoreFault> {
+    pub(super) async fn open(target: PostgresTarget, clock: Clock) -> Result<Self, StoreError> {
         let target = Arc::new(target);
         let heart = Link::new(Arc::clone(&target), schema::LEASE);
         let ttl = schema::open(&heart, &target).await.map_err(|trouble| trouble.while_opening(&target))?;
@@ -119,12 +119,12 @@ impl Database {
     pub(super) async fn persist<T, F: Future<Output = Result<T, StatementError>>>(
         &self,
         send: impl Fn() -> F,
-    ) -> Result<T, StoreFault> {
+    ) -> Result<T, StoreError> {
         persist(self.held.ttl(), send).await
     }
 
     /// Returns with a lease that is fresh; registers this driver if needed.
-    pub(super) async fn ensure(&self) -> Result<(), StoreFault> {
+    pub(super) async fn ensure(&self) -> Result<(), StoreError> {
         if self.is_registered.load(Ordering::SeqCst) && !self.held.is_due() {
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl Database {
     }
 
     /// Notes which folder this process serves.
-    pub(super) async fn introduce(&self, folder: String) -> Result<(), StoreFault> {
+    pub(super) async fn introduce(&self, folder: String) -> Result<(), StoreError> {
         *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
         self.ensure().await?;
         let folder = self.folder();
@@ -230,7 +230,7 @@ impl Database {
     }
 
     /// The drivers that live, and those that died with runs.
-    pub(super) async fn workers(&self) -> Result<Vec<Worker>, StoreFault> {
+    pub(super) async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
         let ttl_ms = i64::try_from(self.held.ttl().as_millis()).unwrap_or(i64::MAX);
         let most = i64::try_from(MOST_NAMED_RUNS).unwrap_or(i64::MAX);
         let parameters: [Parameter<'_>; 3] = [(&self.me, Type::UUID), (&ttl_ms, Type::INT8), (&most, Type::INT8)];

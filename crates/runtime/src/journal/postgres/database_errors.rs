@@ -3,13 +3,13 @@
 use std::error::Error as _;
 
 use super::target::PostgresTarget;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 
 /// Why a statement was not done.
 #[derive(Debug)]
 pub(super) enum StatementError {
     /// It was refused, and nothing was written.
-    Refused(StoreFault),
+    Refused(StoreError),
     /// Whether it was done is not known, or the database is not there: it is sent again.
     Lost(String),
     /// The database undid it because of another statement: it is sent again at once.
@@ -23,8 +23,8 @@ pub(super) enum StatementError {
     },
 }
 
-impl From<StoreFault> for StatementError {
-    fn from(fault: StoreFault) -> Self {
+impl From<StoreError> for StatementError {
+    fn from(fault: StoreError) -> Self {
         Self::Refused(fault)
     }
 }
@@ -61,7 +61,7 @@ impl StatementError {
     }
 
     /// The fault of a store that can't be opened.
-    pub(super) fn while_opening(self, target: &PostgresTarget) -> StoreFault {
+    pub(super) fn while_opening(self, target: &PostgresTarget) -> StoreError {
         match self {
             Self::Refused(fault) => fault,
             Self::Database { code, message } if code.is_empty() && message.contains("does not support TLS") => {
@@ -84,22 +84,22 @@ impl StatementError {
     }
 
     /// The fault, when nothing more is tried.
-    pub(super) fn into_fault(self) -> StoreFault {
+    pub(super) fn into_fault(self) -> StoreError {
         match self {
             Self::Refused(fault) => fault,
-            Self::Lost(why) | Self::Undone(why) => StoreFault::Unreachable(why),
+            Self::Lost(why) | Self::Undone(why) => StoreError::Unreachable(why),
             Self::Database { code, message } => match code.as_str() {
-                "53100" => StoreFault::Full,
-                "42501" => StoreFault::ReadOnly(format!(
+                "53100" => StoreError::Full,
+                "42501" => StoreError::ReadOnly(format!(
                     "{message}: give the role USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables"
                 )),
-                "26000" | "42P05" => StoreFault::Other(format!(
+                "26000" | "42P05" => StoreError::Other(format!(
                     "{message}: a pooler before the database keeps no prepared statements. Add `prepare=off` to the address of \
                      the store"
                 )),
-                "42P01" | "42703" | "3F000" | "XX001" | "XX002" => StoreFault::Corrupt(format!("{message} ({code})")),
-                "" => StoreFault::Other(message),
-                _ => StoreFault::Other(format!("{message} ({code})")),
+                "42P01" | "42703" | "3F000" | "XX001" | "XX002" => StoreError::Corrupt(format!("{message} ({code})")),
+                "" => StoreError::Other(message),
+                _ => StoreError::Other(format!("{message} ({code})")),
             },
         }
     }

@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::text_of;
 use super::database::Database;
-use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreFault};
+use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreError};
 
 /// `FOR UPDATE` excludes the release of the run: the driver that releases it has seen the decision, or the run is
 /// due. What an earlier sending of the same decision wrote is written again.
@@ -34,7 +34,7 @@ impl Database {
         &self,
         run_id: String,
         decision: QueuedDecision,
-    ) -> Result<Queueing, StoreFault> {
+    ) -> Result<Queueing, StoreError> {
         let QueuedDecision { id, subject, decision, .. } = &decision;
         let decision = decision.as_bytes();
         let sent = self.persist(|| async {
@@ -45,7 +45,7 @@ impl Database {
                     &[(&run_id, Type::TEXT), (&subject, Type::TEXT), (&id, Type::TEXT), (&decision, Type::BYTEA)],
                 )
                 .await?;
-            let Some(row) = rows.first() else { return Err(StoreFault::NoSuchRun(run_id.clone()).into()) };
+            let Some(row) = rows.first() else { return Err(StoreError::NoSuchRun(run_id.clone()).into()) };
             Ok(match (row.try_get(0)?, row.try_get(1)?) {
                 (_, true) => Queueing::Queued,
                 (true, false) => Queueing::Occupied,
@@ -59,7 +59,7 @@ impl Database {
         Ok(queueing)
     }
 
-    pub(super) async fn queued_decisions(&self, run_id: String) -> Result<Vec<QueuedDecision>, StoreFault> {
+    pub(super) async fn queued_decisions(&self, run_id: String) -> Result<Vec<QueuedDecision>, StoreError> {
         let read = self.persist(|| async {
             let mut queued = Vec::new();
             for row in self.quick.query(OF_RUN, &[(&run_id, Type::TEXT)]).await? {
@@ -81,7 +81,7 @@ impl Database {
         run_id: String,
         id: String,
         settled: SettledDecision,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let sent = self.persist(|| async {
             match &settled {
                 SettledDecision::Read => self.quick.query(READ, &[(&run_id, Type::TEXT), (&id, Type::TEXT)]).await,

@@ -11,7 +11,7 @@ use super::connection::Link;
 use super::database_errors::StatementError;
 use super::schema::{GRANTS, LEASE, NAMES, VERSION, newer};
 use super::target::PostgresTarget;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::journal::admin::StoreReport;
 
 /// The oldest server: 13.
@@ -154,12 +154,12 @@ async fn tables(link: &Link, target: &PostgresTarget) -> Result<FoundTables, Sta
 }
 
 /// Looks at the database.
-pub(super) fn examine(target: PostgresTarget) -> Result<StoreReport, StoreFault> {
+pub(super) fn examine(target: PostgresTarget) -> Result<StoreReport, StoreError> {
     asked(target, async |link, target| report(link, target).await)
 }
 
 /// The drivers of the store that live.
-pub(super) fn living(target: PostgresTarget) -> Result<Vec<String>, StoreFault> {
+pub(super) fn living(target: PostgresTarget) -> Result<Vec<String>, StoreError> {
     asked(target, async |link, target| {
         if !matches!(found(link, target).await?, FoundTables::Tables { .. }) {
             return Ok(Vec::new());
@@ -173,7 +173,7 @@ pub(super) fn living(target: PostgresTarget) -> Result<Vec<String>, StoreFault> 
 fn asked<T: Send>(
     target: PostgresTarget,
     question: impl AsyncFn(&Link, &PostgresTarget) -> Result<T, StatementError> + Sync,
-) -> Result<T, StoreFault> {
+) -> Result<T, StoreError> {
     let target = Arc::new(target);
     let answer = || {
         let failed = |error: std::io::Error| target.refuse(&error.to_string());
@@ -184,7 +184,7 @@ fn asked<T: Send>(
     };
     // The caller may be on a runtime already.
     let answer = std::thread::scope(|scope| scope.spawn(answer).join());
-    answer.unwrap_or_else(|_| Err(StoreFault::Other("the store's thread is gone".to_owned())))
+    answer.unwrap_or_else(|_| Err(StoreError::Other("the store's thread is gone".to_owned())))
 }
 
 /// What there is to say of a store: facts, and the first thing that is wrong.
@@ -227,9 +227,9 @@ async fn report(link: &Link, target: &PostgresTarget) -> Result<StoreReport, Sta
             }
         }
         Ok(FoundTables::Nothing { .. }) => {}
-        Err(StatementError::Refused(StoreFault::Newer { store, found, known })) => {
+        Err(StatementError::Refused(StoreError::Newer { store, found, known })) => {
             report.fact("tables", format!("version {found}; this loopctl knows {known}"));
-            report.wrong = Some(StoreFault::Newer { store, found, known });
+            report.wrong = Some(StoreError::Newer { store, found, known });
         }
         Err(trouble) => return Err(trouble),
     }

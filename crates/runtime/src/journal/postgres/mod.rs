@@ -50,7 +50,7 @@ use super::store_name::StoreKind;
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -91,11 +91,11 @@ impl PostgresJournal {
     /// # Errors
     /// `Open` when the database can't be reached or used, with a sentence that says what to do; `Newer` when a newer
     /// loopctl made the tables.
-    pub fn open(url: &str, base: &Path) -> Result<Self, StoreFault> {
+    pub fn open(url: &str, base: &Path) -> Result<Self, StoreError> {
         Self::reached(PostgresTarget::read(url, base)?)
     }
 
-    fn reached(target: PostgresTarget) -> Result<Self, StoreFault> {
+    fn reached(target: PostgresTarget) -> Result<Self, StoreError> {
         let failed = |error: std::io::Error| target.refuse(&error.to_string());
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
@@ -123,8 +123,8 @@ impl PostgresJournal {
                 }
             });
         });
-        let thread = thread.map_err(|error| StoreFault::Other(error.to_string()))?;
-        let gone = |_| StoreFault::Other("the store's thread is gone".to_owned());
+        let thread = thread.map_err(|error| StoreError::Other(error.to_string()))?;
+        let gone = |_| StoreError::Other("the store's thread is gone".to_owned());
         match database.recv().map_err(gone)? {
             Ok(database) => Ok(Self {
                 database,
@@ -145,7 +145,7 @@ impl PostgresJournal {
     }
 
     /// Asks the database in the store's thread.
-    fn ask<T: Send + 'static, F: Future<Output = Result<T, StoreFault>> + Send + 'static>(
+    fn ask<T: Send + 'static, F: Future<Output = Result<T, StoreError>> + Send + 'static>(
         &self,
         request: impl FnOnce(Arc<Database>) -> F,
     ) -> Ticket<T> {
@@ -156,7 +156,7 @@ impl PostgresJournal {
     }
 
     /// The same for what leases runs: those that nobody waits for any more are released.
-    fn ask_lease<T: Send + 'static, F: Future<Output = Result<T, StoreFault>> + Send + 'static>(
+    fn ask_lease<T: Send + 'static, F: Future<Output = Result<T, StoreError>> + Send + 'static>(
         &self,
         request: impl FnOnce(Arc<Database>) -> F,
         unclaimed: impl FnOnce(T) -> Vec<(String, u64)> + Send + 'static,
@@ -180,7 +180,7 @@ impl PostgresJournal {
     }
 
     /// The same for what is not asked for one run, but each second.
-    fn ask_beside<T: Send + 'static, F: Future<Output = Result<T, StoreFault>> + Send + 'static>(
+    fn ask_beside<T: Send + 'static, F: Future<Output = Result<T, StoreError>> + Send + 'static>(
         &self,
         request: impl FnOnce(Arc<Database>) -> F,
     ) -> Ticket<T> {
@@ -216,7 +216,7 @@ impl Journal for PostgresJournal {
             Created::Same | Created::Conflict | Created::KeyTaken(_) => Vec::new(),
         };
         let Some(creates) = self.creates.clone() else {
-            return Ticket::ready(Err(StoreFault::Other("the store is closed".to_owned())));
+            return Ticket::ready(Err(StoreError::Other("the store is closed".to_owned())));
         };
         self.ask_lease(move |database| async move { database.create(run, creates).await }, unclaimed)
     }
@@ -307,7 +307,7 @@ impl Journal for PostgresJournal {
     /// checked, and is as fresh as that.
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
         if self.database.held.held_by(run_id, fence).is_none() {
-            return Ticket::ready(Err(StoreFault::Fenced(run_id.to_owned())));
+            return Ticket::ready(Err(StoreError::Fenced(run_id.to_owned())));
         }
         if self.database.held.is_fresh() {
             return Ticket::ready(failpoint::store_call());

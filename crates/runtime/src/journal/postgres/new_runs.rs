@@ -14,7 +14,7 @@ use super::database_errors::StatementError;
 use super::record_columns::RecordColumns;
 use super::writes::{milliseconds, sha256};
 use crate::journal::column_words::sum;
-use crate::journal::{CALLBACK_LEASE, Created, Lease, NewRun, StatusRecord, StoreFault};
+use crate::journal::{CALLBACK_LEASE, Created, Lease, NewRun, StatusRecord, StoreError};
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
 
@@ -94,7 +94,7 @@ columns! {
 pub(super) struct WaitingCreate {
     run: NewRun,
     birth: Uuid,
-    asker: oneshot::Sender<Result<BornRun, StoreFault>>,
+    asker: oneshot::Sender<Result<BornRun, StoreError>>,
 }
 
 /// What became of a request to create a run.
@@ -139,7 +139,7 @@ fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMa
     let created = created.map_err(StatementError::into_fault);
     for WaitingCreate { run, birth, asker } in batch {
         let born = created.as_ref().map_err(Clone::clone).and_then(|created| {
-            let gone = || StoreFault::Unreachable(format!("run {} came and went", run.run_id));
+            let gone = || StoreError::Unreachable(format!("run {} came and went", run.run_id));
             created.get(&birth).cloned().ok_or_else(gone)
         });
         // A caller who has gone wants no answer.
@@ -148,13 +148,13 @@ fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMa
 }
 
 impl Database {
-    pub(super) async fn create(&self, run: NewRun, outbox: CreateOutbox) -> Result<Created, StoreFault> {
+    pub(super) async fn create(&self, run: NewRun, outbox: CreateOutbox) -> Result<Created, StoreError> {
         self.ensure().await?;
         let (run_id, session) = (run.run_id.clone(), run.session.clone());
         let (asker, answer) = oneshot::channel();
         // If the thread is gone, the sender is dropped, and the answer reports that.
         drop(outbox.send(WaitingCreate { run, birth: Uuid::now_v7(), asker }));
-        let gone = |_| StoreFault::Other("the store's thread is gone".to_owned());
+        let gone = |_| StoreError::Other("the store's thread is gone".to_owned());
         match answer.await.map_err(gone)?? {
             BornRun::New(row) => {
                 self.held.granted(&run_id, row, (1, 1), session);

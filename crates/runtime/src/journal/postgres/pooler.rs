@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use super::connection::{Link, persist};
 use super::database_errors::StatementError;
 use super::target::PostgresTarget;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 
 /// A statement that one connection prepares.
 const PREPARED: &str = "SELECT 1 AS prepared_by_loopctl";
@@ -24,7 +24,7 @@ pub(super) async fn refuse_mixed(
     other: &Link,
     target: &PostgresTarget,
     patience: Duration,
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     if !target.prepares {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use super::queue::lives;
 use crate::journal::column_words::word;
-use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreFault};
+use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreError};
 
 /// The runs that may be deleted. `$1` is the moment, `$2` the statuses. The first line is the condition of the index
 /// `runs_by_end`.
@@ -56,7 +56,7 @@ const EXTRAS: &str =
 const TOKENS: &str = "SELECT hash, pause, call, expires_at_ms, used FROM @.answer_tokens WHERE run = $1";
 
 impl Database {
-    pub(super) async fn prune(&self, which: PruneQuery) -> Result<u64, StoreFault> {
+    pub(super) async fn prune(&self, which: PruneQuery) -> Result<u64, StoreError> {
         let statuses: Vec<String> = which.statuses.iter().filter_map(word).collect();
         let most = i64::try_from(which.most).unwrap_or(i64::MAX);
         let pruned = self.persist(|| async {
@@ -78,7 +78,7 @@ impl Database {
 
     /// Deletes texts that no run names. A run that names one again right now must find it: the table is locked against
     /// writes while they are looked at once more. If the lock does not come at once, they stay until the next time.
-    async fn forget_texts(&self) -> Result<(), StoreFault> {
+    async fn forget_texts(&self) -> Result<(), StoreError> {
         let unnamed = self.persist(|| async {
             let rows = self.slow.query(UNNAMED, &[(&MAX_TEXTS, Type::INT8)]).await?;
             Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?)
@@ -100,10 +100,10 @@ impl Database {
         Ok(())
     }
 
-    pub(super) async fn extras(&self, run_id: String) -> Result<RunExtras, StoreFault> {
+    pub(super) async fn extras(&self, run_id: String) -> Result<RunExtras, StoreError> {
         let read = self.persist(|| async {
             let rows = self.slow.query(EXTRAS, &[(&run_id, Type::TEXT)]).await?;
-            let missing = || StatementError::from(StoreFault::NoSuchRun(run_id.clone()));
+            let missing = || StatementError::from(StoreError::NoSuchRun(run_id.clone()));
             let row = rows.first().ok_or_else(missing)?;
             let id: i64 = row.try_get("id")?;
             let mut extras = RunExtras {

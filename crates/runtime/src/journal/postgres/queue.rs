@@ -8,7 +8,7 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use crate::journal::column_words::known;
 use crate::journal::{
-    CALLBACK_LEASE, ClaimedRun, Lease, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns, RunHead, StoreFault,
+    CALLBACK_LEASE, ClaimedRun, Lease, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns, RunHead, StoreError,
 };
 
 /// Whether a living driver has a run, or posts its callback.
@@ -120,7 +120,7 @@ impl TakenRow {
 
 impl Database {
     /// The key of a run.
-    pub(super) async fn find_key(&self, run_id: &str) -> Result<Option<i64>, StoreFault> {
+    pub(super) async fn find_key(&self, run_id: &str) -> Result<Option<i64>, StoreError> {
         let rows = self.persist(|| async {
             let rows = self.quick.query(THERE, &[(&run_id, Type::TEXT)]).await?;
             Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
@@ -128,7 +128,7 @@ impl Database {
         rows.await
     }
 
-    pub(super) async fn lease(&self, run_id: String) -> Result<Lease, StoreFault> {
+    pub(super) async fn lease(&self, run_id: String) -> Result<Lease, StoreError> {
         self.ensure().await?;
         let nonce = Uuid::now_v7();
         let taken = self.persist(|| async {
@@ -143,15 +143,15 @@ impl Database {
         match taken.await? {
             Some(taken) => match self.take_up(vec![taken]).await?.into_iter().next() {
                 Some(claimed) => claimed.1,
-                None => Err(StoreFault::Fenced(run_id)),
+                None => Err(StoreError::Fenced(run_id)),
             },
-            None if self.find_key(&run_id).await?.is_some() => Err(StoreFault::Driven(run_id)),
-            None => Err(StoreFault::NoSuchRun(run_id)),
+            None if self.find_key(&run_id).await?.is_some() => Err(StoreError::Driven(run_id)),
+            None => Err(StoreError::NoSuchRun(run_id)),
         }
     }
 
     /// Counts the events of runs that were taken, and records that this driver has them.
-    async fn take_up(&self, taken: Vec<TakenRow>) -> Result<Vec<(String, Result<Lease, StoreFault>)>, StoreFault> {
+    async fn take_up(&self, taken: Vec<TakenRow>) -> Result<Vec<(String, Result<Lease, StoreError>)>, StoreError> {
         let rows: Vec<i64> = taken.iter().map(|taken| taken.row).collect();
         let fences: Vec<i64> = taken.iter().map(|taken| taken.fence).collect();
         let died: Vec<bool> = taken.iter().map(|taken| taken.died).collect();
@@ -176,7 +176,7 @@ impl Database {
             let fence = u64::try_from(fence).unwrap_or_default();
             if *events < 1 {
                 drop(self.release(run_id.clone(), fence).await);
-                leased.push((run_id.clone(), Err(StoreFault::cut_short(&run_id))));
+                leased.push((run_id.clone(), Err(StoreError::cut_short(&run_id))));
                 continue;
             }
             let (events, failed_take_ups) =
@@ -187,7 +187,7 @@ impl Database {
         Ok(leased)
     }
 
-    pub(super) async fn queue(&self, waiting: QueueQuery) -> Result<Vec<QueuedRuns>, StoreFault> {
+    pub(super) async fn queue(&self, waiting: QueueQuery) -> Result<Vec<QueuedRuns>, StoreError> {
         let QueueQuery { now_ms, except } = &waiting;
         let queued = self.persist(|| async {
             let parameters: [Parameter<'_>; 3] =
@@ -207,7 +207,7 @@ impl Database {
         &self,
         waiting: QueueQuery,
         shares: Vec<QueueShare>,
-    ) -> Result<Vec<ClaimedRun>, StoreFault> {
+    ) -> Result<Vec<ClaimedRun>, StoreError> {
         self.ensure().await?;
         let mut claimed = Vec::new();
         for share in shares {
@@ -223,7 +223,7 @@ impl Database {
         Ok(claimed)
     }
 
-    async fn claim_share(&self, waiting: &QueueQuery, share: &QueueShare) -> Result<Vec<TakenRow>, StoreFault> {
+    async fn claim_share(&self, waiting: &QueueQuery, share: &QueueShare) -> Result<Vec<TakenRow>, StoreError> {
         let QueueQuery { now_ms, except } = waiting;
         let held = self.held.all().into_iter().map(|(run_id, _)| run_id);
         // In a database that went back, numbers come again: what this driver holds it never claims.
@@ -256,12 +256,12 @@ impl Database {
         taken.await
     }
 
-    pub(super) async fn heads(&self, run_ids: Vec<String>) -> Result<Vec<RunHead>, StoreFault> {
+    pub(super) async fn heads(&self, run_ids: Vec<String>) -> Result<Vec<RunHead>, StoreError> {
         let heads = self.persist(|| async {
             let mut heads = Vec::new();
             for row in self.quick.query(HEADS, &[(&run_ids, Type::TEXT_ARRAY)]).await? {
                 let (events, status): (i64, String) = (row.try_get(1)?, row.try_get(2)?);
-                let status = known(&status).map_err(|_| StoreFault::Corrupt(format!("there is no status {status}")))?;
+                let status = known(&status).map_err(|_| StoreError::Corrupt(format!("there is no status {status}")))?;
                 let events = u64::try_from(events).unwrap_or_default();
                 heads.push(RunHead { run_id: row.try_get(0)?, events, status, driven: row.try_get(3)? });
             }
@@ -270,7 +270,7 @@ impl Database {
         heads.await
     }
 
-    pub(super) async fn claim_callbacks(&self, most: usize) -> Result<Vec<String>, StoreFault> {
+    pub(super) async fn claim_callbacks(&self, most: usize) -> Result<Vec<String>, StoreError> {
         self.ensure().await?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let lease_ms = f64::from(u32::try_from(CALLBACK_LEASE.as_millis()).unwrap_or(u32::MAX));

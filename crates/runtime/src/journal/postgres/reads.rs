@@ -13,7 +13,7 @@ use super::queue::lives;
 use super::writes::sha256;
 use crate::journal::column_words::{known, sum, word};
 use crate::journal::{
-    AnswerToken, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault,
+    AnswerToken, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreError,
     search_text,
 };
 use loopctl_engine::blob::Blob;
@@ -85,13 +85,13 @@ const FIND_OF: &str = summary!("WHERE r.org = $2 AND r.run_id = $1");
 const FIND_OF_NONE: &str = summary!("WHERE r.org IS NULL AND r.run_id = $1");
 
 impl Database {
-    pub(super) async fn events(&self, run_id: String, from: u64, most: usize) -> Result<Vec<String>, StoreFault> {
+    pub(super) async fn events(&self, run_id: String, from: u64, most: usize) -> Result<Vec<String>, StoreError> {
         let from = i32::try_from(from).unwrap_or(i32::MAX);
         self.persist(|| self.read_events(&run_id, from, most)).await
     }
 
     async fn read_events(&self, run_id: &str, from: i32, most: usize) -> Result<Vec<String>, StatementError> {
-        let damaged = |what: String| StatementError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+        let damaged = |what: String| StatementError::Refused(StoreError::Corrupt(format!("run {run_id}: {what}")));
         let row = self.row_of(run_id).await?;
         let (mut events, mut next, mut bytes) = (Vec::new(), from, 0_usize);
         loop {
@@ -120,17 +120,17 @@ impl Database {
                 break;
             }
         }
-        if next < 1 { Err(StoreFault::cut_short(run_id).into()) } else { Ok(events) }
+        if next < 1 { Err(StoreError::cut_short(run_id).into()) } else { Ok(events) }
     }
 
     async fn row_of(&self, run_id: &str) -> Result<i64, StatementError> {
         let rows = self.slow.query(RUN, &[(&run_id, Type::TEXT)]).await?;
-        let missing = || StoreFault::NoSuchRun(run_id.to_owned());
+        let missing = || StoreError::NoSuchRun(run_id.to_owned());
         Ok(rows.first().ok_or_else(missing)?.try_get(0)?)
     }
 
-    pub(super) async fn texts(&self, run_id: String) -> Result<Vec<Blob>, StoreFault> {
-        let damaged = |what: &str| StatementError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+    pub(super) async fn texts(&self, run_id: String) -> Result<Vec<Blob>, StoreError> {
+        let damaged = |what: &str| StatementError::Refused(StoreError::Corrupt(format!("run {run_id}: {what}")));
         let texts = self.persist(|| async {
             let row = self.row_of(&run_id).await?;
             let mut texts = Vec::new();
@@ -148,29 +148,29 @@ impl Database {
         texts.await
     }
 
-    pub(super) async fn find(&self, run_id: String) -> Result<Option<RunSummary>, StoreFault> {
+    pub(super) async fn find(&self, run_id: String) -> Result<Option<RunSummary>, StoreError> {
         self.found(FIND, &[(&run_id, Type::TEXT)]).await
     }
 
-    pub(super) async fn find_of(&self, org: Option<String>, run_id: String) -> Result<Option<RunSummary>, StoreFault> {
+    pub(super) async fn find_of(&self, org: Option<String>, run_id: String) -> Result<Option<RunSummary>, StoreError> {
         match &org {
             Some(org) => self.found(FIND_OF, &[(&run_id, Type::TEXT), (org, Type::TEXT)]).await,
             None => self.found(FIND_OF_NONE, &[(&run_id, Type::TEXT)]).await,
         }
     }
 
-    pub(super) async fn find_by_key(&self, start_key: String) -> Result<Option<RunSummary>, StoreFault> {
+    pub(super) async fn find_by_key(&self, start_key: String) -> Result<Option<RunSummary>, StoreError> {
         self.found(FIND_BY_KEY, &[(&start_key, Type::TEXT)]).await
     }
 
-    async fn found(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Option<RunSummary>, StoreFault> {
+    async fn found(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Option<RunSummary>, StoreError> {
         let found =
             self.persist(|| async { self.quick.query(sql, parameters).await?.first().map(summary).transpose() });
         found.await
     }
 
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
-    pub(super) async fn list(&self, filter: RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+    pub(super) async fn list(&self, filter: RunFilter) -> Result<Vec<RunSummary>, StoreError> {
         let (sql, values) = listed(&filter);
         let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| parameter(&**value, of)).collect();
         let runs = self.persist(|| async {
@@ -181,7 +181,7 @@ impl Database {
         runs.await
     }
 
-    pub(super) async fn called_under(&self, run_id: String) -> Result<u64, StoreFault> {
+    pub(super) async fn called_under(&self, run_id: String) -> Result<u64, StoreError> {
         let count = self.persist(|| async {
             let rows = self.quick.query(BELOW, &[(&run_id, Type::TEXT)]).await?;
             Ok(rows.first().map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or_default())
@@ -189,10 +189,10 @@ impl Database {
         Ok(u64::try_from(count.await?).unwrap_or_default())
     }
 
-    pub(super) async fn cancel_requested(&self, run_id: String) -> Result<Option<CancelRequest>, StoreFault> {
+    pub(super) async fn cancel_requested(&self, run_id: String) -> Result<Option<CancelRequest>, StoreError> {
         let found = self.persist(|| async {
             let rows = self.quick.query(CANCEL, &[(&run_id, Type::TEXT)]).await?;
-            let missing = || StoreFault::NoSuchRun(run_id.clone());
+            let missing = || StoreError::NoSuchRun(run_id.clone());
             let row = rows.first().ok_or_else(missing)?;
             let (requested, reason): (bool, Option<Vec<u8>>) = (row.try_get(0)?, row.try_get(1)?);
             let by: Option<String> = row.try_get(2)?;
@@ -201,7 +201,7 @@ impl Database {
         found.await
     }
 
-    pub(super) async fn answer_token(&self, run_id: String, hash: String) -> Result<Option<AnswerToken>, StoreFault> {
+    pub(super) async fn answer_token(&self, run_id: String, hash: String) -> Result<Option<AnswerToken>, StoreError> {
         let found = self.persist(|| async {
             let rows = self.quick.query(TOKEN, &[(&hash, Type::TEXT), (&run_id, Type::TEXT)]).await?;
             let Some(row) = rows.first() else { return Ok(None) };
@@ -213,14 +213,14 @@ impl Database {
         found.await
     }
 
-    pub(super) async fn recall(&self, session: String) -> Result<BTreeMap<String, Value>, StoreFault> {
+    pub(super) async fn recall(&self, session: String) -> Result<BTreeMap<String, Value>, StoreError> {
         let memory = self.persist(|| async {
             let mut memory = BTreeMap::new();
             for row in self.quick.query(MEMORY, &[(&session, Type::TEXT)]).await? {
                 let (key, value): (Vec<u8>, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
                 let key = text_of(key);
                 let value = from_bytes(&value).map_err(|error| {
-                    StoreFault::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
+                    StoreError::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
                 })?;
                 memory.insert(key, value);
             }
@@ -304,11 +304,11 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
 
 /// The status that a column holds.
 pub(super) fn status_of(word: &str) -> Result<Status, StatementError> {
-    known(word).map_err(|_| StoreFault::Corrupt(format!("there is no {word}")).into())
+    known(word).map_err(|_| StoreError::Corrupt(format!("there is no {word}")).into())
 }
 
 fn summary(row: &Row) -> Result<RunSummary, StatementError> {
-    let unknown = |word: &str| StoreFault::Corrupt(format!("there is no {word}"));
+    let unknown = |word: &str| StoreError::Corrupt(format!("there is no {word}"));
     let (status, is_free, failed): (String, bool, i32) =
         (row.try_get("status")?, row.try_get("is_free")?, row.try_get("failed_take_ups")?);
     let status = match known(&status).map_err(|_| unknown(&status))? {
@@ -354,7 +354,7 @@ fn callback(row: &Row) -> Result<Option<Callback>, StatementError> {
     let (url, state): (Option<String>, Option<String>) = (row.try_get("callback_url")?, row.try_get("callback")?);
     let (Some(url), Some(state)) = (url, state) else { return Ok(None) };
     let (tries, posted_pause): (i32, i32) = (row.try_get("callback_tries")?, row.try_get("callback_pause")?);
-    let state = known(&state).map_err(|_| StoreFault::Corrupt(format!("there is no {state}")))?;
+    let state = known(&state).map_err(|_| StoreError::Corrupt(format!("there is no {state}")))?;
     let progress = CallbackProgress { state, tries: u32::try_from(tries).unwrap_or_default() };
     Ok(Some(Callback { url, progress, posted_pause: u32::try_from(posted_pause).unwrap_or_default() }))
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
 use crate::journal::column_words::word;
-use crate::journal::{RowCompletion, RowText, StatusRecord, StoreFault};
+use crate::journal::{RowCompletion, RowText, StatusRecord, StoreError};
 
 columns! {
     /// The records of runs; null where a run has no new one.
@@ -71,7 +71,7 @@ WHERE run_id = $run_id AND status = $status AND (tokens IS NULL OR search_text I
 });
 
 impl Database {
-    pub(super) async fn complete_row(&self, run_id: String, row: RowCompletion) -> Result<(), StoreFault> {
+    pub(super) async fn complete_row(&self, run_id: String, row: RowCompletion) -> Result<(), StoreError> {
         let RowCompletion { record, search_text } = &row;
         let missing = MissingParameters {
             run_id: &run_id,

@@ -8,7 +8,7 @@ use super::connection::{Parameter, text_of};
 use super::database::Database;
 use super::reads::status_of;
 use crate::journal::schedules::CLOCK_TOLERANCE_MS;
-use crate::journal::{ScheduleRuns, ScheduledRun, ServedSchedules, StoreFault, UnderWay};
+use crate::journal::{ScheduleRuns, ScheduledRun, ServedSchedules, StoreError, UnderWay};
 
 /// `$1` is the place, `$2` the names, `$3` their timetables, `$4` the moment, `$5` the latest moment that counts as seen.
 const SERVE: &str = "
@@ -32,7 +32,7 @@ const DISREGARD: &str = "UPDATE @.scheduled_runs SET ahead = true WHERE schedule
 const OF_RUN: &str = "SELECT schedule, due_at_ms, timetable FROM @.scheduled_runs WHERE run_id = $1";
 
 impl Database {
-    pub(super) async fn serve_schedules(&self, served: ServedSchedules) -> Result<Vec<i64>, StoreFault> {
+    pub(super) async fn serve_schedules(&self, served: ServedSchedules) -> Result<Vec<i64>, StoreError> {
         let place = served.place.as_bytes();
         let names: Vec<&[u8]> = served.timetables.iter().map(|schedule| schedule.name.as_bytes()).collect();
         let timetables: Vec<&str> = served.timetables.iter().map(|schedule| schedule.timetable.as_str()).collect();
@@ -53,7 +53,7 @@ impl Database {
         Ok(names.iter().map(|name| seen.get(*name).copied().unwrap_or(served.now_ms)).collect())
     }
 
-    pub(super) async fn schedule_runs(&self, schedule: String, now_ms: i64) -> Result<ScheduleRuns, StoreFault> {
+    pub(super) async fn schedule_runs(&self, schedule: String, now_ms: i64) -> Result<ScheduleRuns, StoreError> {
         let schedule = schedule.as_bytes();
         let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
         let read = self.persist(|| async {
@@ -72,7 +72,7 @@ impl Database {
         read.await
     }
 
-    pub(super) async fn disregard_ahead(&self, schedule: String, now_ms: i64) -> Result<(), StoreFault> {
+    pub(super) async fn disregard_ahead(&self, schedule: String, now_ms: i64) -> Result<(), StoreError> {
         let schedule = schedule.as_bytes();
         let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
         let parameters: [Parameter<'_>; 2] = [(&schedule, Type::BYTEA), (&latest_ms, Type::INT8)];
@@ -80,7 +80,7 @@ impl Database {
     }
 
     /// For which time a schedule started a run.
-    pub(super) async fn scheduled(&self, run_id: &str) -> Result<Option<ScheduledRun>, StoreFault> {
+    pub(super) async fn scheduled(&self, run_id: &str) -> Result<Option<ScheduledRun>, StoreError> {
         let read = self.persist(|| async {
             let rows = self.slow.query(OF_RUN, &[(&run_id, Type::TEXT)]).await?;
             let Some(row) = rows.first() else { return Ok(None) };

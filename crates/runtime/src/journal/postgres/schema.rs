@@ -6,7 +6,7 @@ use super::connection::Link;
 use super::database_errors::StatementError;
 use super::examination::{FoundTables, found};
 use super::target::PostgresTarget;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 
 /// The version of the tables.
 pub const VERSION: i32 = 8;
@@ -334,6 +334,6 @@ pub(super) fn printed(target: &PostgresTarget) -> String {
 }
 
 /// The fault of tables that a newer loopctl made.
-pub(super) fn newer(target: &PostgresTarget, version: i32) -> StoreFault {
-    StoreFault::Newer { store: target.shown().to_owned(), found: i64::from(version), known: i64::from(VERSION) }
+pub(super) fn newer(target: &PostgresTarget, version: i32) -> StoreError {
+    StoreError::Newer { store: target.shown().to_owned(), found: i64::from(version), known: i64::from(VERSION) }
 }

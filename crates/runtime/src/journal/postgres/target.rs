@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_postgres::config::TargetSessionAttrs;
 
 use super::address::{AddressError, OwnParameters, PostgresAddress};
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::journal::store_name::StoreName;
 
 /// The schema of a store whose name has none.
@@ -45,7 +45,7 @@ impl PostgresTarget {
     ///
     /// # Errors
     /// When it is no address of a database, or says something that is not supported.
-    pub(super) fn read(url: &str, base: &Path) -> Result<Self, StoreFault> {
+    pub(super) fn read(url: &str, base: &Path) -> Result<Self, StoreError> {
         let mut own = StoreParameters::default();
         let address = PostgresAddress::read(url, base, &mut own);
         let mut address = address.map_err(|AddressError { shown, why }| refuse(&shown, &why))?;
@@ -59,7 +59,7 @@ impl PostgresTarget {
     ///
     /// # Errors
     /// As those of [`read`](Self::read).
-    pub(super) fn named(name: &StoreName<'_>) -> Result<Self, StoreFault> {
+    pub(super) fn named(name: &StoreName<'_>) -> Result<Self, StoreError> {
         let mut target = Self::read(name.written, name.base)?;
         if let Some(source) = name.source {
             target.address.shown = source.to_owned();
@@ -73,18 +73,18 @@ impl PostgresTarget {
     }
 
     /// The fault of a store that can't be reached now.
-    pub(super) fn away(&self, why: &str) -> StoreFault {
-        StoreFault::Away { store: self.shown().to_owned(), reason: why.to_owned() }
+    pub(super) fn away(&self, why: &str) -> StoreError {
+        StoreError::Away { store: self.shown().to_owned(), reason: why.to_owned() }
     }
 
     /// The fault of a store that can't be opened.
-    pub(super) fn refuse(&self, why: &str) -> StoreFault {
+    pub(super) fn refuse(&self, why: &str) -> StoreError {
         refuse(self.shown(), why)
     }
 }
 
-fn refuse(store: &str, why: &str) -> StoreFault {
-    StoreFault::Open { store: store.to_owned(), reason: why.to_owned() }
+fn refuse(store: &str, why: &str) -> StoreError {
+    StoreError::Open { store: store.to_owned(), reason: why.to_owned() }
 }
 
 impl OwnParameters for StoreParameters {
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    fn read(url: &str) -> Result<PostgresTarget, StoreFault> {
+    fn read(url: &str) -> Result<PostgresTarget, StoreError> {
         PostgresTarget::read(url, Path::new("."))
     }
 

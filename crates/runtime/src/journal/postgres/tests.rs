@@ -20,7 +20,7 @@ fn open(url: &str) -> PostgresJournal {
 }
 
 /// The fault of a store that must not open.
-fn refused(url: &str) -> StoreFault {
+fn refused(url: &str) -> StoreError {
     match PostgresJournal::open(url, Path::new(".")) {
         Ok(_) => panic!("{url} was opened"),
         Err(fault) => fault,

@@ -10,7 +10,7 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
 use crate::journal::column_words::word;
-use crate::journal::{AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, StoreFault};
+use crate::journal::{AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, StoreError};
 use loopctl_engine::blob::Blob;
 
 const RELEASE: &str = "
@@ -61,11 +61,11 @@ pub(super) fn milliseconds(time: Duration) -> f64 {
 }
 
 impl Database {
-    pub(super) async fn absolve(&self, run_ids: Vec<String>) -> Result<(), StoreFault> {
+    pub(super) async fn absolve(&self, run_ids: Vec<String>) -> Result<(), StoreError> {
         self.persist(|| async { self.quick.query(ABSOLVE, &[(&run_ids, Type::TEXT_ARRAY)]).await.map(drop) }).await
     }
 
-    pub(super) async fn release(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
+    pub(super) async fn release(&self, run_id: String, fence: u64) -> Result<(), StoreError> {
         // Also when the database is away: it then says that the run is this driver's, which does not know it, and lets go.
         self.held.lost(&run_id, fence);
         let number = i64::try_from(fence).unwrap_or(i64::MAX);
@@ -76,12 +76,12 @@ impl Database {
         sent.await
     }
 
-    pub(super) async fn confirm(&self, run_id: String, fence: u64) -> Result<(), StoreFault> {
+    pub(super) async fn confirm(&self, run_id: String, fence: u64) -> Result<(), StoreError> {
         self.ensure().await?;
-        self.held.held_by(&run_id, fence).map(drop).ok_or(StoreFault::Fenced(run_id))
+        self.held.held_by(&run_id, fence).map(drop).ok_or(StoreError::Fenced(run_id))
     }
 
-    pub(super) async fn request_cancel(&self, run_id: String, request: CancelRequest) -> Result<(), StoreFault> {
+    pub(super) async fn request_cancel(&self, run_id: String, request: CancelRequest) -> Result<(), StoreError> {
         let bytes = request.reason.as_ref().map(|reason| reason.as_bytes());
         let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&bytes, Type::BYTEA), (&request.by, Type::TEXT)];
         let row = self.one(CANCEL, &run_id, &parameters).await?;
@@ -93,7 +93,7 @@ impl Database {
         Ok(())
     }
 
-    pub(super) async fn retry_at(&self, run_id: String, at_ms: i64) -> Result<(), StoreFault> {
+    pub(super) async fn retry_at(&self, run_id: String, at_ms: i64) -> Result<(), StoreError> {
         let sent = self.persist(|| async {
             self.quick.query(RETRY_AT, &[(&run_id, Type::TEXT), (&at_ms, Type::INT8)]).await.map(drop)
         });
@@ -106,7 +106,7 @@ impl Database {
         progress: CallbackProgress,
         again_in: Option<Duration>,
         of_end_ms: Option<i64>,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         let CallbackProgress { state, tries } = progress;
         let (state, tries) =
             (word(&state).or_else(|| word(&CallbackState::Pending)), i32::try_from(tries).unwrap_or(i32::MAX));
@@ -127,12 +127,12 @@ impl Database {
         .map(drop)
     }
 
-    pub(super) async fn note_posted_pause(&self, run_id: String, pause: u32) -> Result<(), StoreFault> {
+    pub(super) async fn note_posted_pause(&self, run_id: String, pause: u32) -> Result<(), StoreError> {
         let pause = i32::try_from(pause).unwrap_or(i32::MAX);
         self.one(NOTE_PAUSE, &run_id, &[(&run_id, Type::TEXT), (&pause, Type::INT4)]).await.map(drop)
     }
 
-    pub(super) async fn put_answer_tokens(&self, run_id: String, tokens: Vec<AnswerToken>) -> Result<(), StoreFault> {
+    pub(super) async fn put_answer_tokens(&self, run_id: String, tokens: Vec<AnswerToken>) -> Result<(), StoreError> {
         let pause = tokens.first().map_or(0, |token| i32::try_from(token.pause).unwrap_or(i32::MAX));
         let hashes: Vec<&str> = tokens.iter().map(|token| token.hash.as_str()).collect();
         let calls: Vec<Option<&str>> = tokens.iter().map(|token| token.call.as_deref()).collect();
@@ -160,8 +160,8 @@ impl Database {
     }
 
     /// A statement about a run, which returns a row if there is one.
-    async fn one(&self, sql: &'static str, run_id: &str, parameters: &[Parameter<'_>]) -> Result<Row, StoreFault> {
+    async fn one(&self, sql: &'static str, run_id: &str, parameters: &[Parameter<'_>]) -> Result<Row, StoreError> {
         let rows = self.persist(|| self.quick.query(sql, parameters)).await?;
-        rows.into_iter().next().ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))
+        rows.into_iter().next().ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))
     }
 }

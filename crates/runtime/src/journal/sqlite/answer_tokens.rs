@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::database_errors::RequestError;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::answer_token::are_too_many;
-use crate::journal::{AnswerToken, StoreFault};
+use crate::journal::{AnswerToken, StoreError};
 
 /// Adds tokens of one pause of a run.
 pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken]) -> rusqlite::Result<()> {
@@ -56,7 +56,7 @@ pub(super) fn of_run(connection: &Connection, run_id: &str) -> rusqlite::Result<
 pub(super) fn is_unused(connection: &Connection, run_id: &str, hash: &str) -> Result<(), RequestError> {
     let sql = "SELECT 1 FROM answer_tokens WHERE hash = ?1 AND run_id = ?2 AND used = 0";
     let is_unused = connection.prepare_cached(sql)?.exists([hash, run_id])?;
-    if is_unused { Ok(()) } else { Err(StoreFault::TokenUsed(run_id.to_owned()).into()) }
+    if is_unused { Ok(()) } else { Err(StoreError::TokenUsed(run_id.to_owned()).into()) }
 }
 
 /// The token is used up, in the transaction of the event that uses it.
@@ -84,7 +84,7 @@ impl WriteRequest for NotePostedPause {
                 "UPDATE runs SET callback_pause = max(callback_pause, ?2), callback_at_ms = NULL WHERE run_id = ?1",
             )?
             .execute(params![self.run_id, self.pause])?;
-        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
+        if found == 0 { Err(StoreError::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
     }
 }
 
@@ -104,7 +104,7 @@ impl WriteRequest for PutAnswerTokens {
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let connection = transaction.connection;
         if !connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])? {
-            return Err(StoreFault::NoSuchRun(self.run_id.clone()).into());
+            return Err(StoreError::NoSuchRun(self.run_id.clone()).into());
         }
         Ok(put(connection, &self.run_id, &self.tokens)?)
     }

@@ -8,15 +8,15 @@ use rusqlite::Connection;
 
 use super::database_errors::fault;
 use super::schema::{StoreFile, beside, look, open_to_read};
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 
 /// How long the copy waits while another process has locked the store.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Copies the store at `from` to a new file. Nobody is hindered: it is one read.
-pub(super) fn back_up(from: &Path, store: &str, to: &Path) -> Result<(), StoreFault> {
+pub(super) fn back_up(from: &Path, store: &str, to: &Path) -> Result<(), StoreError> {
     let target = to.display().to_string();
-    let refuse = |store: &str, reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
+    let refuse = |store: &str, reason: &str| StoreError::Open { store: store.to_owned(), reason: reason.to_owned() };
     if !from.exists() {
         return Err(refuse(store, "there is none"));
     }

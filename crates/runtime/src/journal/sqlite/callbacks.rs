@@ -8,7 +8,7 @@ use super::database_errors::RequestError;
 use super::queue::listed;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
-use crate::journal::{CALLBACK_LEASE, CallbackProgress, CallbackState, StoreFault};
+use crate::journal::{CALLBACK_LEASE, CallbackProgress, CallbackState, StoreError};
 
 /// Takes the callbacks that are due.
 pub(super) struct ClaimCallbacks(pub(super) usize);
@@ -88,7 +88,7 @@ impl WriteRequest for NoteCallback {
                 at_ms,
                 transaction.leases.me()
             ])?;
-        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
+        if found == 0 { Err(StoreError::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
     }
 }
 

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::database_errors::RequestError;
 use super::write_request::{Transaction, WriteRequest};
-use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreFault};
+use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreError};
 
 /// A decision is taken, in the transaction of its event.
 pub(super) fn remove(connection: &Connection, run_id: &str, id: &str) -> rusqlite::Result<()> {
@@ -40,7 +40,7 @@ impl WriteRequest for QueueDecision {
             .prepare_cached("SELECT driver IS NOT NULL FROM runs WHERE run_id = ?1")?
             .query_row([&self.run_id], |row| row.get::<_, bool>(0))
             .optional()?;
-        if !driven.ok_or_else(|| StoreFault::NoSuchRun(self.run_id.clone()))? {
+        if !driven.ok_or_else(|| StoreError::NoSuchRun(self.run_id.clone()))? {
             return Ok(Queueing::NotDriven);
         }
         let QueuedDecision { id, subject, decision, .. } = &self.decision;

@@ -6,18 +6,18 @@ use std::time::Duration;
 use super::database_errors::fault;
 use super::drivers::Drivers;
 use super::schema::{StoreFile, VERSION, look, open_to_read};
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::journal::admin::StoreReport;
 
 /// How long the look waits while another process has locked the store.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Facts, and the first thing that is wrong.
-pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreFault> {
+pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreError> {
     let mut report = StoreReport::of(store);
     report.fact("file", path.display().to_string());
     report.fact("server", format!("SQLite {}", rusqlite::version()));
-    let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
+    let refuse = |reason: &str| StoreError::Open { store: store.to_owned(), reason: reason.to_owned() };
     if !path.exists() {
         report.fact("tables", format!("none; this loopctl makes version {VERSION}"));
         report.wrong = Some(refuse("there is none yet: call `loopctl store migrate`, or start a run"));
@@ -34,8 +34,8 @@ pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreFault
             report.wrong = Some(refuse("it is empty: call `loopctl store migrate`"));
             0
         }
-        Err(StoreFault::Newer { store, found, known }) => {
-            report.wrong = Some(StoreFault::Newer { store, found, known });
+        Err(StoreError::Newer { store, found, known }) => {
+            report.wrong = Some(StoreError::Newer { store, found, known });
             found
         }
         Err(fault) => {
@@ -49,13 +49,13 @@ pub(super) fn report(path: &Path, store: &str) -> Result<StoreReport, StoreFault
         .fact("rights", if is_read_only { "the file may only be read" } else { "the file may be written" }.to_owned());
     if is_read_only && report.wrong.is_none() {
         let why = format!("{store} may be read only: allow writing to it and to its folder");
-        report.wrong = Some(StoreFault::ReadOnly(why));
+        report.wrong = Some(StoreError::ReadOnly(why));
     }
     Ok(report)
 }
 
 /// The drivers of the store that live.
-pub(super) fn living(path: &Path, store: &str) -> Result<Vec<String>, StoreFault> {
+pub(super) fn living(path: &Path, store: &str) -> Result<Vec<String>, StoreError> {
     if !path.exists() {
         return Ok(Vec::new());
     }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::database_errors::RequestError;
 use super::drivers::{Drivers, Membership};
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::journal::lease_clock::Clock;
 
 /// What is known of the leases without asking the database.
@@ -196,7 +196,7 @@ impl Leases {
     fn register(&mut self, connection: &Connection) -> Result<(), RequestError> {
         self.drivers.sweep();
         let member = self.drivers.enter().map_err(|error| {
-            RequestError::Refused(StoreFault::ReadOnly(format!("a driver's lock file can't be made: {error}")))
+            RequestError::Refused(StoreError::ReadOnly(format!("a driver's lock file can't be made: {error}")))
         })?;
         self.member = Some(member);
         let mut all = connection.prepare_cached("SELECT driver FROM drivers")?;

@@ -56,7 +56,7 @@ use super::store_name::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
     QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreFault, Ticket, Worker, failpoint,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -79,7 +79,7 @@ pub(super) const KIND: StoreKind = StoreKind {
 };
 
 /// The file of a store.
-fn path(name: &StoreName<'_>) -> Result<PathBuf, StoreFault> {
+fn path(name: &StoreName<'_>) -> Result<PathBuf, StoreError> {
     match name.rest {
         None => Err(name.unknown()),
         Some("") => Err(name.refuse("no path follows sqlite: ; write sqlite:PATH")),
@@ -132,7 +132,7 @@ impl SqliteJournal {
     /// # Errors
     /// `Open` when the file can't be opened or is no store, `Newer` when a newer loopctl made it, `ReadOnly`,
     /// `Corrupt`, `Full`, or `Locked` after five seconds. A refused file is not changed.
-    pub fn open(path: &Path) -> Result<Self, StoreFault> {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteOptions::default())
     }
 
@@ -141,13 +141,13 @@ impl SqliteJournal {
     /// # Errors
     /// As [`SqliteJournal::open`].
     #[expect(clippy::needless_pass_by_value, reason = "options are made for one store")]
-    pub fn open_with(path: &Path, options: SqliteOptions) -> Result<Self, StoreFault> {
+    pub fn open_with(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         Self::start(path, &options, Clock::new())
     }
 
-    fn start(path: &Path, options: &SqliteOptions, clock: Clock) -> Result<Self, StoreFault> {
+    fn start(path: &Path, options: &SqliteOptions, clock: Clock) -> Result<Self, StoreError> {
         let store = path.display().to_string();
-        let failed = |error: std::io::Error| StoreFault::Open { store: store.clone(), reason: error.to_string() };
+        let failed = |error: std::io::Error| StoreError::Open { store: store.clone(), reason: error.to_string() };
         // An absolute path: the folder may be changed later, and `:memory:` is an ordinary name.
         let path = std::path::absolute(path).map_err(failed)?;
         let connection = schema::open(&path, options.busy_timeout)?;
@@ -282,7 +282,7 @@ impl Journal for SqliteJournal {
         }
         let view = self.writer.view().read().unwrap_or_else(PoisonError::into_inner);
         if !view.has(run_id, fence) {
-            return Ticket::ready(Err(StoreFault::Fenced(run_id.to_owned())));
+            return Ticket::ready(Err(StoreError::Fenced(run_id.to_owned())));
         }
         if view.is_fresh(&self.clock) {
             return Ticket::ready(Ok(()));

@@ -9,7 +9,7 @@ use super::scheduled_runs;
 use super::take_ups::below;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
-use crate::journal::{PruneQuery, RunExtras, StoreFault};
+use crate::journal::{PruneQuery, RunExtras, StoreError};
 
 /// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound. The
 /// first line is the condition of the index `runs_by_end`.
@@ -84,7 +84,7 @@ pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras,
     let sql = "SELECT token, due_at_ms, waits_since_ms, start_key, search_text FROM runs WHERE run_id = ?1";
     let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query([run_id])?;
-    let row = rows.next()?.ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+    let row = rows.next()?.ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))?;
     Ok(RunExtras {
         token: row.get("token")?,
         due_at_ms: row.get("due_at_ms")?,

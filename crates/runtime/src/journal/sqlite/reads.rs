@@ -24,11 +24,11 @@ use crate::journal::column_words::{self, sum, word};
 use crate::journal::lease_clock::Clock;
 use crate::journal::{
     Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
-    RunSummary, StoreFault, Ticket, search_text,
+    RunSummary, StoreError, Ticket, search_text,
 };
 use loopctl_engine::outcome::Status;
 
-type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
+type Question = Box<dyn FnOnce(Result<&Connection, StoreError>) + Send>;
 
 /// A thread that reads. The first question opens its connection.
 pub(super) struct SqliteReader {
@@ -103,12 +103,12 @@ pub(super) fn events(
     from: i64,
     most: usize,
 ) -> Result<Vec<String>, RequestError> {
-    let damaged = |what: String| RequestError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+    let damaged = |what: String| RequestError::Refused(StoreError::Corrupt(format!("run {run_id}: {what}")));
     let (row, known): (i64, i64) = connection
         .prepare_cached("SELECT id, events FROM runs WHERE run_id = ?1")?
         .query_row([run_id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
-        .ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+        .ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))?;
     let mut query =
         connection.prepare_cached("SELECT seq, sum, event FROM events WHERE run = ?1 AND seq >= ?2 ORDER BY seq")?;
     let mut rows = query.query([row, from])?;
@@ -131,7 +131,7 @@ pub(super) fn events(
             return Ok(events);
         }
     }
-    if next < known.max(1) { Err(StoreFault::cut_short(run_id).into()) } else { Ok(events) }
+    if next < known.max(1) { Err(StoreError::cut_short(run_id).into()) } else { Ok(events) }
 }
 
 /// Whether a run's end was asked for: one look-up by key.
@@ -140,7 +140,7 @@ pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Op
         .prepare_cached("SELECT cancel_requested, cancel_reason, cancel_by FROM runs WHERE run_id = ?1")?
         .query_row([run_id], |row| Ok((row.get::<_, bool>(0)?, CancelRequest { reason: row.get(1)?, by: row.get(2)? })))
         .optional()?;
-    let (requested, request) = found.ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+    let (requested, request) = found.ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))?;
     Ok(requested.then_some(request))
 }
 
@@ -158,7 +158,7 @@ pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<
     while let Some(row) = rows.next()? {
         let (key, text): (String, String) = (row.get(0)?, row.get(1)?);
         let value = serde_json::from_str(&text).map_err(|error| {
-            StoreFault::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
+            StoreError::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
         })?;
         memory.insert(key, value);
     }

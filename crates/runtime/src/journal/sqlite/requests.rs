@@ -17,7 +17,7 @@ use super::texts;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::{sum, word};
 use crate::journal::{
-    Append, CALLBACK_LEASE, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord, StoreFault, failpoint,
+    Append, CALLBACK_LEASE, CallbackState, CancelRequest, Created, Lease, NewRun, StatusRecord, StoreError, failpoint,
 };
 use loopctl_engine::outcome::Status;
 
@@ -193,11 +193,11 @@ impl WriteRequest for Append {
 
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
         let connection = transaction.connection;
-        let fenced = || RequestError::Refused(StoreFault::Fenced(self.run_id.clone()));
+        let fenced = || RequestError::Refused(StoreError::Fenced(self.run_id.clone()));
         let me = transaction.leases.me().unwrap_or_default().to_owned();
         let Some(held) = transaction.leases.held(&self.run_id).filter(|held| count(held.fence) == self.fence) else {
             let there = connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])?;
-            return Err(if there { fenced() } else { StoreFault::NoSuchRun(self.run_id.clone()).into() });
+            return Err(if there { fenced() } else { StoreError::NoSuchRun(self.run_id.clone()).into() });
         };
         let next = match held.next {
             Some(next) => next,
@@ -205,7 +205,7 @@ impl WriteRequest for Append {
         };
         held.next = Some(next);
         if count(next) != self.seq {
-            return Err(StoreFault::out_of_order(&self.run_id, self.seq, count(next)).into());
+            return Err(StoreError::out_of_order(&self.run_id, self.seq, count(next)).into());
         }
         if let Some(hash) = &self.answer_token {
             answer_tokens::is_unused(connection, &self.run_id, hash)?;
@@ -327,18 +327,18 @@ impl WriteRequest for Take {
             })
             .optional()?;
         let (row, fence, known, driver, until_ms, before): (i64, i64, i64, Option<String>, Option<i64>, TakeUps) =
-            found.ok_or_else(|| StoreFault::NoSuchRun(self.0.clone()))?;
+            found.ok_or_else(|| StoreError::NoSuchRun(self.0.clone()))?;
         let events = events_of(connection, row)?;
         if events < known.max(1) {
-            return Err(StoreFault::cut_short(&self.0).into());
+            return Err(StoreError::cut_short(&self.0).into());
         }
         if driver.is_some() && driver.as_deref() == transaction.leases.me() {
-            return Err(StoreFault::Driven(self.0.clone()).into());
+            return Err(StoreError::Driven(self.0.clone()).into());
         }
         let died = driver.is_some();
         if let (Some(driver), Some(until_ms)) = (driver, until_ms) {
             if transaction.leases.is_protected(&driver, until_ms) {
-                return Err(StoreFault::Driven(self.0.clone()).into());
+                return Err(StoreError::Driven(self.0.clone()).into());
             }
             transaction.leases.remove_dead(connection, &driver)?;
         }
@@ -410,7 +410,7 @@ impl WriteRequest for MakeSure {
         transaction.leases.ensure(transaction.connection)?;
         match transaction.leases.held(&self.run_id) {
             Some(held) if count(held.fence) == self.fence => Ok(()),
-            _ => Err(StoreFault::Fenced(self.run_id.clone()).into()),
+            _ => Err(StoreError::Fenced(self.run_id.clone()).into()),
         }
     }
 }
@@ -437,6 +437,6 @@ impl WriteRequest for CancelRun {
                    cancel_requested = 1 WHERE run_id = ?1",
             )?
             .execute(params![self.run_id, self.request.reason, self.request.by])?;
-        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
+        if found == 0 { Err(StoreError::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
     }
 }

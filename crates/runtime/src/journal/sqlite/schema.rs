@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::database_errors::fault;
 use super::texts::name_by_sha256;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use crate::journal::lease_clock::Clock;
 
 /// Marks a file as ours (`LOOP`).
@@ -293,10 +293,10 @@ pub(super) enum StoreFile {
 }
 
 /// Opens the store for writing, and creates it if there is none.
-pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreFault> {
+pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
     let store = path.display().to_string();
     let failed = |error: &rusqlite::Error| opening_fault(error, &store);
-    make_folder(path).map_err(|error| StoreFault::Open { store: store.clone(), reason: error.to_string() })?;
+    make_folder(path).map_err(|error| StoreError::Open { store: store.clone(), reason: error.to_string() })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(&error))?;
     // The log of a store that we refuse must stay unchanged when we close it.
@@ -308,12 +308,12 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreF
     let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     if fs::metadata(path).is_ok_and(|file| file.len() == 1) {
         // SQLite would take it for an empty one.
-        return Err(StoreFault::Open { store, reason: NO_DATABASE.to_owned() });
+        return Err(StoreError::Open { store, reason: NO_DATABASE.to_owned() });
     }
     loop {
         match settle(&connection, &store) {
             // Two processes that change the mode of a new file at once get this error immediately.
-            Err(StoreFault::Locked) if clock.monotonic_ms() < patience_ms => {
+            Err(StoreError::Locked) if clock.monotonic_ms() < patience_ms => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(other) => return Err(other),
@@ -361,7 +361,7 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// Finds out what the file is before anything is written to it; then prepares it.
-fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
+fn settle(connection: &Connection, store: &str) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     // In one transaction: another process may be creating the tables right now.
     connection.execute_batch("BEGIN").map_err(failed)?;
@@ -369,7 +369,7 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     connection.execute_batch("ROLLBACK").map_err(failed)?;
     let found = found?;
     if connection.is_readonly(rusqlite::MAIN_DB).map_err(failed)? {
-        return Err(StoreFault::ReadOnly(format!("{store} may be read only: allow writing to it and to its folder")));
+        return Err(StoreError::ReadOnly(format!("{store} may be read only: allow writing to it and to its folder")));
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(failed)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(failed)?;
@@ -390,7 +390,7 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
 }
 
 /// Creates the tables, or migrates those of an older version, unless another process was faster.
-fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
+fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let result = look(connection, store).and_then(|found| match found {
@@ -417,35 +417,35 @@ pub(super) fn statements() -> String {
 }
 
 /// What the file is, in the open transaction. Reads only.
-pub(super) fn look(connection: &Connection, store: &str) -> Result<StoreFile, StoreFault> {
+pub(super) fn look(connection: &Connection, store: &str) -> Result<StoreFile, StoreError> {
     let number = |sql: &str| {
         connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| opening_fault(&error, store))
     };
-    let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
+    let refuse = |reason: &str| StoreError::Open { store: store.to_owned(), reason: reason.to_owned() };
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
     match (application, version) {
         (APPLICATION, VERSION) => Ok(StoreFile::Ours),
         (APPLICATION, older) if MIGRATIONS.iter().any(|(from, _)| *from == older) => Ok(StoreFile::Older(older)),
         (APPLICATION, newer) if newer > VERSION => {
-            Err(StoreFault::Newer { store: store.to_owned(), found: newer, known: VERSION })
+            Err(StoreError::Newer { store: store.to_owned(), found: newer, known: VERSION })
         }
         (APPLICATION, older) if older > 0 => Err(refuse(&format!(
             "it is of schema version {older}, from before the first release; this loopctl knows {VERSION}: name another file"
         ))),
-        (APPLICATION, other) => Err(StoreFault::Corrupt(format!("{store} says that it is of schema version {other}"))),
+        (APPLICATION, other) => Err(StoreError::Corrupt(format!("{store} says that it is of schema version {other}"))),
         (0, 0) if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(StoreFile::Empty),
         _ => Err(refuse("it is the database of another program; name another file")),
     }
 }
 
 /// The fault of an error while the store is being opened.
-fn opening_fault(error: &rusqlite::Error, store: &str) -> StoreFault {
-    let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
+fn opening_fault(error: &rusqlite::Error, store: &str) -> StoreError {
+    let refuse = |reason: &str| StoreError::Open { store: store.to_owned(), reason: reason.to_owned() };
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => refuse(NO_DATABASE),
-        Some(rusqlite::ErrorCode::DatabaseCorrupt) => StoreFault::Corrupt(format!("{store}: {error}")),
+        Some(rusqlite::ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(format!("{store}: {error}")),
         _ => match fault(error, store, None) {
-            StoreFault::Other(reason) => refuse(&reason),
+            StoreError::Other(reason) => refuse(&reason),
             other => other,
         },
     }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::database_errors::RequestError;
-use crate::journal::StoreFault;
+use crate::journal::StoreError;
 use loopctl_engine::blob::Blob;
 use loopctl_engine::digest::{Digest, Sha256};
 
@@ -29,12 +29,12 @@ pub(super) fn keep(connection: &Connection, run: i64, texts: &[Blob]) -> rusqlit
 
 /// The texts of a run, each checked against its digest.
 pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Blob>, RequestError> {
-    let damaged = |what: &str| RequestError::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+    let damaged = |what: &str| RequestError::Refused(StoreError::Corrupt(format!("run {run_id}: {what}")));
     let row: i64 = connection
         .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
         .query_row([run_id], |row| row.get(0))
         .optional()?
-        .ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+        .ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))?;
     let mut query = connection.prepare_cached(
         "SELECT texts.digest, texts.text FROM run_texts LEFT JOIN texts ON texts.id = run_texts.text WHERE run = ?1",
     )?;

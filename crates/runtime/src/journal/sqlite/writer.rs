@@ -12,7 +12,7 @@ use super::database_errors::{RequestError, fault, is_everyones};
 use super::leases::{LeaseView, Leases};
 use super::requests::GiveBack;
 use super::write_request::{Transaction, WriteRequest};
-use crate::journal::{StoreFault, Ticket, failpoint};
+use crate::journal::{StoreError, Ticket, failpoint};
 
 /// The maximum number of requests that share a commit, so that nobody waits for an endless one.
 const MAX_BATCH_REQUESTS: usize = 512;
@@ -22,13 +22,13 @@ const MAX_BATCH_REQUESTS: usize = 512;
 const BATCH_WAIT: Duration = Duration::from_micros(100);
 
 /// The answer to a request, with the keys of the runs that it created or leased.
-type Performed<A> = Result<(A, Vec<i64>), StoreFault>;
+type Performed<A> = Result<(A, Vec<i64>), StoreError>;
 
 /// A request with its caller.
 struct Pending<R: WriteRequest> {
     request: R,
     outcome: Option<Performed<R::Answer>>,
-    asker: oneshot::Sender<Result<R::Answer, StoreFault>>,
+    asker: oneshot::Sender<Result<R::Answer, StoreError>>,
 }
 
 /// A request of any kind.
@@ -36,7 +36,7 @@ trait Job: Send {
     fn run_id(&self) -> &str;
     fn writes_event(&self) -> bool;
     fn perform(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()>;
-    fn answer(self: Box<Self>, committed: Result<(), StoreFault>, leases: &mut Leases);
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>, leases: &mut Leases);
 }
 
 impl<R: WriteRequest> Job for Pending<R> {
@@ -58,9 +58,9 @@ impl<R: WriteRequest> Job for Pending<R> {
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreFault>, leases: &mut Leases) {
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>, leases: &mut Leases) {
         let Self { request, outcome, asker } = *self;
-        let never = || Err(StoreFault::Other("the request was not done".to_owned()));
+        let never = || Err(StoreError::Other("the request was not done".to_owned()));
         if committed.is_err() {
             request.undone(leases);
         }
@@ -141,7 +141,7 @@ impl Drop for SqliteWriter {
 
 /// Why a transaction failed.
 struct TransactionError {
-    fault: StoreFault,
+    fault: StoreError,
     /// Whether it may help the other requests to try each alone.
     one_by_one: bool,
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::journal::conformance::{new_run, wait};
 
 /// Creates runs while none can be written, so that all but the first wait together.
-fn create_at_once(server: &PostgresServer, runs: Vec<NewRun>) -> (PostgresJournal, Vec<Result<Created, StoreFault>>) {
+fn create_at_once(server: &PostgresServer, runs: Vec<NewRun>) -> (PostgresJournal, Vec<Result<Created, StoreError>>) {
     let url = server.store();
     let schema = url.rsplit_once("schema=").unwrap().1;
     let (store, holder) = (open(&url), open(&url));

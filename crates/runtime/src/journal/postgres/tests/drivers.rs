@@ -16,7 +16,7 @@ fn claim(store: &PostgresJournal) -> ClaimedRun {
     loop {
         let share = QueueShare { org: None, token: None, runs: 9 };
         let claimed = match wait(store.claim(QueueQuery::default(), vec![share])) {
-            Err(StoreFault::Unreachable(_)) => continue,
+            Err(StoreError::Unreachable(_)) => continue,
             claimed => claimed.unwrap(),
         };
         if let Some(run) = claimed.into_iter().next() {
@@ -62,7 +62,7 @@ fn the_driver_that_lost_its_run_writes_nothing_and_finds_that_out() {
         new.sql("UPDATE @.drivers SET until = clock_timestamp() - interval '1 s'");
         let lease = wait(new.lease(id)).unwrap();
         assert_eq!(lease.fence, fence + 1);
-        let fenced = StoreFault::Fenced(id.to_owned());
+        let fenced = StoreError::Fenced(id.to_owned());
         assert_eq!(wait(old.append(append)).unwrap_err(), fenced);
         assert_eq!(wait(old.confirm(id, fence)).unwrap_err(), fenced);
         wait(new.append(event(id, lease.fence, 1))).unwrap();
@@ -79,7 +79,7 @@ fn an_event_of_an_older_lease_is_not_inserted_by_any_of_the_statements() {
     // The driver does not know yet.
     store.sql("UPDATE @.runs SET fence = fence + 1");
     for (id, append) in ids.into_iter().zip(of_each_statement(ids, fence)) {
-        assert_eq!(wait(store.append(append)).unwrap_err(), StoreFault::Fenced(id.to_owned()));
+        assert_eq!(wait(store.append(append)).unwrap_err(), StoreError::Fenced(id.to_owned()));
         assert_eq!(wait(store.read(id)).unwrap().len(), 1);
     }
     assert_eq!(store.rows("SELECT count(driver)::text FROM @.runs"), ["3"], "no row was changed");
@@ -97,9 +97,9 @@ fn a_database_that_went_back_is_found_before_anything_follows() {
     }
     store.sql("DELETE FROM @.events WHERE seq = 1");
     for (id, append) in ids.into_iter().zip(of_each_statement(ids, fence)) {
-        let gone = StoreFault::WentBack(id.to_owned());
+        let gone = StoreError::WentBack(id.to_owned());
         assert_eq!(wait(store.append(Append { seq: 2, ..append })).unwrap_err(), gone);
-        assert_eq!(wait(store.confirm(id, fence)).unwrap_err(), StoreFault::Fenced(id.to_owned()));
+        assert_eq!(wait(store.confirm(id, fence)).unwrap_err(), StoreError::Fenced(id.to_owned()));
         assert_eq!(wait(store.read(id)).unwrap().len(), 1, "nothing is behind the gap");
     }
 }
@@ -175,7 +175,7 @@ fn an_event_is_unreachable_when_the_database_is_away_for_a_lease_and_the_next_dr
     other.sql("ALTER ROLE distant CONNECTION LIMIT 0");
     other.rows("SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE usename = 'distant'");
     let fault = wait(store.append(event("r", fence, 2))).unwrap_err();
-    assert!(matches!(&fault, StoreFault::Unreachable(_)), "{fault}");
+    assert!(matches!(&fault, StoreError::Unreachable(_)), "{fault}");
     let run = claim(&other);
     assert_eq!((run.run_id.as_str(), run.lease.unwrap().events), ("r", 2));
     drop(store);

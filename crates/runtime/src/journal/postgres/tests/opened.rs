@@ -89,7 +89,7 @@ fn an_event_that_is_not_what_was_written_is_found() {
     begin(&store, "r");
     store.sql("UPDATE @.events SET event = 'fjrst'");
     let fault = wait(store.read("r")).unwrap_err();
-    assert!(matches!(&fault, StoreFault::Corrupt(why) if why.contains("event 0 is not what was written")), "{fault}");
+    assert!(matches!(&fault, StoreError::Corrupt(why) if why.contains("event 0 is not what was written")), "{fault}");
     assert_eq!(store.rows("SELECT sum::text FROM @.events"), [sum("r", 0, "first").to_string()]);
 }
 

@@ -10,7 +10,7 @@ const EVENTS: u64 = 5;
 const STORE: &str = "LOOPCTL_TEST_STORE";
 
 /// What the processes of these tests do: drive run `r` from where it is to its end.
-fn drive(journal: &SqliteJournal) -> Result<(), StoreFault> {
+fn drive(journal: &SqliteJournal) -> Result<(), StoreError> {
     let (fence, next) = match wait(journal.create(crate::journal::tests::new_run("r")))? {
         Created::New(lease) => (lease.fence, 1),
         Created::Same => wait(journal.lease("r")).map(|lease| (lease.fence, lease.events))?,
@@ -74,7 +74,7 @@ fn a_process_killed_around_any_event_loses_only_what_was_not_yet_synced() {
             assert_eq!(status.signal(), Some(9), "event {number}, {point}");
             let journal = open(&path);
             let kept = match wait(journal.read("r")) {
-                Err(StoreFault::NoSuchRun(_)) => Vec::new(),
+                Err(StoreError::NoSuchRun(_)) => Vec::new(),
                 other => other.unwrap(),
             };
             assert_eq!(kept, whole[..usize::try_from(durable).unwrap()], "event {number}, {point}");

@@ -28,7 +28,7 @@ fn small(path: &Path) -> Vec<Vec<String>> {
 const SHARED: &str = "You are an agent. You work towards an objective step by step.";
 
 /// What a damaged store still gives: for each run its events or a fault.
-fn left(path: &Path) -> Result<Vec<Result<Vec<String>, StoreFault>>, StoreFault> {
+fn left(path: &Path) -> Result<Vec<Result<Vec<String>, StoreError>>, StoreError> {
     let journal = SqliteJournal::open(path)?;
     let _ = wait(journal.list(RunFilter::default()));
     let _ = wait(journal.recall("ada"));

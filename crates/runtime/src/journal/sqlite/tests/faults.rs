@@ -122,8 +122,8 @@ fn a_full_disk_loses_nothing_that_was_acknowledged_and_the_run_goes_on_when_ther
         }
         assert!(next < 1_000, "the disk was never full");
     };
-    assert_eq!(fault, StoreFault::Full);
-    assert_eq!(wait(journal.append(long(next))).unwrap_err(), StoreFault::Full, "and stays so");
+    assert_eq!(fault, StoreError::Full);
+    assert_eq!(wait(journal.append(long(next))).unwrap_err(), StoreError::Full, "and stays so");
     assert_eq!(wait(journal.read("r")).unwrap().len(), usize::try_from(next).unwrap());
     journal.sql("PRAGMA max_page_count = 100000");
     wait(journal.append(long(next))).unwrap();
@@ -139,9 +139,9 @@ fn a_store_that_another_process_locks_is_reported_and_works_when_it_is_free() {
     let fence = begin(&journal, "r");
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert_eq!(wait(journal.append(event("r", fence, 1))).unwrap_err(), StoreFault::Locked);
-    assert_eq!(wait(journal.lease("r")).unwrap_err(), StoreFault::Locked);
-    assert_eq!(wait(journal.release("r", fence)).unwrap_err(), StoreFault::Locked);
+    assert_eq!(wait(journal.append(event("r", fence, 1))).unwrap_err(), StoreError::Locked);
+    assert_eq!(wait(journal.lease("r")).unwrap_err(), StoreError::Locked);
+    assert_eq!(wait(journal.release("r", fence)).unwrap_err(), StoreError::Locked);
     assert_eq!(wait(journal.read("r")).unwrap(), ["first"], "reading goes on");
     drop(SqliteJournal::open_with(&path, options).unwrap());
     other.execute_batch("ROLLBACK").unwrap();
@@ -158,7 +158,7 @@ fn a_new_store_that_stays_locked_is_reported() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let options = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::default() };
-    assert!(matches!(SqliteJournal::open_with(&path, options), Err(StoreFault::Locked)));
+    assert!(matches!(SqliteJournal::open_with(&path, options), Err(StoreError::Locked)));
     other.execute_batch("ROLLBACK").unwrap();
     begin(&open(&path), "r");
 }

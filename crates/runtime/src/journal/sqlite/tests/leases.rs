@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 use crate::journal::tests::{begin, event, wait};
 
-fn driven() -> StoreFault {
-    StoreFault::Driven("r".to_owned())
+fn driven() -> StoreError {
+    StoreError::Driven("r".to_owned())
 }
 
-fn fenced() -> StoreFault {
-    StoreFault::Fenced("r".to_owned())
+fn fenced() -> StoreError {
+    StoreError::Fenced("r".to_owned())
 }
 
 /// How many drivers the store knows: files, rows.
@@ -101,7 +101,7 @@ fn a_driver_that_hangs_is_overtaken_after_its_lease_and_writes_nothing_more() {
     wait(one.confirm("s", 1)).unwrap();
     wait(one.append(event("s", 1, 1))).unwrap();
     wait(two.append(event("r", new.fence, 1))).unwrap();
-    assert_eq!(wait(two.lease("s")).unwrap_err(), StoreFault::Driven("s".to_owned()), "the rest is its again");
+    assert_eq!(wait(two.lease("s")).unwrap_err(), StoreError::Driven("s".to_owned()), "the rest is its again");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn of_fifty_drivers_who_want_one_run_at_once_one_gets_it() {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(got.iter().filter(|lease| lease.is_ok()).count(), 1);
-        assert_eq!(got.iter().filter(|lease| **lease == Err(StoreFault::Driven(id.clone()))).count(), 49);
+        assert_eq!(got.iter().filter(|lease| **lease == Err(StoreError::Driven(id.clone()))).count(), 49);
     }
     assert_eq!(drivers(&path), (0, 0));
 }

@@ -33,7 +33,7 @@ fn open(path: &Path) -> SqliteJournal {
 }
 
 /// The fault of a store that must not open.
-fn refused(path: &Path) -> StoreFault {
+fn refused(path: &Path) -> StoreError {
     match SqliteJournal::open(path) {
         Ok(_) => panic!("{} was opened", path.display()),
         Err(fault) => fault,

@@ -40,7 +40,7 @@ fn a_driver_whose_lease_is_over_loses_its_runs_and_writes_nothing_more() {
     let other = SqliteJournal::start(&path, &SqliteOptions::default(), clock).unwrap();
     assert_eq!(claim(&other), [("r".to_owned(), 0)]);
     drop(held);
-    assert_eq!(wait(hangs.append(event("r", 1, 1))).unwrap_err(), StoreFault::Fenced("r".to_owned()));
+    assert_eq!(wait(hangs.append(event("r", 1, 1))).unwrap_err(), StoreError::Fenced("r".to_owned()));
     wait(other.append(event("r", 2, 1))).unwrap();
 }
 
