@@ -80,10 +80,7 @@ const NOT_IN_PIECES: &[(&str, &str)] = &[
     ),
     ("workflow_tools::a_call_that_does_not_wait_gives_the_run_which_is_one_of_its_own", OWN),
     ("workflows::the_start_of_a_step_shows_the_input_that_its_texts_give", LIVE_VIEW),
-    (
-        "workflows_again::a_step_of_which_a_human_says_that_its_call_failed_fails_and_runs_again_on_request_only",
-        ASKED_ITSELF,
-    ),
+    ("workflows::a_step_of_which_a_human_says_that_its_call_failed_fails_and_runs_again_on_request_only", ASKED_ITSELF),
 ];
 
 const LIVE_VIEW: &str = "notices come after an event is durable: the process dies in between";

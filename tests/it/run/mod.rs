@@ -98,7 +98,6 @@ mod stores_alike;
 mod streaming;
 mod stuck;
 mod subloops;
-mod subloops_around;
 mod table_tool;
 #[cfg(feature = "otel")]
 mod telemetry;
@@ -118,5 +117,4 @@ mod workflow_faults;
 mod workflow_humans;
 mod workflow_tools;
 mod workflows;
-mod workflows_again;
 mod written_calls;

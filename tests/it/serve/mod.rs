@@ -2,16 +2,16 @@
 
 mod answer_rights;
 mod answers;
-mod answers_beside;
 mod answers_steps;
 mod approvals;
-mod asked_beside;
 mod browser;
 mod callbacks;
 #[cfg(unix)]
 mod called;
 pub mod client;
 mod composed;
+mod concurrent_answers;
+mod concurrent_questions;
 mod continued;
 mod counted;
 mod counting;
@@ -37,11 +37,11 @@ mod one_person;
 mod operated;
 mod owner;
 mod page;
-mod page_again;
 mod page_decided;
 mod page_flow;
 mod page_live;
 mod page_markup;
+mod page_outages;
 mod page_time;
 mod previous;
 #[cfg(unix)]
