@@ -30,6 +30,14 @@ fn balanced(workers: &Mutex<Vec<SocketAddr>>, turn: usize, number: usize) -> Opt
     reply
 }
 
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 fn play(name: &str, play: Play, clients: usize, replacements: usize) {
     let Some(store) = Store::shared(name) else { return };
     let mut cluster = Cluster::start(play, store.clone(), &store.url, 8);
@@ -37,6 +45,8 @@ fn play(name: &str, play: Play, clients: usize, replacements: usize) {
     let (over, next, failed) = (AtomicBool::new(false), AtomicUsize::new(0), Mutex::new(Vec::new()));
     let mut workers: Vec<Worker> = cluster.workers.drain(..).collect();
     std::thread::scope(|scope| {
+        // The clients end also when an assertion fails: a scope waits for its threads.
+        let stop = StopOnDrop(&over);
         for client in 0..clients {
             let (cluster, addresses, over, next, failed) = (&cluster, &addresses, &over, &next, &failed);
             scope.spawn(move || {
@@ -52,7 +62,7 @@ fn play(name: &str, play: Play, clients: usize, replacements: usize) {
             });
         }
         for replaced in 0..replacements {
-            assert!(cluster.goes_on(play.calls * clients), "clients go on");
+            cluster.wait_for_calls(play.calls * clients);
             let new = cluster.new_worker();
             while new.get("/readyz").is_none_or(|reply| reply.status != 200) {
                 crate::common::wait_poll_interval();
@@ -61,7 +71,7 @@ fn play(name: &str, play: Play, clients: usize, replacements: usize) {
             addresses.lock().unwrap()[at] = new.address;
             assert_eq!(std::mem::replace(&mut workers[at], new).leave(), Some(0));
         }
-        over.store(true, Ordering::SeqCst);
+        drop(stop);
     });
     let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "{} of {} requests failed: {failed:#?}", failed.len(), next.into_inner());

@@ -182,6 +182,14 @@ impl Cluster {
         }
     }
 
+    /// Waits for some more calls. Between two requests of a client, all runs may be settled.
+    pub fn wait_for_calls(&self, calls: usize) {
+        let aim = self.world.calls() + calls;
+        while !self.world.wait_for(aim, Duration::from_millis(200)) {
+            self.must_end();
+        }
+    }
+
     /// Waits until all runs settled.
     pub fn settle(&self) {
         while !self.is_settled() {
