@@ -92,8 +92,33 @@ pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ProblemDetails> {
 /// # Errors
 /// 400.
 pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
+    read(bytes, |fault| fault)
+}
+
+/// Reads a body that has the fields of a decision beside its own.
+///
+/// # Errors
+/// 400, with all its fields when it has an unknown one.
+pub fn decision_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<T, ProblemDetails> {
+    read(bytes, with_fields::<T>)
+}
+
+/// serde lists the fields of a body only where none of its parts is flattened.
+fn with_fields<T: JsonSchema>(fault: String) -> String {
+    let (what, place) = fault.rsplit_once(" at line ").unwrap_or((&fault, ""));
+    if !what.starts_with("unknown field `") || what.contains("`, expected ") {
+        return fault;
+    }
+    let schema = schemars::schema_for!(T);
+    let fields = schema.get("properties").and_then(serde_json::Value::as_object);
+    let names: Vec<String> =
+        fields.into_iter().flat_map(|fields| fields.keys()).map(|name| format!("`{name}`")).collect();
+    format!("{what}, expected one of {} at line {place}", names.join(", "))
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8], said: impl FnOnce(String) -> String) -> Result<T, ProblemDetails> {
     let body = from_bytes(bytes).map_err(|error| {
-        let why = in_json_words(&error.to_string());
+        let why = said(in_json_words(&error.to_string()));
         ProblemDetails::bad_request(format!("the body can't be read: {why}"))
     })?;
     match str::from_utf8(bytes).ok().and_then(file_value::key_twice_in) {

@@ -129,8 +129,6 @@ pub async fn answer(
     let subject = AnswerSubject::read(token.call.as_deref()).ok_or_else(unknown)?;
     let mut run = DecidedRun::new(app.runs.journal.find(&run_id).await?.ok_or_else(unknown)?);
     let by = holder(&app, &run.row);
-    let decided = decision(&app, &mut run, &token, (&subject, by.clone()), &body).await?;
-    app.scheduler.accepts_runs()?;
     if run.row.status == Status::Quarantined {
         return Err(ProblemDetails::quarantined(&run_id));
     }
@@ -139,6 +137,9 @@ pub async fn answer(
     if status != Status::Paused && !(status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
         return Err(ProblemDetails::answer_is_over());
     }
+    // The events of a run that takes no answer are not read.
+    let decided = decision(&app, &mut run, &token, (&subject, by.clone()), &body).await?;
+    app.scheduler.accepts_runs()?;
     let owner = Owner { org: run.row.org.clone(), token: None };
     app.quotas.check_bytes(&owner)?;
     app.quotas.sent(&owner, body.len());
@@ -242,7 +243,7 @@ async fn decision(
 ) -> Result<Decided, ProblemDetails> {
     let (subject, by) = about;
     let rights = app.runs.read(run).await?.run.state.header.callback_rights;
-    let written = request::body::<AnswerRequest>(body)?;
+    let written = request::decision_body::<AnswerRequest>(body)?;
     // Without rights, no token was issued.
     let decided = written.decided(token, subject, by, rights.ok_or_else(unknown)?)?;
     decided.ok_or_else(|| ProblemDetails::bad_request("give a decision"))

@@ -83,7 +83,7 @@ pub async fn resume(
     let waiting = WaitQuery::of(&uri)?;
     let run = app.runs.find(&caller, &run_id).await?;
     let rights = caller.rights(&run.loop_name)?;
-    let mut written = request::body::<ResumeRequest>(&body)?;
+    let mut written = request::decision_body::<ResumeRequest>(&body)?;
     let new_document = written.new_document.take();
     let raised = written.raised(caller.name.clone());
     let is_meant = written.resume == Some(true);
@@ -116,4 +116,20 @@ pub async fn resume(
     let (active, waiting) = app.scheduler.decide_for(&mut run, resume, new_document, &owner, waiting).await?;
     tracing::info!(run_id, at, call, decision, by = caller.name.as_deref(), "decided");
     answer(&app, &run_id, active, &waiting).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_field_of_a_decision_is_answered_with_those_that_there_are() {
+        let detail = |body: &[u8]| request::decision_body::<ResumeRequest>(body).unwrap_err().detail;
+        let unknown = detail(br#"{"aprove":true}"#);
+        let what = "the body can't be read: unknown field `aprove`, expected one of `answer`, `approve`, `deny`, ";
+        assert!(unknown.starts_with(what), "{unknown}");
+        assert!(unknown.contains("`max_iterations`") && unknown.contains(" at line 1 column "), "{unknown}");
+        let nested = detail(br#"{"budget":{"usd":1}}"#);
+        assert_eq!(nested.matches("expected").count(), 1, "{nested}");
+    }
 }
