@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::store::StorePlace;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::question::{StepQuestion, WaitingCall};
-use crate::engine::refusal::{ANSWERS, RefusalCause};
+use crate::engine::reply::refusal::{ANSWERS, RefusalCause};
 use crate::engine::state::State;
 use crate::trace::steps::as_call;
 use crate::trace::{Look, RunResult, Tone, escape};

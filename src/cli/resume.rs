@@ -18,8 +18,8 @@ use super::surface::Surface;
 use super::watch::WatchArgs;
 use crate::drive::engine::Resume;
 use crate::drive::fold;
+use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::{Decided, DecisionRights, Event, Retried};
-use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::project::load::load;
 
 /// Resume a run that waits for a human or was interrupted

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::drive::engine::Resume;
 use crate::drive::stage::StagedCall;
+use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::due::due_at_ms;
 use crate::engine::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
 use crate::engine::waiting_calls::waiting_calls;
-use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::language::scenario::ScenarioDecision;
 use crate::policy::word::written;
 

@@ -8,7 +8,7 @@ const OF_THE_COMMAND_LINE: [&str; 4] = ["cli", "scenario", "replay", "restate"];
 /// Where a flag is meant: what the command line says of the flags of a decision, the names of two schemas, a page that only
 /// the command line makes, a name of a script that no text shows, and the programs that tests start.
 const MEANT: [(&str, &str); 10] = [
-    ("crates/engine/src/written_decision.rs", "--retry"),
+    ("crates/engine/src/decision/written_decision.rs", "--retry"),
     ("crates/engine/src/trace/events.rs", "--output"),
     ("src/serve/openapi.rs", "--format"),
     ("crates/engine/src/trace/html/steps.rs", "--at"),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::consent;
 use super::conversation::Role;
+use super::decision::consent;
 use super::dialect;
 use super::event::Started;
 use super::memory;

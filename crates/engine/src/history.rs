@@ -9,9 +9,9 @@ use super::budget;
 use super::conversation::{Message, Role};
 use super::event::{Finish, ModelFault, ModelFaultCode, Reply};
 use super::next::Next;
+use super::reply::usage;
+use super::reply::window;
 use super::state::LoopState;
-use super::usage;
-use super::window;
 use loopctl_lang::language::react::{History, OnLimit};
 use loopctl_lang::program::LoopProgram;
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::continuation_record::ContinuationRecord;
-use super::decision_record::DecisionRecord;
+use super::decision::decision_record::DecisionRecord;
 use super::event::{CallId, Finish, ForkPoint, ToolFault};
 use super::flow::record::StepRecord;
 use super::outcome::{Status, Termination};

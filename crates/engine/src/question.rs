@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::awaited_approval::AwaitedApproval;
+use super::decision::awaited_approval::AwaitedApproval;
 use super::event::CallId;
 use super::stuck::Stuck;
 use super::timestamp::as_rfc3339_if_any;

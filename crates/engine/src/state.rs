@@ -11,7 +11,7 @@ use super::address::StepAddress;
 use super::call_attempt::CallAttempt;
 use super::continuation_record::ContinuationRecord;
 use super::conversation::Conversation;
-use super::decision_record::DecisionRecord;
+use super::decision::decision_record::DecisionRecord;
 use super::effect::Refused;
 use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFault};
 use super::flow::progress::{FlowProgress, StepChange};
@@ -19,7 +19,7 @@ use super::json::Json;
 use super::operation::{Call, OpenStep, Progress};
 use super::outcome::{Ending, Limit, Pause, Status};
 use super::question::Question;
-use super::refusal::RefusalCause;
+use super::reply::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
 use loopctl_lang::program::Program;
 

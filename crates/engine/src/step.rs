@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::begin;
 use super::budget;
-use super::consent;
 use super::continuation;
+use super::decision::consent;
+use super::decision::expiry;
+use super::decision::human::{self, Paused};
 use super::effect::{Effect, Effects};
 use super::event::{Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, ToolResult, ToolReturned};
-use super::expiry;
 use super::flow;
 use super::fork;
 use super::history;
-use super::human::{self, Paused};
 use super::limit;
 use super::next::Next;
 use super::outcome::{Ending, Limit, RunError, Status, Termination};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::approval::{fails_by, is_approved_by};
-use super::awaited_approval::AwaitedApproval;
+use super::decision::approval::{fails_by, is_approved_by};
+use super::decision::awaited_approval::AwaitedApproval;
 use super::effect::{Effect, Effects};
 use super::event::{CallId, Decided, Decision, DecisionRights, Event, EventKind, Moment};
 use super::outcome::Termination;

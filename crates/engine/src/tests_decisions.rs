@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::decision::decision_record::DecisionRecord;
 use super::decision::is_of_kind;
-use super::decision_record::DecisionRecord;
 use super::effect::{Effect, Effects};
 use super::event::{
     CallId, Decided, Decision, DecisionKind, DecisionRights, Event, EventKind, ModelFault, ModelFaultCode, Moment,

@@ -12,7 +12,7 @@ use crate::cli::store::StorePlace;
 use crate::cli::surface::Surface;
 use crate::engine::event::Event;
 use crate::engine::outcome::{Limit, Status, Termination};
-use crate::engine::refusal::RefusalCause;
+use crate::engine::reply::refusal::RefusalCause;
 use crate::engine::state::State;
 use crate::language::react::{OnLimit, ReactProperties, StuckAction};
 use crate::program::Program;

@@ -11,7 +11,7 @@ use super::reminder::ReminderTimes;
 use super::{Callbacks, MAX_TRIES, Post, PostError, body, noted, wait_after};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
-use crate::engine::awaited_approval::AwaitedApproval;
+use crate::engine::decision::awaited_approval::AwaitedApproval;
 use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
 use crate::engine::question::WaitingCall;

@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use super::status::answer;
 use crate::drive::engine::Resume;
+use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::{Allowance, Decided, DecisionRights, LimitsRaised, RaisedLimits};
 use crate::engine::outcome::Status;
-use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;

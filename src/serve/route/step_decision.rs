@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 
 use super::workflow;
 use crate::drive::engine::Resume;
+use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::DecisionRights;
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
 use crate::engine::question::StepQuestion;
-use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::event::{Finish, Reply, SaidCall};
-use super::refusal;
+use super::reply::refusal;
 pub use answer::as_json;
 pub use example::{example, sample_of};
 use loopctl_lang::language::react::Dialect;

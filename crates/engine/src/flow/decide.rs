@@ -9,7 +9,7 @@ use super::outcome::{StepTarget, at_step};
 use super::progress::{Current, FlowProgress, StepFault};
 use super::question::meant;
 use crate::address::{StepAddress, split_address};
-use crate::decision_record::{ApprovalCount, DecisionRecord};
+use crate::decision::decision_record::{ApprovalCount, DecisionRecord};
 use crate::effect::{Effect, Effects, Refused};
 use crate::event::Decided;
 use crate::operation::{AfterDecision, Conclusion, Taken};

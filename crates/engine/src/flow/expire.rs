@@ -5,7 +5,7 @@ use super::end::StepEnd;
 use super::outcome::{StepTarget, at_step};
 use super::progress::{Current, StepFault};
 use crate::address::StepAddress;
-use crate::decision_record::DecisionRecord;
+use crate::decision::decision_record::DecisionRecord;
 use crate::effect::{Effect, Effects, Refused};
 use crate::operation::{Address as _, AskedFor, OpenStep, Progress};
 use crate::question::SubrunQuestion;

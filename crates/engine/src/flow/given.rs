@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::advance::{Advance, TakenItems};
 use super::opened::{BeginFault, Opened};
 use super::progress::{ItemsState, StepFault};
-use crate::awaited_approval::AwaitedApproval;
+use crate::decision::awaited_approval::AwaitedApproval;
 use crate::operation::{AskedFor, Progress};
 use crate::prompt;
 use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, ReactStep};

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::is_own;
 use crate::conversation::{Conversation, Role};
 use crate::memory;
+use crate::reply::window;
 use crate::state::{LoopState, Phase};
-use crate::window;
 use loopctl_lang::program::LoopProgram;
 
 /// The instruction to summarise.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{Question, StepQuestion, WaitingCall};
-use crate::awaited_approval::AwaitedApproval;
+use crate::decision::awaited_approval::AwaitedApproval;
 use crate::event::CallId;
 use crate::stuck::Stuck;
 use loopctl_lang::language::step::OnRejected;

@@ -14,7 +14,7 @@ use super::escape;
 use super::look::{Look, TextBlock, Tone, wrap};
 use super::redact::HIDDEN;
 use super::units::plural;
-use crate::awaited_approval::OnExpiry;
+use crate::decision::awaited_approval::OnExpiry;
 use crate::question::WaitingCall;
 use crate::timestamp::rfc3339;
 use loopctl_lang::policy::characters::{deceives, is_blank};

@@ -2,8 +2,8 @@
 
 use super::redact::Redaction;
 use super::result::RunResult;
-use crate::awaited_approval::OnExpiry;
-use crate::decision_record::DecisionRecord;
+use crate::decision::awaited_approval::OnExpiry;
+use crate::decision::decision_record::DecisionRecord;
 use crate::event::DecisionKind;
 use crate::record::TraceEntry;
 use crate::timestamp::rfc3339;

@@ -22,10 +22,10 @@ use super::result::{PauseView, RunResult};
 use super::text::{text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
 use super::{About, approval};
-use crate::decision_record::DecisionRecord;
+use crate::decision::decision_record::DecisionRecord;
 use crate::outcome::{Status, Termination};
 use crate::record::TraceEntry;
-use crate::refusal::RefusalCause;
+use crate::reply::refusal::RefusalCause;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::fold;
 use super::subrun_id::{id, loop_at, loop_of};
 use super::world::Engine;
 use loopctl_engine::address::{is_at, split_address};
-use loopctl_engine::approval;
+use loopctl_engine::decision::approval;
 use loopctl_engine::event::{CallId, Decided, Decision};
 use loopctl_engine::operation::{AskedFor, Call, Progress};
 use loopctl_engine::outcome::Termination;

@@ -29,9 +29,9 @@ use loopctl_engine::dialect;
 use loopctl_engine::due::{due_at_ms, due_times};
 use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
 use loopctl_engine::outcome::{Status, Termination};
+use loopctl_engine::reply::window;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
-use loopctl_engine::window;
 use loopctl_lang::language::Project;
 use loopctl_lang::program::Program;
 

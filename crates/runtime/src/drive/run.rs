@@ -25,7 +25,7 @@ pub(super) use interrupts::CANCEL_POLL_INTERVAL;
 use interrupts::cancel_request;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
 use loopctl_engine::address::StepAddress;
-use loopctl_engine::approval;
+use loopctl_engine::decision::approval;
 use loopctl_engine::due::waits_beside_since_ms;
 use loopctl_engine::effect::{Effect, Effects, calls_of, steps_of};
 use loopctl_engine::event::{Event, EventKind, Moment};

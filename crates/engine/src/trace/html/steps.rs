@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::value::boxed;
 use super::{Show, folded, head, time};
-use crate::decision_record::DecisionRecord;
+use crate::decision::decision_record::DecisionRecord;
 use crate::flow::record::{ItemCounts, StepRecord, StepStatus};
 use crate::flow::view::{ItemsView, StepView};
 use crate::outcome::Termination;

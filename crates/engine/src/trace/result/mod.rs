@@ -17,7 +17,7 @@ use super::redact::Redaction;
 use super::steps::{shown_question, steps};
 use super::units::rfc3339;
 use crate::continuation_record::ContinuationRecord;
-use crate::decision_record::DecisionRecord;
+use crate::decision::decision_record::DecisionRecord;
 use crate::event::ForkPoint;
 use crate::flow::record::StepRecord;
 use crate::flow::waiting_steps;

@@ -17,8 +17,8 @@ use loopctl_engine::dialect;
 use loopctl_engine::event::{self, EventKind, ModelFaultCode};
 use loopctl_engine::history;
 use loopctl_engine::notice::Notice;
+use loopctl_engine::reply::window;
 use loopctl_engine::state::State;
-use loopctl_engine::window;
 use loopctl_lang::program::Program;
 
 impl Driver<'_> {

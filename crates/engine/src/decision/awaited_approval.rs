@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::{ANYBODY, CALLBACK, Decided, Decision, DecisionRights};
-use super::refused::Refused;
-use super::timestamp::{as_rfc3339_if_any, from_rfc3339_if_any, rfc3339};
+use crate::event::{ANYBODY, CALLBACK, Decided, Decision, DecisionRights};
+use crate::refused::Refused;
+use crate::timestamp::{as_rfc3339_if_any, from_rfc3339_if_any, rfc3339};
 pub use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::program::approval::{ApprovalNeed, ApprovalPolicy};
 
@@ -65,7 +65,7 @@ impl Default for AwaitedApproval {
 
 impl AwaitedApproval {
     /// The approval that a call with this input needs before it is made; none when it needs none.
-    pub(super) fn of(policy: &ApprovalPolicy, input: &Value, reads_fences: bool) -> Option<Self> {
+    pub(crate) fn of(policy: &ApprovalPolicy, input: &Value, reads_fences: bool) -> Option<Self> {
         let why = match policy.of_call(input, reads_fences) {
             ApprovalNeed::NotNeeded => return None,
             ApprovalNeed::Needed => None,
@@ -75,12 +75,12 @@ impl AwaitedApproval {
     }
 
     /// Whether there is nothing to say about it.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 
     /// The run waits for it from now on.
-    pub(super) fn begin(&mut self, policy: &ApprovalPolicy, now_ms: i64) {
+    pub(crate) fn begin(&mut self, policy: &ApprovalPolicy, now_ms: i64) {
         if let (None, false, Some(after_ms)) = (self.expires_at_ms, self.escalated, policy.expires_after_ms) {
             self.expires_at_ms = Some(now_ms.saturating_add_unsigned(after_ms));
             self.on_expiry = Some(policy.on_expiry);
@@ -88,18 +88,18 @@ impl AwaitedApproval {
     }
 
     /// Whether nobody decided in time.
-    pub(super) fn is_expired(&self, now_ms: i64) -> bool {
+    pub(crate) fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms)
     }
 
     /// From now on, only holders of the scope `decide:escalated` may decide.
-    pub(super) fn escalate(&mut self) {
+    pub(crate) fn escalate(&mut self) {
         (self.expires_at_ms, self.on_expiry, self.escalated) = (None, None, true);
     }
 
     /// Adds an approval; whether it is the last one that is needed. That of a person who is known takes the place of one of
     /// somebody who may be the same.
-    pub(super) fn approve(&mut self, decided: &Decided) -> bool {
+    pub(crate) fn approve(&mut self, decided: &Decided) -> bool {
         if self.approvers <= 1 {
             return true;
         }
@@ -111,7 +111,7 @@ impl AwaitedApproval {
     }
 
     /// How many have approved it.
-    pub(super) fn approved(&self) -> u32 {
+    pub(crate) fn approved(&self) -> u32 {
         u32::try_from(self.approved_by.len()).unwrap_or(u32::MAX)
     }
 
@@ -132,7 +132,7 @@ impl AwaitedApproval {
 ///
 /// # Errors
 /// A sentence that says why not.
-pub(super) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
+pub(crate) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
     if awaited.is_expired(now_ms) {
         let at = rfc3339(awaited.expires_at_ms.unwrap_or_default());
         let then = match awaited.on_expiry.unwrap_or_default() {
@@ -177,5 +177,5 @@ pub(super) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided,
 }
 
 /// A holder of the scope `decide:escalated` alone decides about something else.
-pub(super) const NOT_ESCALATED: &str =
+pub(crate) const NOT_ESCALATED: &str =
     "the scope `decide:escalated` decides about escalated approvals only: this decision needs `decide`";

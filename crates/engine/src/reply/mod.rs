@@ -1,28 +1,30 @@
 //! The model's reply: counts it, reads it, and makes it a turn.
 
+pub(crate) mod kept_reply;
+pub mod refusal;
+pub(crate) mod usage;
+pub mod window;
+
 use serde_json::Value;
 
-use super::awaited_approval::AwaitedApproval;
+use self::refusal::RefusalCause;
 use super::budget;
 use super::builtin;
+use super::decision::awaited_approval::AwaitedApproval;
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ModelFault, ModelFaultCode, Reasoning, Reply, SaidCall, ToolFault, ToolResult};
 use super::json::Json;
-use super::kept_reply;
 use super::limit::{self, LengthRefusal};
 use super::next::Next;
 use super::operation::{AskedFor, Call, Progress};
 use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use super::question::Question;
-use super::refusal::RefusalCause;
 use super::state::{LoopState, Phase, StoredEntry, Turn};
 use super::tight::push_tight;
 use super::turn;
 use super::turn_policy::TurnPolicy;
-use super::usage;
 use super::validate;
-use super::window;
 use loopctl_lang::language::react::OnModelOutage;
 use loopctl_lang::program::builtin::COMPLETE;
 use loopctl_lang::program::{Builtin, LoopProgram, ToolKind};

@@ -3,24 +3,24 @@
 use serde_json::Value;
 
 use super::awaited_approval::NOT_ESCALATED;
-use super::conversation::Role;
-use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
 use super::decision_record::{ApprovalCount, DecisionRecord};
-use super::dialect;
-use super::effect::{Effects, Refused};
-use super::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
-use super::next::Next;
-use super::operation::{AfterDecision, AskedFor, Call, Conclusion, Progress, Taken};
-use super::outcome::{Pause, Termination};
-use super::question::SubrunQuestion;
-use super::state::{LoopState, Phase, RunHeader, Turn};
-use super::subrun;
 use super::subrun_decision;
-use super::turn::{self, denied};
+use crate::conversation::Role;
+use crate::decision::{self, OTHER_CALL, SEVERAL_CALLS};
+use crate::dialect;
+use crate::effect::{Effects, Refused};
+use crate::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
+use crate::next::Next;
+use crate::operation::{AfterDecision, AskedFor, Call, Conclusion, Progress, Taken};
+use crate::outcome::{Pause, Termination};
+use crate::question::SubrunQuestion;
+use crate::state::{LoopState, Phase, RunHeader, Turn};
+use crate::subrun;
+use crate::turn::{self, denied};
 use loopctl_lang::program::LoopProgram;
 
 /// A pause, and the turn whose calls wait; none for a stuck run.
-pub(super) struct Paused {
+pub(crate) struct Paused {
     /// The pause.
     pub pause: Box<Pause>,
     /// The turn.
@@ -45,7 +45,7 @@ struct PausedCalls<'a> {
 ///
 /// # Errors
 /// Why it does not, and what would.
-pub(super) fn fits(
+pub(crate) fn fits(
     program: &LoopProgram,
     state: &LoopState,
     pause: &Pause,
@@ -148,7 +148,7 @@ fn is_asked_about(pause: &Pause, call: &Call) -> bool {
 }
 
 /// Applies a decision.
-pub(super) fn decided(
+pub(crate) fn decided(
     program: &LoopProgram,
     state: &mut LoopState,
     paused: Paused,
@@ -206,7 +206,7 @@ pub(super) fn decided(
 }
 
 /// All waiting calls of a turn are decided: those that may be made are called.
-pub(super) fn decided_all(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(crate) fn decided_all(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, effects: &mut Effects) -> Next {
     if let Some((call, question)) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, call, question);
     }

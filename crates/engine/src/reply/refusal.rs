@@ -1,8 +1,8 @@
 //! Why replies could not be taken: what helps against it depends on that.
 
-use super::dialect;
-use super::event::{Finish, Reply};
-use super::state::StoredEntry;
+use crate::dialect;
+use crate::event::{Finish, Reply};
+use crate::state::StoredEntry;
 
 /// How many answers that do not match `answer_schema` end a run.
 pub const ANSWERS: u32 = 3;
@@ -29,7 +29,7 @@ pub enum RefusalCause {
 impl RefusalCause {
     const ALL: [Self; 5] = [Self::Unreadable, Self::CutOff, Self::CutOffThinking, Self::Refused, Self::Empty];
 
-    pub(super) fn of(reply: &Reply, knows_empty: bool) -> Self {
+    pub(crate) fn of(reply: &Reply, knows_empty: bool) -> Self {
         match reply.finish {
             _ if reply.refusal.is_some() => Self::Refused,
             _ if knows_empty && reply.is_empty() => Self::Empty,
@@ -80,14 +80,14 @@ impl RefusalCause {
     }
 
     /// The cause of an entry that is a reply which could not be taken.
-    pub(super) fn of_entry(entry: &StoredEntry) -> Option<Self> {
+    pub(crate) fn of_entry(entry: &StoredEntry) -> Option<Self> {
         let class = &entry.error.as_ref().filter(|_| entry.action.is_none())?.class;
         Self::ALL.into_iter().find(|cause| cause.class() == class)
     }
 }
 
 /// What the model reads of a reply that was refused. `words`: what the provider says of it, if anything.
-pub(super) fn refused_words(words: &str) -> String {
+pub(crate) fn refused_words(words: &str) -> String {
     let why = if words.is_empty() { String::new() } else { format!(" ({words})") };
     format!("Your reply was refused by the rules of your provider{why}, and was not taken. Try another way.")
 }

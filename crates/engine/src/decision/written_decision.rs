@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::event::{CallId, Decided, Decision, DecisionRights};
+use crate::event::{CallId, Decided, Decision, DecisionRights};
 
 /// The most characters of a comment: it is in every trace of the run.
 const COMMENT_CHARS: usize = 2_000;

@@ -1,18 +1,18 @@
 //! Whether a decision fits what a sub-run asks.
 
 use super::awaited_approval::{AwaitedApproval, NOT_ESCALATED, may_take};
-use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
-use super::effect::Refused;
-use super::event::{CallId, Decided, Decision, DecisionRights};
-use super::flow::question::meant as meant_steps;
-use super::outcome::Termination;
-use super::question::{SubrunQuestion, WaitingCall};
+use crate::decision::{self, OTHER_CALL, SEVERAL_CALLS};
+use crate::effect::Refused;
+use crate::event::{CallId, Decided, Decision, DecisionRights};
+use crate::flow::question::meant as meant_steps;
+use crate::outcome::Termination;
+use crate::question::{SubrunQuestion, WaitingCall};
 
 /// Whether a decision is of the kind that the sub-run waits for. Only the sub-run can check the rest.
 ///
 /// # Errors
 /// Why it is not, and which kinds are.
-pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
+pub(crate) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
     if !asks.steps.is_empty() {
         return fits_steps(asks, decided, now_ms);
     }
@@ -57,7 +57,7 @@ fn fits_steps(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(
 }
 
 /// The one call of the sub-run that the decision names, by its id or by its hash.
-pub(super) fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> {
+pub(crate) fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> {
     let Some(hash) = &decided.hash else { return decided.call };
     if !asks.steps.is_empty() {
         // The workflow finds its step by the address or the hash, and the run of the step its call.

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::awaited_approval::AwaitedApproval;
-use super::call_attempt::CallAttempt;
-use super::event::{CallId, Decided, Decision, DecisionKind};
-use super::timestamp::{as_rfc3339, as_rfc3339_if_any};
+use crate::call_attempt::CallAttempt;
+use crate::event::{CallId, Decided, Decision, DecisionKind};
+use crate::timestamp::{as_rfc3339, as_rfc3339_if_any};
 use loopctl_lang::language::approval::OnExpiry;
 
 /// A human's decision about a pause.
@@ -68,20 +68,20 @@ pub struct ApprovalCount {
 
 impl ApprovalCount {
     /// The count of a call that several must approve.
-    pub(super) fn of(awaited: &AwaitedApproval) -> Option<Self> {
+    pub(crate) fn of(awaited: &AwaitedApproval) -> Option<Self> {
         (awaited.approvers > 1).then(|| Self { given: awaited.approved(), needed: awaited.approvers })
     }
 }
 
 impl DecisionRecord {
     /// Nobody decided in time.
-    pub(super) fn of_expiry(at_ms: i64, pause: u32, on_expiry: OnExpiry) -> Self {
+    pub(crate) fn of_expiry(at_ms: i64, pause: u32, on_expiry: OnExpiry) -> Self {
         let nobody = Self::new(at_ms, pause, &Decided::from(Decision::Deny(None)));
         Self { decision: DecisionKind::Expired, on_expiry: Some(on_expiry), ..nobody }
     }
 
     /// A decision about a pause, and not about a call of this run.
-    pub(super) fn new(at_ms: i64, pause: u32, decided: &Decided) -> Self {
+    pub(crate) fn new(at_ms: i64, pause: u32, decided: &Decided) -> Self {
         Self {
             pause,
             call: None,
@@ -100,14 +100,14 @@ impl DecisionRecord {
     }
 
     /// The same about a call, as the call was before the decision.
-    pub(super) fn about(self, hash: String, input: &Value) -> Self {
+    pub(crate) fn about(self, hash: String, input: &Value) -> Self {
         let is_edit = self.decision == DecisionKind::Edit;
         Self { hash: Some(hash), input_before: is_edit.then(|| input.clone()), ..self }
     }
 }
 
 /// Records when a call was made after the decisions about it.
-pub(super) fn called(decisions: &mut [DecisionRecord], call: CallId, at_ms: i64) {
+pub(crate) fn called(decisions: &mut [DecisionRecord], call: CallId, at_ms: i64) {
     // The newest decisions are at the end, and calls of older iterations are over.
     let newer = |record: &&mut DecisionRecord| record.call.is_none_or(|id| id.iteration >= call.iteration);
     for record in decisions.iter_mut().rev().take_while(newer) {
@@ -119,7 +119,7 @@ pub(super) fn called(decisions: &mut [DecisionRecord], call: CallId, at_ms: i64)
 
 /// What the model must know of a call that a human changed or answered for, before the observation: without it, the
 /// model would report its own input, or a call that was not made. `attempts`: those of the call that failed.
-pub(super) fn note(
+pub(crate) fn note(
     decisions: &[DecisionRecord],
     call: CallId,
     input: &Value,

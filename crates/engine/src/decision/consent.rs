@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 
 use ring::digest::{Context, SHA256};
 
-use super::event::{RunDocument, documents_sha256};
-use super::header::RunHeader;
+use crate::event::{RunDocument, documents_sha256};
+use crate::header::RunHeader;
 
 /// How many bytes of the digest are shown: enough to distinguish the calls of a run, and few enough to compare
 /// by eye.
 const SHOWN: usize = 8;
 
 /// The hash of what is called or asked at a place of the run, and what is shown of it: 16 hexadecimal digits.
-pub(super) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str) -> String {
+pub(crate) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str) -> String {
     let mut context = Context::new(&SHA256);
     for part in [b"call 1", header.run_id.as_bytes(), place.as_bytes(), action.as_bytes(), shown.as_bytes()] {
         take(&mut context, part);
@@ -27,7 +27,7 @@ pub(super) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str
 }
 
 /// The digest of the documents that define a run.
-pub(super) fn meaning(documents: &[RunDocument]) -> [u8; 32] {
+pub(crate) fn meaning(documents: &[RunDocument]) -> [u8; 32] {
     *documents_sha256(documents).bytes()
 }
 
@@ -42,8 +42,8 @@ fn take(context: &mut Context, part: &[u8]) {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::event::CallId;
     use super::*;
+    use crate::event::CallId;
     use crate::operation::{AskedFor, Call, Progress};
 
     fn hash(header: &RunHeader, call: &Call) -> String {

@@ -1,9 +1,9 @@
 //! Approvals and the decisions about them: whether a decision may be taken, and when an approval expires.
 
 use super::awaited_approval::OnExpiry;
-use super::event::{Decided, Decision};
-use super::operation::{AskedFor, Call, Progress};
-use super::state::{Phase, State};
+use crate::event::{Decided, Decision};
+use crate::operation::{AskedFor, Call, Progress};
+use crate::state::{Phase, State};
 
 /// Whether an approval has expired whose expiry fails the run.
 pub fn fails_by(state: &State, now_ms: i64) -> bool {

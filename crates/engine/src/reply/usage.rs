@@ -1,12 +1,12 @@
 //! Counts what a call of the model used, and how often one failed, whatever the call was for.
 
-use super::budget;
-use super::event::{Finish, ModelFault, Reply, Tokens};
-use super::state::{LoopState, StateHead};
+use crate::budget;
+use crate::event::{Finish, ModelFault, Reply, Tokens};
+use crate::state::{LoopState, StateHead};
 use loopctl_lang::program::LoopProgram;
 
 /// Counts a reply to a request of `sent` bytes: tokens, cost, retries.
-pub(super) fn of_reply(program: &LoopProgram, state: &mut LoopState, reply: &Reply, sent: usize) -> Tokens {
+pub(crate) fn of_reply(program: &LoopProgram, state: &mut LoopState, reply: &Reply, sent: usize) -> Tokens {
     let StateHead { counters, header, .. } = &mut state.head;
     counters.model_retries = counters.model_retries.saturating_add(reply.retries);
     if reply.finish == Finish::Length {
@@ -33,7 +33,7 @@ pub(super) fn of_reply(program: &LoopProgram, state: &mut LoopState, reply: &Rep
 }
 
 /// Counts a failure: its attempts, and what they used.
-pub(super) fn of_failure(program: &LoopProgram, state: &mut LoopState, mut fault: ModelFault) -> ModelFault {
+pub(crate) fn of_failure(program: &LoopProgram, state: &mut LoopState, mut fault: ModelFault) -> ModelFault {
     state.counters.model_retries = state.counters.model_retries.saturating_add(fault.attempts.saturating_sub(1));
     state.counters.calls_failed = state.counters.calls_failed.saturating_add(u32::from(fault.attempts > 0));
     budget::tried(program, state, std::mem::take(&mut fault.failed));

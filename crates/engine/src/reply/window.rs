@@ -1,7 +1,7 @@
 //! The model's window: how large it is, as far as it is known, and what a request, a reply and an observation may take of
 //! it. What a provider shows of it comes with events, so that a replay takes the same decisions.
 
-use super::state::LoopState;
+use crate::state::LoopState;
 use loopctl_lang::policy::window;
 use loopctl_lang::program::LoopProgram;
 
@@ -13,13 +13,13 @@ const MIN_KEPT_BYTES: usize = 500;
 const MOST_REPLY: usize = 16_000;
 
 /// The window of the run's model in tokens: the project's, or a smaller one that its server showed.
-pub(super) fn tokens(state: &LoopState) -> Option<u64> {
+pub(crate) fn tokens(state: &LoopState) -> Option<u64> {
     let written = state.header.model.context_tokens;
     state.watch.window.into_iter().chain(written).min()
 }
 
 /// A server showed the model's window, or how many tokens it counts in the present conversation.
-pub(super) fn learn(state: &mut LoopState, window: Option<u64>, counted: Option<u64>) {
+pub(crate) fn learn(state: &mut LoopState, window: Option<u64>, counted: Option<u64>) {
     if window.is_some() {
         state.watch.window = window;
     }
@@ -45,7 +45,7 @@ pub fn max_tokens(program: &LoopProgram, state: &LoopState) -> u32 {
 }
 
 /// The most tokens of a request; none when nothing bounds it.
-pub(super) fn of_request(program: &LoopProgram, state: &LoopState) -> Option<u64> {
+pub(crate) fn of_request(program: &LoopProgram, state: &LoopState) -> Option<u64> {
     let less_reply = |window: u64| window.saturating_sub(u64::from(max_tokens(program, state)));
     let history = program.properties.history.as_ref().and_then(|history| history.context_tokens);
     let written = history.or_else(|| state.header.model.context_tokens.map(less_reply));
@@ -53,7 +53,7 @@ pub(super) fn of_request(program: &LoopProgram, state: &LoopState) -> Option<u64
 }
 
 /// The maximum characters of each of a turn's `observations`: those of a turn take a quarter of the window together.
-pub(super) fn observation_chars(program: &LoopProgram, state: &LoopState, observations: usize) -> usize {
+pub(crate) fn observation_chars(program: &LoopProgram, state: &LoopState, observations: usize) -> usize {
     let most = program.properties.max_observation_chars;
     match tokens(state).filter(|_| state.header.knows_windows()) {
         Some(window) => {
@@ -65,7 +65,7 @@ pub(super) fn observation_chars(program: &LoopProgram, state: &LoopState, observ
 }
 
 /// The most bytes of a reply that stays whole in the conversation: an eighth of the window.
-pub(super) fn whole_reply_bytes(state: &LoopState) -> usize {
+pub(crate) fn whole_reply_bytes(state: &LoopState) -> usize {
     tokens(state).map_or(MOST_REPLY, |window| bytes(window / 8).clamp(MIN_KEPT_BYTES * 4, MOST_REPLY))
 }
 

@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value};
 
-use super::conversation::{Conversation, Native};
-use super::dialect::{self, Reading, Saying};
-use super::event::{Reasoning, SaidCall};
-use super::operation::Call;
-use super::state::LoopState;
 use super::window;
+use crate::conversation::{Conversation, Native};
+use crate::dialect::{self, Reading, Saying};
+use crate::event::{Reasoning, SaidCall};
+use crate::operation::Call;
+use crate::state::LoopState;
 use loopctl_lang::language::react::Dialect;
 use loopctl_lang::program::LoopProgram;
 
@@ -21,7 +21,7 @@ const SHOWN_CHARS: usize = 2_000;
 
 /// The reply as it stays in the conversation: without what the model invented after its action, and shortened
 /// if it could not be read.
-pub(super) fn remembered(mut text: String, counts: usize, unreadable: bool, alone: bool) -> String {
+pub(crate) fn remembered(mut text: String, counts: usize, unreadable: bool, alone: bool) -> String {
     if counts < text.len() {
         text.truncate(text.floor_char_boundary(counts));
         text.truncate(text.trim_end().len());
@@ -34,7 +34,7 @@ pub(super) fn remembered(mut text: String, counts: usize, unreadable: bool, alon
 }
 
 /// Native calls as they stay in a conversation whose calls are text; nothing for other replies.
-pub(super) fn as_text(dialect: Dialect, has_native: bool, reading: &Reading) -> Option<String> {
+pub(crate) fn as_text(dialect: Dialect, has_native: bool, reading: &Reading) -> Option<String> {
     let Reading::Calls { thought, calls } = reading else { return None };
     if !has_native || dialect::is_native(dialect) {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn as_text(dialect: Dialect, has_native: bool, reading: &Reading) -> 
 
 /// The reasoning of a reply as it stays in the conversation: what is sent back. Its text is the thought of a reply that
 /// has none.
-pub(super) fn reasoning(reasoning: Option<Box<Reasoning>>, thought: &mut String) -> Option<Box<Reasoning>> {
+pub(crate) fn reasoning(reasoning: Option<Box<Reasoning>>, thought: &mut String) -> Option<Box<Reasoning>> {
     let mut reasoning = reasoning?;
     let text = std::mem::take(&mut reasoning.text);
     if thought.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn reasoning(reasoning: Option<Box<Reasoning>>, thought: &mut String)
 }
 
 /// What the trace shows of a reply that can't be read: its text, and its native calls.
-pub(super) fn shown(text: &str, calls: &[SaidCall]) -> String {
+pub(crate) fn shown(text: &str, calls: &[SaidCall]) -> String {
     let mut shown = text.trim().chars().take(SHOWN_CHARS + 1).collect::<String>();
     for call in calls {
         if shown.len() > SHOWN_CHARS * 4 {
@@ -79,14 +79,14 @@ fn cut(mut text: String, most: usize) -> String {
 }
 
 /// Cuts the calls of a reply that could not be read, in the conversation.
-pub(super) fn shorten_unreadable(state: &mut LoopState) {
+pub(crate) fn shorten_unreadable(state: &mut LoopState) {
     if state.header.knows_windows() && size_of_last(&state.conversation) > CORRECTED {
         replace(state, None);
     }
 }
 
 /// Cuts a reply with these calls in the conversation, if it is overlong, or long and nothing of it was accepted.
-pub(super) fn shorten(program: &LoopProgram, state: &mut LoopState, thought: &str, calls: &[Call], is_refused: bool) {
+pub(crate) fn shorten(program: &LoopProgram, state: &mut LoopState, thought: &str, calls: &[Call], is_refused: bool) {
     let whole = window::whole_reply_bytes(state);
     let most = if is_refused { whole.min(CORRECTED) } else { whole };
     if !state.header.knows_windows() || size_of_last(&state.conversation) <= most {

@@ -1,5 +1,14 @@
 //! Checks that apply to every decision, about the run's own pause or that of a sub-run.
 
+pub mod approval;
+pub mod awaited_approval;
+pub mod consent;
+pub mod decision_record;
+pub(crate) mod expiry;
+pub(crate) mod human;
+pub(crate) mod subrun_decision;
+pub mod written_decision;
+
 use serde_json::Value;
 
 use super::effect::Refused;

@@ -1,14 +1,14 @@
 //! Nobody decided about a waiting call in time: the call is denied, the run fails, or the question is escalated.
 
 use super::decision_record::DecisionRecord;
-use super::effect::{Effect, Effects};
-use super::event::ToolResult;
 use super::human::{self, Paused};
-use super::next::Next;
-use super::operation::{AskedFor, Call, Progress};
-use super::outcome::{RunError, Termination};
-use super::state::{LoopState, Phase, Turn};
-use super::turn;
+use crate::effect::{Effect, Effects};
+use crate::event::ToolResult;
+use crate::next::Next;
+use crate::operation::{AskedFor, Call, Progress};
+use crate::outcome::{RunError, Termination};
+use crate::state::{LoopState, Phase, Turn};
+use crate::turn;
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::program::LoopProgram;
 
@@ -16,7 +16,7 @@ use loopctl_lang::program::LoopProgram;
 const LATE: &str = "not called: nobody approved this call in time";
 
 /// Applies the expiry of all approvals that are due.
-pub(super) fn expired(program: &LoopProgram, state: &mut LoopState, paused: Paused, effects: &mut Effects) -> Next {
+pub(crate) fn expired(program: &LoopProgram, state: &mut LoopState, paused: Paused, effects: &mut Effects) -> Next {
     let Paused { pause, turn } = paused;
     let now_ms = state.now.wall_ms;
     let is_due = |call: &Call| pause.calls.contains(&call.address) && call.progress.is_expired(now_ms);
