@@ -16,7 +16,7 @@ use crate::journal::Journal;
 use crate::trace::compare::{CallDifference, ComparedCall, ComparedRun, RunComparison, compare};
 use crate::trace::html::{beside, difference_words};
 use crate::trace::json::gist;
-use crate::trace::look::{TextBlock, pad};
+use crate::trace::layout::{TextBlock, pad};
 use crate::trace::units::plural;
 use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, result};
 

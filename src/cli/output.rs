@@ -10,7 +10,7 @@ use super::next_commands::{NextCommands, remedy_for_replies};
 use super::surface::Surface;
 use crate::engine::state::State;
 use crate::program::Program;
-use crate::trace::look::wrap;
+use crate::trace::layout::wrap;
 use crate::trace::text::{Pieces, text_of_pretty};
 use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, events, result};
 

@@ -15,7 +15,7 @@ use super::surface::Surface;
 use crate::drive::clock;
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::{RunFilter, RunSummary};
-use crate::trace::look::{cut, pad};
+use crate::trace::layout::{cut, pad};
 use crate::trace::reason::reason;
 use crate::trace::text::status;
 use crate::trace::units::{dollars, plural, rfc3339};

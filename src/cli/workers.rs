@@ -8,7 +8,7 @@ use super::output::{ListOutput, json_line};
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::journal::Worker;
-use crate::trace::look::pad;
+use crate::trace::layout::pad;
 use crate::trace::units::rfc3339;
 use crate::trace::{Tone, escape};
 

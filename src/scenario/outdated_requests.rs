@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::drive::model::recorded::RecordedPlayer;
+use crate::drive::model::recording::RecordedPlayer;
 use crate::language::recording::{AskDigest, Recording};
 use crate::trace::units::plural;
 

@@ -19,7 +19,7 @@ use super::snapshot::{self, SnapshotMode, WrittenSnapshot};
 use super::story::RunStory;
 use super::story::trace_lines;
 use crate::check::scenario::endings::why_not;
-use crate::drive::model::recorded::RecordedPlayer;
+use crate::drive::model::recording::RecordedPlayer;
 use crate::drive::stage::StagePlan;
 use crate::engine::event::ToolResult;
 use crate::language::Recording;

@@ -1,8 +1,8 @@
 //! Callbacks: posts each pause of a run and its result to the URL that its caller gave, signed as Hyphen's webhooks
 //! are. A post is retried until it is accepted; the store has its progress.
 
-mod beside;
 mod pause;
+mod question_poster;
 mod reminder;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,9 +18,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
-pub use self::beside::QuestionPoster;
 use self::pause::PausesInPost;
 pub use self::pause::pause_of;
+pub use self::question_poster::QuestionPoster;
 use super::problem::ProblemDetails;
 use super::run_store::{FoldedRun, RunRow, RunStore};
 use super::view::AgentStatus;

@@ -21,7 +21,7 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
 use crate::program::Program;
 use crate::trace::events::Last;
-use crate::trace::live::LivePosition;
+use crate::trace::live_reply::LivePosition;
 use crate::trace::{Redaction, Shown, escape, events, result};
 
 /// The bytes of a journal that are read at once. The next ones are read only when the reader has received their

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use super::compaction::push_tight;
 use super::event::{InputFile, Reasoning, SaidCall};
-use super::tight::push_tight;
 
 /// What the model reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

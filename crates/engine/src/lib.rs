@@ -15,20 +15,19 @@
 )]
 
 pub mod address;
-pub mod asked;
 mod begin;
 pub mod blob;
 pub mod budget;
 mod builtin;
 pub mod call_attempt;
 pub mod canonical;
+pub mod compaction;
 pub mod continuation;
 pub mod continuation_record;
 pub mod conversation;
 pub mod decision;
 pub mod dialect;
 pub mod digest;
-pub mod due;
 pub mod effect;
 pub mod event;
 mod fitted;
@@ -40,6 +39,7 @@ pub mod json;
 mod limit;
 pub mod machine;
 mod memory;
+pub mod model_requests;
 mod next;
 pub mod notice;
 mod observation;
@@ -57,7 +57,6 @@ pub mod step;
 pub mod storable;
 pub mod stuck;
 mod subrun;
-pub mod tight;
 pub mod timestamp;
 pub mod token_estimator;
 mod token_usage;
@@ -65,6 +64,7 @@ pub mod trace;
 mod turn;
 mod turn_policy;
 mod validate;
+pub mod wait_deadline;
 pub mod waiting_calls;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::address::{StepAddress, split_address};
 use super::call_attempt::CallAttempt;
+use super::compaction::push_tight;
 use super::decision::awaited_approval::AwaitedApproval;
 use super::decision::awaited_approval::{NOT_ESCALATED, may_take};
 use super::decision::consent;
@@ -20,7 +21,6 @@ use super::event::{CallId, Decided, Decision, DecisionRights, Tokens, ToolResult
 use super::header::RunHeader;
 use super::outcome::Termination;
 use super::question::SubrunQuestion;
-use super::tight::push_tight;
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::Tool;

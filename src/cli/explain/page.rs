@@ -1,6 +1,6 @@
 //! A page of Markdown as a terminal shows it: headings, paragraphs, lists, code.
 
-use crate::trace::look::wrap;
+use crate::trace::layout::wrap;
 use crate::trace::{Look, Tone, escape};
 
 /// The indentation of code and quotes.

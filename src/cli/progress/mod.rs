@@ -19,7 +19,7 @@ use super::surface::Surface;
 use crate::drive::clock;
 use crate::engine::notice::{Listener, Notice};
 use crate::journal::failpoint;
-use crate::trace::live::{LivePosition, LiveReply};
+use crate::trace::live_reply::{LivePosition, LiveReply};
 use crate::trace::text::Pieces;
 use crate::trace::{Redaction, Tone, events};
 

@@ -10,7 +10,7 @@ use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
 use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
 use crate::trace::entries::{call_attempt_sentence, call_sentence};
-use crate::trace::refused::{ShownRefusals, unsaid};
+use crate::trace::refused_replies::{ShownRefusals, unsaid};
 use crate::trace::step_text::step_line;
 use crate::trace::steps::shown_step;
 use crate::trace::text::{Pieces, ShownObservation, took};

@@ -6,8 +6,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::engine::notice::Notice;
 use crate::trace::escape;
-use crate::trace::live::LiveReply;
-use crate::trace::look::cut;
+use crate::trace::layout::cut;
+use crate::trace::live_reply::LiveReply;
 use crate::trace::units::{duration, plural};
 
 /// So long nothing is said in a pipe.

@@ -10,12 +10,12 @@ use crate::cli::failure::CommandError;
 use crate::cli::output::{ListOutput, json_line};
 use crate::cli::recorded_run;
 use crate::cli::surface::Surface;
-use crate::drive::refold::Refolded;
+use crate::drive::verified_fold::Refolded;
 use crate::engine::event::{Event, EventKind};
 use crate::program::Program;
-use crate::replay::together;
+use crate::replay::paired_fold;
 use crate::replay::verdict::{ReplayKind, ReplayVerdict};
-use crate::trace::look::TextBlock;
+use crate::trace::layout::TextBlock;
 use crate::trace::reason::reason;
 use crate::trace::units::{count, plural};
 use crate::trace::{Look, Redaction, Tone, escape};
@@ -80,7 +80,7 @@ pub(super) fn verdict(recorded: &Arc<Program>, against: &Arc<Program>, events: &
         return Err(format!("the run is one of a {old}, and the document is a {new}"));
     }
     let redact = Redaction::new(&against.project.redact);
-    let verdict = together::replay(recorded, against, events)?;
+    let verdict = paired_fold::replay(recorded, against, events)?;
     Ok(ReplayVerdict { why: verdict.why.map(|why| redact.text(&why).into_owned()), ..verdict })
 }
 

@@ -21,7 +21,7 @@ use crate::engine::outcome::Status;
 use crate::journal::{RunFilter, RunSummary};
 use crate::program::Program;
 use crate::replay::verdict::{ReplayKind, ReplayVerdict};
-use crate::trace::look::{cut, pad};
+use crate::trace::layout::{cut, pad};
 use crate::trace::units::plural;
 use crate::trace::{Look, Tone, escape};
 

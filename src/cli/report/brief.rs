@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::next_commands::quoted;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::trace::look::cut;
+use crate::trace::layout::cut;
 use crate::trace::units::plural;
 use crate::trace::{Look, Tone, escape};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::hidden_secrets::{self, HiddenCount};
 use super::{RunJournals, extracted};
 use crate::check::scenario::endings::programs;
-use crate::drive::model::recorded::RecordedPlayer;
+use crate::drive::model::recording::RecordedPlayer;
 use crate::drive::stage::StagePlan;
 use crate::language::recording::{Recording, RecordingEntry};
 use crate::policy::word::written;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reqwest::Url;
 
-use super::beside::{BESIDE_LOOK, in_pause, question_keys, while_running};
+use super::question_poster::{BESIDE_LOOK, in_pause, question_keys, while_running};
 use super::reminder::ReminderTimes;
 use super::{Callbacks, MAX_TRIES, Post, PostError, body, noted, wait_after};
 use crate::drive::clock;

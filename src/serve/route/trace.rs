@@ -9,9 +9,9 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 
 use crate::drive::fold;
-use crate::engine::asked::asked;
 use crate::engine::event::Event;
 use crate::engine::flow::view::StepLog;
+use crate::engine::model_requests::asked;
 use crate::engine::outcome::Status;
 use crate::journal::RunSummary;
 use crate::program::Program;

@@ -15,7 +15,7 @@ use crate::serve::callback::QuestionPoster;
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::trace::Redaction;
-use crate::trace::live::{LivePosition, LiveReply};
+use crate::trace::live_reply::{LivePosition, LiveReply};
 
 /// A run that is driven here, or queued.
 pub struct ActiveRun {

@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 
 use super::run_tasks::{DrivenRun, DriverTask};
 use super::{ActiveRun, Scheduler};
+use crate::drive::decision_queue::DecidedElsewhere;
 use crate::drive::engine::{Engine, Resume};
-use crate::drive::queued::DecidedElsewhere;
 use crate::journal::StoreError;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, later};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use loopctl::Program;
 use loopctl::engine::blob::Blob;
-use loopctl::engine::due::due_at_ms;
 use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{CallId, Cancelled, EDITION, Event, EventKind, Moment};
 use loopctl::engine::notice::{self, Baseline, Notice};
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
+use loopctl::engine::wait_deadline::due_at_ms;
 use loopctl::{Status, Termination};
 use serde_json::{Value, json};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::end::StepEnd;
-use super::opened::{BeginFault, ChosenStep, Opened};
 use super::progress::{Current, FailedRun, StepChange, StepFault, StepFrame, Stopping, chosen};
 use super::record::{StepRecord, StepStatus};
+use super::step_start::{BeginFault, ChosenStep, Opened};
 use crate::address::StepAddress;
 use crate::budget;
 use crate::effect::{Effect, Effects};

@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::address::StepAddress;
-use crate::due::due_beside;
 use crate::effect::steps_of;
 use crate::event::{
     Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepReturned, Tokens, ToolFault, ToolResult,
@@ -18,6 +17,7 @@ use crate::question::SubrunQuestion;
 use crate::state::{Phase, State};
 use crate::step::step;
 use crate::tests::started;
+use crate::wait_deadline::due_beside;
 use loopctl_lang::compile::{Texts, compile};
 use loopctl_lang::diagnostic::Source;
 use loopctl_lang::program::Program;

@@ -1,16 +1,16 @@
 //! What a fork begins with: the first steps of a run, under its document or another one.
 
-use crate::asked::{asks, flat, no_such_iteration};
 use crate::blob::Blob;
 use crate::event::{
     CallId, Event, EventKind, Fork, Reply, RunDocument, Started, ToolResult, ToolReturned, documents_sha256,
 };
+use crate::model_requests::{asks, flat, no_such_iteration};
 use crate::state::{Phase, State};
 use crate::step::step;
 use loopctl_lang::program::Program;
 
+use super::paired_fold::replay;
 use super::restart::restarted;
-use super::together::replay;
 use super::verdict::{ReplayKind, ReplayVerdict};
 
 /// What is to differ from the run that is forked.

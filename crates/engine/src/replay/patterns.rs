@@ -6,7 +6,7 @@ use crate::step::step;
 use crate::stuck::{StepDigest, Stuck, detect};
 use loopctl_lang::program::Program;
 
-use super::together::used;
+use super::paired_fold::used;
 
 /// A stop at a threshold.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::{MixedScript as _, RestrictionLevel, RestrictionLevelDetection as _};
 
 use super::escape;
-use super::look::{Look, TextBlock, Tone, wrap};
+use super::layout::{Look, TextBlock, Tone, wrap};
 use super::redact::HIDDEN;
 use super::units::plural;
 use crate::decision::awaited_approval::OnExpiry;

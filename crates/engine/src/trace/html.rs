@@ -1,6 +1,6 @@
 //! The trace as one HTML file: no scripts, no external resources, everything escaped.
 
-mod beside;
+mod comparison;
 mod prompt;
 mod steps;
 mod tuning;
@@ -17,7 +17,7 @@ use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
 use super::prompts::SentPrompts;
 use super::reason::reason;
-use super::refused::{ShownRefusals, unsaid};
+use super::refused_replies::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
 use super::text::{text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
@@ -35,7 +35,7 @@ const STYLE: &str = include_str!("html/style.css");
 /// A longer text is folded, in characters.
 const LONG: usize = 900;
 
-pub use beside::{beside, words as difference_words};
+pub use comparison::{beside, words as difference_words};
 pub use steps::view as steps_at;
 pub use tuning::tuning;
 

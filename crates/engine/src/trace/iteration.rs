@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::escape;
-use super::look::{Look, Tone, wrap};
+use super::layout::{Look, Tone, wrap};
 use super::redact::Redaction;
 use super::result::RunResult;
 use super::text::{Pieces, iterations};

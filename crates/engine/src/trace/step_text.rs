@@ -8,7 +8,7 @@ use super::About;
 use super::approval;
 use super::entries::sentences;
 use super::escape;
-use super::look::{Look, Tone, wrap};
+use super::layout::{Look, Tone, wrap};
 use super::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
 use super::text::{Pieces, ShownObservation, took};
 use super::units::rfc3339;

@@ -13,9 +13,9 @@ use super::decision::{decision_sentence, decisions_about, decisions_about_no_cal
 use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape;
 use super::json::{gist, on_one_line};
-use super::look::{Look, TextBlock, Tone, pad};
+use super::layout::{Look, TextBlock, Tone, pad};
 use super::reason::reason;
-use super::refused::{ShownRefusals, unsaid};
+use super::refused_replies::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
 use super::step_text::{questions, step_line};
 use super::units::{count, dollars, duration, plural};
@@ -218,7 +218,7 @@ impl Pieces {
         };
         for text in [question, waiting.question.context.as_deref()].into_iter().flatten() {
             for line in escape::terminal(text.trim()).split('\n') {
-                for line in super::look::wrap(line, self.look.width.saturating_sub(4)) {
+                for line in super::layout::wrap(line, self.look.width.saturating_sub(4)) {
                     let _ = writeln!(shown, "  {bar}{line}");
                 }
             }

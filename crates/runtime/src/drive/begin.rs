@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::clock;
 use super::fault::Fault;
-use super::finished::Finished;
 use super::fold::written;
 use super::input_files::{given_by_model, taken_by};
 use super::lease_guard::{LeaseGuard, RunLease};
 use super::model::ModelClient;
 use super::read_files;
 use super::run::{Driver, HeldRun};
+use super::run_result::Finished;
 use super::search_text::search_text_of;
 use super::start::{self, Start};
 use super::status::status_record;

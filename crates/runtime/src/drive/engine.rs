@@ -6,32 +6,32 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::adopt::Adoption;
-use super::asking;
 use super::begin::Begin;
 pub use super::builder::EngineBuilder;
 use super::clock;
+use super::decision_queue::DecidedElsewhere;
+use super::document_change::Adoption;
 use super::fault::Fault;
-pub use super::finished::{AnswerError, Finished};
 use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
 use super::model_waits::ModelWait;
-use super::queued::DecidedElsewhere;
+use super::question_owner;
 use super::run::{Driver, HeldRun};
+pub use super::run_result::{AnswerError, Finished};
 use super::start::{self, Start};
 use super::stop::Stop;
 use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
 use crate::journal::{Journal, RunSummary, StoreError};
 use loopctl_engine::dialect;
-use loopctl_engine::due::{due_at_ms, due_times};
 use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
 use loopctl_engine::outcome::{Status, Termination};
 use loopctl_engine::reply::window;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
+use loopctl_engine::wait_deadline::{due_at_ms, due_times};
 use loopctl_lang::language::Project;
 use loopctl_lang::program::Program;
 
@@ -280,9 +280,9 @@ impl Engine {
     ) -> Result<Option<Vec<EventKind>>, Fault> {
         let is_adopted = adoption.is_some();
         let Adoption { events: adopted, changed } = adoption.unwrap_or_default();
-        let stale = asking::asked_by_another(self, program, state, None).await?;
-        let unseen = |decided: &Decided| decided.hash.is_none() && asking::needs_sight(decided);
-        let blind = |decided: &Decided| is_adopted && unseen(decided) || stale && asking::needs_sight(decided);
+        let stale = question_owner::asked_by_another(self, program, state, None).await?;
+        let unseen = |decided: &Decided| decided.hash.is_none() && question_owner::needs_sight(decided);
+        let blind = |decided: &Decided| is_adopted && unseen(decided) || stale && question_owner::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
             // The events that make it continue come first.
             (Phase::Ended(_), _) if resume.reopens() => resume.decided.clone().map(EventKind::Human),
@@ -312,7 +312,7 @@ impl Engine {
                 return Ok(Some(adopted.into_iter().chain(raised).chain([EventKind::Resumed, human]).collect()));
             }
             (_, Some(decided)) => {
-                asking::fits(self, program, state, decided).await?;
+                question_owner::fits(self, program, state, decided).await?;
                 Some(EventKind::Human(decided.clone()))
             }
             (_, None) => Some(EventKind::Resumed),

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinHandle;
 
 use super::fault::Fault;
-use super::finished::Finished;
 use super::future::BoxFuture;
+use super::run_result::Finished;
 use loopctl_lang::program::Program;
 
 /// The number of runs that are kept although nobody asked about them; of more, those that have ended are forgotten.

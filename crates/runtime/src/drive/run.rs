@@ -8,13 +8,13 @@ mod model_call;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::asking;
 use super::clock;
 use super::fault::Fault;
-use super::finished::Finished;
 use super::fold::written;
 use super::lease_guard::RunLease;
 use super::model::{ModelClient, Wire};
+use super::question_owner;
+use super::run_result::Finished;
 use super::status::{log_cancelled, progress, status_record};
 use super::stop::Stop;
 use super::subrun;
@@ -26,7 +26,6 @@ use interrupts::cancel_request;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::decision::approval;
-use loopctl_engine::due::waits_beside_since_ms;
 use loopctl_engine::effect::{Effect, Effects, calls_of, steps_of};
 use loopctl_engine::event::{Event, EventKind, Moment};
 use loopctl_engine::flow::first_waiting;
@@ -34,6 +33,7 @@ use loopctl_engine::notice::{Baseline, Notice};
 use loopctl_engine::outcome::Status;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
+use loopctl_engine::wait_deadline::waits_beside_since_ms;
 use loopctl_lang::program::Program;
 
 /// What lists show of the steps that wait for a human beside others: since when, and the question of the first one.
@@ -176,7 +176,7 @@ impl<'a> Driver<'a> {
             if let (EventKind::Human(decided), false) = (&kind, applied.is_empty()) {
                 // What is asked may be another question after the events before it.
                 let engine = Engine { world: Arc::clone(self.world) };
-                Box::pin(asking::accepts(&engine, self.program, &self.state, decided)).await?;
+                Box::pin(question_owner::accepts(&engine, self.program, &self.state, decided)).await?;
             }
             self.close_below(&kind).await?;
             self.continues = what.peek().is_some();

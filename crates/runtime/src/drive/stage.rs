@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::model::ScriptPlayer;
-use super::model::recorded::RecordedPlayer;
+use super::model::recording::RecordedPlayer;
 use super::tool::ToolCall;
 use loopctl_engine::event::ToolResult;
 use loopctl_lang::language::Script;

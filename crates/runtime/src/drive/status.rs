@@ -2,11 +2,11 @@
 
 use super::search_text::search_text_of;
 use crate::journal::{Journal, RowCompletion, RowText, RunSummary, StatusRecord};
-use loopctl_engine::due::{due_at_ms, waits_beside_since_ms};
 use loopctl_engine::event::{Cancelled, Tokens};
 use loopctl_engine::flow::first_question;
 use loopctl_engine::outcome::{Status, Termination};
 use loopctl_engine::state::{Phase, State};
+use loopctl_engine::wait_deadline::{due_at_ms, waits_beside_since_ms};
 use loopctl_lang::policy::redact::Redaction;
 use loopctl_lang::program::Program;
 

@@ -29,7 +29,7 @@ use loopctl_engine::event::{
     Allowance, CallId, EventKind, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
     ToolReturned,
 };
-use loopctl_engine::flow::item_rest::ItemRest;
+use loopctl_engine::flow::item_budget::ItemRest;
 use loopctl_engine::operation::OpenStep;
 use loopctl_engine::state::{Phase, RunHeader};
 use loopctl_lang::program::flow::StepAction;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::asking::{is_taken, needs_sight};
 use super::begin::Begin;
 use super::clock;
 use super::fault::Fault;
-use super::finished::Finished;
 use super::fold;
+use super::question_owner::{is_taken, needs_sight};
+use super::run_result::Finished;
 use super::start::Start;
 use super::stop::Stop;
 use super::subrun_budget::{self, SubrunBudget};

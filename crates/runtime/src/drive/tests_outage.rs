@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::clock::{self, played::PlayedClock};
 use super::engine::{Engine, Resume, Watch};
-use super::finished::Finished;
 use super::model::{EmbeddedModel, ModelError, ModelReply, ModelRequest};
+use super::run_result::Finished;
 use super::tests::{compiled, complete, start, think};
 use loopctl_engine::event::Decision;
 use loopctl_engine::outcome::{Status, Termination};

@@ -1,6 +1,6 @@
 //! The events of a run in memory.
 
-use loopctl_engine::tight::push_tight;
+use loopctl_engine::compaction::push_tight;
 
 const BLOCK_BYTES: usize = 1000;
 

@@ -14,7 +14,7 @@ use super::constraint::{TURN, TurnMeans};
 use super::failure::Peer;
 use super::protocol::{NewMessages, Protocol};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
-use super::refused::RequestField;
+use super::refused_fields::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tools};

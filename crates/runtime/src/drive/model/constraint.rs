@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use super::Ask;
-use super::refused::{RefusedFields, RequestField};
+use super::refused_fields::{RefusedFields, RequestField};
 use super::reply::AttemptReply;
 use loopctl_lang::language::project::Constrain;
 use loopctl_lang::language::react::Dialect;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::content_refusal::RefusalWords;
-use super::refused::RequestField;
+use super::refused_fields::RequestField;
 use super::reply::AttemptReply;
 use super::window::refused_length;
 use crate::drive::secret::Vault;

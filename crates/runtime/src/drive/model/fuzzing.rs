@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::failure::Peer;
 use super::reply::StreamedReply;
 use super::sse::SseDecoder;
-use super::{halves, protocol_of, take_event};
+use super::{protocol_of, surrogate_halves, take_event};
 use crate::drive::secret::Vault;
 use loopctl_lang::policy::provider::Provider;
 
@@ -21,6 +21,6 @@ pub fn stream(bytes: &[u8], size: usize) {
         let read = bytes.chunks(size).try_for_each(|part| decoder.push(part, &mut take));
         drop(read.and_then(|()| decoder.finish(&mut take)));
         drop(pieces.whole(&peer));
-        drop(protocol.read(&peer, halves::readable(bytes).as_bytes()));
+        drop(protocol.read(&peer, surrogate_halves::readable(bytes).as_bytes()));
     }
 }

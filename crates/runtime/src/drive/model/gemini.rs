@@ -12,7 +12,7 @@ use super::constraint::TurnMeans;
 use super::failure::Peer;
 use super::protocol::{NewMessages, Protocol};
 use super::reasoning::{ANY_SIGNATURE, BEHIND_TEXT, SealedPart, behind_call, is_text, returned};
-use super::refused::RequestField;
+use super::refused_fields::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tool_list};

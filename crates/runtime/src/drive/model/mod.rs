@@ -7,22 +7,20 @@
 mod anthropic;
 mod constraint;
 mod content_refusal;
-mod counted;
 mod credentials;
 mod embedded;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gemini;
-mod halves;
 mod http;
 mod identity;
 mod models;
 mod openai;
 mod protocol;
 mod reasoning;
-pub mod recorded;
-mod refused;
+pub mod recording;
+mod refused_fields;
 mod reply;
 mod responses;
 mod script;
@@ -30,6 +28,8 @@ mod settings;
 mod signature;
 mod sse;
 mod stop_reason;
+mod surrogate_halves;
+mod usage_fields;
 mod window;
 mod wire;
 
@@ -55,7 +55,7 @@ use loopctl_lang::language::react::{self, ReactProperties, Retry};
 use loopctl_lang::program::LoopProgram;
 use protocol::Protocol;
 use reasoning::{lacks_reasoning, returned, without_reasoning};
-use refused::RequestField;
+use refused_fields::RequestField;
 pub use reply::PartialReply;
 use reply::{AttemptReply, StreamedReply, garbage};
 use sse::StreamState;
@@ -373,7 +373,7 @@ impl ModelClient {
             return Box::pin(self.stream(endpoint, begun, response, ask, asked_at)).await;
         }
         let body = endpoint.body(begun, &mut response, ask.timeouts.stall).await?;
-        let body = halves::readable(&body);
+        let body = surrogate_halves::readable(&body);
         let reply = self.form.protocol.read(&endpoint.peer, body.trim_start_matches('\u{feff}').as_bytes());
         reply.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))
     }
@@ -453,7 +453,7 @@ fn take_event(
             Ok(true)
         }
         data => {
-            let (data, has_halves) = halves::marked(data);
+            let (data, has_halves) = surrogate_halves::marked(data);
             if has_halves {
                 pieces.expect_halves();
             }

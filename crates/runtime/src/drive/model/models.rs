@@ -12,7 +12,7 @@ use super::credentials::{Credentials, ModelKey, RequestSigner};
 use super::failure::Peer;
 use super::http::{Endpoint, HttpClients};
 use super::identity::AwsIdentity;
-use super::refused::{RefusedFields, RequestField};
+use super::refused_fields::{RefusedFields, RequestField};
 use super::script::ScriptPlayer;
 use super::settings::ModelSettings;
 use super::window::LearnedWindow;

@@ -12,7 +12,7 @@ use super::constraint::TurnMeans;
 use super::failure::Peer;
 use super::protocol::{NewMessages, Protocol, openai_turn_means};
 use super::reasoning::{SealedPart, returned};
-use super::refused::RequestField;
+use super::refused_fields::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, call_id, file_address, json, more_text, open_text, stays_open, stops, tools};

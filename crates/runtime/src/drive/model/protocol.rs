@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::Ask;
 use super::constraint::TurnMeans;
 use super::failure::Peer;
-use super::refused::RequestField;
+use super::refused_fields::RequestField;
 use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::wire::RequestForm;
 use loopctl_engine::conversation::{Message, Role};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::halves;
+use super::surrogate_halves;
 use loopctl_engine::conversation::{Message, Native, Role};
 use loopctl_engine::event::Reasoning;
 use loopctl_lang::policy::reasoning::MAX_TEXT;
@@ -119,7 +119,7 @@ impl ReasoningParts {
         self.close();
         let mut text = self.text;
         if has_halves {
-            halves::join(&mut text);
+            surrogate_halves::join(&mut text);
         }
         if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
             text.truncate(end);
@@ -132,7 +132,7 @@ impl ReasoningParts {
         if !self.parts.is_empty() {
             sealed = serde_json::to_string(&self.parts).unwrap_or_default();
             if has_halves {
-                halves::join(&mut sealed);
+                surrogate_halves::join(&mut sealed);
             }
         }
         Some(Box::new(Reasoning { origin: String::new(), sealed, text }))

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use super::ModelClient;
 use super::constraint::TURN;
 use super::content_refusal::RefusalWords;
-use super::counted::CountedTokens;
 use super::failure::{AttemptFailure, Peer, saturated};
-use super::halves::{self, HalfJoiner};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
 use super::responses::items::OutputItems;
 use super::stop_reason::{StopReason, StopReasons};
+use super::surrogate_halves::{self, HalfJoiner};
+use super::usage_fields::CountedTokens;
 use loopctl_engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
 
 /// The reply of a model to one attempt.
@@ -374,9 +374,9 @@ impl StreamedReply {
         let mut calls: Vec<SaidCall> = calls.into_iter().map(|(_, call)| call).collect();
         for SaidCall { id, name, arguments } in &mut calls {
             if has_halves {
-                [id, name, &mut *arguments].into_iter().for_each(halves::join);
+                [id, name, &mut *arguments].into_iter().for_each(surrogate_halves::join);
             }
-            halves::repair(arguments);
+            surrogate_halves::repair(arguments);
         }
         Ok(AttemptReply {
             text,

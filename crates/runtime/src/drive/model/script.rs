@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Ask;
 use super::failure::{AttemptFailure, Peer};
-use super::recorded::RecordedPlayer;
+use super::recording::RecordedPlayer;
 use super::reply::AttemptReply;
 use crate::drive::secret::Vault;
 use crate::drive::stage::ReplyFailure;

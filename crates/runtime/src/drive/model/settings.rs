@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::refused::{RefusedFields, RequestField};
+use super::refused_fields::{RefusedFields, RequestField};
 use loopctl_lang::language::project::{Model, ReasoningEffort, ThinkingKind};
 
 /// The settings of a model. They are the same in every request, so they are written once.

@@ -12,7 +12,7 @@ use super::Ask;
 use super::constraint::ReplyConstraint;
 use super::protocol::{NewMessages, Protocol};
 use super::reasoning::without_foreign_calls;
-use super::refused::{RefusedFields, RequestField};
+use super::refused_fields::{RefusedFields, RequestField};
 use super::settings::ModelSettings;
 use super::window::LearnedWindow;
 use loopctl_engine::conversation::Role;
@@ -289,7 +289,7 @@ pub(super) fn digest_of_tools(ask: &Ask<'_>) -> String {
         }
         digest.add(&of_object(tool.parameters.source()).to_string());
     }
-    super::recorded::short(digest)
+    super::recording::short(digest)
 }
 
 /// Writes the tools that a request describes, each as `begin` NAME, DESCRIPTION, `schema` PARAMETERS `end`.

@@ -10,7 +10,7 @@ use crate::drive::fault::Fault;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
 use crate::drive::model_waits::ModelWait;
 use crate::drive::pending_model_call::PendingModelCall;
-use crate::drive::said;
+use crate::drive::reply_bounds;
 use crate::drive::secret::Vault;
 use loopctl_engine::budget;
 use loopctl_engine::dialect;
@@ -110,7 +110,7 @@ impl Driver<'_> {
                 if let Some(live) = &live {
                     live.finish(&reply.text);
                 }
-                said::bound(&self.world.vault, &mut reply);
+                reply_bounds::bound(&self.world.vault, &mut reply);
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
             Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault, sums_up),
@@ -126,12 +126,12 @@ impl Driver<'_> {
 /// The failed attempts so far.
 fn failed_attempts(vault: &Vault, attempts: &Mutex<Vec<event::FailedAttempt>>) -> Vec<event::FailedAttempt> {
     let mut failed = std::mem::take(&mut *attempts.lock().unwrap_or_else(PoisonError::into_inner));
-    said::bound_attempts(vault, &mut failed);
+    reply_bounds::bound_attempts(vault, &mut failed);
     failed
 }
 
 fn model_failed(vault: &Vault, mut fault: event::ModelFault, sums_up: bool) -> EventKind {
-    said::bound_fault(vault, &mut fault);
+    reply_bounds::bound_fault(vault, &mut fault);
     if sums_up && fault.retryable && fault.code == ModelFaultCode::ModelRefused {
         // A summary that the model refuses is done without, but not one that only lacks a good key: the messages would be
         // lost.

@@ -8,7 +8,7 @@ mod embedded;
 mod http;
 mod llm;
 mod matcher;
-mod offline;
+mod offline_calls;
 mod output;
 mod runner;
 mod scripted;
@@ -32,7 +32,7 @@ pub use self::command::{AllowedPrograms, NamedProgram, enter_group};
 #[cfg(feature = "probe")]
 pub use self::db::probe::ConnectedDatabases;
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
-pub use self::offline::NOT_PLAYED;
+pub use self::offline_calls::NOT_PLAYED;
 pub use self::runner::OpenedRun;
 
 use self::command::CommandRunner;

@@ -4,11 +4,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::drive::model::counted::{CountedTokens, UsageFields};
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::append;
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
+use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
 use loopctl_engine::event::SaidCall;
 use loopctl_engine::json::from_bytes;
 

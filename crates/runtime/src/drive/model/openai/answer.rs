@@ -7,10 +7,10 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::reasoning::ReasoningFields;
-use crate::drive::model::counted::{CountedTokens, UsageFields};
 use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
+use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
 use loopctl_engine::event::SaidCall;
 use loopctl_engine::json::from_bytes;
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::drive::model::halves;
+use crate::drive::model::surrogate_halves;
 
 /// An item of the output: only what is needed of it.
 #[derive(Deserialize)]
@@ -159,7 +159,7 @@ impl OutputItems {
         let mut merged = MergedItems::default();
         if self.has_halves {
             let pieces = self.texts.iter_mut().chain(&mut self.arguments);
-            pieces.for_each(|arrived| halves::join(&mut arrived.text));
+            pieces.for_each(|arrived| surrogate_halves::join(&mut arrived.text));
         }
         let texts = self.texts.iter().map(|text| self.message(text)).collect::<Result<Vec<_>, _>>()?;
         for (index, json) in (0..).zip(last) {

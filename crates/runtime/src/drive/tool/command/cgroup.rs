@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
-use super::enter;
-pub(super) use super::enter::StartFailure;
-use super::left::{ProcessMark, rest};
+use super::group_entry;
+pub(super) use super::group_entry::StartFailure;
+use super::leftover_processes::{ProcessMark, rest};
 use crate::drive::{clock, descriptors};
 
 /// The limits of each group. The first four exist if our own group delegates the controllers. The last two
@@ -52,7 +52,7 @@ impl CallGroup {
     /// # Errors
     /// When no descriptor is left, so that the limits could not be written.
     pub(super) fn new(mark: &ProcessMark) -> io::Result<Option<Self>> {
-        if !enter::is_available() {
+        if !group_entry::is_available() {
             return Ok(None);
         }
         own()?.map_or(Ok(None), |own| Self::below(&own, mark))
@@ -72,18 +72,18 @@ impl CallGroup {
     /// The command that starts a program in the group. Add the arguments, and the variables as
     /// [`CallGroup::held`] names them.
     pub(super) fn command(&self, program: &Path) -> tokio::process::Command {
-        enter::command(&self.token, &self.folder.join("cgroup.procs"), program)
+        group_entry::command(&self.token, &self.folder.join("cgroup.procs"), program)
     }
 
     /// The name under which a variable is passed to the program.
     #[expect(clippy::unused_self, reason = "without a group it has its own name")]
     pub(super) fn held<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        enter::held(name)
+        group_entry::held(name)
     }
 
     /// Why the program did not start, when it did not.
     pub(super) fn failure(&self, status: ExitStatus, printed: &[u8]) -> Option<StartFailure> {
-        enter::failure(status.code(), printed, &self.token)
+        group_entry::failure(status.code(), printed, &self.token)
     }
 
     /// Whether the kernel killed it because of its memory use.

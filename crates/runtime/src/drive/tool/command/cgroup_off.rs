@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
-use super::left::ProcessMark;
+use super::leftover_processes::ProcessMark;
 
 /// There is none.
 #[derive(Debug)]

@@ -6,15 +6,15 @@ mod cgroup;
 #[path = "cgroup_off.rs"]
 mod cgroup;
 #[cfg(target_os = "linux")]
-mod enter;
-mod left;
-mod named;
+mod group_entry;
+mod leftover_processes;
 mod process;
 mod secret_program;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_prepared;
+mod user_program;
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use serde_json::Value;
 #[cfg(not(target_os = "linux"))]
 pub use self::cgroup::enter_group;
 #[cfg(target_os = "linux")]
-pub use self::enter::enter_group;
-pub use self::named::NamedProgram;
+pub use self::group_entry::enter_group;
 pub use self::secret_program::AllowedPrograms;
+pub use self::user_program::NamedProgram;
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use super::Prepared;
 use super::cgroup::{CallGroup, StartFailure};
-use super::left::{self, ProcessMark};
+use super::leftover_processes::{self, ProcessMark};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::tool::output::{fault, value};
 use crate::drive::tool::runner::RawFault;
@@ -141,7 +141,7 @@ fn start(prepared: &Prepared, mark: &ProcessMark, cgroup: Option<&CallGroup>) ->
         .args(&prepared.args)
         .env_clear()
         .envs(prepared.env.iter().map(|(name, value)| (named(name).into_owned(), value)))
-        .env(left::VARIABLE, mark.value())
+        .env(leftover_processes::VARIABLE, mark.value())
         .current_dir(&prepared.cwd)
         .stdin(if prepared.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())

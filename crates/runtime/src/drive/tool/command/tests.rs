@@ -179,10 +179,10 @@ async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_no
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     // Processes of other calls: one without a mark, and one with another mark.
-    let mut strangers = [None, Some(left::ProcessMark::new())].map(|mark| {
+    let mut strangers = [None, Some(leftover_processes::ProcessMark::new())].map(|mark| {
         let mut stranger = std::process::Command::new("sleep");
-        stranger.arg("1000").env_remove(left::VARIABLE);
-        stranger.envs(mark.iter().map(|mark| (left::VARIABLE, mark.value()))).spawn().unwrap()
+        stranger.arg("1000").env_remove(leftover_processes::VARIABLE);
+        stranger.envs(mark.iter().map(|mark| (leftover_processes::VARIABLE, mark.value()))).spawn().unwrap()
     });
     sh(&deserter("", &file)).await.unwrap();
     assert!(is_gone(pid_in(&file).as_raw()).await);

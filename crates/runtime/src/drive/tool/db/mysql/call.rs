@@ -11,7 +11,7 @@ use super::connect::MysqlConnection;
 use super::failure::{is_lost, is_too_large, of_error, text};
 use super::forms::ColumnForm;
 use super::read;
-use super::{fit, met};
+use super::{parameter_context, value_fit};
 use crate::drive::tool::db::rows::{MAX_BYTES, ResultRows, RowLimit};
 use crate::drive::tool::db::server_call::{self, CallFailure, CallResult, ServerCall, lost};
 use crate::drive::tool::db::server_pool::Pool;
@@ -109,10 +109,10 @@ async fn perform(
 
 /// Refuses a value that MySQL would compare as something else, or round.
 async fn refuse_unfit(server: &mut Conn, query: &Query, translated: &ServerQuery) -> Result<(), CallFailure> {
-    for meeting in met::meetings(&translated.text) {
+    for meeting in parameter_context::meetings(&translated.text) {
         let Some(slot) = translated.slots.get(meeting.slot) else { continue };
         let value = slot.value(&query.values).map_err(refused)?;
-        let why = fit::refusal(server, &meeting, value).await.map_err(|error| unsent(&error))?;
+        let why = value_fit::refusal(server, &meeting, value).await.map_err(|error| unsent(&error))?;
         if let Some(why) = why {
             return Err(refused(fault(format!("database: value not valid: `{}`: {why}", slot.written), "")));
         }

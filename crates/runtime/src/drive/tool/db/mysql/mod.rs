@@ -6,12 +6,12 @@ mod argument;
 mod call;
 mod connect;
 mod failure;
-mod fit;
 mod forms;
-mod met;
+mod parameter_context;
 #[cfg(feature = "probe")]
 mod probe;
 mod read;
+mod value_fit;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,8 +8,8 @@ use super::address::MysqlAddress;
 use super::call::{forms, translate};
 use super::connect::MysqlConnection;
 use super::failure::{is_lost, text};
-use super::met::MeetingKind;
-use super::{fit, met};
+use super::parameter_context::MeetingKind;
+use super::{parameter_context, value_fit};
 use crate::drive::tool::db::probe::{PROBE_TIME, PreparedQuery, ProbeRuntime, ServerProbe};
 use crate::drive::tool::db::server_pool::PooledConnection as _;
 use crate::drive::tool::db::server_query::ServerQuery;
@@ -68,11 +68,11 @@ fn invalid(message: String) -> QueryFault {
 /// The named parameters that are compared with something, and what may be compared with it.
 async fn parameters(connection: &mut Conn, query: &str) -> Vec<QueryParameter> {
     let (Ok(translated), mut found) = (translate(query, false), Vec::new()) else { return Vec::new() };
-    for meeting in met::meetings(&translated.text) {
+    for meeting in parameter_context::meetings(&translated.text) {
         let name = translated.slots.get(meeting.slot).and_then(|slot| slot.written.get(1..));
         let name = name.filter(|name| !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()));
         let (Some(name), MeetingKind::Compared) = (name, meeting.kind) else { continue };
-        if let Ok(Some(column)) = fit::column(connection, &meeting).await {
+        if let Ok(Some(column)) = value_fit::column(connection, &meeting).await {
             let (name, type_name) = (name.to_owned(), column.name().to_owned());
             found.push(QueryParameter { name, type_name, takes: column.takes() });
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::advance::{Advance, TakenItems};
-use super::opened::{BeginFault, Opened};
 use super::progress::{ItemsState, StepFault};
+use super::step_start::{BeginFault, Opened};
 use crate::decision::awaited_approval::AwaitedApproval;
 use crate::operation::{AskedFor, Progress};
 use crate::prompt;

@@ -2,9 +2,9 @@
 
 use super::clock;
 use super::fault::Fault;
-use super::finished::Finished;
 use super::fold::{self, written};
 use super::lease_guard::{Leased, LeasedRun};
+use super::run_result::Finished;
 use super::status::{log_cancelled, status_record};
 use super::subrun;
 use super::world::{Engine, Watch};

@@ -8,7 +8,7 @@ use crate::state::{Phase, State, StateHead};
 use crate::step::step;
 use loopctl_lang::program::{Program, Tool};
 
-use super::moves::{AskedCall, CallFate, Position, RunEnd, calls, position};
+use super::pending_calls::{AskedCall, CallFate, Position, RunEnd, calls, position};
 use super::restart::restarted;
 use super::verdict::{ReplayKind, ReplayVerdict};
 

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::asking;
 use super::clock;
 use super::fault::Fault;
 use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
+use super::question_owner;
 use super::run::Driver;
 use super::world::{Engine, Resume};
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreError};
 use loopctl_engine::address::StepAddress;
-use loopctl_engine::due::due_at_ms;
 use loopctl_engine::event::{Decided, Event, EventKind};
 use loopctl_engine::state::State;
+use loopctl_engine::wait_deadline::due_at_ms;
 use loopctl_lang::program::Program;
 
 /// The interval of the looks for what the driver said.
@@ -62,7 +62,7 @@ impl Engine {
             return Err(Fault::Store(StoreError::Driven(run_id)));
         };
         let run_id = run_id.as_str();
-        asking::fits(self, program, &read.state, &decided).await?;
+        question_owner::fits(self, program, &read.state, &decided).await?;
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
         let passed = PassedOn { decided, answer_token: resume.answer_token.clone() };
         let decision = serde_json::to_string(&passed).map_err(|error| Fault::Refused(error.to_string()))?;
@@ -84,7 +84,7 @@ impl Engine {
             let mut outdated = None;
             if self.has_more(run_id, read).await? {
                 was_taken |= is_among(self.catch_up(program, run_id, read).await?, &decided);
-                match asking::fits(self, program, &read.state, &decided).await {
+                match question_owner::fits(self, program, &read.state, &decided).await {
                     Err(Fault::Refused(why)) => outdated = Some(why),
                     fits => fits?,
                 }
@@ -132,7 +132,7 @@ impl Engine {
             let why = match serde_json::from_str(&queued.decision) {
                 Ok(PassedOn { decided, answer_token }) => {
                     let fits = match self.accepts_token(run_id, answer_token.as_deref()).await {
-                        Ok(()) => asking::accepts(self, program, state, &decided).await,
+                        Ok(()) => question_owner::accepts(self, program, state, &decided).await,
                         Err(fault) => Err(fault),
                     };
                     match fits {

@@ -7,7 +7,7 @@ use mysql_async::{Column, Conn, Error};
 use serde_json::{Number, Value};
 
 use super::forms::ColumnForm;
-use super::met::{Meeting, MeetingKind};
+use super::parameter_context::{Meeting, MeetingKind};
 use crate::drive::tool::db::number::{digits, whole};
 
 /// The decimals of a column that has as many as a number needs.

@@ -11,7 +11,7 @@ use super::llm::LlmTool;
 use super::output::{self, fault};
 use super::runner::{RawFault, RawOutcome, ToolRunner as _};
 use super::scripted::failed;
-use crate::drive::model::recorded::tokens;
+use crate::drive::model::recording::tokens;
 use crate::drive::retry::Transient;
 use crate::drive::stage::{CallFaultEffect, GivenCall, Stage};
 use loopctl_engine::event::ToolResult;

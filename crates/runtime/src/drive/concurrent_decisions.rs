@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::asking;
 use super::clock;
 use super::fault::Fault;
 use super::inbox::{DecisionSource, PassedDecision};
+use super::question_owner;
 use super::run::Driver;
 use super::world::{Engine, Resume};
 use loopctl_engine::address::StepAddress;
-use loopctl_engine::due::due_beside;
 use loopctl_engine::effect::steps_of;
 use loopctl_engine::event::{Decided, EventKind};
+use loopctl_engine::wait_deadline::due_beside;
 
 impl Engine {
     /// Passes a decision to the driver of a run, which this engine drives and of which other steps are under way. Returns
@@ -112,6 +112,6 @@ impl Driver<'_> {
     async fn accepts(&self, decided: &Decided, answer_token: Option<&str>) -> Result<(), Fault> {
         let engine = Engine { world: Arc::clone(self.world) };
         engine.accepts_token(&self.lease.run_id, answer_token).await?;
-        asking::accepts(&engine, self.program, &self.state, decided).await
+        question_owner::accepts(&engine, self.program, &self.state, decided).await
     }
 }
