@@ -99,11 +99,11 @@ impl Looking {
         self.starts.look(&self.app, now_ms).await;
     }
 
-    /// The scheduled runs once none of them is driven.
+    /// The scheduled runs once none of them runs. One that was just made has no driver yet.
     async fn runs(&self) -> Vec<String> {
         loop {
             let runs = self.app.runs.journal.list(Default::default()).await.unwrap();
-            if runs.iter().all(|run| !run.driven) {
+            if runs.iter().all(|run| !run.driven && run.status != Status::Running) {
                 let mut runs: Vec<String> =
                     runs.into_iter().map(|run| format!("{} {}", run.run_id, run.status.word())).collect();
                 runs.sort();
