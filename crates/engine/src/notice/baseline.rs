@@ -151,7 +151,7 @@ impl Baseline {
         }
         match state {
             State::Loop(state) => self.push_entries(state, is_fork, notices),
-            // What was begun before is in the state still.
+            // What started before is still in the state.
             State::Flow(_) if self.cause == Cause::Interrupt => {}
             State::Flow(state) => notices.extend(state.progress.changes.iter().filter_map(step_changed)),
         }
