@@ -53,12 +53,18 @@ pub struct ProblemDetails {
 /// How the lines of a list of reasons begin.
 const LIST_ITEM: &str = "\n- ";
 /// The most reasons that a problem lists.
-const MOST_REASONS: usize = 50;
+const MAX_REASONS: usize = 50;
 
 /// A sentence, and the lines of its list if it has one. Nothing else begins a line.
 fn lines(detail: &str) -> String {
-    let reasons = detail.split(LIST_ITEM).take(MOST_REASONS).map(crate::diagnostic::shown);
-    reasons.collect::<Vec<_>>().join(LIST_ITEM)
+    let mut reasons = detail.split(LIST_ITEM);
+    // The sentence comes before the reasons.
+    let mut shown: Vec<String> = reasons.by_ref().take(1 + MAX_REASONS).map(crate::diagnostic::shown).collect();
+    let left = reasons.count();
+    if left > 0 {
+        shown.push(format!("and {left} more"));
+    }
+    shown.join(LIST_ITEM)
 }
 
 impl ProblemDetails {
@@ -212,6 +218,14 @@ mod tests {
     use super::super::shown_faults::HiddenPaths;
     use super::*;
     use crate::diagnostic::{Remedy, Source, codes};
+
+    #[test]
+    fn reasons_that_are_left_out_are_counted() {
+        let listed = |reasons: usize| lines(&format!("no{}", "\n- why\nso".repeat(reasons)));
+        assert_eq!(listed(2), "no\n- why\\u{A}so\n- why\\u{A}so");
+        assert_eq!(listed(MAX_REASONS).lines().count(), 1 + MAX_REASONS);
+        assert!(listed(MAX_REASONS + 7).ends_with("\n- and 7 more"));
+    }
 
     /// One of each fault: the match has the compiler ask for those that are new.
     fn all() -> Vec<Fault> {

@@ -410,3 +410,20 @@ fn a_format_that_a_body_relies_on_keeps_its_signs_out() {
         assert_eq!(trace.stdout.contains("is no `uuid`"), !sent, "{trace:#?}");
     }
 }
+
+#[test]
+fn values_in_the_text_of_a_body_are_escaped_by_the_type_that_is_sent() {
+    let form = "application/x-www-form-urlencoded";
+    let json_header = json!({ "Content-Type": "application/json" });
+    for (body, more, expected) in [
+        ("v={{v}}", json!({ "content_type": form }), "v=1%26admin%3D%22yes%22"),
+        ("v={{v}}", json!({ "headers": { "content-type": form } }), "v=1%26admin%3D%22yes%22"),
+        (r#"{"v":"{{v}}"}"#, json!({ "headers": json_header, "content_type": form }), r#"{"v":"1&admin=\"yes\""}"#),
+    ] {
+        let server = ok_server();
+        let written = crate::common::with(json!({ "http_method": "POST", "body": body }), more.clone());
+        let place = one(&format!("{}/x", server.url()), written);
+        place.calls(&[call(json!({ "v": "1&admin=\"yes\"" }))]);
+        assert_eq!(server.requests()[0].text(), expected, "{more}");
+    }
+}

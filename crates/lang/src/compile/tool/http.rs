@@ -37,7 +37,7 @@ pub(super) fn compile(action: &HttpAction, work: &mut ActionDraft<'_>) -> Option
     for pointer in ["/url", "/headers", "/query"] {
         used.extend(work.arguments_at(pointer).into_iter().filter(|name| known.insert(name.clone())));
     }
-    let body = action.body.as_ref().and_then(|body| self::body(body, &action.content_type, work));
+    let body = action.body.as_ref().and_then(|body| self::body(body, &ContentType::of_text(action), work));
     let bare = content(action, body.as_ref(), work);
     let url = url?;
     if let Some(parts) = parts {
@@ -214,20 +214,20 @@ fn header(
     Some((name.to_owned(), field))
 }
 
-fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<Body> {
-    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+fn body(body: &Value, content_type: &ContentType<'_>, work: &mut ActionDraft<'_>) -> Option<Body> {
+    let media = content_type.media.as_str();
     let is_json = media == "application/json" || media.ends_with("+json");
     let Value::String(text) = body else { return work.field(body, "/body").map(Body::Json) };
     if as_any_path(text).is_some() {
         return work.field(body, "/body").map(Body::Json);
     }
-    let escape = match media.as_str() {
+    let escape = match media {
         _ if is_json => ValueEscape::Json,
         "application/x-www-form-urlencoded" => ValueEscape::Url,
         _ => ValueEscape::Plain,
     };
     let template = work.template(text, escape, "/body")?;
-    if is_json && !work.unknown.holds("/content_type") {
+    if is_json && !work.unknown.holds(&content_type.pointer) {
         unquoted(&template, work);
     }
     Some(Body::Text(template))
@@ -245,10 +245,23 @@ impl<'a> ContentType<'a> {
     /// A header of the action takes the place of the field.
     fn of(action: &'a HttpAction) -> Self {
         let header = action.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-        let (pointer, written) = match header {
-            Some((name, value)) => (format!("/headers/{}", escape_pointer(name)), value.as_str()),
-            None => ("/content_type".to_owned(), action.content_type.as_str()),
-        };
+        header.map_or_else(
+            || Self::of_field(action),
+            |(name, value)| Self::new(format!("/headers/{}", escape_pointer(name)), value),
+        )
+    }
+
+    /// By which type the values in the text of a body are escaped. Where a value chooses the type, the field says it.
+    fn of_text(action: &'a HttpAction) -> Self {
+        let sent = Self::of(action);
+        if sent.written.contains("{{") { Self::of_field(action) } else { sent }
+    }
+
+    fn of_field(action: &'a HttpAction) -> Self {
+        Self::new("/content_type".to_owned(), &action.content_type)
+    }
+
+    fn new(pointer: String, written: &'a str) -> Self {
         let media = written.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         Self { pointer, written, media }
     }
