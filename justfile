@@ -77,6 +77,10 @@ schemas:
 diagnostics:
     UPDATE_DOCS=1 cargo test --locked --test it diagnostics_doc::
 
+# Draw docs/terminal.svg, the picture of the README, from what a terminal shows
+picture:
+    UPDATE_PICTURE=1 cargo test --locked --test it picture::
+
 # Measure the figures of benches/README.md
 figures *ARGUMENTS:
     python3 benches/figures.py {{ARGUMENTS}}

@@ -9,6 +9,7 @@ mod common;
 mod test_server;
 
 mod agreement;
+
 mod check;
 mod check_command;
 mod check_hostile;
@@ -25,6 +26,7 @@ mod hyphen_pages;
 mod json_suite;
 mod packaging;
 mod pasted;
+mod picture;
 mod readme;
 mod record;
 mod replay;

@@ -85,7 +85,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// A copy of the examples in a folder of its own, so that no test leaves a store behind.
-fn examples() -> tempfile::TempDir {
+pub(crate) fn examples() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&root().join("examples"), &folder.path().join("examples"));
     folder
@@ -256,24 +256,55 @@ fn the_table_of_commands_is_the_programs() {
         .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
         .filter(|name| name != "help")
         .collect();
-    for name in ["README.md", "docs/running.md"] {
-        let written: BTreeSet<String> = page(name)
-            .lines()
-            .filter_map(|line| line.strip_prefix("| `loopctl "))
-            .filter_map(|rest| rest.split([' ', '`']).next().map(str::to_owned))
-            .collect();
-        assert_eq!(written, listed, "{name}: the table of commands differs from `loopctl --help`");
+    let name = "docs/running.md";
+    let written: BTreeSet<String> = page(name)
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `loopctl "))
+        .filter_map(|rest| rest.split([' ', '`']).next().map(str::to_owned))
+        .collect();
+    assert_eq!(written, listed, "{name}: the table of commands differs from `loopctl --help`");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_readmes_loop_works_as_it_is_pasted() {
+    let section = crate::pasted::sections(&page("README.md"))
+        .into_iter()
+        .find(|section| !section.files.is_empty())
+        .expect("a section with files");
+    crate::tasks::play(&section);
+}
+
+/// The table of contents has each chapter and its parts, in their order.
+#[test]
+fn the_language_page_lists_its_chapters() {
+    let page = page("docs/language.md");
+    let (contents, chapters) = page.split_once("## Contents\n").unwrap().1.split_once("\n## ").unwrap();
+    let mut is_code = false;
+    let mut wanted = String::new();
+    for line in format!("## {chapters}").lines() {
+        is_code ^= line.starts_with("```");
+        let (indent, heading) = match line.strip_prefix("### ") {
+            Some(heading) => ("  ", Some(heading)),
+            None => ("", line.strip_prefix("## ")),
+        };
+        if let Some(heading) = heading.filter(|_| !is_code) {
+            wanted.push_str(&format!("{indent}- [{heading}](#{})\n", anchor(heading)));
+        }
     }
+    assert_eq!(contents.trim(), wanted.trim(), "docs/language.md: its contents are not those of its headings");
 }
 
 #[test]
-fn the_readmes_rust_stands_in_the_example() {
+fn the_rust_of_the_page_is_that_of_the_example() {
     let example = page("examples/embed.rs");
-    for (line, body) in blocks(&page("README.md"), "rust") {
+    let blocks = blocks(&page("docs/embed.md"), "rust");
+    assert_eq!(blocks.len(), 2);
+    for (line, body) in blocks {
         for (at, code) in body.lines().enumerate() {
             assert!(
                 example.lines().any(|line| line == code),
-                "README.md:{}: `{code}` is not in examples/embed.rs",
+                "docs/embed.md:{}: `{code}` is not in examples/embed.rs",
                 line + at
             );
         }
