@@ -81,6 +81,10 @@ diagnostics:
 picture:
     UPDATE_PICTURE=1 cargo test --locked --test it picture::
 
+# The documentation as a book in target/book, with search, each page also as Markdown, llms.txt and llms-full.txt (needs mdbook: cargo install mdbook)
+book:
+    packaging/book
+
 # Measure the figures of benches/README.md
 figures *ARGUMENTS:
     python3 benches/figures.py {{ARGUMENTS}}

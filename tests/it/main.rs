@@ -9,7 +9,7 @@ mod common;
 mod test_server;
 
 mod agreement;
-
+mod book;
 mod check;
 mod check_command;
 mod check_hostile;
