@@ -95,9 +95,11 @@ INSERT INTO charges VALUES
   ('ch_5435', 'C-214', 'S-3210', 'INV-2026-0209', '2026-02', 4900, 'USD', 'succeeded', 'card 7710', '2026-02-02T04:30:01Z'),
   ('ch_5484', 'C-214', 'S-3211', 'INV-2026-0271', '2026-02', 4900, 'USD', 'succeeded', 'card 7710', '2026-02-20T11:02:55Z'),
   ('ch_5504', 'C-214', 'S-3210', 'INV-2026-0315', '2026-03', 4900, 'USD', 'succeeded', 'card 7710', '2026-03-02T04:30:02Z'),
-  -- C-263, C-291: nothing to see.
-  ('ch_4870', 'C-263', 'S-3275', 'INV-2025-0902', '2025-06', 39900, 'EUR', 'succeeded', 'transfer',  '2025-06-19T13:20:00Z'),
-  ('ch_5446', 'C-291', 'S-3304', 'INV-2026-0231', '2026-02', 1200, 'USD', 'succeeded', 'card 3391', '2026-02-08T22:41:30Z');
+  -- C-291: a small invoice, charged twice.
+  ('ch_5446', 'C-291', 'S-3304', 'INV-2026-0231', '2026-02', 1200, 'USD', 'succeeded', 'card 3391', '2026-02-08T22:41:30Z'),
+  ('ch_5447', 'C-291', 'S-3304', 'INV-2026-0231', '2026-02', 1200, 'USD', 'succeeded', 'card 3391', '2026-02-08T22:41:33Z'),
+  -- C-263: nothing to see.
+  ('ch_4870', 'C-263', 'S-3275', 'INV-2025-0902', '2025-06', 39900, 'EUR', 'succeeded', 'transfer',  '2025-06-19T13:20:00Z');
 
 INSERT INTO tickets VALUES
   ('TK-1038', 'C-263', 'Export to CSV drops the last column',
@@ -117,4 +119,7 @@ INSERT INTO tickets VALUES
    'email', 'high', 'open', '2026-03-03T07:42:18Z'),
   ('TK-1043', 'C-214', 'Double payment again',
    'You took 49 USD from me twice in February! I have one company and one team plan. Please refund right away.',
-   'chat', 'high', 'open', '2026-03-03T08:01:59Z');
+   'chat', 'high', 'open', '2026-03-03T08:01:59Z'),
+  ('TK-1044', 'C-291', 'Two charges of 12 dollars',
+   'There are two charges of 12.00 USD on my card from 8 February, seconds apart. I have one plan. Could you check?',
+   'email', 'normal', 'open', '2026-03-03T08:26:40Z');

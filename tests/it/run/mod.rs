@@ -83,6 +83,7 @@ mod reruns;
 mod retried_steps;
 mod retries;
 mod secrets;
+mod script_cases;
 mod seeds;
 mod seeds_cms;
 mod seeds_deep_research;

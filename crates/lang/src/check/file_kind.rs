@@ -82,7 +82,9 @@ fn is_script(root: &Node) -> bool {
     const FIELDS: [&str; 7] = ["action", "calls", "answer", "thought", "text", "http", "delay_ms"];
     let replies = root.get("replies").and_then(Node::items);
     let one = |reply: &Node| reply.as_str().is_some() || FIELDS.iter().any(|name| reply.get(name).is_some());
-    replies.is_some_and(|replies| replies.iter().any(one) || root.get("tools").or(root.get("loops")).is_some())
+    let is_case = |case: &Node| case.get("when").is_some() && case.get("replies").is_some();
+    root.get("cases").and_then(Node::items).is_some_and(|cases| cases.iter().any(is_case))
+        || replies.is_some_and(|replies| replies.iter().any(one) || root.get("tools").or(root.get("loops")).is_some())
 }
 
 /// Whether a text that can't be read as JSON, as one without its first brace, was meant as one of ours.

@@ -1,5 +1,6 @@
 //! The calls in a script, held against the tools of the loops around it.
 
+mod cases;
 mod inputs;
 mod replies;
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use self::cases::cases;
 use self::replies::replies;
 use super::Cursor;
 use super::scenario::endings::programs;
@@ -93,6 +95,7 @@ pub fn script_calls(document: &Document, ScriptedLoops { loops, is_sound, inputs
         }
     }
     found.extend(replies(document, &all, MAX_FAULTS.saturating_sub(found.len())));
+    found.extend(cases(document, &all, MAX_FAULTS.saturating_sub(found.len())));
     found
 }
 
@@ -114,7 +117,13 @@ fn lists(document: &Document) -> Vec<ReplyList<'_>> {
         replies: items(Some(replies)),
     });
     let first = ReplyList { pointer: "/replies".to_owned(), of: None, replies: items(script.get("replies")) };
-    std::iter::once(first).chain(loops).filter(|list| !document.unknown.holds(&list.pointer)).collect()
+    let cases = items(script.get("cases")).iter().enumerate();
+    let cases = cases.map(|(at, case)| ReplyList {
+        pointer: format!("/cases/{at}/replies"),
+        of: None,
+        replies: items(case.get("replies")),
+    });
+    std::iter::once(first).chain(cases).chain(loops).filter(|list| !document.unknown.holds(&list.pointer)).collect()
 }
 
 fn items(list: Option<&Value>) -> &[Value] {

@@ -78,6 +78,11 @@ fn gathered(script: &Value) -> Vec<ScriptName<'_>> {
     if let Some(replies) = script.get("replies") {
         of_replies(replies, "/replies", &mut named);
     }
+    for (at, case) in script.get("cases").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        if let Some(replies) = case.get("replies") {
+            of_replies(replies, &format!("/cases/{at}/replies"), &mut named);
+        }
+    }
     named
 }
 

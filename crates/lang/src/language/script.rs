@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A script: it takes the place of every model, and of the tools that it names.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,10 @@ pub struct Script {
     /// words of the loop's dialect; a string is said as it stands; `{"http": 429, "headers": {}}` is a server's
     /// refusal; `{"delay_ms": 50, "text": "..."}` waits first.
     pub replies: Vec<Value>,
+    /// What the model says for certain inputs: the first case whose `when` fits the input of the run is played in place
+    /// of `replies`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<ScriptCase>,
     /// What the model says in the loops that are called, by their names, as in `replies`; each run of
     /// such a loop begins at the first entry.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -26,6 +30,16 @@ pub struct Script {
     /// `{"error": "..."}` is a failure, anything else the result. Tools without an entry really run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Vec<Value>>,
+}
+
+/// What the model says in runs with a certain input.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptCase {
+    /// The fields of the run's input, and the value that each of them must have; others may have any.
+    pub when: Map<String, Value>,
+    /// What the model says then, as in `replies` of the script.
+    pub replies: Vec<Value>,
 }
 
 /// A form of a reply: the field that says it, and those that it may have beside it.

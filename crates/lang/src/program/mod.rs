@@ -17,6 +17,7 @@ pub mod offer;
 pub mod reference;
 pub mod schema;
 mod scope;
+pub mod scripted_case;
 pub mod step_context;
 pub mod table;
 pub mod template;

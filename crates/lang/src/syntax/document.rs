@@ -201,6 +201,7 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         ("scenarios", DocumentKind::Scenario),
         ("recording", DocumentKind::Recording),
         ("replies", DocumentKind::Script),
+        ("cases", DocumentKind::Script),
         ("properties", DocumentKind::Loop),
         ("orgconfig", DocumentKind::Project),
         ("models", DocumentKind::Project),

@@ -394,6 +394,7 @@ impl Engine {
         let ask = Ask {
             conversation: &state.conversation,
             program: Some(of_loop),
+            input: Some(&state.header.input.value),
             max_tokens: window::max_tokens(of_loop, state),
             temperature: of_loop.properties.temperature,
             stop: dialect::stop_sequences(of_loop.properties.dialect),

@@ -14,7 +14,9 @@ use loopctl_lang::check;
 use loopctl_lang::check::scenario::ScenarioSubject;
 use loopctl_lang::compile::Texts;
 use loopctl_lang::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, few, sort_by_place};
+use loopctl_lang::language::scenario::Scenario;
 use loopctl_lang::language::{Recording, ScenarioFile, Script};
+use loopctl_lang::program::scripted_case;
 use loopctl_lang::syntax::MAX_BYTES;
 use loopctl_lang::syntax::document::{Document, DocumentKind, read_as};
 
@@ -106,7 +108,10 @@ pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
         if let Some(script) = &scenario.script {
             let read = NamedRead { document, named: format!("the script `{script}`"), pointer: at(index, "script") };
             match read.with(&files, script, read_script) {
-                Ok(script) => drop(scripts.insert(index, script)),
+                Ok(script) => {
+                    let script = of_scenario(document, script, index, scenario, loaded.as_ref(), &mut faults);
+                    scripts.insert(index, script);
+                }
                 Err(fault) => faults.push(fault.help("the path is relative to this file")),
             }
         }
@@ -135,6 +140,30 @@ pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
     let set =
         loaded.filter(|_| sound).map(|loaded| ScenarioSet { file, loaded, scripts, recordings, folder: files.folder });
     ExaminedScenarios { set, faults }
+}
+
+/// A script with the replies for the input of a scenario. In a workflow, the loops of its steps have inputs of their own.
+fn of_scenario(
+    document: &Document,
+    script: Script,
+    index: usize,
+    scenario: &Scenario,
+    loaded: Option<&Loaded>,
+    faults: &mut Vec<Diagnostic>,
+) -> Script {
+    let Some(program) = loaded.map(|loaded| &loaded.program).filter(|program| !program.is_flow()) else {
+        return script;
+    };
+    let input = scenario.input.as_ref().or_else(|| program.default_input());
+    let script = scripted_case::for_input(script, &input.map_or(Value::Null, |input| Value::Object(input.clone())));
+    if !script.cases.is_empty() {
+        let pointer = at(index, if scenario.input.is_some() { "input" } else { "script" });
+        let message = scripted_case::no_case(script.cases.iter().map(|case| &case.when));
+        let place = document.tree.place(&pointer);
+        let fault = Diagnostic::error(codes::SCENARIO_SENSE, message, pointer, place);
+        faults.push(fault.help("give the script a case for it, or `replies`, which are for all other inputs"));
+    }
+    script
 }
 
 /// The document that the scenarios test.

@@ -46,7 +46,10 @@ fn lists(subject: &Subject<'_>) -> Vec<String> {
         own.chain(members(&format!("{around}/loops"))).chain(members(&format!("{around}/models")))
     };
     match subject.document().kind {
-        Some(DocumentKind::Script) => of("").collect(),
+        Some(DocumentKind::Script) => {
+            let count = subject.at("/cases").node().and_then(Node::items).map_or(0, <[Node]>::len);
+            of("").chain((0..count).map(|at| format!("/cases/{at}/replies"))).collect()
+        }
         Some(DocumentKind::Scenario) => {
             let count = subject.at("/scenarios").node().and_then(Node::items).map_or(0, <[Node]>::len);
             of("").chain((0..count).flat_map(|at| of(&format!("/scenarios/{at}")))).collect()

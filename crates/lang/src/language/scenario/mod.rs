@@ -154,12 +154,8 @@ fn is_start_of_time(now: &String) -> bool {
 impl ScenarioFile {
     /// The script of a scenario that writes its replies itself: its own answers go over those of the file.
     pub fn script_of(&self, scenario: &Scenario, from: Option<Script>) -> Script {
-        let mut script = from.unwrap_or_else(|| Script {
-            schema: None,
-            replies: scenario.replies.clone().unwrap_or_default(),
-            loops: BTreeMap::new(),
-            tools: BTreeMap::new(),
-        });
+        let mut script = from
+            .unwrap_or_else(|| Script { replies: scenario.replies.clone().unwrap_or_default(), ..Script::default() });
         let over = |own: &BTreeMap<String, Vec<Value>>, file: &BTreeMap<String, Vec<Value>>| {
             let mut all = file.clone();
             all.extend(own.clone());

@@ -41,6 +41,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
+use serde_json::Value;
 
 use crate::drive::clock;
 use crate::drive::pending_model_call::PendingModelCall;
@@ -118,6 +119,8 @@ pub struct Ask<'a> {
     /// The loop whose conversation it is: its dialect decides whether its tools go into the request.
     /// A lone question has none.
     pub program: Option<&'a LoopProgram>,
+    /// The input of the run that asks: a script chooses its replies by it. A lone question has none.
+    pub input: Option<&'a Value>,
     /// The most tokens of the reply.
     pub max_tokens: u32,
     /// The temperature; none is sent where no document has one.

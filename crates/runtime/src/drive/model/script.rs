@@ -18,18 +18,28 @@ use loopctl_engine::event::{Finish, ModelFaultCode, Reply, Tokens, ToolFault, To
 use loopctl_lang::language;
 use loopctl_lang::language::react::Dialect;
 use loopctl_lang::language::scenario::ToolFailure;
-use loopctl_lang::language::script::{ANSWER, CALL, CALLS, ONE_OF_CALLS, REFUSAL, ReplyForm, TEXT};
+use loopctl_lang::language::script::{ANSWER, CALL, CALLS, ONE_OF_CALLS, REFUSAL, ReplyForm, ScriptCase, TEXT};
+use loopctl_lang::program::scripted_case::{self, InputCondition};
 use loopctl_lang::program::{LoopProgram, builtin};
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
 /// how far a run is, its `Wire` knows.
 pub struct ScriptPlayer {
     replies: Vec<ScriptedReply>,
+    /// The replies for certain inputs: the first case that fits takes the place of `replies`.
+    cases: Vec<PlayedCase>,
     /// The replies of the loops that are called, by their names.
     loops: BTreeMap<String, Vec<ScriptedReply>>,
     tools: BTreeMap<String, Vec<ToolResult>>,
     /// The recording that is played in place of the replies.
     recorded: Option<Arc<RecordedPlayer>>,
+}
+
+/// The replies for a certain input.
+struct PlayedCase {
+    when: Map<String, Value>,
+    condition: InputCondition,
+    replies: Vec<ScriptedReply>,
 }
 
 /// Which replies of a script a run takes.
@@ -75,10 +85,16 @@ impl ScriptPlayer {
             replies.map(|(index, reply)| ScriptedReply::read(&peer, index + 1, reply)).collect()
         };
         let replies = read(document.replies);
+        let cases = document.cases.into_iter().map(|ScriptCase { when, replies }| PlayedCase {
+            condition: InputCondition::new(&when),
+            when,
+            replies: read(replies),
+        });
+        let cases = cases.collect();
         let loops = document.loops.into_iter().map(|(name, replies)| (name, read(replies))).collect();
         let tools = document.tools.into_iter();
         let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(result_of).collect())).collect();
-        Self { replies, loops, tools, recorded: None }
+        Self { replies, cases, loops, tools, recorded: None }
     }
 
     /// The same with a recording in place of the replies.
@@ -124,6 +140,19 @@ impl ScriptPlayer {
         self.replies.len()
     }
 
+    /// The replies for an input.
+    fn replies_for(&self, input: Option<&Value>) -> Result<&Vec<ScriptedReply>, AttemptFailure> {
+        let case = input.and_then(|input| self.cases.iter().find(|case| case.condition.fits(input)));
+        match case {
+            Some(case) => Ok(&case.replies),
+            None if self.cases.is_empty() || !self.replies.is_empty() => Ok(&self.replies),
+            None => {
+                let message = scripted_case::no_case(self.cases.iter().map(|case| &case.when));
+                Err(AttemptFailure::lasting(ModelFaultCode::ScriptExhausted, message))
+            }
+        }
+    }
+
     /// Says the reply at `position`, and continues to the next one.
     pub(super) async fn say(
         &self,
@@ -139,7 +168,10 @@ impl ScriptPlayer {
             let message = format!("the script has no replies for the loop `{name}`: give them under `loops`");
             return Err(AttemptFailure::lasting(ModelFaultCode::ScriptExhausted, message));
         }
-        let replies = own.unwrap_or(&self.replies);
+        let replies = match own {
+            Some(own) => own,
+            None => self.replies_for(ask.input)?,
+        };
         let Some(entry) = replies.get(*position) else {
             let (count, call) = (replies.len(), position.saturating_add(1));
             let replies = if count == 1 { "reply" } else { "replies" };

@@ -44,10 +44,9 @@ impl Driver<'_> {
         let (Program::Loop(program), State::Loop(state)) = (&**self.program, &self.state) else {
             return Ok((Interruption::Stop, Vec::new()));
         };
-        let iteration = state.counters.iterations + 1;
+        let (iteration, properties) = (state.counters.iterations + 1, &program.properties);
         let summary = state.summary_question(program);
         let (sums_up, listener) = (summary.is_some(), self.watch.listener);
-        let properties = &program.properties;
         let watching = listener.filter(|listener| !sums_up && listener.wants_deltas());
         let live = watching.map(|listener| {
             let scrubber = self.world.vault.growing();
@@ -81,6 +80,7 @@ impl Driver<'_> {
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
+            input: Some(&state.header.input.value),
             max_tokens: if sums_up { history::max_tokens(program, state) } else { window::max_tokens(program, state) },
             temperature: properties.temperature,
             stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },

@@ -138,6 +138,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     let mut ask = Ask {
         conversation,
         program: None,
+        input: None,
         max_tokens: max_tokens(tool, &model),
         temperature: tool.action.temperature,
         stop: &[],
