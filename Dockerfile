@@ -7,6 +7,8 @@ COPY Cargo.toml Cargo.lock ./
 COPY benches benches
 COPY crates crates
 COPY src src
+# `loopctl demo` has these files in it.
+COPY examples/support-triage examples/support-triage
 COPY packaging/build packaging/build
 RUN cargo fetch --locked
 # The following steps need no network.

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::named_document;
 use super::remedies;
 use super::report::{self, Tally};
 use super::surface::Surface;
@@ -30,7 +31,7 @@ use survey::{Findings, Survey};
   loopctl check loops --env                         # before they are served here
   loopctl check loops --connect                     # queries are prepared at their servers")]
 pub struct CheckCommand {
-    /// Documents and folders; `-` reads stdin. Default: the current folder
+    /// Documents, or their names (`triage` is triage.json), and folders; `-` reads stdin. Default: the current folder
     pub paths: Vec<PathBuf>,
     /// The output format of the report
     #[arg(long, value_enum, default_value_t)]
@@ -80,7 +81,9 @@ impl CheckCommand {
             ));
         }
         let here = [PathBuf::from(".")];
-        let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
+        // `triage` is triage.json, as for `run`.
+        let named: Vec<PathBuf> = self.paths.iter().map(|path| named_document::resolved(path)).collect();
+        let paths: &[PathBuf] = if named.is_empty() { &here } else { &named };
         let mut survey = Survey::new(paths, &self.actions).map_err(|fault| refused(&fault))?;
         survey.with_environment(self.env);
         if self.connect {

@@ -3,6 +3,7 @@
 mod cancel;
 mod check;
 mod completions;
+mod demo;
 mod diff;
 mod earlier_run;
 mod exit;
@@ -13,6 +14,8 @@ mod input;
 mod interactive;
 mod limits;
 mod log;
+mod named_document;
+mod new_files;
 mod next_commands;
 mod output;
 mod pause_program;
@@ -80,6 +83,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunCommand),
+    Demo(demo::DemoCommand),
     Check(check::CheckCommand),
     Test(test::TestCommand),
     Explain(explain::ExplainCommand),
@@ -134,6 +138,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
     if matches!(
         command,
         Command::Run(_)
+            | Command::Demo(_)
             | Command::Resume(_)
             | Command::Retry(_)
             | Command::Rerun(_)
@@ -156,6 +161,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
         let _handled = signals::survive_file_limit();
         match command {
             Command::Run(run) => run.perform(surface).await,
+            Command::Demo(demo) => demo.perform(surface).await,
             Command::Check(check) => check.perform(surface),
             Command::Test(test) => test.perform(surface),
             Command::Explain(explain) => explain.perform(surface).await,

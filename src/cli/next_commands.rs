@@ -217,7 +217,7 @@ impl NextCommands {
 
 /// How the program was called: its path as given, so that a command can be copied even if the program is not on
 /// the `PATH`; otherwise its name.
-fn program() -> String {
+pub fn program() -> String {
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let is_path = called.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
     match called.to_str() {

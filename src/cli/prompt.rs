@@ -43,7 +43,7 @@ impl PromptCommand {
     /// # Errors
     /// When the run could not be started.
     pub async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
-        let Loaded { program, root, sources, .. } = self.what.load()?;
+        let Loaded { program, root, sources, .. } = self.what.load(&self.what.document()?)?;
         let (input, script) = self.what.read(&program)?;
         let previous = self.what.previous_run.clone();
         let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);

@@ -22,6 +22,7 @@ use crate::trace::Tone;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl run triage.json --input ticket_id=TK-1
+  loopctl run triage --input ticket_id=TK-1         # triage.json, or loops/triage.json
   loopctl run triage.json --input-file ticket.json --output json | jq .result.answer
   loopctl run triage.json --script script.json      # offline: the script replaces the model")]
 pub struct RunCommand {
@@ -51,9 +52,10 @@ impl RunCommand {
     /// When there was no run, or its store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         self.watch.judge(surface)?;
-        let loaded = self.what.load()?;
+        let file = self.what.document()?;
+        let loaded = self.what.load(&file)?;
         let program = &loaded.program;
-        surface.say(&report::brief(&loaded.warnings, &self.what.file, &surface.err));
+        surface.say(&report::brief(&loaded.warnings, &file, &surface.err));
         let (input, script) = self.what.read(program)?;
         for doubt in script.iter().flat_map(|script| misspelt(program, script)) {
             surface.say(&surface.line(Tone::Warn, "warning", &doubt));

@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::failure::CommandError;
 use super::input::{InputArgs, name_of, read_text};
+use super::named_document;
 use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
 use crate::program::bind::run_input::RunInput;
@@ -20,8 +21,8 @@ use crate::syntax::document::DocumentKind;
 /// The document of a run and what is put in.
 #[derive(Debug, Args)]
 pub struct WhatArgs {
-    /// The loop document; `-` reads stdin
-    pub file: PathBuf,
+    /// The loop document, or its name: `triage` is triage.json, here or in `loops`; `-` reads stdin
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub input: InputArgs,
     /// The model: a name from the project's `models`, or the provider's id of a model
@@ -56,15 +57,23 @@ impl ScriptArgs {
 }
 
 impl WhatArgs {
-    /// Reads the document.
+    /// The file of the document.
+    ///
+    /// # Errors
+    /// When none is named, or there is none of that name.
+    pub fn document(&self) -> Result<PathBuf, CommandError> {
+        named_document::of(self.file.as_deref())
+    }
+
+    /// Reads the document from its file.
     ///
     /// # Errors
     /// When it can't be read, or can't be run.
-    pub fn load(&self) -> Result<Loaded, CommandError> {
-        if self.input.reads_stdin() && self.file == Path::new("-") {
+    pub fn load(&self, file: &Path) -> Result<Loaded, CommandError> {
+        if self.input.reads_stdin() && file == Path::new("-") {
             return Err(CommandError::usage("the document and the input can't both be read from stdin"));
         }
-        Ok(load(&self.file, &self.files.actions)?)
+        Ok(load(file, &self.files.actions)?)
     }
 
     /// Reads the run's input (`Null` leaves the document's own) and the script that replaces the models.

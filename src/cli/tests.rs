@@ -33,7 +33,7 @@ fn every_help_says_what_and_ends_with_an_example() {
 #[test]
 fn no_command_and_an_unknown_flag_are_wrong_arguments_and_help_is_not() {
     for (line, exit) in [
-        ("loopctl run", Exit::NoRun),
+        ("loopctl resume", Exit::NoRun),
         ("loopctl nothing", Exit::NoRun),
         ("loopctl run x.json --no-such", Exit::NoRun),
         ("loopctl run x.json --timeout-ms 0", Exit::NoRun),

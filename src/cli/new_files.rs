@@ -1,0 +1,228 @@
+//! New files in a folder: all of them, or none. Nothing that exists is written over, and no link in the folder is followed.
+
+use std::borrow::Cow;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::failure::CommandError;
+
+/// A file that is to be written.
+#[derive(Debug, Clone)]
+pub struct NewFile {
+    /// Its path in the folder, with `/` between names.
+    pub path: Cow<'static, str>,
+    /// Its text.
+    pub text: Cow<'static, str>,
+    /// Whether one that exists already is left as it is: other tools write it too.
+    pub may_exist: bool,
+}
+
+impl NewFile {
+    /// A file that must not exist.
+    pub fn new(path: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { path: path.into(), text: text.into(), may_exist: false }
+    }
+
+    /// A file that is left as it is when it exists.
+    pub fn unless_there(path: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { may_exist: true, ..Self::new(path, text) }
+    }
+}
+
+/// What was done with files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WrittenFiles {
+    /// The paths of those that were written.
+    pub written: Vec<String>,
+    /// The paths of those that were there, and are as they were.
+    pub kept: Vec<String>,
+}
+
+/// Writes files into a folder, which is made if it does not exist.
+///
+/// # Errors
+/// When a file exists that must not, or one can't be written: then nothing is left of the others.
+pub fn write(folder: &Path, files: &[NewFile]) -> Result<WrittenFiles, CommandError> {
+    let kept = judge(folder, files)?;
+    let mut made = MadeFiles::default();
+    let mut written = Vec::new();
+    for file in files.iter().filter(|file| !kept.contains(&file.path.clone().into_owned())) {
+        let path = folder.join(&*file.path);
+        let done = made.folder(path.parent().unwrap_or(folder)).and_then(|()| made.file(&path, &file.text));
+        done.map_err(|error| {
+            CommandError::usage(format!("nothing was written: {} can't be written: {error}", path.display()))
+        })?;
+        written.push(file.path.clone().into_owned());
+    }
+    made.keep();
+    Ok(WrittenFiles { written, kept })
+}
+
+/// The files that are there and may be.
+///
+/// # Errors
+/// When the folder is none, something in it is no folder where one is needed, or a file is there.
+pub fn judge(folder: &Path, files: &[NewFile]) -> Result<Vec<String>, CommandError> {
+    if fs::metadata(folder).is_ok_and(|found| !found.is_dir()) {
+        return Err(CommandError::usage_help(
+            format!("{} is a file, and no folder", folder.display()),
+            "name a folder: one that does not exist is made",
+        ));
+    }
+    let (mut there, mut kept) = (Vec::new(), Vec::new());
+    for file in files {
+        if let Some(fault) = blocked(folder, &file.path) {
+            return Err(fault);
+        }
+        // A link that leads nowhere is there too.
+        match fs::symlink_metadata(folder.join(&*file.path)) {
+            Ok(found) if file.may_exist && found.is_file() => kept.push(file.path.clone().into_owned()),
+            Ok(_) => there.push(file.path.clone().into_owned()),
+            Err(_) => {}
+        }
+    }
+    if there.is_empty() {
+        return Ok(kept);
+    }
+    let exist = if there.len() == 1 { "exists" } else { "exist" };
+    Err(CommandError::usage_help(
+        format!("nothing was written: {} {exist} already in {}", there.join(", "), folder.display()),
+        "name another folder; no file is written over",
+    ))
+}
+
+/// A link or a file in the place of a folder that a path leads through.
+fn blocked(folder: &Path, path: &str) -> Option<CommandError> {
+    let mut place = folder.to_owned();
+    let (above, _) = path.rsplit_once('/')?;
+    for name in above.split('/') {
+        place.push(name);
+        let what = match fs::symlink_metadata(&place) {
+            Ok(found) if found.is_dir() => continue,
+            Ok(found) if found.is_symlink() => "is a link, and nothing is written through it",
+            Ok(_) => "is a file, and a folder is needed there",
+            Err(_) => return None,
+        };
+        return Some(CommandError::usage_help(
+            format!("nothing was written: {} {what}", place.display()),
+            "name another folder",
+        ));
+    }
+    None
+}
+
+/// The files and folders that were made: without [`MadeFiles::keep`] they are removed again.
+#[derive(Default)]
+struct MadeFiles {
+    paths: Vec<PathBuf>,
+}
+
+impl MadeFiles {
+    fn folder(&mut self, folder: &Path) -> io::Result<()> {
+        let absent = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+        let missing: Vec<&Path> = folder.ancestors().take_while(absent).collect();
+        for path in missing.into_iter().rev() {
+            fs::create_dir(path)?;
+            self.paths.push(path.to_owned());
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, text: &str) -> io::Result<()> {
+        // It fails where there is anything, a link too.
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        self.paths.push(path.to_owned());
+        file.write_all(text.as_bytes())
+    }
+
+    fn keep(mut self) {
+        self.paths.clear();
+    }
+}
+
+impl Drop for MadeFiles {
+    fn drop(&mut self) {
+        // A folder that somebody else wrote into stays.
+        for path in self.paths.iter().rev() {
+            let _ = if path.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> Vec<NewFile> {
+        vec![
+            NewFile::new("loop.json", "{}"),
+            NewFile::new("actions/a.json", "[]"),
+            NewFile::unless_there(".gitignore", ".loopctl/\n"),
+        ]
+    }
+
+    fn said(fault: CommandError) -> String {
+        match fault {
+            CommandError::Usage { message, .. } => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn all_files_are_written_into_a_folder_that_is_made() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("a/b");
+        let done = write(&folder, &files()).unwrap();
+        assert_eq!(done.written, ["loop.json", "actions/a.json", ".gitignore"]);
+        assert_eq!(fs::read_to_string(folder.join("actions/a.json")).unwrap(), "[]");
+    }
+
+    #[test]
+    fn what_exists_is_listed_and_nothing_is_written() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["loop.json", ".gitignore"] {
+            fs::write(place.path().join(name), "mine").unwrap();
+        }
+        let fault = said(write(place.path(), &files()).unwrap_err());
+        assert!(fault.starts_with("nothing was written: loop.json exists already in "), "{fault}");
+        assert_eq!(names(place.path()), [".gitignore", "loop.json"]);
+        fs::remove_file(place.path().join("loop.json")).unwrap();
+        assert_eq!(write(place.path(), &files()).unwrap().kept, [".gitignore"]);
+        assert_eq!(fs::read_to_string(place.path().join(".gitignore")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn what_was_made_is_removed_when_a_file_fails() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("new");
+        // A name that no file system takes.
+        let long = "x".repeat(300);
+        let fault = said(write(&folder, &[&files()[..], &[NewFile::new(long, "")]].concat()).unwrap_err());
+        assert!(fault.starts_with("nothing was written: "), "{fault}");
+        assert!(names(place.path()).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_is_followed() {
+        use std::os::unix::fs::symlink;
+        let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(outside.path(), place.path().join("actions")).unwrap();
+        let fault = said(write(place.path(), &files()).unwrap_err());
+        assert!(fault.ends_with("is a link, and nothing is written through it"), "{fault}");
+        fs::remove_file(place.path().join("actions")).unwrap();
+        symlink(outside.path().join("gone"), place.path().join("loop.json")).unwrap();
+        assert!(said(write(place.path(), &files()).unwrap_err()).contains("loop.json exists already"));
+        symlink("gone", place.path().join(".gitignore")).unwrap();
+        assert!(said(write(place.path(), &files()).unwrap_err()).contains(".gitignore exist already"));
+        assert!(names(outside.path()).is_empty());
+    }
+}
