@@ -10,6 +10,7 @@ mod exit;
 mod explain;
 mod failure;
 mod fork;
+mod init;
 mod input;
 mod interactive;
 mod limits;
@@ -84,6 +85,7 @@ struct Arguments {
 enum Command {
     Run(run::RunCommand),
     Demo(demo::DemoCommand),
+    Init(init::InitCommand),
     Check(check::CheckCommand),
     Test(test::TestCommand),
     Explain(explain::ExplainCommand),
@@ -148,8 +150,10 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
         process::keep_private();
     }
     // Each scenario has a runtime of its own.
-    if let Command::Test(test) = &command {
-        return test.perform(surface);
+    match &command {
+        Command::Test(test) => return test.perform(surface),
+        Command::Init(init) => return init.perform(surface),
+        _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -163,6 +167,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Run(run) => run.perform(surface).await,
             Command::Demo(demo) => demo.perform(surface).await,
             Command::Check(check) => check.perform(surface),
+            Command::Init(init) => init.perform(surface),
             Command::Test(test) => test.perform(surface),
             Command::Explain(explain) => explain.perform(surface).await,
             Command::Resume(resume) => resume.perform(surface).await,

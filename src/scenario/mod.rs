@@ -19,6 +19,6 @@ mod tests;
 mod verdict;
 
 pub use coverage::{CoverageMap, CoverageReport, DocumentCoverage};
-pub use probe::{Probe, probes};
+pub use probe::{Probe, flow_probe, probes};
 pub use snapshot::SnapshotMode;
 pub use verdict::{LiveBudget, LiveCount, Measured, ScenarioVerdict, StagedScenario, TestOptions};

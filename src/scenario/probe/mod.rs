@@ -58,6 +58,27 @@ pub fn probes(program: &Arc<Program>, root: &Path) -> Vec<Probe> {
     scripts.into_iter().map(|script| played(program, root, &map, script)).collect()
 }
 
+/// Plays the steps of a workflow in its folder: tools answer with their names, and called loops with the simplest answer. Of
+/// steps that read more, it shows where they stop.
+pub fn flow_probe(program: &Arc<Program>, root: &Path) -> Probe {
+    let what = "the steps are played".to_owned();
+    let mut scenario = match scripts::of_flow(program, &what) {
+        Ok(scenario) => scenario,
+        Err(outcome) => return Probe { what, scenario: None, is_reached: false, outcome },
+    };
+    let played = play(program, root, &scenario);
+    let Some(story) = &played.story else {
+        let outcome = failures_of(&played.faults, "").into_iter().map(|fault| fault.message);
+        return Probe { what, scenario: None, is_reached: false, outcome: outcome.collect::<Vec<_>>().join("; ") };
+    };
+    let result = &story.result;
+    // Loops that were not come to have replies left.
+    scenario.loops.retain(|name, _| story.replies.get(&Some(name.clone())).is_some_and(|used| *used > 0));
+    scenario.expect =
+        Expectations { status: Some(result.status), termination: result.termination, ..Expectations::default() };
+    Probe { what, scenario: Some(scenario), is_reached: true, outcome: result.status.word().to_owned() }
+}
+
 fn played(program: &Arc<Program>, root: &Path, map: &CoverageMap, script: ProbeScript) -> Probe {
     let ProbeScript { what, aim, scenario } = script;
     let mut scenario = match scenario {
@@ -83,6 +104,11 @@ fn played(program: &Arc<Program>, root: &Path, map: &CoverageMap, script: ProbeS
     let result = &story.result;
     let ending = result.termination;
     scenario.decisions.truncate(story.pauses.len());
+    // Where something fails, the replies that are left over are its doing.
+    if let (Some(replies), None) = (&mut scenario.replies, &scenario.faults) {
+        let used = story.replies.get(&None).copied().unwrap_or_default();
+        replies.truncate(usize::try_from(used).unwrap_or(usize::MAX));
+    }
     scenario.expect = Expectations { status: Some(result.status), termination: ending, ..Expectations::default() };
     let mut outcome = match ending.and_then(|ending| written(&ending)) {
         Some(termination) => format!("{} ({termination})", result.status.word()),

@@ -7,7 +7,7 @@ use super::sample::sample;
 use super::{ProbeAim, ProbeScript};
 use crate::language::react::{RequiredTools, StuckAction};
 use crate::language::scenario::Scenario;
-use crate::program::{LoopProgram, Tool, ToolKind, builtin};
+use crate::program::{LoopProgram, Program, Tool, ToolKind, builtin};
 use crate::scenario::coverage::{CoverageKind, CoverageMap, CoverageOutcome, CoveragePoint};
 
 /// The number of requests that fail before a fallback is asked, if `retry.attempts` says nothing.
@@ -42,6 +42,30 @@ pub(super) fn all(program: &LoopProgram, map: &CoverageMap) -> Vec<ProbeScript> 
         }
     }
     all
+}
+
+/// A scenario that plays the steps of a workflow.
+pub(super) fn of_flow(program: &Program, what: &str) -> Result<Scenario, String> {
+    let mut input = None;
+    if let Some(schema) = &program.input {
+        input = Some(sample(schema).ok_or("no input can be made of the schema of `input`: write a scenario")?);
+    }
+    let (mut tools, mut loops) = (Map::new(), Map::new());
+    let mut todo = vec![program];
+    while let Some(program) = todo.pop() {
+        if let Some(of_loop) = program.as_loop() {
+            if let Ok(replies) = (ScriptMaker { program: of_loop }).complete() {
+                loops.insert(program.name.clone(), json!(replies));
+            }
+            continue;
+        }
+        for tool in program.all_tools().into_iter().filter(|tool| tool.called_loop().or(tool.launched()).is_none()) {
+            tools.insert(tool.name.clone(), json!([{ "probe": tool.name }]));
+        }
+        todo.extend(program.called_loops().into_iter().map(|called| &**called));
+    }
+    let play = json!({ "name": what, "input": input, "tools": tools, "loops": loops });
+    Scenario::deserialize(&play).map_err(|error| error.to_string())
 }
 
 struct ScriptMaker<'p> {

@@ -45,6 +45,7 @@ mod http_tool;
 #[cfg(unix)]
 mod hyphen_files;
 mod hyphen_workflows;
+mod init;
 mod input_files;
 mod interactive;
 mod item_limits;

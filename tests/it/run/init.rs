@@ -1,0 +1,289 @@
+//! `loopctl init`: a project that checks, tests and runs at once, and refusals that leave nothing behind.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, Ran};
+
+/// The program in a folder below the place.
+fn call_in(place: &Place, folder: &str, args: &[&str]) -> Ran {
+    let mut command = place.command(args);
+    crate::common::ran(&command.current_dir(place.path().join(folder)).output().unwrap())
+}
+
+/// The commands that `init` printed behind `next`, without the program.
+fn next(said: &str) -> Vec<Vec<String>> {
+    let lines = said.lines().skip_while(|line| *line != "next").skip(1).take_while(|line| !line.is_empty());
+    lines.filter(|line| !line.trim_start().starts_with("cd ")).map(|line| words(line.trim())).collect()
+}
+
+/// The words of a command, as a shell would split it.
+fn words(line: &str) -> Vec<String> {
+    let parts: Vec<&str> = line.split('\'').collect();
+    let mut words = vec![String::new()];
+    for (at, part) in parts.iter().enumerate() {
+        if at % 2 == 1 {
+            words.last_mut().unwrap().push_str(part);
+            continue;
+        }
+        for (space, piece) in part.split(' ').enumerate() {
+            if space > 0 {
+                words.push(String::new());
+            }
+            words.last_mut().unwrap().push_str(piece);
+        }
+    }
+    words.into_iter().skip(1).filter(|word| !word.is_empty()).collect()
+}
+
+/// A project that was made in `mine`: what it prints next works, without warnings and with full coverage.
+fn works(place: &Place, init: &[&str]) -> Vec<Ran> {
+    let made = place.call(init);
+    assert_eq!(made.code, 0, "{init:?}: {}", made.stderr);
+    let commands = next(&made.stderr);
+    assert_eq!(commands.len(), 3, "{}", made.stderr);
+    let all: Vec<Ran> = commands
+        .iter()
+        .map(|command| {
+            let args: Vec<&str> = command.iter().map(String::as_str).collect();
+            let ran = call_in(place, "mine", &args);
+            assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.stdout, ran.stderr);
+            ran
+        })
+        .collect();
+    let checked = call_in(place, "mine", &["check", "--deny-warnings"]);
+    assert_eq!(checked.code, 0, "{}", checked.stderr);
+    all
+}
+
+#[test]
+fn each_kind_of_project_works_at_once() {
+    for (kind, noun) in [("triage", "ticket"), ("http", "order"), ("workflow", "invoice")] {
+        let place = Place::new();
+        let all = works(&place, &["init", "mine", "--from", kind]);
+        assert!(!all[2].stdout.trim().is_empty(), "{kind}: the run has no answer");
+        let covered = call_in(&place, "mine", &["test", "--coverage", "100"]);
+        assert_eq!(covered.code, 0, "{kind}: {}", covered.stderr);
+        let whole: String = place.files().iter().map(|(path, _)| path.display().to_string() + "\n").collect();
+        assert!(whole.contains(noun) && !whole.contains("record"), "{whole}");
+    }
+}
+
+#[test]
+fn the_folder_may_be_this_one_and_the_noun_and_the_model_are_the_users() {
+    for noun in ["order", "group", "value", "purchase_order", "select", "t2"] {
+        let place = Place::new();
+        fs::create_dir(place.path().join("mine")).unwrap();
+        for kind in ["triage", "http", "workflow"] {
+            let folder = format!("mine/{kind}");
+            let args = ["init", &folder, "--from", kind, "--looks-up", noun, "--model", "claude-sonnet-4-5"];
+            let made = place.call(&args);
+            assert_eq!(made.code, 0, "{noun}: {}", made.stderr);
+            assert!(made.stderr.contains("claude-sonnet-4-5") && made.stderr.contains("ANTHROPIC_API_KEY"));
+            for command in next(&made.stderr) {
+                let args: Vec<&str> = command.iter().map(String::as_str).collect();
+                let ran = call_in(&place, &folder, &args);
+                assert_eq!(ran.code, 0, "{noun}: {args:?}: {}{}", ran.stdout, ran.stderr);
+            }
+        }
+    }
+    let here = Place::new();
+    let made = here.call(&["init"]);
+    assert!(made.code == 0 && !made.stderr.contains("cd "), "{}", made.stderr);
+    assert_eq!(here.call(&["test"]).code, 0);
+}
+
+#[test]
+fn one_line_makes_it_real() {
+    let place = Place::new();
+    assert_eq!(place.call(&["init"]).code, 0);
+    let project = fs::read_to_string(place.path().join("loopctl.json")).unwrap();
+    place.file("loopctl.json", project.replace("\"model\": \"scripted\"", "\"model\": \"main\""));
+    let ran = place.call(&["run", "triage", "--input", "ticket_id=1001"]);
+    assert!(ran.code == 2 && ran.stderr.contains("OPENAI_API_KEY"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_editor_is_given_the_schemas_of_the_files() {
+    let place = Place::new();
+    assert_eq!(place.call(&["init"]).code, 0);
+    let read = |path: &str| -> Value { serde_json::from_slice(&fs::read(place.path().join(path)).unwrap()).unwrap() };
+    let settings = read(".vscode/settings.json");
+    for (path, kind) in [
+        ("triage.json", "loop"),
+        ("actions/lookup_ticket.json", "actions"),
+        ("loopctl.json", "project"),
+        ("script.json", "script"),
+        ("triage.test.json", "scenario"),
+    ] {
+        let name = path.rsplit('/').next().unwrap();
+        let fits = |glob: &Value| {
+            let glob = glob.as_str().unwrap().trim_start_matches('/');
+            glob == path
+                || glob == name
+                || glob.split_once('*').is_some_and(|(begin, end)| path.starts_with(begin) && path.ends_with(end))
+        };
+        let rules = settings["json.schemas"].as_array().unwrap();
+        let rule = rules.iter().find(|rule| rule["fileMatch"].as_array().unwrap().iter().any(fits)).unwrap();
+        let schema = read(rule["url"].as_str().unwrap().trim_start_matches("./"));
+        assert!(rule["url"].as_str().unwrap().contains(kind), "{path}: {rule}");
+        let judge = jsonschema::validator_for(&schema).unwrap();
+        assert!(judge.is_valid(&read(path)), "{path}");
+    }
+    assert!(fs::read_to_string(place.path().join(".gitignore")).unwrap().contains(".loopctl/"));
+}
+
+#[test]
+fn nothing_is_written_over_and_a_refusal_leaves_nothing() {
+    let place = Place::new();
+    place.file("loopctl.json", "{}");
+    place.file("actions/lookup_ticket.json", "mine");
+    let before = place.files();
+    let refused = place.call(&["init"]);
+    assert_eq!(refused.code, 2);
+    let said = "nothing was written: actions/lookup_ticket.json, loopctl.json exist already in .";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    assert_eq!(place.files(), before);
+    // What other tools write too is left as it is.
+    let other = Place::new();
+    other.file(".gitignore", "target\n");
+    other.file(".vscode/settings.json", "{}");
+    let made = other.call(&["init"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(made.stderr.contains("left as they are: .vscode/settings.json, .gitignore"), "{}", made.stderr);
+    assert!(made.stderr.contains("add `.loopctl/` to .gitignore"), "{}", made.stderr);
+    assert_eq!(fs::read_to_string(other.path().join(".gitignore")).unwrap(), "target\n");
+    let again = other.call(&["init"]);
+    assert!(again.code == 2 && again.stderr.contains("triage.json"), "{}", again.stderr);
+}
+
+#[test]
+fn what_is_no_name_and_no_folder_is_refused() {
+    for (args, said) in [
+        (&["init", "mine", "--looks-up", "../x"][..], "can't be looked up"),
+        (&["init", "mine", "--looks-up", "Order Line"], "write it like order_line"),
+        (&["init", "mine", "--looks-up", "bestellung\u{fc}"], "begins with a letter"),
+        (&["init", "mine", "--looks-up", ""], "it is empty"),
+        (&["init", "mine", "--looks-up", &"x".repeat(10_000)], "more than 40 characters"),
+        (&["init", "mine", "--looks-up", "input"], "take another word"),
+        (&["init", "mine", "--model", "a b"], "no id of a model"),
+        (&["init", "mine", "--model", "\u{1b}[2J"], "no id of a model"),
+        (&["init", "mine", "--from", "trige"], "the nearest kind is triage"),
+        (&["init", "mine", "--from", "django"], "triage, http, workflow, or hyphen FILE"),
+        (&["init", "mine", "--from", "hyphen"], "--from hyphen names no document"),
+        (&["init", "mine", "--from", "http", "other"], "takes no file: other"),
+        (&["init", "mine", "--from", "hyphen", "gone.json"], "gone.json"),
+        (&["init", "mine", "--from", "hyphen", "file", "--looks-up", "order"], "leave one of them out"),
+        (&["init", "file"], "file is a file, and no folder"),
+        (&["init", "file/below"], "nothing was written"),
+        (&["init", ""], "a value is required"),
+        (&["init", &"x".repeat(300)], "nothing was written"),
+    ] {
+        let place = Place::new();
+        place.file("file", "mine");
+        let before = place.files();
+        let ran = place.call(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains(said), "{args:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+        assert_eq!(place.files(), before, "{args:?}");
+    }
+    // The second value of `--from` is the folder, where it is no document.
+    let place = Place::new();
+    assert_eq!(place.call(&["init", "--from", "http", "mine"]).code, 0);
+    assert!(place.path().join("mine/answer.json").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_lead_nothing_out_of_the_folder_and_a_closed_folder_is_named() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let (place, outside) = (Place::new(), Place::new());
+    fs::create_dir(place.path().join("mine")).unwrap();
+    symlink(outside.path(), place.path().join("mine/.vscode")).unwrap();
+    let ran = place.call(&["init", "mine"]);
+    assert!(ran.code == 2 && ran.stderr.contains(".vscode is a link"), "{}", ran.stderr);
+    assert_eq!(outside.files().len(), 0);
+    assert_eq!(fs::read_dir(place.path().join("mine")).unwrap().count(), 1);
+
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    // The superuser may write there all the same.
+    if fs::write(closed.join("probe"), "").is_err() {
+        let ran = place.call(&["init", "closed/mine"]);
+        assert!(ran.code == 2 && ran.stderr.contains("nothing was written"), "{}", ran.stderr);
+    }
+}
+
+/// A document of Hyphen whose actions nobody has.
+fn agent(place: &Place, path: &str) {
+    let document = json!({
+        "type": "loop",
+        "name": "invoice-agent",
+        "input": { "type": "object", "properties": { "invoice_id": { "type": "string" } }, "required": ["invoice_id"] },
+        "properties": {
+            "mode": "react",
+            "objective": "Find out why invoice {{input.invoice_id}} is open.",
+            "tools": [{ "type": "action", "name": "lookup_invoice" }, { "type": "action", "name": "send/mail-2" }],
+            "max_iterations": 6,
+            "on_stuck": { "iterations": 3, "action": "escalate" },
+        },
+    });
+    place.json(path, &document);
+}
+
+#[test]
+fn a_project_is_made_around_a_document() {
+    let place = Place::new();
+    agent(&place, "theirs/Invoice agent.json");
+    let all = works(&place, &["init", "mine", "--from", "hyphen", "theirs/Invoice agent.json"]);
+    assert!(!all[2].stdout.trim().is_empty());
+    let mine = place.path().join("mine");
+    let copied = fs::read(mine.join("Invoice_agent.json")).unwrap();
+    assert_eq!(copied, fs::read(place.path().join("theirs/Invoice agent.json")).unwrap(), "the document is as it was");
+    for name in ["actions/lookup_invoice.json", "actions/send_mail-2.json", "loopctl.json", "script.json"] {
+        assert!(mine.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_document_stays_in_its_folder_with_the_actions_that_it_has() {
+    let place = Place::new();
+    agent(&place, "mine/agent.json");
+    let action = json!({ "action_name": "lookup_invoice", "kind": "http", "description": "Reads an invoice.",
+        "url": "https://api.example.com/invoices/{{invoice_id}}", "http_method": "GET" });
+    place.json("mine/actions/own.json", &action);
+    let before = fs::read(place.path().join("mine/agent.json")).unwrap();
+    works(&place, &["init", "mine", "--from", "hyphen", "mine/agent.json"]);
+    assert_eq!(fs::read(place.path().join("mine/agent.json")).unwrap(), before);
+    assert!(!place.path().join("mine/actions/lookup_invoice.json").exists());
+}
+
+#[test]
+fn a_workflow_gets_its_actions_and_what_else_is_no_loop_is_refused() {
+    let place = Place::new();
+    let flow = json!({ "name": "settle", "definition": { "actions": [
+        { "id": "find", "type": "find_invoice", "properties": { "number": "7" }, "outputKey": "found" },
+        { "id": "post", "type": "post_entry", "properties": { "of": "@found", "amount": 12 } },
+    ] } });
+    place.json("settle.json", &flow);
+    works(&place, &["init", "mine", "--from", "hyphen", "settle.json"]);
+    let stub: Value =
+        serde_json::from_slice(&fs::read(place.path().join("mine/actions/post_entry.json")).unwrap()).unwrap();
+    assert_eq!(stub["parameters"]["required"], json!(["amount", "of"]));
+    for (name, text, said) in [
+        ("a.json", "{\"scenarios\": []", "a.json"),
+        ("b.json", "{\"replies\": []}", "is a script, and no loop or workflow"),
+        ("c.json", "not json", "c.json"),
+        ("d.json", "{\"type\": \"loop\", \"properties\": {\"mode\": \"react\"}}", "objective"),
+    ] {
+        place.file(name, text);
+        let ran = place.call(&["init", "new", "--from", "hyphen", name]);
+        assert!(ran.code != 0 && ran.stderr.contains(said), "{name}: {}", ran.stderr);
+        assert!(!place.path().join("new").exists());
+    }
+    assert!(Path::new(&place.path().join("settle.json")).exists());
+}
