@@ -85,7 +85,7 @@ pub(crate) fn play(section: &Section) {
         let turn = json!({ "thought": "Swedish.", "action": "__complete__", "action_input": { "answer": "Swedish" } });
         Answer::openai(&turn.to_string())
     });
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = free_address(title);
     let here = |text: &str| {
         let text = text.replace(OLLAMA, &outside.url()).replace(CHAT, &outside.url());
         text.replace(SERVER, &free.to_string())
@@ -124,6 +124,16 @@ pub(crate) fn play(section: &Section) {
             assert!(section.commands.contains(&format!("loopctl {step}\n")), "{title}: `{step}` is not played");
         }
     }
+}
+
+/// An address that nobody listens on, and that no other test is given: the system gives out the ports above 32768.
+fn free_address(title: &str) -> std::net::SocketAddr {
+    let first =
+        20_000 + u16::try_from((std::process::id() * 64) % 9_000).unwrap() + u16::try_from(title.len()).unwrap();
+    let mut ports = (first..30_000).step_by(64);
+    ports
+        .find_map(|port| std::net::TcpListener::bind(("127.0.0.1", port)).ok()?.local_addr().ok())
+        .expect("a port is free")
 }
 
 /// Runs the lines of commands in one shell: each ends with exit code 0, or the one that its comment names.
