@@ -13,7 +13,7 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 
 const PICTURE: &str = "docs/terminal.svg";
 /// The command, as the README has it.
-const SHOWN: &str = "loopctl run examples/support-triage/loop.json --input ticket_id=TK-1042";
+const SHOWN: &str = "loopctl demo";
 const COLUMNS: u16 = 76;
 
 /// Pixels of a character, of a line, and around the text.
@@ -40,7 +40,7 @@ fn written(folder: &Path) -> String {
     let end = || Stdio::from(slave.try_clone().unwrap());
     let mut command = Command::new(env!("CARGO_BIN_EXE_loopctl"));
     command.args(SHOWN.split(' ').skip(1)).current_dir(folder).env_clear();
-    command.env("HOME", folder).env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+    command.env("HOME", folder).env("TMPDIR", folder).env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
     let mut child = command.spawn().unwrap();
     drop((slave, command));
     let mut bytes = Vec::new();
@@ -137,7 +137,7 @@ fn picture(written: &str) -> String {
 
 #[test]
 fn the_picture_of_the_readme_is_what_a_terminal_shows() {
-    let folder = crate::readme::examples();
+    let folder = tempfile::tempdir().unwrap();
     let picture = picture(&written(folder.path()));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PICTURE);
     if std::env::var_os("UPDATE_PICTURE").is_some() {

@@ -85,7 +85,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// A copy of the examples in a folder of its own, so that no test leaves a store behind.
-pub(crate) fn examples() -> tempfile::TempDir {
+fn examples() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&root().join("examples"), &folder.path().join("examples"));
     folder
@@ -273,6 +273,20 @@ fn the_readmes_loop_works_as_it_is_pasted() {
         .find(|section| !section.files.is_empty())
         .expect("a section with files");
     crate::tasks::play(&section);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_readmes_project_passes_at_once() {
+    let sections = crate::pasted::sections(&page("README.md"));
+    let section = sections.iter().find(|section| section.commands.contains("loopctl init")).expect("it is shown");
+    let place = crate::common::Place::new();
+    let output = crate::tasks::shell(&place, &section.commands);
+    assert!(output.status.success(), "{}", shown(&output));
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    for line in &section.shown {
+        assert!(said.contains(line), "`{line}` is not in what the commands print:\n{said}");
+    }
 }
 
 /// The table of contents has each chapter and its parts, in their order.

@@ -137,7 +137,7 @@ fn free_address(title: &str) -> std::net::SocketAddr {
 }
 
 /// Runs the lines of commands in one shell: each ends with exit code 0, or the one that its comment names.
-fn shell(place: &Place, commands: &str) -> Output {
+pub(crate) fn shell(place: &Place, commands: &str) -> Output {
     let tools = place.path().join(".tools");
     fs::create_dir(&tools).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_loopctl"), tools.join("loopctl")).unwrap();
@@ -157,6 +157,9 @@ fn shell(place: &Place, commands: &str) -> Output {
     }
     let mut command = Command::new("sh");
     command.args(["-c", &script]).current_dir(place.path()).env_clear().env("NO_COLOR", "1").env("COLUMNS", "100");
-    command.env("HOME", place.path()).env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display()));
+    command
+        .env("HOME", place.path())
+        .env("TMPDIR", place.path())
+        .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display()));
     command.output().unwrap()
 }
