@@ -95,7 +95,7 @@ fn leave(surface: &Surface, folder: &Path, ticket: &str) -> Result<Exit, Command
     let mut files = files();
     files.push(NewFile::unless_there(".gitignore", ".loopctl/\n"));
     let done = new_files::write(folder, &files)?;
-    let mut text = format!("wrote {} files into {}\n", done.written.len(), folder.display());
+    let mut text = format!("wrote {} files into {}\n", done.written.len(), shown(&folder.display().to_string()));
     let look = &surface.err;
     let place = quoted(&folder.display().to_string());
     let program = quoted(&program());

@@ -129,13 +129,16 @@ fn text(surface: &Surface, folder: &Path, project: &NewProject, done: &WrittenFi
     text.push_str("\nnext\n");
     let program = quoted(&program());
     let go = (!is_here).then(|| format!("cd {}", quoted(&folder.display().to_string())));
-    let commands = ["check".to_owned(), "test".to_owned(), project.run.clone()].map(|rest| format!("{program} {rest}"));
+    let commands = project.next.iter().map(|rest| format!("{program} {rest}"));
     for command in go.into_iter().chain(commands) {
         text.push_str(&format!("  {}\n", escape::line(&command)));
     }
-    text.push_str("\nreal\n");
     let block = TextBlock { lead: ("  ", 2), tone: None, tail: "", lines: 10 };
-    text.push_str(&look.block(&escape::line(&project.real), &block));
+    for (title, sentence) in [("open", project.open), ("real", Some(project.real.as_str()))] {
+        if let Some(sentence) = sentence {
+            text.push_str(&format!("\n{title}\n{}", look.block(&escape::line(sentence), &block)));
+        }
+    }
     text
 }
 
@@ -147,7 +150,7 @@ fn others(done: &WrittenFiles) -> String {
         [(".vscode/", "the editor (.vscode)"), (".github/", "CI (.github)"), (".gitignore", "git (.gitignore)")];
     let made: Vec<&str> = tools.into_iter().filter(|(folder, _)| beside(folder)).map(|(_, name)| name).collect();
     if !made.is_empty() {
-        text.push_str(&format!("  and what {} need\n", made.join(", ")));
+        text.push_str(&format!("  files for {}\n", made.join(", ")));
     }
     if !done.kept.is_empty() {
         text.push_str(&format!("  left as they are: {}\n", done.kept.join(", ")));

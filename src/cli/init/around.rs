@@ -32,8 +32,8 @@ const MAX_LOOKS: usize = 4;
 /// What a document names, and nothing around it has.
 #[derive(Default)]
 struct MissingNames {
-    /// The actions, by name, with the fields of their inputs as far as the document writes them.
-    actions: BTreeMap<String, BTreeSet<String>>,
+    /// The actions, by name, with the fields that steps give them; none for one that only a model calls.
+    actions: BTreeMap<String, Option<BTreeSet<String>>>,
     /// The secrets.
     secrets: BTreeSet<String>,
 }
@@ -113,7 +113,7 @@ impl MissingNames {
             let Some(named) = document.value.pointer(&fault.path).and_then(Value::as_str) else { continue };
             match fault.code {
                 codes::UNKNOWN_ACTION => {
-                    let mut fields = BTreeSet::new();
+                    let mut fields = None;
                     inputs_of(&document.value, named, &mut fields);
                     self.actions.insert(named.to_owned(), fields);
                 }
@@ -126,24 +126,27 @@ impl MissingNames {
     /// An action for each name.
     fn stubs(&self) -> Vec<NewFile> {
         let mut names = BTreeSet::new();
-        let stub = |(name, fields): (&String, &BTreeSet<String>)| {
+        let stub = |(name, fields): (&String, &Option<BTreeSet<String>>)| {
             let file = file_name(name);
             // Names that differ in other letters only.
             let file = (1..).map(|at| if at == 1 { file.clone() } else { format!("{file}_{at}") });
             let file = file.into_iter().find(|file| names.insert(file.to_lowercase())).unwrap_or_default();
-            NewFile::new(format!("actions/{file}.json"), laid_out(&action(name, &file, fields), JSON_COLUMNS) + "\n")
+            NewFile::new(
+                format!("actions/{file}.json"),
+                laid_out(&action(name, &file, fields.as_ref()), JSON_COLUMNS) + "\n",
+            )
         };
         self.actions.iter().map(stub).collect()
     }
 }
 
 /// The fields that the steps of a document give to an action.
-fn inputs_of(value: &Value, action: &str, fields: &mut BTreeSet<String>) {
+fn inputs_of(value: &Value, action: &str, fields: &mut Option<BTreeSet<String>>) {
     match value {
         Value::Object(members) => {
             let is_its = members.get("type").and_then(Value::as_str) == Some(action);
             if let Some(given) = members.get("properties").and_then(Value::as_object).filter(|_| is_its) {
-                fields.extend(given.keys().cloned());
+                fields.get_or_insert_default().extend(given.keys().cloned());
             }
             members.values().for_each(|value| inputs_of(value, action, fields));
         }
@@ -161,9 +164,9 @@ fn secrets_in(text: &str) -> Vec<String> {
 }
 
 /// An action to be filled in.
-fn action(name: &str, file: &str, fields: &BTreeSet<String>) -> Value {
-    let only = BTreeSet::from(["request".to_owned()]);
-    let fields = if fields.is_empty() { &only } else { fields };
+fn action(name: &str, file: &str, fields: Option<&BTreeSet<String>>) -> Value {
+    let of_model = BTreeSet::from(["request".to_owned()]);
+    let fields = fields.unwrap_or(&of_model);
     let about = |field: &String| (field.clone(), json!({ "description": format!("The {field} of the call") }));
     let parameters: Map<String, Value> = fields.iter().map(about).collect();
     let body: Map<String, Value> =
@@ -194,6 +197,19 @@ fn project_text(missing: &MissingNames, model: &RealModel) -> String {
     laid_out(&project, JSON_COLUMNS) + "\n"
 }
 
+/// What a script of the simplest values leaves open.
+fn open(chosen: Option<&Scenario>) -> Option<&'static str> {
+    match chosen.and_then(|scenario| scenario.expect.status) {
+        None => Some(
+            "No input can be made of its schema, so there is no script and no scenario yet: write them for your input.",
+        ),
+        Some(Status::Failed) => Some(
+            "The steps read more than the script answers, so its run fails: write what the tools give into script.json.",
+        ),
+        Some(_) => None,
+    }
+}
+
 /// The files of the project, and the run of its script.
 fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_>, model: &RealModel) -> NewProject {
     let scenarios = match loaded.program.is_flow() {
@@ -221,8 +237,10 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
         is_done && scenario.decisions.is_empty() && scenario.faults.is_none()
     };
     let chosen: Option<&Scenario> = scenarios.iter().find(is_whole).or(scenarios.first());
-    let mut run = format!("run {}", quoted(stem));
+    let open = open(chosen);
+    let mut next = vec!["check".to_owned()];
     if let Some(scenario) = chosen {
+        let mut run = format!("run {}", quoted(stem));
         let script = Script {
             replies: scenario.replies.clone().unwrap_or_default(),
             loops: scenario.loops.clone(),
@@ -235,6 +253,7 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
         if let Some(input) = &scenario.input {
             run.push_str(&format!(" --input {}", quoted(&Value::Object(input.clone()).to_string())));
         }
+        next.extend(["test".to_owned(), run]);
     }
     if !scenarios.is_empty() {
         let tests = NewFile::new(format!("{stem}.test.json"), endings::text(name, scenarios));
@@ -245,5 +264,5 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
     let begin = if address.is_empty() { "Run" } else { address };
     let real =
         format!("{begin} without --script: then {} is asked (its key is in {}).", model.id, model.key_variable());
-    NewProject { files, about, run, real }
+    NewProject { files, about, next, open, real }
 }

@@ -11,8 +11,10 @@ pub(super) struct NewProject {
     pub files: Vec<NewFile>,
     /// What some of the files are for.
     pub about: Vec<FileNote>,
-    /// The command that runs it offline, without the name of the program.
-    pub run: String,
+    /// The commands that check, test and run it offline, without the name of the program.
+    pub next: Vec<String>,
+    /// What is still open, in a sentence.
+    pub open: Option<&'static str>,
     /// What makes it real, in a sentence.
     pub real: String,
 }

@@ -92,7 +92,7 @@ static WORKFLOW: ProjectTemplate = ProjectTemplate {
         file!("workflow", "loopctl.json", "the project: models and databases"),
         file!("workflow", "script.json", "the replies of the scripted model"),
         file!("workflow", "workflow.test.json", "scenarios: what must hold of a run"),
-        file!("workflow", "workflow.endings.test.json", "a scenario for each other way in which a run can end"),
+        file!("workflow", "workflow.endings.test.json", "a scenario for each other way to end"),
     ],
     run: "run workflow --input status=open",
     real: "In loopctl.json, write \"model\": \"main\" in place of \"scripted\": then MODEL_ID is asked (its key is in KEY_VARIABLE).",
@@ -115,14 +115,13 @@ impl ProjectTemplate {
         let mut about: Vec<FileNote> =
             self.files.iter().map(|file| FileNote { path: filled(file.path), about: file.about }).collect();
         if let Some(more) = self.endings(&files)? {
-            about.push(FileNote {
-                path: more.path.clone().into_owned(),
-                about: "a scenario for each other way in which a run can end",
-            });
+            about
+                .push(FileNote { path: more.path.clone().into_owned(), about: "a scenario for each other way to end" });
             files.push(more);
         }
         files.extend(of_other_tools(self.main));
-        Ok(NewProject { files, about, run: filled(self.run), real: filled(self.real) })
+        let next = vec!["check".to_owned(), "test".to_owned(), filled(self.run)];
+        Ok(NewProject { files, about, next, open: None, real: filled(self.real) })
     }
 
     /// Scenarios for each ending of its loop.

@@ -141,6 +141,8 @@ fn the_files_are_left_where_they_are_wanted_and_nothing_is_written_over() {
     assert_eq!(again.code, 2);
     assert!(again.stderr.contains("nothing was written: loop.json, "), "{}", again.stderr);
     assert_eq!(fs::read_to_string(folder.join("loop.json")).unwrap(), "mine");
+    let odd = demo.call(&["demo", "--write", "x\u{1b}[2Jy"]);
+    assert!(odd.code == 0 && odd.stderr.contains("files into x\\u{1B}[2Jy"), "{}", odd.stderr);
     assert_eq!(demo.left(), 0);
 }
 

@@ -263,6 +263,33 @@ fn a_document_stays_in_its_folder_with_the_actions_that_it_has() {
 }
 
 #[test]
+fn what_no_script_can_be_made_for_is_said() {
+    let place = Place::new();
+    let id = json!({ "type": "string", "pattern": "^(?=.*[0-9])(a|b)$" });
+    let input = json!({ "type": "object", "properties": { "id": id }, "required": ["id"] });
+    let properties = json!({ "mode": "react", "objective": "Look at {{input.id}}.",
+        "tools": [{ "type": "action", "name": "look" }] });
+    place.json("odd.json", &json!({ "type": "loop", "input": input, "properties": properties }));
+    let made = place.call(&["init", "mine", "--from", "hyphen", "odd.json"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert_eq!(next(&made.stderr), [["check"]], "{}", made.stderr);
+    assert!(made.stderr.contains("No input can be made of its schema"), "{}", made.stderr);
+    assert!(!place.path().join("mine/script.json").exists());
+    assert_eq!(call_in(&place, "mine", &["check", "--deny-warnings"]).code, 0);
+    // A workflow whose second step reads what the first one does not give.
+    let flow = json!({ "name": "sum", "definition": { "actions": [
+        { "id": "find", "type": "find_rows", "properties": {}, "outputKey": "found" },
+        { "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@found.rows",
+            "item_variable_name": "row", "actions_to_execute": [{ "type": "post", "properties": { "of": "@row.id" } }] } },
+    ] } });
+    place.json("sum.json", &flow);
+    let made = place.call(&["init", "flow", "--from", "hyphen", "sum.json"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(made.stderr.contains("The steps read more than the script answers"), "{}", made.stderr);
+    assert_eq!(call_in(&place, "flow", &["test"]).code, 0);
+}
+
+#[test]
 fn a_workflow_gets_its_actions_and_what_else_is_no_loop_is_refused() {
     let place = Place::new();
     let flow = json!({ "name": "settle", "definition": { "actions": [
