@@ -85,11 +85,15 @@ impl RunToDrive {
         };
         let mut finished = match self.action {
             DriveAction::Start(start) => {
-                if watch.output == Output::Human
-                    && let Some(run_id) = &start.run_id
-                    && engine.find(run_id).await?.is_some_and(|run| run.driven)
-                {
-                    let run_id = escape::line(run_id);
+                let known = match &start.run_id {
+                    Some(run_id) => engine.find(run_id).await?,
+                    None => None,
+                };
+                if known.is_none() {
+                    engine.await_first_contact();
+                }
+                if let Some(known) = known.filter(|known| known.driven && watch.output == Output::Human) {
+                    let run_id = escape::line(&known.run_id);
                     watched.remark(&format!("{run_id} is being driven by another process: waiting for its end"));
                 }
                 watched.drive(engine.run(&program, *start, watched.watch())).await

@@ -367,6 +367,12 @@ impl Engine {
         self.world.journal.find(run_id).await.map_err(Fault::Store)
     }
 
+    /// Somebody waits for a run that begins. Until the server of a model was reached, one where nothing listens is asked for ten
+    /// seconds and not for two minutes, unless the document has a `retry` of its own, and the failure asks whether it runs.
+    pub fn await_first_contact(&self) {
+        self.world.models.await_first_contact();
+    }
+
     /// The bytes of the first request that a run would send. Nothing is sent.
     ///
     /// # Errors

@@ -65,6 +65,8 @@ pub(super) struct AttemptFailure {
     pub(super) message: String,
     /// Whether the same request may succeed when it is sent again.
     pub(super) transient: bool,
+    /// Whether nothing listens at the address of the server.
+    pub(super) is_connection_refused: bool,
     /// The wait that the server asked for.
     pub(super) after: Option<Duration>,
     /// The status of the answer, when it was a refusal.
@@ -103,6 +105,7 @@ impl AttemptFailure {
             code,
             message,
             transient: false,
+            is_connection_refused: false,
             after: None,
             status: None,
             usage: None,
@@ -270,7 +273,8 @@ impl Peer {
             deepest = cause;
             kind = deepest.downcast_ref::<std::io::Error>().map(std::io::Error::kind).or(kind);
         }
-        AttemptFailure::unreachable(match kind {
+        let is_connection_refused = kind == Some(ErrorKind::ConnectionRefused);
+        let failure = AttemptFailure::unreachable(match kind {
             Some(ErrorKind::ConnectionRefused) => format!("connection refused by {name}"),
             Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted) => {
                 format!("connection reset by {name}")
@@ -278,7 +282,8 @@ impl Peer {
             _ if error.is_connect() => format!("no connection to {name}: {}", self.clean(&deepest.to_string())),
             _ if error.is_body() || error.is_decode() => format!("the answer of {name} was cut off"),
             _ => format!("the connection to {name} broke: {}", self.clean(&deepest.to_string())),
-        })
+        });
+        AttemptFailure { is_connection_refused, ..failure }
     }
 }
 

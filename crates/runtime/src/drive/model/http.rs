@@ -11,6 +11,7 @@ use reqwest::{Client, Method, Request, Response, Url};
 use super::STALL;
 use super::credentials::{Credentials, SentHeaders};
 use super::failure::{AttemptFailure, Peer};
+use super::first_contact::FirstContact;
 use super::sse::{self, PieceSource, StreamState, read_events};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::{clock, retry};
@@ -83,6 +84,8 @@ pub(super) struct Endpoint {
     pub(super) peer: Peer,
     /// The connections.
     pub(super) http: Arc<HttpClients>,
+    /// Whether a server was reached.
+    pub(super) first_contact: Arc<FirstContact>,
 }
 
 impl Endpoint {

@@ -10,6 +10,7 @@ mod content_refusal;
 mod credentials;
 mod embedded;
 mod failure;
+mod first_contact;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gemini;
@@ -214,6 +215,19 @@ impl ModelClient {
         match &self.backend {
             ModelBackend::Server(endpoint) => endpoint.credentials.readable(),
             ModelBackend::Embedded(..) | ModelBackend::Script(..) => Ok(()),
+        }
+    }
+
+    /// Takes note of what came of an attempt: a failure, or a reply. Returns whether nothing listens where its server should
+    /// be, and no server of a model was reached before.
+    fn is_missed(&self, failure: Option<&AttemptFailure>) -> bool {
+        match (&self.backend, failure) {
+            (ModelBackend::Server(endpoint), Some(failure)) => endpoint.first_contact.misses(failure),
+            (ModelBackend::Server(endpoint), None) => {
+                endpoint.first_contact.is_made();
+                false
+            }
+            (ModelBackend::Embedded(..) | ModelBackend::Script(..), _) => false,
         }
     }
 
@@ -503,10 +517,12 @@ pub async fn ask(
                 let attempt = std::pin::pin!(model.attempt(ask, wire));
                 PendingModelCall::attempt(ask.wait, attempt).await
             };
+            let is_missed = model.is_missed(attempted.as_ref().err());
             let mut failure = match attempted {
                 Ok(reply) => return Ok(taken(model, ask, reply, tried, AskedFrom { started_at, place })),
                 Err(failure) => failure,
             };
+            let retry = &*first_contact::rule(retry, is_missed);
             if let Some(window) = failure.length.as_ref().and_then(|length| length.window) {
                 model.form.window.refused(window);
             }
@@ -537,6 +553,9 @@ pub async fn ask(
             may_pass |= failure.transient || failure.wants_a_key();
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
             if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
+                if is_missed {
+                    failure.message.push_str(": is the server running?");
+                }
                 return Err(fault(with_refusal(failure, refused), tried, started_at, may_pass));
             }
             refused = is_refused.then(|| failure.message.clone()).or(refused);

@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use super::constraint::ReplyConstraint;
 use super::credentials::{Credentials, ModelKey, RequestSigner};
 use super::failure::Peer;
+use super::first_contact::FirstContact;
 use super::http::{Endpoint, HttpClients};
 use super::identity::AwsIdentity;
 use super::refused_fields::{RefusedFields, RequestField};
@@ -40,6 +41,7 @@ pub struct Models {
     vault: Arc<Vault>,
     script: Option<Arc<ScriptPlayer>>,
     http: Arc<HttpClients>,
+    first_contact: Arc<FirstContact>,
     /// The machine's credentials of AWS.
     identity: OnceLock<Arc<AwsIdentity>>,
     /// The embedder's models by name.
@@ -70,6 +72,7 @@ impl Models {
             vault: Arc::clone(vault),
             script,
             http: Arc::default(),
+            first_contact: Arc::default(),
             identity: OnceLock::new(),
             embedded: BTreeMap::new(),
             key: None,
@@ -96,6 +99,12 @@ impl Models {
     pub(super) fn in_environment(mut self, variable: fn(&str) -> Option<String>) -> Self {
         self.variable = variable;
         self
+    }
+
+    /// A run begins, and whoever started it waits for it: until a server of a model answers, one that refuses each connection
+    /// is asked for seconds only, and the failure asks whether it runs.
+    pub fn await_first_contact(&self) {
+        self.first_contact.is_awaited();
     }
 
     /// Whether there is a model to ask: one of this name, or one that is asked where none is named.
@@ -269,7 +278,8 @@ impl Models {
         let limits = provider.facts().limits;
         let form = RequestForm { protocol, limits, id, refused, window, settings, origin, identity, constraint };
         let stream_url = protocol.stream_url(&url);
-        Ok((form, Endpoint { url, stream_url, credentials, peer, http: Arc::clone(&self.http) }))
+        let (http, first_contact) = (Arc::clone(&self.http), Arc::clone(&self.first_contact));
+        Ok((form, Endpoint { url, stream_url, credentials, peer, http, first_contact }))
     }
 
     /// What signs requests to an address. `is_named_here`: the environment names it.

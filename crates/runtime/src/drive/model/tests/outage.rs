@@ -3,6 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::*;
 use crate::drive::clock::played::PlayedClock;
 
@@ -54,6 +56,48 @@ async fn a_port_where_nobody_listens_is_asked_for_two_minutes() {
     let waited = clock.waited_ms().load(Ordering::SeqCst);
     // The attempts take a part of the time too.
     assert!(waited <= 120_000 && fault.duration_ms >= 120_000, "{waited} {}", fault.duration_ms);
+}
+
+/// Models of a project, of which `gone` is at a port where nobody listens, and `there` at a server that answers.
+fn gone_and_there(there: &Server) -> Models {
+    let gone = Server::new(Vec::new());
+    let model = |server: &Server| json!({"provider": "openai", "base_url": format!("{}/v1", server.url())});
+    models(&json!({"models": {"gone": model(&gone), "there": model(there)}}))
+}
+
+#[tokio::test]
+async fn who_waits_for_a_new_run_is_asked_after_ten_seconds_whether_the_server_runs() {
+    let server = Server::with(|_, _| Answer::openai("Hi"));
+    let models = gone_and_there(&server);
+    let [gone, there] = ["gone", "there"].map(|name| models.get(Some(name)).unwrap());
+    models.await_first_contact();
+    for (retry, least_ms) in [(patient(None), 10_000), (patient(Some(60_000)), 60_000), (retry(3), 0)] {
+        let clock = PlayedClock::start();
+        let fault = greet_patiently(std::slice::from_ref(&gone), &retry).await.0.unwrap_err();
+        let waited = clock.waited_ms().load(Ordering::SeqCst);
+        assert!((least_ms..=least_ms + 30_000).contains(&fault.duration_ms), "{waited} {}", fault.duration_ms);
+        assert!(fault.retryable && fault.message.starts_with("connection refused by 127.0.0.1:"), "{}", fault.message);
+        assert!(fault.message.contains(": is the server running? (after "), "{}", fault.message);
+        assert!(!fault.failed[0].reason.contains("running"), "{}", fault.failed[0].reason);
+    }
+    assert_eq!(greet_patiently(&[there], &patient(None)).await.0.unwrap().text, "Hi");
+    let _clock = PlayedClock::start();
+    let fault = greet_patiently(&[gone], &patient(None)).await.0.unwrap_err();
+    assert!(fault.duration_ms >= 120_000 && !fault.message.contains("running"), "a server was reached: {fault:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_fails_in_another_way_first_is_asked_for_two_minutes() {
+    let clock = PlayedClock::start();
+    let waited = clock.waited_ms();
+    let server = Server::with(move |_, _| match waited.load(Ordering::SeqCst) {
+        60_000.. => Answer::openai("Here."),
+        _ => Answer::json(LOADING).status(503),
+    });
+    let models = gone_and_there(&server);
+    models.await_first_contact();
+    let there = models.get(Some("there")).unwrap();
+    assert_eq!(greet_patiently(&[there], &patient(None)).await.0.unwrap().text, "Here.");
 }
 
 #[tokio::test]
