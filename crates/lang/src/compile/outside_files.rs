@@ -68,6 +68,11 @@ pub trait DatabaseProbe: Debug + Send + Sync {
         None
     }
 
+    /// Whether the database of a datasource is a file that is there, and one that its script would make now takes a query.
+    fn is_taken_after_init(&self, _datasource: &str, _query: &str) -> bool {
+        false
+    }
+
     /// The kind of server that a datasource is at; none for a file.
     fn server(&self, _datasource: &str) -> Option<DatabaseServer> {
         None

@@ -1,6 +1,7 @@
 //! The databases of a project: queries are prepared against them, never run. A file is opened read-only and
 //! immutable, so that nothing is written beside it; one that is not there yet is made by its script in memory.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,6 +57,9 @@ struct ProbedDatabase {
     state: DatabaseState,
     schema: Option<SchemaProbe>,
     kept: HashMap<String, Option<QueryFault>>,
+    /// Of a file that is there: what the script of the datasource would make now. None before it is asked for, or without a
+    /// script that can be read.
+    remade: OnceCell<Option<SchemaProbe>>,
 }
 
 /// A connection on which statements are prepared.
@@ -86,7 +90,7 @@ impl Databases {
             Ok((schema, is_made)) => (DatabaseState::Ready { is_made }, Some(schema)),
             Err(state) => (state, None),
         };
-        ProbedDatabase { state, schema, kept: HashMap::new() }
+        ProbedDatabase { state, schema, kept: HashMap::new(), remade: OnceCell::new() }
     }
 
     /// Why a query for a server is never sent, if it is not.
@@ -109,14 +113,21 @@ impl Databases {
             Ok(found) if found.is_file() => of_file(&file).map(|schema| (schema, false)),
             Ok(_) => Err(DatabaseState::Unreadable("it is no regular file".to_owned())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let init = datasource.init.as_ref().ok_or(DatabaseState::Absent)?;
-                // One that is not there, or not in the project, is reported as such.
-                let script = in_project(&self.root, init).map_err(|_| DatabaseState::Unknown)?;
-                let sql = guarded_read::text(&script, MAX_INIT_BYTES).map_err(|_| DatabaseState::Unknown)?;
-                of_script(&sql).map(|schema| (schema, true))
+                self.after_init(datasource).map(|schema| (schema, true))
             }
             Err(_) => Err(DatabaseState::Unknown),
         }
+    }
+}
+
+impl Databases {
+    /// The database that the script of a datasource makes.
+    fn after_init(&self, datasource: &Datasource) -> Result<SchemaProbe, DatabaseState> {
+        let init = datasource.init.as_ref().ok_or(DatabaseState::Absent)?;
+        // One that is not there, or not in the project, is reported as such.
+        let script = in_project(&self.root, init).map_err(|_| DatabaseState::Unknown)?;
+        let sql = guarded_read::text(&script, MAX_INIT_BYTES).map_err(|_| DatabaseState::Unknown)?;
+        of_script(&sql)
     }
 }
 
@@ -143,6 +154,16 @@ impl DatabaseProbe for Databases {
             }
             fault
         })?
+    }
+
+    fn is_taken_after_init(&self, datasource: &str, query: &str) -> bool {
+        let Some(written) = self.datasources.get(datasource) else { return false };
+        let is_taken = |database: &mut ProbedDatabase| {
+            let is_there = database.state == DatabaseState::Ready { is_made: false };
+            let remade = is_there.then(|| database.remade.get_or_init(|| self.after_init(written).ok()));
+            remade.and_then(Option::as_ref).is_some_and(|schema| !schema.is_partial && schema.prepare(query).is_none())
+        };
+        self.with(datasource, is_taken).unwrap_or(false)
     }
 
     fn tables(&self, datasource: &str) -> Option<Vec<String>> {
@@ -537,6 +558,27 @@ mod tests {
         let DatabaseState::BadInit(fault) = databases.state("shop") else { panic!("{:?}", databases.state("shop")) };
         assert_eq!(fault.line, 3);
         assert!(fault.message.contains("TABL"), "{fault:?}");
+    }
+
+    #[test]
+    fn a_script_that_changed_after_the_file_was_made_is_known_to_make_more() {
+        let folder = tempfile::tempdir().unwrap();
+        Connection::open(folder.path().join("shop.db")).unwrap().execute_batch(TABLES).unwrap();
+        let now = format!("{TABLES} CREATE TABLE parts (id INTEGER); ALTER TABLE orders ADD COLUMN paid REAL;");
+        fs::write(folder.path().join("init.sql"), now).unwrap();
+        let before = contents(folder.path());
+        let old = databases(folder.path(), "sqlite:shop.db", Some("init.sql"));
+        for (query, is_taken) in
+            [("SELECT * FROM parts", true), ("SELECT paid FROM orders", true), ("SELECT lost FROM orders", false)]
+        {
+            assert!(old.prepare("shop", query).is_some(), "the file does not have it: {query}");
+            assert_eq!(old.is_taken_after_init("shop", query), is_taken, "{query}");
+        }
+        assert!(!databases(folder.path(), "sqlite:shop.db", None).is_taken_after_init("shop", "SELECT * FROM parts"));
+        assert!(!databases(folder.path(), "sqlite:shop.db", Some("no.sql")).is_taken_after_init("shop", "SELECT 1"));
+        assert_eq!(contents(folder.path()), before, "nothing is written");
+        let (_folder, new) = scripted(TABLES);
+        assert!(!new.is_taken_after_init("shop", "SELECT * FROM orders"), "the script has made it");
     }
 
     #[test]

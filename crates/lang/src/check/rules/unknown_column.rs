@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::check::made_tables::MadeTables;
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Cursor, Rule, Subject};
-use crate::compile::{DatabaseProbe, DatabaseState, Effort, QueryFaultKind};
+use crate::compile::{DatabaseProbe, DatabaseState, QueryFaultKind};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::language::action::TABLES;
@@ -45,7 +45,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         };
         let severity = severity(databases.as_ref(), &db.datasource);
         let report = Diagnostic { severity, ..cursor.report(&RULE, message) };
+        let of_init = help_of_init(subject, databases.as_ref(), &db.datasource, &db.query);
         found.push(match effort.nearest(bare, known.iter().map(String::as_str)) {
+            _ if let Some(help) = of_init => report.help(help),
             Some(near) => {
                 let report = report.help(format!("the nearest one is `{near}`"));
                 if range.is_some() { report.suggest(near) } else { report }
@@ -59,9 +61,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// The tables that registered actions and steps name, and the columns of steps.
 fn tables(subject: &Subject<'_>, databases: &dyn DatabaseProbe, made: &MadeTables<'_>, found: &mut Vec<Diagnostic>) {
     let Some(known) = databases.tables(TABLES) else { return };
-    let effort = &subject.compiled.effort;
     let table_fault = |cursor: &Cursor<'_>, name: &str| {
-        let fault = not_among(databases, cursor, TableName { name, of: None }, &known, effort);
+        let fault = not_among(subject, databases, cursor, TableName { name, of: None }, &known);
         fault.filter(|_| !made.has(TABLES, name))
     };
     for used in subject.actions().iter().filter(|used| used.knows(&["/tables"])) {
@@ -76,7 +77,7 @@ fn tables(subject: &Subject<'_>, databases: &dyn DatabaseProbe, made: &MadeTable
             Some(columns) => {
                 let names = columns_of(subject, step);
                 let fault = |(cursor, name): (Cursor<'_>, &str)| {
-                    not_among(databases, &cursor, TableName { name, of: Some(table) }, &columns, effort)
+                    not_among(subject, databases, &cursor, TableName { name, of: Some(table) }, &columns)
                 };
                 found.extend(names.into_iter().filter_map(fault));
             }
@@ -110,11 +111,11 @@ struct TableName<'n> {
 
 /// A name that the database does not have.
 fn not_among(
+    subject: &Subject<'_>,
     databases: &dyn DatabaseProbe,
     cursor: &Cursor<'_>,
     written: TableName<'_>,
     known: &[String],
-    effort: &Effort,
 ) -> Option<Diagnostic> {
     let TableName { name, of } = written;
     if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
@@ -125,7 +126,15 @@ fn not_among(
         Some(table) => format!("the table `{table}` has no column `{name}`"),
     };
     let report = Diagnostic { severity: severity(databases, TABLES), ..cursor.report(&RULE, message) };
-    Some(match effort.nearest(name, known.iter().map(String::as_str)) {
+    let quoted_name = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let query = match of {
+        None => format!("SELECT * FROM {}", quoted_name(name)),
+        Some(table) => format!("SELECT {0}.{1} FROM {0}", quoted_name(table), quoted_name(name)),
+    };
+    if let Some(help) = help_of_init(subject, databases, TABLES, &query) {
+        return Some(report.help(help));
+    }
+    Some(match subject.compiled.effort.nearest(name, known.iter().map(String::as_str)) {
         Some(near) => report.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
         None => report.help(listed(known)),
     })
@@ -137,6 +146,18 @@ pub(super) fn severity(databases: &dyn DatabaseProbe, datasource: &str) -> Sever
         DatabaseState::Ready { is_made: true } => Severity::Error,
         _ => Severity::Warning,
     }
+}
+
+/// What to do when the script of a datasource would make what a query needs, and the file was there before the script said so.
+fn help_of_init(subject: &Subject<'_>, databases: &dyn DatabaseProbe, datasource: &str, query: &str) -> Option<String> {
+    let written = subject.project()?.datasources.get(datasource)?;
+    let (file, init) = (written.sqlite_path()?, written.init.as_ref()?);
+    databases.is_taken_after_init(datasource, query).then(|| {
+        format!(
+            "`init` runs only when the file is not there yet: {init} makes it now, and {file} is older. Make the change in \
+             {file} too, or move that file away and let `init` make a new one"
+        )
+    })
 }
 
 fn listed(known: &[String]) -> String {

@@ -183,6 +183,10 @@ impl DatabaseProbe for ConnectedDatabases {
         self.prepared(datasource, query).unwrap_or_default().parameters
     }
 
+    fn is_taken_after_init(&self, datasource: &str, query: &str) -> bool {
+        self.files.as_ref().is_some_and(|files| files.is_taken_after_init(datasource, query))
+    }
+
     fn tables(&self, datasource: &str) -> Option<Vec<String>> {
         self.files.as_ref()?.tables(datasource)
     }
