@@ -2,6 +2,7 @@
 //! what is reported, and the exit code.
 
 use crate::common::{ACTION, Place, Ran, SOUND, sound};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 fn check(place: &Place, args: &[&str], code: i32) -> Ran {
@@ -60,6 +61,28 @@ fn a_script_that_the_project_names_is_checked_in_a_folder_whatever_is_in_it() {
     place.json("replies.json", &json!({ "replies": [{ "tool": "search", "input": {} }] }));
     place.json("other.json", &json!({ "replies": [{ "tool": "search", "input": {} }] }));
     assert_eq!(codes(&report(&place, &[], 0)), [("L021", "replies.json")]);
+}
+
+#[test]
+fn what_init_makes_now_and_an_older_file_lacks_is_said_to_be_of_a_new_file_only() {
+    let place = Place::new();
+    place.json("loopctl.json", &json!({ "datasources": { "shop": { "url": "sqlite:shop.db", "init": "shop.sql" } } }));
+    place.file("shop.sql", "CREATE TABLE orders (id INTEGER);");
+    Connection::open(place.path().join("shop.db")).unwrap().execute_batch("CREATE TABLE orders (id INTEGER)").unwrap();
+    let query = |name: &str, query: &str| json!({ "action_name": name, "kind": "db", "description": "Reads.", "datasource": "shop", "query": query });
+    let actions = json!([query("new", "SELECT paid FROM orders"), query("lost", "SELECT gone FROM orders")]);
+    place.json("actions/shop.json", &actions);
+    let definition = json!({ "actions": [{ "type": "new" }, { "type": "lost" }] });
+    place.json("flow.json", &json!({ "name": "flow", "definition": definition }));
+    let helps = || -> Vec<String> {
+        let faults = report(&place, &["flow.json"], 0);
+        faults.iter().map(|fault| fault["help"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(helps(), ["there are id", "there are id"]);
+    place.file("shop.sql", "CREATE TABLE orders (id INTEGER, paid REAL);");
+    let [new, lost] = helps().try_into().unwrap();
+    assert!(new.starts_with("`init` runs only when the file is not there yet: shop.sql makes it now"), "{new}");
+    assert_eq!(lost, "there are id");
 }
 
 #[test]

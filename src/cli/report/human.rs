@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::hidden_secrets::hide;
 use crate::cli::remedies::help;
@@ -17,6 +18,10 @@ const MAX_LINES: u32 = 8;
 const MAX_CONTEXT_BYTES: usize = 2_000;
 /// Replaces the part of a line that is not shown.
 const CUT: &str = "...";
+/// The columns between the number of a line and its text.
+const GUTTER: usize = 3;
+/// How many columns beside a change are shown in any case.
+const MIN_SIDE_COLUMNS: usize = 8;
 
 /// The faults, each with its place, and their count last.
 pub fn human(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
@@ -141,8 +146,10 @@ fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source, width: usize) -> Optio
     if lines > number(MAX_LINES) || longest > 2 * MAX_CONTEXT_BYTES {
         return None;
     }
-    let excerpt = Excerpt::of_change(source, diagnostic, suggestion.start..suggestion.end, width);
-    let patch = Patch::new(excerpt.span.clone(), escape::terminal(&suggestion.replacement));
+    let replacement = escape::terminal(&suggestion.replacement);
+    let place = suggestion.start..suggestion.end;
+    let (excerpt, replacement) = Excerpt::of_change(source, diagnostic, place, width, &replacement);
+    let patch = Patch::new(excerpt.span.clone(), replacement);
     Some(excerpt.snippet(&source.name).patch(patch))
 }
 
@@ -156,29 +163,48 @@ struct Excerpt {
 impl Excerpt {
     /// The lines around the fault; the renderer cuts them to the width.
     fn new(source: &Source, diagnostic: &Diagnostic) -> Self {
-        Self::around(source, diagnostic, diagnostic.place.start..diagnostic.place.end, MAX_CONTEXT_BYTES).0
+        Self::around(source, diagnostic, diagnostic.place.start..diagnostic.place.end).0
     }
 
-    /// The lines around a change. The renderer shows all given lines of a change, so lines that would fill more
-    /// than two lines of the terminal are cut here.
-    fn of_change(source: &Source, diagnostic: &Diagnostic, place: Range<usize>, width: usize) -> Self {
-        let (whole, _) = Self::around(source, diagnostic, place.clone(), MAX_CONTEXT_BYTES);
-        if whole.text.split('\n').all(|line| line.chars().count() <= 2 * width) {
-            return whole;
-        }
-        let (mut cut, (begins, ends)) = Self::around(source, diagnostic, place, (width / 2).saturating_sub(10).max(20));
-        if !begins {
-            cut.text.insert_str(0, CUT);
-            cut.span = cut.span.start + CUT.len()..cut.span.end + CUT.len();
-        }
-        if !ends {
-            cut.text.push_str(CUT);
-        }
-        cut
+    /// The lines around a change that puts `replacement` there. The renderer shows all given lines of a change, so lines that
+    /// have no room in the width are cut here. Also returns the replacement as it is shown. The change itself is shown whole,
+    /// but for the middle of what stays the same in it.
+    fn of_change(
+        source: &Source,
+        diagnostic: &Diagnostic,
+        place: Range<usize>,
+        width: usize,
+        replacement: &str,
+    ) -> (Self, String) {
+        let (Self { text, first_line, span }, (begins, ends)) = Self::around(source, diagnostic, place);
+        let (before, rest) = text.split_at_checked(span.start).unwrap_or((&text, ""));
+        let (changed, after) = rest.split_at_checked(span.end.saturating_sub(span.start)).unwrap_or((rest, ""));
+        let last_line = first_line + text.matches('\n').count();
+        let room = width.saturating_sub(last_line.to_string().len() + GUTTER);
+        let [changed, replacement] = shortened(changed, replacement, room.saturating_sub(2 * MIN_SIDE_COLUMNS));
+        let [begin, end] = [before.rfind('\n').map_or(0, |at| at + 1), after.find('\n').unwrap_or(after.len())];
+        let (head, tail) = (before.get(begin..).unwrap_or_default(), after.get(..end).unwrap_or_default());
+        // Of several lines, the first and the last have the rest of a line beside them.
+        let columns = |change: &str| {
+            let lines = || change.split('\n').map(|line| line.width());
+            lines().next().unwrap_or(0).max(lines().next_back().unwrap_or(0))
+        };
+        let change = columns(&changed).max(columns(&replacement));
+        // What one side does not need is room for the other.
+        let free = room.saturating_sub(change).max(2 * MIN_SIDE_COLUMNS);
+        let wanted = |side: &str, is_whole: bool| side.width() + if is_whole { 0 } else { CUT.len() };
+        let of_head = wanted(head, begins).min(free.saturating_sub(wanted(tail, ends)).max(free / 2));
+        let of_tail = free.saturating_sub(of_head);
+        let head_cut = ends_within(head, of_head, begins);
+        let tail_cut = begins_within(tail, of_tail, ends);
+        let shown_before = format!("{}{head_cut}", before.get(..begin).unwrap_or_default());
+        let span = shown_before.len()..shown_before.len() + changed.len();
+        let text = format!("{shown_before}{changed}{tail_cut}{}", after.get(end..).unwrap_or_default());
+        (Self { text, first_line, span }, replacement)
     }
 
-    /// The text up to `side` bytes from the place, and whether its lines begin and end there.
-    fn around(source: &Source, diagnostic: &Diagnostic, place: Range<usize>, side: usize) -> (Self, (bool, bool)) {
+    /// The text around the place, and whether its lines begin and end there.
+    fn around(source: &Source, diagnostic: &Diagnostic, place: Range<usize>) -> (Self, (bool, bool)) {
         let text = &*source.text;
         let start = floor(text, place.start);
         let mut end = floor(text, place.end).max(start);
@@ -187,7 +213,8 @@ impl Excerpt {
             end = line_end(text, start).min(end);
         }
         // Nothing beyond is read: a minified document may have thousands of faults on its one line.
-        let (least, most) = (floor(text, start.saturating_sub(side)), floor(text, end.saturating_add(side)));
+        let least = floor(text, start.saturating_sub(MAX_CONTEXT_BYTES));
+        let most = floor(text, end.saturating_add(MAX_CONTEXT_BYTES));
         let from =
             text.get(least..start).and_then(|near| near.rfind('\n')).map_or(least, |newline| least + newline + 1);
         let to = text.get(end..most).and_then(|near| near.find('\n')).map_or(most, |newline| end + newline);
@@ -235,6 +262,50 @@ fn masked(text: &str, span: Range<usize>) -> (String, Range<usize>) {
     let start = start.unwrap_or(shown.len());
     let end = end.unwrap_or(shown.len());
     (shown, start..end)
+}
+
+/// Two texts of which one contains the other, with as much left out of the middle of what both have that the longer one has
+/// room in these columns. Others stay as they are.
+fn shortened(changed: &str, replacement: &str, room: usize) -> [String; 2] {
+    let (inner, outer) = if replacement.contains(changed) { (changed, replacement) } else { (replacement, changed) };
+    let kept = room.saturating_sub(outer.width().saturating_sub(inner.width())).max(2 * MIN_SIDE_COLUMNS);
+    let is_fit = outer.width() <= room || inner.width() <= kept || inner.contains('\n') || !outer.contains(inner);
+    if is_fit {
+        return [changed, replacement].map(str::to_owned);
+    }
+    let begin = begins_within(inner, kept / 2, true);
+    let short = begin + ends_within(inner, kept / 2, true).trim_start_matches(CUT);
+    [changed, replacement].map(|text| text.replacen(inner, &short, 1))
+}
+
+/// The end of a text that has room in these columns, behind a mark where something is left out. `is_whole`: nothing is
+/// missing before it.
+fn ends_within(text: &str, columns: usize, is_whole: bool) -> String {
+    if is_whole && text.width() <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(CUT.len());
+    let mut used = 0;
+    let from = text.char_indices().rev().take_while(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    });
+    let from = from.last().map_or(text.len(), |(at, _)| at);
+    format!("{CUT}{}", text.get(from..).unwrap_or_default())
+}
+
+/// The same of the beginning of a text, before a mark.
+fn begins_within(text: &str, columns: usize, is_whole: bool) -> String {
+    if is_whole && text.width() <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(CUT.len());
+    let mut used = 0;
+    let shown = text.chars().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    });
+    shown.collect::<String>() + CUT
 }
 
 /// The start of the character at or before `at`.
@@ -311,13 +382,56 @@ mod tests {
             .help("the nearest name is `type`")
             .suggest("\"type\"");
         let shown = human(&[fault], &[source], &Look::plain(80));
-        assert!(shown.lines().all(|line| line.chars().count() <= 90), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         let help = shown.split("help: ").nth(1).unwrap();
         insta::assert_snapshot!(help, @r#"
     the nearest name is `type`
       |
-    1 | ..."action", "name": "lookup"}, {"type": "action"}, {"type": "action"...
-      |                                      +
+    1 | ...: "action", "name": "lookup"}, {"type": "action"}, {"type": "action", ...
+      |                                        +
+
+    1 error
+    "#);
+    }
+
+    #[test]
+    fn the_lines_of_a_change_have_room_in_the_width() {
+        let wide = "漢字".repeat(60);
+        let member = |count: usize| format!("\"id\": \"{}\", ", "1".repeat(count));
+        let condition = format!("{{\"equal\": [\"@input.{}\", 1]}}", "a".repeat(150));
+        for (before, after) in [(0, 0), (10, 90), (90, 10), (40, 40), (200, 0), (0, 200), (3_000, 3_000)] {
+            for (change, replacement) in [
+                ("\"typ\"", "\"type\"".to_owned()),
+                (&*condition, format!("{{\"condition\": {condition}}}")),
+                ("\"lost\": 1, ", String::new()),
+            ] {
+                let text = format!("{{{}{change}: \"{wide}\", {}\"z\": 1}}", member(before), member(after));
+                let source = Source::new("loop.json", text);
+                let fault = Diagnostic::error("L010", "x", "/x", at(&source, change)).suggest(replacement);
+                for width in [60, 80, 100, 200] {
+                    let shown = human(std::slice::from_ref(&fault), std::slice::from_ref(&source), &Look::plain(width));
+                    let help = shown.split("help: ").nth(1).unwrap();
+                    let longest = help.lines().map(|line| line.width()).max().unwrap();
+                    assert!(longest <= width, "{width} {longest} {before} {after}:\n{help}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_change_repeats_is_shown_without_its_middle() {
+        let condition = format!("{{\"equal\": [\"@input.{}\", 1]}}", "long".repeat(40));
+        let source = Source::new("loop.json", format!("{{\"type\": \"pay\", \"filter\": {condition}}}"));
+        let fault = Diagnostic::error("L010", "x", "/filter", at(&source, &condition))
+            .help("a filter has its operator in a `condition`")
+            .suggest(format!("{{\"condition\": {condition}}}"));
+        let shown = human(&[fault], &[source], &Look::plain(80));
+        insta::assert_snapshot!(shown.split("help: ").nth(1).unwrap(), @r#"
+    a filter has its operator in a `condition`
+      |
+    1 - ...pay", "filter": {"equal": ["@input....glonglonglong", 1]}}
+    1 + ...pay", "filter": {"condition": {"equal": ["@input....glonglonglong", 1]}}}
+      |
 
     1 error
     "#);

@@ -34,8 +34,10 @@ const SILENT: &[(&str, &str)] = &[
     ("L188", "what a loop needs that is called is known once all loops are compiled"),
 ];
 /// Faults that the other document takes away, and how.
-const CURED: &[(&str, &str, &str)] =
-    &[("L011", "L010/fires-10", "its `mode` stands at the top, and is taken for the one that is missing")];
+const CURED: &[(&str, &str, &str)] = &[
+    ("L011", "L010/fires-10", "its `mode` stands at the top, and is taken for the one that is missing"),
+    ("L010", "L010/fires-2", "fields that belong to one other place are one fault, at the first of them"),
+];
 /// Codes beside which an action is not judged: there are two of its name, and none is used.
 const TWINS: [&str; 2] = ["L030", "L031"];
 

@@ -47,6 +47,43 @@ pub(super) enum OperandForm {
     Template,
 }
 
+/// Whether the input of a call has a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartOfCall {
+    /// Each call has it, and it is not null.
+    Always,
+    /// No call has it: it would be refused before anybody is asked.
+    Never,
+    /// Some may have it.
+    Open,
+}
+
+impl PartOfCall {
+    /// What a schema says of the part at a path. Only what it says in plain words counts.
+    fn of_schema(schema: &Value, path: &[String]) -> Self {
+        let (mut part, mut is_required) = (schema, true);
+        for name in path {
+            let says_more = SAYS_MORE.iter().any(|keyword| part.get(keyword).is_some());
+            if says_more || part.get("type").and_then(Value::as_str) != Some("object") {
+                return Self::Open;
+            }
+            let required = part.get("required").and_then(Value::as_array);
+            is_required &= required.is_some_and(|names| names.iter().any(|required| required == name));
+            match part.get("properties").and_then(|members| members.get(name)) {
+                Some(member) => part = member,
+                None if part.get("additionalProperties") == Some(&Value::Bool(false)) => return Self::Never,
+                None => return Self::Open,
+            }
+        }
+        let is_value = KnownValue::of_schema(part, &[]).is_some_and(|known| !known.types.meets(JsonTypes::NULL));
+        if is_required && is_value { Self::Always } else { Self::Open }
+    }
+}
+
+/// Keywords with which a schema says of an object what its `properties` do not.
+const SAYS_MORE: [&str; 9] =
+    ["$ref", "allOf", "anyOf", "oneOf", "if", "not", "patternProperties", "dependentSchemas", "unevaluatedProperties"];
+
 /// The facts that the operands of a condition are judged by.
 #[derive(Clone, Copy)]
 pub(super) enum ConditionFacts<'a> {
@@ -93,6 +130,23 @@ impl<'a> WrittenCondition<'a> {
             KnownValue::of_schema(schema, rest).map(Arc::new)
         };
         self.of_call.borrow_mut().entry(path.to_owned()).or_insert_with(of_schema).clone()
+    }
+
+    /// Whether the input of the call that it is about has the part that an `@path` names; open for a condition of a step.
+    pub fn part_of_call(&self, path: &str) -> PartOfCall {
+        let ConditionFacts::Call(Some(schema)) = self.facts else { return PartOfCall::Open };
+        let path = as_any_path(path).filter(|path| path.first().is_some_and(|first| first == "input"));
+        match path.as_deref() {
+            Some([_, rest @ ..]) if !rest.is_empty() => PartOfCall::of_schema(schema, rest),
+            _ => PartOfCall::Open,
+        }
+    }
+
+    /// The names that the schema of the call's input has.
+    pub fn names_of_call(&self) -> Vec<&'a str> {
+        let ConditionFacts::Call(Some(schema)) = self.facts else { return Vec::new() };
+        let members = schema.get("properties").and_then(Value::as_object);
+        members.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
     }
 
     /// The path that a text at a JSON pointer names without its `@`, when it seems to.

@@ -163,7 +163,8 @@ impl<'s, 'a> TextScope<'s, 'a> {
 /// The names of the run's input that the document knows.
 fn inputs(subject: &Subject<'_>) -> FoldedNames {
     let document = subject.document();
-    let pointer = if document.kind == Some(DocumentKind::Loop) { "/input/properties" } else { "/input" };
+    let declares = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::Workflow));
+    let pointer = if declares { "/input/properties" } else { "/input" };
     let known = document.value.pointer(pointer).and_then(Value::as_object);
     known.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }

@@ -21,6 +21,8 @@ pub(in crate::compile) struct Context {
     schemas: BTreeMap<String, Arc<Value>>,
     /// Whether there may be others: a step before writes what can't be known here.
     open: bool,
+    /// The name of the present item, in a loop over a list.
+    item: Option<String>,
 }
 
 impl Context {
@@ -39,6 +41,16 @@ impl Context {
     /// Whether it has a name.
     pub(in crate::compile) fn has(&self, name: &str) -> bool {
         self.known.contains(name)
+    }
+
+    /// The name of the present item, in a loop over a list.
+    pub(in crate::compile) fn item(&self) -> Option<&str> {
+        self.item.as_deref()
+    }
+
+    /// What follows is done for each item of a list, which has this name.
+    pub(super) fn set_item(&mut self, name: &str) {
+        self.item = Some(name.to_owned());
     }
 
     /// Whether there may be names that nobody can know here.

@@ -13,7 +13,7 @@ use crate::program::bind::run_input::{LongList, RunInput};
 use crate::program::file_value::{self, FileValue, PREFIX, is_name, named};
 use crate::program::reference::{Field, as_path, each_text};
 use crate::syntax::document::Document;
-use crate::syntax::quoted;
+use crate::syntax::{Tree, quoted};
 
 /// A text that names a file.
 pub(crate) struct NamingText {
@@ -97,6 +97,29 @@ pub(super) struct MisplacedName {
     pub message: String,
     /// How to fix it.
     pub help: String,
+    /// What is written in the place of these bytes, where that is certain.
+    pub meant: Option<String>,
+}
+
+impl MisplacedName {
+    /// The same in a text that is rendered as a template: the value has braces around it.
+    #[must_use]
+    pub fn in_template(self) -> Self {
+        let Some(meant) = self.meant.map(|meant| format!("{{{{{meant}}}}}")) else {
+            return Self { meant: None, ..self };
+        };
+        Self { help: format!("write `{meant}`"), meant: Some(meant), ..self }
+    }
+
+    /// Reports it in the text at a JSON pointer.
+    pub fn report(self, tree: &Tree, at: &str) -> Diagnostic {
+        let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, self.message, at, tree.place_inside(at, &self.range));
+        let fault = fault.help(self.help);
+        match self.meant {
+            Some(meant) => fault.suggest(meant),
+            None => fault,
+        }
+    }
 }
 
 /// What is wrong with a text that seems to name a document and is none of the two forms: `doc:NAME` as a whole, or
@@ -110,13 +133,14 @@ pub(super) fn misplaced(text: &str, project: &Project) -> Option<MisplacedName> 
             None => format!("{} names no document", quoted(text)),
         };
         let help = format!("write `{PREFIX}{}`", known.unwrap_or("NAME"));
-        return Some(MisplacedName { range: 0..text.len(), message, help });
+        return Some(MisplacedName { range: 0..text.len(), message, help, meant: None });
     }
     // With a mark before it, the whole is a document that is written as a path is.
     let is_marked = text.starts_with("@doc:") || text.starts_with("${doc:");
     if let Some(meant) = Some(text).filter(|_| is_marked).and_then(|text| meant(text, project)) {
         let message = format!("{} is plain text here: a document has no mark before it", quoted(text));
-        return Some(MisplacedName { range: 0..text.len(), message, help: format!("write `{meant}`") });
+        let help = format!("write `{meant}`");
+        return Some(MisplacedName { range: 0..text.len(), message, help, meant: Some(meant) });
     }
     for (at, _) in text.match_indices(PREFIX) {
         let (before, rest) = (text.get(..at)?, text.get(at + PREFIX.len()..)?);
@@ -127,7 +151,7 @@ pub(super) fn misplaced(text: &str, project: &Project) -> Option<MisplacedName> 
         if at > 0 && is_word && !is_tag && project.documents.contains_key(name) {
             let message = format!("`{PREFIX}{name}` is plain text here");
             let help = format!("inside a text it is written `{{{{{PREFIX}{name}}}}}`");
-            return Some(MisplacedName { range: at..at + PREFIX.len() + name.len(), message, help });
+            return Some(MisplacedName { range: at..at + PREFIX.len() + name.len(), message, help, meant: None });
         }
     }
     None

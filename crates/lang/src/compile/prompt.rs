@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::effort::Effort;
 use super::layout::LoopLayout;
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, codes, is_slip};
 use crate::program::file_value::{PREFIX, named};
 use crate::program::flow::APPROVAL_KEYS;
 use crate::program::reference::steps;
@@ -123,6 +123,13 @@ pub(super) struct KnownNames<'k> {
 }
 
 impl KnownNames<'_> {
+    /// Whether a variable is the name of a document without its `doc:`, and if so, whether the document may have the parts
+    /// that are named behind it.
+    fn has_document(&self, variable: &Variable) -> Option<bool> {
+        let name = format!("{PREFIX}{}", variable.path.first()?);
+        self.written.has(&name).then(|| self.leads(&name, variable))
+    }
+
     fn has(&self, name: &str) -> bool {
         self.given.contains(&name) || self.written.has(name) || self.more.contains(&name)
     }
@@ -136,12 +143,31 @@ impl KnownNames<'_> {
         self.written.schema(name).is_none_or(|schema| described(schema, &steps(rest)).absent.is_none())
     }
 
+    /// The names that a variable may be a slip of: those of steps first. In a loop over a list, a short name is meant as that
+    /// of the item, and many are one letter away from `now`: `row`.
+    fn near_names<'n>(&'n self, variable: &'n Variable) -> impl Iterator<Item = &'n str> {
+        let first = variable.path.first().map(String::as_str).unwrap_or_default();
+        let has_its_letters = || "now".chars().all(|letter| first.to_ascii_lowercase().contains(letter));
+        let may_be_now = self.written.item().is_none() || has_its_letters();
+        let names = self.written.names().chain(self.more.iter().copied()).chain(self.given.iter().copied());
+        names.filter(move |name| (*name != "now" || may_be_now) && self.leads(name, variable))
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         self.given.iter().copied().chain(self.written.names()).chain(self.more.iter().copied())
     }
 
     /// What is known, as a help for a name that is near to none: `example` is it as a part of the run's input.
     fn listed(&self, example: &str, inputs: Option<&Inputs>) -> String {
+        let known = self.known(example, inputs);
+        match self.written.item() {
+            Some(item) if self.is_path => format!("the item of the list is `@{item}` here; {known}"),
+            Some(item) => format!("the item of the list is `{{{{{item}}}}}` here; {known}"),
+            None => known,
+        }
+    }
+
+    fn known(&self, example: &str, inputs: Option<&Inputs>) -> String {
         let declared = inputs.filter(|inputs| inputs.declared && !inputs.names.is_empty());
         let of_input = declared.into_iter().flat_map(|inputs| inputs.names.iter().map(|name| format!("input.{name}")));
         let others = self.names().filter(|name| declared.is_none() || *name != "input").map(str::to_owned);
@@ -184,6 +210,11 @@ pub(super) fn unknown(
         if known.written.is_open() {
             return None;
         }
+        // In a loop over a list, a short name is meant as that of the item.
+        let may_be_input = |name: &str| {
+            let is_near = known.written.item().is_none() || is_slip(first, name);
+            is_near && inputs.is_some_and(|inputs| inputs.leads(name, variable))
+        };
         let decided = ["approved", "_approved", "approval", "is_approved", "approve", "rejected"].contains(&first);
         let approval = APPROVAL_KEYS.contains(&first);
         let (help, meant) = if approval {
@@ -197,18 +228,25 @@ pub(super) fn unknown(
                  step that runs after that one"
             );
             (help, None)
-        } else if known.written.has(&format!("{PREFIX}{first}")) {
+        } else if known.has_document(variable) == Some(true) {
             of_document(&written, is_path)
         } else if matches!(first, "$json" | "$input" | "$vars" | "$") {
             let meant = of_n8n(variable, inputs);
             let shown = meant.clone().unwrap_or_else(|| "input.name".to_owned());
             (format!("what a run is given is written `{}`", form(shown)), meant)
-        } else if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
+        } else if inputs.is_some_and(|inputs| inputs.leads(first, variable)) {
             (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
-        } else if let Some(near) = effort.nearest(first, known.names().filter(|name| known.leads(name, variable))) {
+        } else if let Some(near) = effort.nearest(first, known.near_names(variable)) {
             (format!("the nearest name is `{near}`"), Some(with(near, 1)))
-        } else if let Some(near) = effort.nearest(first, names()) {
+        } else if let Some(near) = effort.nearest(first, names().filter(|name| may_be_input(name))) {
             (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 1)))
+        } else if known.written.item().is_some() {
+            (known.listed(&form(format!("input.{written}")), inputs), None)
+        } else if known.has_document(variable).is_some() {
+            // It does not have the part that is named behind it: what is suggested would be a fault, too.
+            (of_document(first, is_path).0, None)
+        } else if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
+            (format!("it is written `{}`", form(format!("input.{first}"))), None)
         } else {
             (known.listed(&form(format!("input.{written}")), inputs), None)
         };
@@ -218,16 +256,27 @@ pub(super) fn unknown(
         };
         return Some(UnknownVariable { message, help, meant });
     }
-    let (second, inputs) = (second?, inputs.filter(|inputs| first == "input" && inputs.declared)?);
-    if inputs.names.contains(second) {
+    let inputs = inputs.filter(|inputs| first == "input" && inputs.declared)?;
+    let second = second?;
+    absent_input(inputs, second, || effort.nearest(second, names()), |near| with(&format!("input.{near}"), 2))
+}
+
+/// The fault of a name that the run's input does not have. `with` is a name of the input with what is named behind it.
+fn absent_input<'n>(
+    inputs: &Inputs,
+    name: &str,
+    nearest: impl FnOnce() -> Option<&'n str>,
+    with: impl Fn(&str) -> String,
+) -> Option<UnknownVariable> {
+    if inputs.names.contains(name) {
         return None;
     }
-    let near = effort.nearest(second, names());
+    let near = nearest();
     if near.is_none() && !inputs.closed {
         return None;
     }
     let (help, meant) = match near {
-        Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 2))),
+        Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(near))),
         None => {
             let mut shown: Vec<String> = inputs.names.iter().take(MAX_LISTED).map(|name| format!("`{name}`")).collect();
             if let Some(more) = inputs.names.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
@@ -236,7 +285,7 @@ pub(super) fn unknown(
             (format!("the {}'s `input` takes {}", inputs.of, shown.join(", ")), None)
         }
     };
-    Some(UnknownVariable { message: format!("the {}'s `input` has no `{second}`", inputs.of), help, meant })
+    Some(UnknownVariable { message: format!("the {}'s `input` has no `{name}`", inputs.of), help, meant })
 }
 
 /// How a document is written that is named without its `doc:`. A path of one has no `@`.
@@ -269,6 +318,8 @@ pub(super) struct UnknownVariable {
 /// The known names of a loop's input.
 pub(super) struct Inputs {
     names: BTreeSet<String>,
+    /// The schema of the input, when it is declared.
+    schema: Option<Value>,
     /// The keys that the steps of the document write, wherever they are.
     outputs: BTreeSet<String>,
     /// Whether other names are not allowed.
@@ -280,10 +331,19 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// Whether it is a name of the input, which may have the parts that a variable names behind its first name.
+    fn leads(&self, name: &str, variable: &Variable) -> bool {
+        let rest = variable.path.iter().skip(1).cloned();
+        let path: Vec<String> = std::iter::once(name.to_owned()).chain(rest).collect();
+        let has_parts = |schema| described(schema, &steps(&path)).absent.is_none();
+        self.names.contains(name) && self.schema.as_ref().is_none_or(has_parts)
+    }
+
     pub(super) fn of(document: &Document) -> Option<Self> {
         let mut outputs = BTreeSet::new();
         gather_outputs(document.value.get("definition").unwrap_or(&Value::Null), &mut outputs);
-        let undeclared = |names, of| Self { names, outputs: BTreeSet::new(), closed: false, declared: false, of };
+        let undeclared =
+            |names, of| Self { names, schema: None, outputs: BTreeSet::new(), closed: false, declared: false, of };
         let input = document.value.get("input").unwrap_or(&Value::Null);
         let names = |object: &Value| Some(object.as_object()?.keys().cloned().collect());
         let inputs = match document.kind {
@@ -291,7 +351,7 @@ impl Inputs {
                 let of = if document.kind == Some(DocumentKind::Loop) { "loop" } else { "workflow" };
                 let only_these = input.get("additionalProperties") == Some(&Value::Bool(false));
                 let closed = only_these && input.get("patternProperties").is_none();
-                Self { closed, declared: true, ..undeclared(names, of) }
+                Self { closed, declared: true, schema: Some(input.clone()), ..undeclared(names, of) }
             }),
             _ => names(input).map(|names| undeclared(names, "request")),
         };

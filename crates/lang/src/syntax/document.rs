@@ -227,8 +227,9 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
     let foreign = foreign_syntax::document(root);
     Err(Box::new(match (near, foreign) {
         (_, Some(shape)) => foreign_document(tree, &shape),
-        (Some((member, mark)), None) => misspelt(tree, member, mark),
-        (None, None) => unknown(tree, has("mode") || has("tools")),
+        // A list of steps at the top is that of a workflow, although `definition` is near to no field.
+        (Some((member, mark)), None) if steps_of(root).is_none() => misspelt(tree, member, mark),
+        (_, None) => unknown(tree),
     }))
 }
 
@@ -236,16 +237,45 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
 const MARKS: &str = "a loop has `\"type\": \"loop\"`, an agent request `objective`, a workflow `definition`, a registered \
                      action `action_name`, a script `replies`";
 
-fn unknown(tree: &Tree, inner: bool) -> Diagnostic {
+fn unknown(tree: &Tree) -> Diagnostic {
     let span = tree.root.span;
     let place = tree.source.place(span.start, (span.start + 1).min(span.end));
     let message = "nothing at the top of this document says what it is";
     let fault = Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "", place);
-    if inner {
-        fault.help("these look like the properties of a loop: `{\"type\": \"loop\", \"properties\": {...}}`")
-    } else {
-        fault.help(MARKS)
+    let has = |name: &str| tree.root.get(name).is_some();
+    let is_flow = matches!(tree.root.get("type").and_then(Node::as_str), Some("workflow" | "flow"));
+    match steps_of(&tree.root) {
+        Some(TopList::Actions) => fault.help("registered actions are an array: take the list out of the object around it"),
+        Some(TopList::Steps(name)) => fault.help(format!(
+            "`{name}` looks like the steps of a workflow, which are the list `actions` in its `definition`: {A_WORKFLOW}"
+        )),
+        None if is_flow => fault.help(format!("a workflow has no `type`; its steps are in its `definition`: {A_WORKFLOW}")),
+        None if has("mode") || has("tools") => {
+            fault.help("these look like the properties of a loop: `{\"type\": \"loop\", \"properties\": {...}}`")
+        }
+        None => fault.help(MARKS),
     }
+}
+
+const A_WORKFLOW: &str = "`{\"name\": \"...\", \"definition\": {\"actions\": [...]}}`";
+
+/// A list at the top of a document that has no place there.
+enum TopList<'n> {
+    /// Registered actions.
+    Actions,
+    /// Steps, under this name.
+    Steps(&'n str),
+}
+
+fn steps_of(root: &Node) -> Option<TopList<'_>> {
+    let members = root.members()?;
+    let named =
+        members.iter().find(|member| matches!(&*member.key, "actions" | "steps" | "tasks" | "nodes" | "jobs"))?;
+    let first = named.value.items()?.first()?;
+    if first.get("action_name").is_some() {
+        return Some(TopList::Actions);
+    }
+    first.members().is_some().then_some(TopList::Steps(&named.key))
 }
 
 /// The document of another product.
@@ -268,6 +298,10 @@ fn misspelt(tree: &Tree, member: &Member, mark: &str) -> Diagnostic {
 fn step_fault(tree: &Tree, word: &str) -> Diagnostic {
     let shown: String = word.chars().filter(|c| !c.is_control()).take(64).collect();
     let message = format!("a step of type `{shown}` is no document of its own: `type` must be `loop` here");
-    Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "/type", tree.place("/type"))
-        .help("steps of other types run in a workflow on Hyphen's platform")
+    let fault = Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "/type", tree.place("/type"));
+    let mode = tree.at("/properties/mode").and_then(Node::as_str);
+    match mode {
+        Some("react" | "foreach") => fault.help("its `mode` is one of a loop").suggest(syntax::quoted("loop")),
+        _ => fault.help(format!("a step of another type belongs to the steps of a workflow: {A_WORKFLOW}")),
+    }
 }

@@ -16,7 +16,12 @@ const fn field(name: &'static str, product: &'static str, here: &'static str) ->
 
 const SCHEMA: &str = "the schema of the input is `parameters` of the action";
 const HEADER: &str = "a credential is a header of the action: \"Authorization\": \"Bearer orgconfig:my_key\"";
-const NOTHING: &str = "there is nothing like it here: take it out";
+const IN_ORDER: &str = "steps run in the order of their list: take it out";
+const ON_FAILURE: &str = "a step that fails ends the run; in a loop of mode `foreach` it ends its item, and \
+                          \"failure_strategy\": \"continue_on_error\" lets the others go on";
+const IN_INPUT: &str =
+    "what differs between runs is declared in `input`, and what does not is written where it is used";
+const NOTHING: &str = "there is no such thing: take it out";
 
 const FIELDS: &[ForeignField] = &[
     field("input_schema", "Anthropic", SCHEMA),
@@ -55,6 +60,43 @@ const FIELDS: &[ForeignField] = &[
     field("nodeCredentialType", "n8n", HEADER),
     field("credentials", "n8n", HEADER),
     field("typeVersion", "n8n", NOTHING),
+    field("next", "Step Functions", IN_ORDER),
+    field("Next", "Step Functions", IN_ORDER),
+    field("End", "Step Functions", IN_ORDER),
+    field("depends_on", "other products", IN_ORDER),
+    field("dependsOn", "other products", IN_ORDER),
+    field("dependencies", "Argo", IN_ORDER),
+    field("needs", "GitHub Actions", IN_ORDER),
+    field("onError", "n8n", ON_FAILURE),
+    field("continueOnFail", "n8n", ON_FAILURE),
+    field("continue_on_error", "other products", ON_FAILURE),
+    field("continue-on-error", "GitHub Actions", ON_FAILURE),
+    field("allowFailure", "Kestra", ON_FAILURE),
+    field("on_failure", "other products", ON_FAILURE),
+    field("onFailure", "other products", ON_FAILURE),
+    field("catch", "other products", ON_FAILURE),
+    field("Catch", "Step Functions", ON_FAILURE),
+    field("errors", "Kestra", ON_FAILURE),
+    field(
+        "then",
+        "other products",
+        "the step itself is what runs when its `filter` holds, and `onFalse` the step that runs instead",
+    ),
+    field(
+        "cron",
+        "other products",
+        "an interval is `every`, and a time of the day `at`: {\"every\": \"1d\", \"at\": \"08:00\"}",
+    ),
+    field("interval", "other products", "it is `every`: {\"every\": \"6h\"}"),
+    field("triggers", "Kestra", "`schedule` of the `definition` starts runs at their times"),
+    field("vars", "other products", IN_INPUT),
+    field("variables", "other products", IN_INPUT),
+    field("env", "other products", IN_INPUT),
+    field("version", "other products", NOTHING),
+    field("apiVersion", "Kubernetes", NOTHING),
+    field("auth", "other products", HEADER),
+    field("memory", "other products", "the built-in tools of memory are there without it: take it out"),
+    field("mcp_servers", "other products", "MCP servers can't be called yet: write what is needed of them as actions"),
     field("backstory", "CrewAI", "it is a part of `system_prompt`"),
     field("goal", "CrewAI", "it is `objective`"),
 ];
@@ -71,10 +113,14 @@ pub(super) fn declared_action(value: &Node) -> Option<String> {
     Some(first.get("action_name")?.as_str()?.to_owned())
 }
 
+/// Why a step can't say that its call needs an approval, and what is written.
+pub(crate) const APPROVAL_OF_STEP: &str = "an action says it for each of its calls, in its own file; in a workflow, a step before this one asks: \
+     {\"type\": \"PbotApproval\", \"properties\": {\"comment\": \"...\"}}";
+
 /// The words of conditions in other languages, with ours. `contains` has its operands the other way round.
 const OPERATORS: [(&str, &[&str]); 9] = [
-    ("equal", &["equals", "==", "=", "is"]),
-    ("notEqual", &["ne", "neq", "!=", "<>", "notequals", "isnot"]),
+    ("equal", &["equals", "==", "===", "=", "is"]),
+    ("notEqual", &["ne", "neq", "!=", "!==", "<>", "notequals", "isnot"]),
     ("greaterThan", &["gt", ">"]),
     ("lessThan", &["lt", "<"]),
     ("greaterOrEqual", &["gte", "ge", ">=", "greaterthanorequal"]),
@@ -84,22 +130,91 @@ const OPERATORS: [(&str, &[&str]); 9] = [
     ("or", &["any", "||"]),
 ];
 
+/// What is written here for a word of conditions that is no operator, or whose operands are written in another way.
+pub(super) fn condition_word(word: &str) -> Option<&'static str> {
+    let plain = word.trim_start_matches('$').replace('_', "").to_ascii_lowercase();
+    Some(match &*plain {
+        "contains" | "includes" | "has" => {
+            "a list is looked into by {\"in\": [\"paid\", \"@input.tags\"]}, the entry first, and a text by {\"matches\": \
+             [\"@input.note\", \"paid\"]}"
+        }
+        "startswith" | "beginswith" => "a text that begins so: {\"matches\": [\"@input.note\", \"^paid\"]}",
+        "endswith" => "a text that ends so: {\"matches\": [\"@input.note\", \"paid$\"]}",
+        "exists" | "isset" | "ispresent" | "notnull" | "isnotnull" | "defined" => {
+            "whether a value is there is asked by {\"hasKey\": \"@input.note\"}"
+        }
+        "isnull" | "missing" | "notexists" | "doesnotexist" => {
+            "whether a value is missing is asked by {\"not\": {\"hasKey\": \"@input.note\"}}"
+        }
+        "isempty" | "empty" => "an empty list or text: {\"equal\": [{\"length\": \"@input.rows\"}, 0]}",
+        "isnotempty" | "notempty" => {
+            "a list or text that is not empty: {\"greaterThan\": [{\"length\": \"@input.rows\"}, 0]}"
+        }
+        "between" => {
+            "two comparisons: {\"and\": [{\"greaterOrEqual\": [\"@input.n\", 1]}, {\"lessOrEqual\": [\"@input.n\", 9]}]}"
+        }
+        "notin" | "nin" => "{\"not\": {\"in\": [\"@input.kind\", [\"a\", \"b\"]]}}",
+        "istrue" => "{\"equal\": [\"@input.urgent\", true]}",
+        "isfalse" => "{\"equal\": [\"@input.urgent\", false]}",
+        _ => return None,
+    })
+}
+
+/// The kind of actions that is meant by another word.
+pub(super) fn kind(word: &str) -> Option<&'static str> {
+    let plain = word.to_ascii_lowercase().replace(['_', '-', '.', ' '], "");
+    Some(match &*plain {
+        "rest" | "api" | "restapi" | "request" | "httprequest" | "webhook" | "fetch" | "graphql" | "url" => "http",
+        "shell" | "bash" | "sh" | "script" | "exec" | "cli" | "process" | "program" | "python" | "node" => "command",
+        "sql" | "database" | "postgres" | "postgresql" | "mysql" | "sqlite" | "query" => "db",
+        "ai" | "model" | "prompt" | "chat" | "completion" | "openai" | "anthropic" | "gpt" => "llm",
+        "table" | "customtable" => "custom-table",
+        _ => return None,
+    })
+}
+
 /// The operator of a condition that another language's word means.
 pub(super) fn operator(word: &str) -> Option<&'static str> {
     let plain = word.trim_start_matches('$').replace('_', "").to_ascii_lowercase();
     OPERATORS.iter().find(|(_, words)| words.contains(&&*plain)).map(|(ours, _)| *ours)
 }
 
-/// The condition that a text means which compares two values: `@input.amount > 100`.
+/// The condition that a text means which compares two values: `@input.amount > 100`, `${{ input.amount > 100 }}`.
 /// `named` gives the path of the value that a name means.
 pub(super) fn comparison(text: &str, named: &dyn Fn(&str) -> String) -> Option<String> {
-    let mut words = text.split_whitespace();
-    let (one, sign, other) = (words.next()?, words.next()?, words.next()?);
-    let ours = operator(sign).filter(|_| words.next().is_none())?;
-    let path = one.trim_matches(['{', '}']).trim_start_matches('@');
+    let (one, sign, other) = halves(unwrapped(text))?;
+    let ours = operator(sign)?;
+    let path = one.trim_matches(['{', '}', ' ']).trim_start_matches('@');
+    let of_item = ["$json.", "$."].iter().find_map(|prefix| path.strip_prefix(prefix));
+    let path = of_item.unwrap_or(path);
     let is_path = !path.is_empty() && path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
     let value = serde_json::from_str::<serde_json::Value>(&other.replace('\'', "\"")).ok()?;
-    is_path.then(|| format!("{{\"{ours}\": [\"@{}\", {value}]}}", named(path)))
+    let path = Some(named(path)).filter(|path| is_path && (of_item.is_none() || path.starts_with("input.")))?;
+    Some(format!("{{\"{ours}\": [\"@{path}\", {value}]}}"))
+}
+
+/// The text within the marks that other products put around an expression as a whole.
+fn unwrapped(text: &str) -> &str {
+    let text = text.trim();
+    let inner = [("={{", "}}"), ("${{", "}}"), ("{{", "}}"), ("${", "}")]
+        .iter()
+        .find_map(|(begin, end)| text.strip_prefix(begin)?.strip_suffix(end));
+    inner.filter(|inner| !inner.contains(['{', '}'])).unwrap_or(text).trim()
+}
+
+/// The two operands of a comparison with its sign between them, which may be a word. A sign needs no blanks around it.
+fn halves(text: &str) -> Option<(&str, &str, &str)> {
+    const SIGNS: [&str; 9] = ["===", "!==", "==", "!=", ">=", "<=", "<>", ">", "<"];
+    let mut words = text.split_whitespace();
+    if let (Some(one), Some(sign), Some(other), None) = (words.next(), words.next(), words.next(), words.next())
+        && operator(sign).is_some()
+    {
+        return Some((one, sign, other));
+    }
+    let at = text.find(['=', '!', '<', '>'])?;
+    let (one, rest) = text.split_at_checked(at)?;
+    let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign))?;
+    Some((one.trim(), sign, rest.get(sign.len()..)?.trim()))
 }
 
 /// The provider of a model whose servers are known by another name.
@@ -196,6 +311,7 @@ pub(super) fn entry(node: &Node, in_actions: bool) -> Option<ForeignEntry> {
 pub(super) fn document(root: &Node) -> Option<ForeignEntry> {
     const A_LOOP: &str = "a loop here is `{\"type\": \"loop\", \"properties\": {\"mode\": \"react\", \"objective\": \"...\", \
                           \"tools\": [...]}}`";
+    const STEPS: &str = "a workflow here is a list of steps: `{\"definition\": {\"actions\": [...]}}`";
     let has = |name: &str| root.get(name).is_some();
     let shape = |what: &str, help| Some(ForeignEntry { what: what.to_owned(), help });
     if has("nodes") && (has("connections") || has("edges")) {
@@ -220,16 +336,19 @@ pub(super) fn document(root: &Node) -> Option<ForeignEntry> {
         );
     }
     if has("StartAt") && has("States") {
-        return shape(
-            "a state machine of AWS Step Functions",
-            "a workflow here is a list of steps: `{\"definition\": {\"actions\": [...]}}`",
-        );
+        return shape("a state machine of AWS Step Functions", STEPS);
     }
     if has("_type") || (has("lc") && has("kwargs")) || has("agent_type") || (has("llm") && has("tools")) {
         return shape("an agent of LangChain", A_LOOP);
     }
     if has("agents") && has("tasks") {
         return shape("a crew of CrewAI", A_LOOP);
+    }
+    if has("jobs") && has("on") {
+        return shape("a workflow of GitHub Actions", STEPS);
+    }
+    if has("apiVersion") && has("kind") && has("spec") {
+        return shape("a manifest of Kubernetes or Argo", STEPS);
     }
     entry(root, false)
 }

@@ -24,6 +24,7 @@ mod tests_faults;
 
 use crate::diagnostic::{Diagnostic, Source};
 
+pub(crate) use foreign_syntax::APPROVAL_OF_STEP;
 pub use lookup::{unescaped, value_at};
 pub(crate) use text::quoted;
 pub use value::repeated_keys;

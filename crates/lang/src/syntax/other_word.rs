@@ -70,6 +70,22 @@ const WORDS: &[OtherWord] = &[
     of("input", "properties"),
     of("args", "properties"),
     of("with", "properties"),
+    of("uses", "type"),
+    of("type", "kind"),
+    of("parameters", "input"),
+    of("parameters", "properties"),
+    of("params", "properties"),
+    of("arguments", "properties"),
+    of("retries", "retry"),
+    of("retry_policy", "retry"),
+    of("output_schema", "answer_schema"),
+    of("response_schema", "answer_schema"),
+    of("usd", "cost_usd"),
+    of("cost", "cost_usd"),
+    of("dollars", "cost_usd"),
+    of("max_cost", "cost_usd"),
+    of("file", "script"),
+    of("replies", "script"),
     of("confirm", "requires_approval"),
     of("requires_confirmation", "requires_approval"),
 ];
@@ -93,6 +109,8 @@ pub(super) fn is_sure(word: &str, field: &str, fields: &[&str]) -> bool {
     match (word, field) {
         // Of `history`.
         ("max_tokens", "context_tokens") => has(&["max_messages", "keep_last", "summarize"]),
+        // Of a step: what it gives, and not what a workflow answers.
+        ("output", "outputKey") => has(&["onFalse", "filter"]),
         // Of a `budget`.
         ("max_tokens", "tokens") => has(&["cost_usd", "warn_at"]),
         _ => false,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::empty_range;
+use super::unasked_calls;
 use crate::check::condition::{ConditionFacts, Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
 use crate::compile::Effort;
@@ -16,22 +17,24 @@ use crate::syntax::quoted;
 pub const RULE: Rule = Rule { code: codes::CONSTANT_CONDITION, check };
 
 /// Why a condition has one outcome.
-struct Constant {
-    holds: bool,
+pub(super) struct Constant {
+    pub holds: bool,
     /// Where it is reported.
-    at: String,
-    why: String,
+    pub at: String,
+    pub why: String,
+    /// What to write, where the operator and its operands do not say it.
+    pub advice: Option<String>,
     /// The word that was meant, and its help.
-    meant: Option<String>,
+    pub meant: Option<String>,
     /// The values that one may have that is compared with another.
-    values: Option<String>,
+    pub values: Option<String>,
     /// Whether a schema bounds the value otherwise.
-    is_bounded: bool,
+    pub is_bounded: bool,
 }
 
 impl Constant {
-    fn new(holds: bool, at: &str, why: String) -> Self {
-        Self { holds, at: at.to_owned(), why, meant: None, values: None, is_bounded: false }
+    pub fn new(holds: bool, at: &str, why: String) -> Self {
+        Self { holds, at: at.to_owned(), why, advice: None, meant: None, values: None, is_bounded: false }
     }
 }
 
@@ -46,7 +49,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             return;
         }
         let effort = &subject.compiled.effort;
-        let Some(constant) = constant(condition, effort) else {
+        let Some(constant) = constant(condition, effort).or_else(|| unasked_calls::constant(whole, condition, effort))
+        else {
             return misspelt_entries(whole, condition, effort, found);
         };
         let outcome = if constant.holds { "always holds" } else { "never holds" };
@@ -67,6 +71,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         found.push(match constant.meant {
             Some(word) => fault.help(format!("the nearest one is {word}")).suggest(word),
+            None if let Some(advice) = constant.advice => fault.help(advice),
             None if is_never_asked && literal => fault
                 .help("no call would ask for approval; a value of the call is named by its `@path`: `@input.total`"),
             None if literal => fault.help("a value of the run is named by its `@path`: `@input.total`"),
@@ -86,7 +91,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Whether a condition as a whole never holds, because of an operator with one outcome.
-fn never_holds(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, holds: bool) -> bool {
+pub(super) fn never_holds(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, holds: bool) -> bool {
     let below = condition.at.strip_prefix(&whole.at).unwrap_or_default();
     let mut words: Vec<&str> = below.split('/').filter(|word| !word.is_empty()).collect();
     words.pop();
@@ -296,7 +301,7 @@ fn of_parts(condition: &WrittenOperator<'_>) -> Option<Constant> {
 }
 
 /// The path and the literal that a condition compares with one of these operators.
-fn path_and_word<'v>(condition: &'v Value, operators: &[&str]) -> Option<(&'v str, &'v Value)> {
+pub(super) fn path_and_word<'v>(condition: &'v Value, operators: &[&str]) -> Option<(&'v str, &'v Value)> {
     let two = operators.iter().find_map(|operator| condition.get(operator)?.as_array())?;
     let [one, other] = two.as_slice() else { return None };
     let path = |value: &'v Value| value.as_str().filter(|text| is_read(text));

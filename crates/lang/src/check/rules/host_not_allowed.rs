@@ -1,5 +1,7 @@
 //! A host that the project's list does not have.
 
+use std::collections::HashMap;
+
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
@@ -8,6 +10,9 @@ use crate::policy::host::{AllowedHost, WrittenHost, spelling};
 use crate::syntax::token;
 
 pub const RULE: Rule = Rule { code: codes::HOST_NOT_ALLOWED, check };
+
+/// The most actions that the fault of a host names.
+const MAX_RELATED: usize = 20;
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
@@ -29,7 +34,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             found.push(cursor.report(&RULE, message).help(listed(written)));
         }
     }
-    for used in subject.actions() {
+    // Of each host the place of its fault in `found`: what is misspelt in the list is one mistake, however many actions name it.
+    let mut reported: HashMap<String, usize> = HashMap::new();
+    let mut actions: Vec<_> = subject.actions().iter().collect();
+    actions.sort_by_cached_key(|used| {
+        let place = used.at("/url").place();
+        (place.file, place.start)
+    });
+    for used in actions {
         let Action::Http(http) = &*used.action else { continue };
         let Some(host) = WrittenHost::of(&http.url) else { continue };
         let cursor = used.at("/url").inside(host.range.clone());
@@ -44,6 +56,18 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(name) = host.name().filter(|name| !entries.iter().any(|entry| entry.allows(name, host.port))) else {
             continue;
         };
+        if let Some(first) = reported.get(host.text).and_then(|first| found.get_mut(*first)) {
+            if first.related.len() < MAX_RELATED {
+                *first = first.clone().related(&cursor.place(), format!("the action `{}` has it, too", used.name()));
+            }
+            if first.suggestion.take().is_some() {
+                let near = first.help.as_deref().unwrap_or_default();
+                let help = format!("{near}: either the list or these actions have a slip");
+                *first = first.clone().help(help);
+            }
+            continue;
+        }
+        reported.insert(host.text.to_owned(), found.len());
         let message = format!("the host `{}` is not in the project's `allow.hosts`: each call is refused", host.text);
         let fault = cursor.report(&RULE, message);
         let near = nearest.of(&name, entries.iter().map(|entry| entry.name.as_str())).filter(|near| *near != name);

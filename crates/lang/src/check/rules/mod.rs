@@ -74,6 +74,7 @@ mod step_setting;
 mod stuck_never_fires;
 mod temperature_too_high;
 mod timeout_below_tool;
+mod unasked_calls;
 mod unheld_step;
 mod unknown_column;
 mod unknown_datasource;

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::reference::{as_any_path, as_optional_path, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::is_template;
-use crate::syntax::quoted;
+use crate::syntax::{APPROVAL_OF_STEP, quoted};
 
 pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
 
@@ -52,6 +52,12 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
         let cursor = subject.at(&step.property(name)).key();
         let refused = input.schema.is_closed();
         if near.is_none() && !refused && (input.sends_all || input.schema.is_open()) {
+            if name == "requires_approval" {
+                let message =
+                    format!("`{name}` is sent to the action `{action}` as an input here, and nobody is asked");
+                let fault = cursor.report(&RULE, message).help(APPROVAL_OF_STEP);
+                found.push(Diagnostic { severity: Severity::Warning, ..fault });
+            }
             continue;
         }
         let message = match refused || near.is_some() {
@@ -63,6 +69,7 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
         let fault = Diagnostic { severity, ..cursor.report(&RULE, message) };
         found.push(match near {
             Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
+            None if let Some(help) = field_of_step(name) => fault.help(help),
             None if known.is_empty() => fault.help("it takes no input: leave `properties` empty"),
             None => fault.help(format!("it takes {}", listed(&known))),
         });
@@ -76,6 +83,24 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
         let help = format!("give each a value: {{\"{first}\": \"@input.{first}\"}}, or one that is written out");
         found.push(cursor.report(&RULE, message).help(help));
     }
+}
+
+/// Where a field of the step belongs that is written among its inputs.
+fn field_of_step(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "requires_approval" | "approval" => APPROVAL_OF_STEP,
+        "filter" | "condition" | "if" | "when" => {
+            "a step runs only when its `filter` holds, which is written beside `properties` and not in it: \"filter\": \
+             {\"condition\": {...}}"
+        }
+        "onFalse" | "else" => "the step that runs instead is `onFalse`, written beside `properties` and not in it",
+        "outputKey" | "output_key" | "save_as" | "result_key" => {
+            "the key of what a step gives is `outputKey`, written beside `properties` and not in it"
+        }
+        "timeout_ms" | "timeout" => "the time of a call is `timeout_ms`, written beside `properties` and not in it",
+        "retry" | "retries" => "the retries of a call are `retry`, written beside `properties` and not in it",
+        _ => return None,
+    })
 }
 
 /// A value that the action needs, and that may be left out.

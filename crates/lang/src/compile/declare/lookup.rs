@@ -4,80 +4,18 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::foreign_step::{self, BuiltInStep, ForeignStep};
 use super::{Declare, place};
 use crate::compile::catalog::{Registered, no_actions};
 use crate::compile::effort::{self, MEASURED};
 use crate::compile::link::{CalledWorkflow, DeclaredCall, name_of};
 use crate::compile::names;
 use crate::compile::tool::{self, StepInput};
-use crate::diagnostic::{Diagnostic, Help, Remedy, Source, codes, few_of_many};
+use crate::diagnostic::{Diagnostic, Help, Remedy, Source, codes, few_of_many, is_slip};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
-
-/// The kinds of actions that are no built-in steps.
-const KINDS: [&str; 4] = ["http", "db", "llm", "command"];
-
-/// A built-in step that a word of another product means.
-struct BuiltInStep {
-    /// The words, without marks and in small letters.
-    words: &'static [&'static str],
-    name: &'static str,
-    /// A property that the step needs.
-    needs: &'static str,
-    help: &'static str,
-}
-
-const BUILT_IN: [BuiltInStep; 5] = [
-    BuiltInStep {
-        words: &[
-            "approval",
-            "approve",
-            "humanapproval",
-            "manualapproval",
-            "approvalgate",
-            "human",
-            "confirm",
-            "waitforapproval",
-        ],
-        name: "PbotApproval",
-        needs: "comment",
-        help: "a human is asked by \"type\": \"PbotApproval\", with the question as `comment` in its `properties`",
-    },
-    BuiltInStep {
-        words: &["form", "humanform", "humaninput", "userinput", "ask", "question", "prompt"],
-        name: "PbotForm",
-        needs: "expected_keys",
-        help: "a human gives values in a \"type\": \"PbotForm\", with their names as `expected_keys` in its `properties`",
-    },
-    BuiltInStep {
-        words: &["foreach", "each", "map", "iterate", "iterator", "while", "repeat", "splitinbatches", "forloop"],
-        name: "loop",
-        needs: "items_path",
-        help: "the items of a list are gone through by \"type\": \"loop\" with \"mode\": \"foreach\" in its `properties`",
-    },
-    BuiltInStep {
-        words: &["react", "agent", "aiagent", "agentloop"],
-        name: "loop",
-        needs: "objective",
-        help: "a model with tools is \"type\": \"loop\" with \"mode\": \"react\" in its `properties`",
-    },
-    BuiltInStep {
-        words: &["table", "datatable", "customtable"],
-        name: "custom-table",
-        needs: "operation",
-        help: "a table of the project is read and written by \"type\": \"custom-table\"",
-    },
-];
-
-impl BuiltInStep {
-    fn meant_by(word: &str) -> Option<&'static Self> {
-        let plain: String =
-            word.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
-        BUILT_IN.iter().find(|step| step.words.contains(&plain.as_str()))
-    }
-}
 
 /// How a step runs a loop or a workflow.
 fn in_step(kind: &str, name: &str, file: &str) -> String {
@@ -251,13 +189,8 @@ impl<'a> Declare<'a> {
     /// That a step names what is there and no step: a loop, a workflow, or a kind of actions.
     fn is_no_step(&self, name: &str, at: &str) -> Option<Diagnostic> {
         let fault = |message: String| Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
-        if KINDS.contains(&name) {
-            let message = format!("`{name}` is a kind of actions, and no step");
-            let help = format!(
-                "write an action of `\"kind\": \"{name}\"` into a file `actions/*.json` beside the workflow; the step has the \
-                 `action_name` as its `type`"
-            );
-            return Some(fault(message).help(help));
+        if let Some(help) = foreign_step::of_kind(name) {
+            return Some(fault(format!("`{name}` is a kind of actions, and no step")).help(help));
         }
         let (kind, file) = self.other_kind(name)?;
         Some(fault(format!("`{name}` is a {kind}, and no step has its name as `type`")).help(in_step(kind, name, file)))
@@ -306,6 +239,12 @@ impl<'a> Declare<'a> {
                 let properties = at.strip_suffix("/type").map(|step| format!("{step}/properties/{}", built_in.needs));
                 let has_all = properties.is_some_and(|needed| self.main.tree.at(&needed).is_some());
                 if has_all { fault.suggest(quoted(built_in.name)) } else { fault }
+            }
+            (None, near)
+                if let Some(foreign) = ForeignStep::meant_by(name)
+                    && near.is_none_or(|(near, _)| !is_slip(name, near)) =>
+            {
+                fault.help(foreign.help(self.catalog.all.iter().map(|action| action.name)))
             }
             (None, Some((near, lone))) => {
                 let fault = fault.help(searched.after(&format!("the nearest name is `{near}`; ")));

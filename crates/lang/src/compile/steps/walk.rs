@@ -266,15 +266,24 @@ impl<'a> Walk<'_, 'a, '_> {
         let items = output::items(items.and_then(|path| self.schema(&path, context)));
         inside.add_value("item", items.clone());
         ["__index", "__count"].into_iter().for_each(|name| inside.add_value(name, output::number()));
-        let name = text("item_variable_name").unwrap_or_default();
+        let written = text("item_variable_name").unwrap_or_default();
+        let is_name = |name: &str| as_path(&format!("@{name}")).is_some_and(|path| path.len() == 1);
+        // A path names it with a mark before it, and its name has none.
+        let unmarked = written.strip_prefix('@').filter(|name| is_name(name));
+        let name = unmarked.unwrap_or(written);
         if !name.is_empty() {
             inside.add_value(name, items);
-            if as_path(&format!("@{name}")).is_none_or(|path| path.len() != 1) {
-                let at = format!("{at}/item_variable_name");
-                let place = self.main.tree.place(&at);
-                let fault = Diagnostic::error(codes::BAD_NAME, format!("no path can name `{name}`"), at, place);
-                self.faults.push(fault.help("a name begins with a letter, and has letters, digits, `_` and `-`"));
-            }
+            inside.set_item(name);
+        }
+        if !written.is_empty() && !is_name(written) {
+            let at = format!("{at}/item_variable_name");
+            let place = self.main.tree.place(&at);
+            let fault = Diagnostic::error(codes::BAD_NAME, format!("no path can name `{written}`"), at, place);
+            let fault = fault.help("a name begins with a letter, and has letters, digits, `_` and `-`");
+            self.faults.push(match unmarked {
+                Some(name) => fault.suggest(quoted(name)),
+                None => fault,
+            });
         }
         self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
         self.loops -= 1;

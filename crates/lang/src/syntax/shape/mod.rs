@@ -115,7 +115,7 @@ impl<'a> Walker<'a> {
             return self.one_of(form, node, key);
         }
         if !form.takes(node) {
-            self.wrong_types(&form.types, node, form.takes_item(node));
+            self.wrong_types(form, &form.types, node, form.takes_item(node));
             return None;
         }
         match &node.kind {

@@ -153,7 +153,12 @@ impl<'a> Walker<'a> {
         }
         if let Some(help) = self.elsewhere(form, name) {
             self.misplaced.push(name.to_owned());
-            self.report(fault.help(help));
+            let fault = fault.help(help);
+            let removal = if is_type_of_workflow(form, &self.pointer, name) { self.removal(member) } else { None };
+            self.report(match removal {
+                Some(Span { start, end }) => fault.suggest_at("", start, end),
+                None => fault,
+            });
             return None;
         }
         let foreign = foreign_syntax::help_for(name);
@@ -198,16 +203,21 @@ impl<'a> Walker<'a> {
         explains
     }
 
+    /// The bytes that go with a member of the present object: it, and the comma that ends or begins it.
+    fn removal(&self, member: &Member) -> Option<Span> {
+        let members = self.tree.at(&self.pointer)?.members().filter(|_| self.whole)?;
+        let place = members.iter().position(|other| other.key_span == member.key_span)?;
+        let next = members.get(place + 1).map(|next| Span::new(member.key_span.start, next.key_span.start));
+        let before = || place.checked_sub(1).and_then(|before| members.get(before));
+        next.or_else(|| before().map(|before| Span::new(before.value.span.end, member.value.span.end)))
+    }
+
     /// What belongs to no place that the shape of the document shows.
     fn elsewhere(&self, form: &SchemaForm, name: &str) -> Option<String> {
-        let is_workflow = self.pointer.is_empty() && form.fields.has("definition");
+        let is_workflow = is_workflow(form, &self.pointer);
         match name {
-            "requires_approval" | "approval" if is_step(form) => Some(
-                "an action says it for each of its calls, in its own file; in a workflow, a step before this one asks: \
-                 {\"type\": \"PbotApproval\", \"properties\": {\"comment\": \"...\"}}"
-                    .to_owned(),
-            ),
-            "type" | "kind" | "mode" if is_workflow => {
+            "requires_approval" | "approval" if is_step(form) => Some(foreign_syntax::APPROVAL_OF_STEP.to_owned()),
+            _ if is_type_of_workflow(form, &self.pointer, name) => {
                 Some(format!("a workflow has no `{name}`, its `definition` makes it one: leave it out"))
             }
             "steps" | "nodes" | "tasks" | "jobs" if is_workflow => {
@@ -277,6 +287,16 @@ fn is_step(form: &SchemaForm) -> bool {
 fn of_step(form: &SchemaForm, name: &str, absent: &[&'static str]) -> Option<&'static str> {
     let is_name = is_step(form) && ["name", "action_name", "action"].contains(&name);
     absent.iter().copied().find(|field| is_name && *field == "type")
+}
+
+/// Whether the present object is a workflow.
+fn is_workflow(form: &SchemaForm, pointer: &str) -> bool {
+    pointer.is_empty() && form.fields.has("definition")
+}
+
+/// Whether a field of a workflow says what the document is, which its `definition` does.
+fn is_type_of_workflow(form: &SchemaForm, pointer: &str, name: &str) -> bool {
+    is_workflow(form, pointer) && matches!(name, "type" | "kind" | "mode")
 }
 
 fn field_names(schema: &Value) -> Vec<&str> {

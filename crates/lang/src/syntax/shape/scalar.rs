@@ -12,9 +12,30 @@ use crate::syntax::{Node, NodeKind, quoted, token};
 /// The longest value that a message or a suggestion repeats, in bytes.
 const MAX_SHOWN_BYTES: usize = 200;
 
+/// The most fields that a help names.
+const MAX_NAMED_FIELDS: usize = 8;
+
+/// A time that a text says, as the number that its field takes.
+struct WrittenTime {
+    number: u64,
+    unit: &'static str,
+}
+
+/// The fields of the objects of a form, those that are required first.
+fn fields_of(form: &SchemaForm) -> Vec<String> {
+    let object = form.any_of.iter().find(|branch| branch.types.contains(&"object"));
+    let form = object.map_or(form, |branch| &**branch);
+    let fields = form.schema.get("properties").and_then(Value::as_object);
+    let others = fields.into_iter().flatten().map(|(name, _)| name.as_str());
+    let others = others.filter(|name| !form.required.contains(name));
+    let keyed = form.keyed.iter().map(|(name, _)| *name);
+    let names = form.required.iter().copied().chain(others).chain(keyed);
+    names.take(MAX_NAMED_FIELDS).map(|name| format!("`{name}`")).collect()
+}
+
 impl Walker<'_> {
     /// `takes_item`: whether a list here could hold the value as its entry.
-    pub(super) fn wrong_types(&mut self, types: &[&str], node: &Node, takes_item: bool) {
+    pub(super) fn wrong_types(&mut self, form: &SchemaForm, types: &[&str], node: &Node, takes_item: bool) {
         if self.full() {
             return;
         }
@@ -61,9 +82,43 @@ impl Walker<'_> {
             _ if takes("array") && takes_item && raw.len() <= MAX_SHOWN_BYTES => {
                 fault.help("an array of one entry is written in `[` and `]`").suggest(format!("[{raw}]"))
             }
-            _ => fault,
+            NodeKind::String(text) if takes("integer") || takes("number") => match self.written_time(text) {
+                Some(WrittenTime { number, unit }) => {
+                    fault.help(format!("the value is in {unit}: {number}")).suggest(number.to_string())
+                }
+                None => fault,
+            },
+            _ if takes("object") => match fields_of(form).as_slice() {
+                [] => fault,
+                names => fault.help(format!("its fields are {}", names.join(", "))),
+            },
+            _ => match form.schema.get("description").and_then(Value::as_str) {
+                Some(about) => fault.help(format!("{}: {}", self.label(), about.trim_end_matches('.'))),
+                None => fault,
+            },
         };
         self.report(fault);
+    }
+
+    /// The number that is meant by a text with a unit, where the name of the field says the unit.
+    fn written_time(&self, text: &str) -> Option<WrittenTime> {
+        let (unit, milliseconds) = match self.pointer.rsplit('/').next()? {
+            name if name.ends_with("_ms") => ("milliseconds", 1),
+            name if name.ends_with("_seconds") => ("seconds", 1_000),
+            _ => return None,
+        };
+        let text = text.trim();
+        let (digits, word) = text.split_at_checked(text.find(|c: char| !c.is_ascii_digit())?)?;
+        let factor: u64 = match word.trim().to_ascii_lowercase().as_str() {
+            "ms" | "milliseconds" => 1,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
+            "h" | "hr" | "hour" | "hours" => 3_600_000,
+            "d" | "day" | "days" => 86_400_000,
+            _ => return None,
+        };
+        let number = digits.parse::<u64>().ok()?.checked_mul(factor)?;
+        (number % milliseconds == 0).then(|| WrittenTime { number: number / milliseconds, unit })
     }
 
     /// The path of the value that a name without its `@` means in a condition: an approval is about the input of a call,
@@ -104,7 +159,12 @@ impl Walker<'_> {
             }
             None => match text.filter(|_| words.contains(&"openai")).and_then(foreign_syntax::provider) {
                 Some(help) => fault.help(help),
-                None => fault,
+                None => match text.filter(|_| words.contains(&"command")).and_then(foreign_syntax::kind) {
+                    Some(kind) if words.contains(&kind) => {
+                        fault.help(format!("it is called `{kind}` here")).suggest(quoted(kind))
+                    }
+                    _ => fault,
+                },
             },
         });
         None

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::form::SchemaForm;
 use super::{Renamed, Walker, insert, listed};
-use crate::diagnostic::{Diagnostic, Place, codes, is_lone, nearest, nearest_field};
+use crate::diagnostic::{Diagnostic, Nearest, Place, codes, is_lone, nearest, nearest_field};
 use crate::syntax::foreign_syntax;
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 
@@ -22,7 +22,7 @@ impl<'a> Walker<'a> {
             None => {
                 let types: Vec<&str> = form.any_of.iter().flat_map(|branch| branch.types.iter().copied()).collect();
                 let takes_item = form.any_of.iter().any(|branch| branch.takes_item(node));
-                self.wrong_types(&types, node, takes_item);
+                self.wrong_types(form, &types, node, takes_item);
                 None
             }
         }
@@ -35,7 +35,7 @@ impl<'a> Walker<'a> {
         }
         let Some(tag) = form.tag else { return self.first_of(form, node, key) };
         let NodeKind::Object(_) = &node.kind else {
-            self.wrong_types(&["object"], node, false);
+            self.wrong_types(form, &["object"], node, false);
             return None;
         };
         let written = node.get(tag).or_else(|| self.misspelt(tag, node));
@@ -94,15 +94,20 @@ impl<'a> Walker<'a> {
     /// The value under a misspelt key of the field that selects the branch.
     fn misspelt<'n>(&mut self, tag: &str, node: &'n Node) -> Option<&'n Node> {
         let mut members = node.members()?.iter();
-        members.find(|member| self.nearest.of(&member.key, [tag]).is_some()).map(|member| &member.value)
+        let is_type = |key: &str| tag == "kind" && key == "type";
+        let is_meant = |key: &str, nearest: &mut Nearest| is_type(key) || nearest.of(key, [tag]).is_some();
+        members.find(|member| is_meant(&member.key, &mut self.nearest)).map(|member| &member.value)
     }
 
     /// Branches that are objects with one field each: the field selects the branch.
     fn keyed(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         let NodeKind::Object(members) = &node.kind else {
-            self.wrong_types(&["object"], node, false);
+            self.wrong_types(form, &["object"], node, false);
             return None;
         };
+        if !self.full() && (self.wrapped_condition(form, node) || self.spelled_out_condition(form, node)) {
+            return None;
+        }
         let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
         let names = || form.keyed.iter().map(|(name, _)| *name);
         let mut map = Map::new();
@@ -157,7 +162,9 @@ impl<'a> Walker<'a> {
         let pointer = format!("{}/{}", self.pointer, token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
         let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(member.key_span));
+        let other = foreign_syntax::condition_word(name).filter(|_| names.contains(&"hasKey"));
         self.report(match nearest_field(name, names.iter().copied()) {
+            _ if let Some(help) = other => fault.help(help),
             Some(near) => {
                 let fault = fault.help(format!("the nearest name is `{near}`"));
                 if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
@@ -177,7 +184,7 @@ impl<'a> Walker<'a> {
         match form.one_of.iter().find(|(_, branch)| branch.takes(node)) {
             Some((_, branch)) => self.walk(branch, node, key),
             None => {
-                self.wrong_types(&form.types, node, true);
+                self.wrong_types(form, &form.types, node, true);
                 None
             }
         }

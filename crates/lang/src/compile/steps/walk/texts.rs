@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{GIVEN, ReadValue, Walk};
 use crate::compile::context::Context;
-use crate::compile::documents::{self, MisplacedName};
+use crate::compile::documents;
 use crate::compile::layout::LoopLayout;
 use crate::compile::prompt::{KnownNames, is_of_system, unknown};
 use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known_value};
@@ -87,9 +87,11 @@ impl<'a> Walk<'_, 'a, '_> {
         if !text.starts_with('@') && !text.contains("{{") && !text.contains(PREFIX) {
             return;
         }
-        if let Some(MisplacedName { range, message, help }) = documents::misplaced(text, self.project()) {
-            let place = self.main.tree.place_inside(at, &range);
-            self.faults.push(Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, place).help(help));
+        if let Some(misplaced) = documents::misplaced(text, self.project()) {
+            // The question of an approval is a template.
+            let is_template = at.ends_with("/properties/comment");
+            let misplaced = if is_template { misplaced.in_template() } else { misplaced };
+            self.faults.push(misplaced.report(&self.main.tree, at));
         }
         let field = match Field::compile(&Value::from(text)) {
             Ok(field) => field,
@@ -170,11 +172,10 @@ impl<'a> Walk<'_, 'a, '_> {
     /// A document that the prompt of a step names and does not take.
     fn document_in_prompt(&mut self, at: &str, text: Option<&Value>) {
         let Some(text) = text.and_then(Value::as_str).filter(|text| text.contains(PREFIX)) else { return };
-        let Some(MisplacedName { range, message, help }) = documents::misplaced(text, self.project()) else { return };
-        let is_taken = text.get(range.clone()).is_some_and(|name| text.contains(&format!("{{{{{name}")));
+        let Some(misplaced) = documents::misplaced(text, self.project()) else { return };
+        let is_taken = text.get(misplaced.range.clone()).is_some_and(|name| text.contains(&format!("{{{{{name}")));
         if !is_taken {
-            let place = self.main.tree.place_inside(at, &range);
-            self.faults.push(Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, place).help(help));
+            self.faults.push(misplaced.in_template().report(&self.main.tree, at));
         }
     }
 
