@@ -9,11 +9,11 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::found_documents::none_found;
 use super::named_document;
 use super::remedies;
 use super::report::{self, Tally};
 use super::surface::Surface;
-use crate::trace::units::plural;
 use fixes::AppliedFixes;
 use survey::{Findings, Survey};
 
@@ -92,7 +92,8 @@ impl CheckCommand {
         let (found, applied) =
             if self.fix { fixes::apply(&mut survey) } else { (survey.look(), AppliedFixes::default()) };
         if found.tally.files == 0 && found.diagnostics.is_empty() {
-            return Err(nothing(paths, found.tally.skipped));
+            let help = "name the folder with the loops; a file that you name is always checked";
+            return Err(none_found("nothing to check", paths, found.tally.skipped, help));
         }
         surface.say(&report::fixed(&applied.fixes, &surface.err));
         let tally = Tally { fixed: applied.fixes.len(), fixed_files: applied.files, ..found.tally };
@@ -126,23 +127,9 @@ impl CheckCommand {
 }
 
 /// Too many files, or a file of `--actions` that does not exist.
-fn refused(fault: &crate::Diagnostic) -> CommandError {
+pub fn refused(fault: &crate::Diagnostic) -> CommandError {
     let message = format!("{}: {}", fault.place.file, fault.message);
     CommandError::Usage { message, help: remedies::help(fault) }
-}
-
-/// A pipeline that checks nothing must not look like a sound one.
-fn nothing(paths: &[PathBuf], skipped: usize) -> CommandError {
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let passed = match skipped {
-        0 => "it contains no JSON file".to_owned(),
-        1 => "its only JSON file is not a document of loopctl".to_owned(),
-        more => format!("none of the {} is a document of loopctl", plural(more, "JSON file")),
-    };
-    CommandError::usage_help(
-        format!("nothing to check in {}: {passed}", names.join(", ")),
-        "name the folder with the loops; a file that you name is always checked",
-    )
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ mod earlier_run;
 mod exit;
 mod explain;
 mod failure;
+mod fmt;
 mod fork;
+mod found_documents;
 mod init;
 mod input;
 mod interactive;
@@ -87,6 +89,7 @@ enum Command {
     Demo(demo::DemoCommand),
     Init(init::InitCommand),
     Check(check::CheckCommand),
+    Fmt(fmt::FmtCommand),
     Test(test::TestCommand),
     Explain(explain::ExplainCommand),
     Resume(Box<resume::ResumeCommand>),
@@ -168,6 +171,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Demo(demo) => demo.perform(surface).await,
             Command::Check(check) => check.perform(surface),
             Command::Init(init) => init.perform(surface),
+            Command::Fmt(fmt) => fmt.perform(surface),
             Command::Test(test) => test.perform(surface),
             Command::Explain(explain) => explain.perform(surface).await,
             Command::Resume(resume) => resume.perform(surface).await,

@@ -21,6 +21,7 @@ mod crash_workflow_tool;
 mod diagnostics_doc;
 mod editor_schemas;
 mod embed;
+mod fmt_command;
 mod gallery;
 mod hyphen_pages;
 mod json_suite;

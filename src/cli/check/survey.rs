@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Deserialize as _;
 
-use serde_json::Value;
-
-use crate::check::{ScriptedLoops, file_kind, script_calls};
+use crate::check::{ScriptedLoops, script_calls};
+use crate::cli::found_documents::{ReadTarget, read_all};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
 use crate::compile::{Declared, OutsideFiles, Texts, alone};
@@ -52,18 +51,6 @@ pub struct Findings {
     pub tally: Tally,
     /// Whether a path could not be read.
     pub unreadable: bool,
-}
-
-/// The most scripts of a project that are looked for in a folder.
-const MAX_SCRIPTS: usize = 1_000;
-
-/// The outcome of reading a file.
-enum ReadTarget {
-    Document(Box<Document>),
-    /// One that can't be read.
-    Fault(Box<Diagnostic>),
-    /// A file in a folder that is no document of loopctl.
-    Skipped,
 }
 
 impl Survey {
@@ -127,14 +114,7 @@ impl Survey {
     /// Checks all files.
     pub fn look(&self) -> Findings {
         let targets = &self.targets.files;
-        let mut read = each(targets.iter().collect(), |target| self.read(target, target.named));
-        let scripts = scripts(targets, &read);
-        for (target, read) in targets.iter().zip(&mut read) {
-            let is_script = || target.real.as_ref().is_some_and(|real| scripts.contains(real));
-            if matches!(read, ReadTarget::Skipped) && is_script() {
-                *read = self.read(target, true);
-            }
-        }
+        let read = read_all(targets, |target| self.text(target));
         let mut library = Library::new(&self.actions);
         let mut declared = Declared::default();
         for (target, read) in targets.iter().zip(&read) {
@@ -181,46 +161,13 @@ impl Survey {
         found
     }
 
-    /// `named`: it is a document of loopctl, whatever is in it.
-    fn read(&self, target: &Target, named: bool) -> ReadTarget {
-        let source = match target.real.as_ref().and_then(|real| self.texts.get(real)) {
+    fn text(&self, target: &Target) -> Result<Source, Box<Diagnostic>> {
+        match target.real.as_ref().and_then(|real| self.texts.get(real)) {
             Some(text) => Ok(text.clone()),
             None if target.path == Path::new("-") => self.stdin.get_or_init(project::read_stdin).clone(),
             None => project::read(&target.path),
-        };
-        let source = match source {
-            Ok(source) => source,
-            Err(fault) if named || fault.code == codes::FILE => return ReadTarget::Fault(fault),
-            Err(fault) => {
-                let ours = fault.code == codes::ENCODING
-                    && project::letters(&target.path).is_some_and(|letters| file_kind::seems_ours(&letters));
-                return if ours { ReadTarget::Fault(fault) } else { ReadTarget::Skipped };
-            }
-        };
-        let project = target.path.file_name().is_some_and(|name| name == Project::FILE);
-        if !named && !project && !file_kind::may_be_ours(&source.text) {
-            return ReadTarget::Skipped;
-        }
-        let document = document::read_as(&source, project.then_some(DocumentKind::Project));
-        if named || project || file_kind::is_ours(&document) {
-            ReadTarget::Document(Box::new(document))
-        } else {
-            ReadTarget::Skipped
         }
     }
-}
-
-/// The scripts that the projects among the files name: what is in them must be replies.
-fn scripts(targets: &[Target], read: &[ReadTarget]) -> HashSet<PathBuf> {
-    let mut found = HashSet::new();
-    for (target, read) in targets.iter().zip(read) {
-        let ReadTarget::Document(document) = read else { continue };
-        let (Some(DocumentKind::Project), Some(real)) = (document.kind, &target.real) else { continue };
-        let models = document.value.get("models").and_then(Value::as_object).into_iter().flatten();
-        let named = models.filter_map(|(_, model)| model.get("script")?.as_str());
-        found.extend(named.take(MAX_SCRIPTS).filter_map(|script| real.with_file_name(script).canonicalize().ok()));
-    }
-    found
 }
 
 /// Whether a document is a loop, or may be run like one.

@@ -9,6 +9,8 @@ use crate::cli::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::project::ProjectFile;
 use crate::scenario::record::finished_recording::FinishedRecording;
+use crate::syntax::document::DocumentKind;
+use crate::syntax::formatter::{formatted, formatted_value};
 use crate::syntax::{self, Node};
 use crate::trace::json::laid_out;
 
@@ -45,7 +47,7 @@ pub(super) fn appended(
     } else {
         let document = document.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let whole = json!({ "document": document, "scenarios": [scenario] });
-        format!("{}\n", laid_out(&whole, JSON_COLUMNS))
+        formatted_value(&whole, DocumentKind::Scenario)
     };
     Ok(TestFileText { file, text })
 }
@@ -114,7 +116,11 @@ fn with_scenario(
     let shown = laid_out(scenario, JSON_COLUMNS).replace('\n', "\n    ");
     let comma = if is_first { "" } else { "," };
     let close = if is_first { "\n  " } else { "" };
-    Ok(format!("{before}{comma}\n    {shown}{close}{after}"))
+    let text = format!("{before}{comma}\n    {shown}{close}{after}");
+    // A file that is formatted stays so.
+    let format = |text: &str| formatted(&Source::new(source.name.clone(), text), DocumentKind::Scenario).ok();
+    let is_formatted = format(&source.text).is_some_and(|formatted| *formatted == *source.text);
+    Ok(if is_formatted { format(&text).unwrap_or(text) } else { text })
 }
 
 /// What held in the run: status, termination, the calls, and the declared tools that were not called.

@@ -34,6 +34,14 @@ pub fn github(diagnostics: &[Diagnostic]) -> String {
     shown
 }
 
+/// A command that marks the lines of a file, for what is no fault of a document.
+pub fn github_lines(file: &str, lines: [usize; 2], title: &str, message: &str) -> String {
+    let file = property(file.strip_prefix("./").unwrap_or(file));
+    let [first, last] = lines;
+    let message = data(&escape::terminal(message));
+    format!("::error file={file},line={first},endLine={last},title={}::{message}\n", property(title))
+}
+
 /// Escapes the message of a command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")

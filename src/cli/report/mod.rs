@@ -7,7 +7,7 @@ mod human;
 mod sarif;
 
 pub use brief::{Fixed, brief, fixed};
-pub use github::github;
+pub use github::{github, github_lines};
 pub use human::{Tally, checked, each, human, tally};
 pub use sarif::sarif;
 

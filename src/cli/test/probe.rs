@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::TestCommand;
 use crate::check::file_kind;
 use crate::check::scenario::endings::unreachable;
@@ -16,6 +14,7 @@ use crate::language::ScenarioFile;
 use crate::project::{self, load};
 use crate::scenario::{Probe, probes};
 use crate::syntax::document::{self, DocumentKind};
+use crate::syntax::formatter::formatted_value;
 use crate::trace::units::plural;
 use crate::trace::{Look, Tone, escape};
 
@@ -110,9 +109,9 @@ fn write(file: &Path, document: &Path, probes: Vec<Probe>) -> Result<(), Command
         models: BTreeMap::new(),
         scenarios,
     };
-    let value: Value = serde_json::to_value(scenarios).unwrap_or_default();
-    let text = serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
-    std::fs::write(file, text).map_err(|error| CommandError::file("written", file, &error))
+    let value = serde_json::to_value(scenarios).unwrap_or_default();
+    std::fs::write(file, formatted_value(&value, DocumentKind::Scenario))
+        .map_err(|error| CommandError::file("written", file, &error))
 }
 
 /// The path of a document for a file of scenarios: its name, if both are in one folder, else the whole path.

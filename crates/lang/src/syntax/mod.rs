@@ -5,6 +5,7 @@ mod container;
 pub(crate) mod decimal;
 pub mod document;
 mod foreign_syntax;
+pub mod formatter;
 mod lookup;
 mod number;
 mod other_word;
@@ -21,6 +22,8 @@ mod tests;
 mod tests_cases;
 #[cfg(test)]
 mod tests_faults;
+#[cfg(test)]
+mod tests_formatter;
 
 use crate::diagnostic::{Diagnostic, Source};
 

@@ -182,12 +182,7 @@ macro_rules! action {
             /// What it does: the model chooses by it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub description: Option<String>,
-            /// Whether the raw response is passed on. Inside an agent loop the model always reads it.
-            #[serde(default)]
-            pub passthrough: bool,
-            /// The context key of its output, inside a workflow.
-            #[serde(rename = "outputKey", default, skip_serializing_if = "Option::is_none")]
-            pub output_key: Option<String>,
+            $($(#[$field_doc])* pub $field: $ty,)*
             /// The JSON Schema of its input. Without it: the template variables, all required.
             #[serde(
                 default,
@@ -220,7 +215,12 @@ macro_rules! action {
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schemars(range(min = 1))]
             pub max_calls: Option<u32>,
-            $($(#[$field_doc])* pub $field: $ty,)*
+            /// Whether the raw response is passed on. Inside an agent loop the model always reads it.
+            #[serde(default)]
+            pub passthrough: bool,
+            /// The context key of its output, inside a workflow.
+            #[serde(rename = "outputKey", default, skip_serializing_if = "Option::is_none")]
+            pub output_key: Option<String>,
         }
 
         impl crate::language::action::RegisteredAction for $name {

@@ -57,6 +57,11 @@ impl FormFields {
         self.0.iter().find(|(field, _)| *field == name).map(|(_, form)| form)
     }
 
+    /// The place of a field of a name among all.
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|(field, _)| *field == name)
+    }
+
     /// Whether there is a field of a name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
@@ -184,13 +189,22 @@ impl SchemaForm {
         }
     }
 
-    /// Whether the type of a value is allowed; its content is not checked. A number without a fraction is an
-    /// integer, however it is spelled.
+    /// The branch of `any_of` that a value is one of: its JSON type decides. The branch for numbers takes a number, the one
+    /// for whole numbers a whole one. Of several for objects, the one is right whose required fields are there; else the
+    /// first that allows the type, because each type has at most one branch.
+    pub(super) fn any_branch(&self, node: &Node) -> Option<&LazyForm> {
+        let taking = || self.any_of.iter().filter(|branch| branch.takes(node));
+        let whole = taking().find(|branch| branch.required.iter().all(|name| node.get(name).is_some()));
+        whole.or_else(|| taking().next())
+    }
+
     /// Whether an entry of it may be of the value's type, when it is a list.
     pub(super) fn takes_item(&self, node: &Node) -> bool {
         self.items.as_ref().is_none_or(|of| of.takes(node))
     }
 
+    /// Whether the type of a value is allowed; its content is not checked. A number without a fraction is an
+    /// integer, however it is spelled.
     pub(super) fn takes(&self, node: &Node) -> bool {
         let bit = match &node.kind {
             _ if self.bits == 0 => return true,

@@ -3,6 +3,7 @@
 
 mod document_schemas;
 mod form;
+mod known_fields;
 mod object;
 mod scalar;
 mod step_condition;
@@ -19,6 +20,7 @@ use crate::syntax::{Node, NodeKind, Span, Tree, token, unescaped};
 
 pub(crate) use document_schemas::{DocumentSchema, known};
 use form::SchemaForm;
+pub(in crate::syntax) use known_fields::{KnownMember, ValueForm};
 pub use unread_values::Unknown;
 
 /// The most faults of shape that are reported for one document.

@@ -10,14 +10,9 @@ use crate::syntax::foreign_syntax;
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 
 impl<'a> Walker<'a> {
-    /// Branches of different JSON types: the value's type decides. Of several objects, the one is right whose required
-    /// fields are there.
+    /// Branches of different JSON types: the value's type decides.
     pub(super) fn any_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
-        // The branch for numbers reports a number, the one for whole numbers a whole one. But for objects, the first branch
-        // that allows the type is the right one, because each type has at most one branch.
-        let taking = || form.any_of.iter().filter(|branch| branch.takes(node));
-        let whole = taking().find(|branch| branch.required.iter().all(|name| node.get(name).is_some()));
-        match whole.or_else(|| taking().next()) {
+        match form.any_branch(node) {
             Some(branch) => self.walk(branch, node, key),
             None => {
                 let types: Vec<&str> = form.any_of.iter().flat_map(|branch| branch.types.iter().copied()).collect();
