@@ -112,7 +112,7 @@ fn the_way_from_a_probe_to_ci_holds_as_the_docs_show_it() {
 #[test]
 fn the_workflow_of_the_docs_runs() {
     let commands = commands_of_docs("- run: ");
-    assert_eq!(commands.len(), 2, "{commands:?}");
+    assert_eq!(commands.len(), 3, "{commands:?}");
     let folder = example(true);
     holds_in(&folder, &commands);
     assert!(std::fs::read_to_string(folder.path().join("report.xml")).unwrap().contains("name=\"coverage\""));
