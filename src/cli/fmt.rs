@@ -9,6 +9,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::found_documents::{ReadTarget, none_found, read_all};
+use super::named_document;
 use super::report;
 use super::surface::Surface;
 use super::worker_threads::each;
@@ -90,7 +91,9 @@ impl FmtCommand {
             return print_stdin(surface);
         }
         let here = [PathBuf::from(".")];
-        let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
+        // `triage` is triage.json, as for `check`.
+        let named: Vec<PathBuf> = self.paths.iter().map(|path| named_document::resolved(path)).collect();
+        let paths: &[PathBuf] = if named.is_empty() { &here } else { &named };
         let targets = project::targets(paths).map_err(|fault| super::check::refused(&fault))?;
         let work: Vec<(&Target, ReadTarget)> = targets.files.iter().zip(read_all(&targets.files, text)).collect();
         let mut files = each(work, |(target, read)| format_of(target, read));

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::failure::CommandError;
+use crate::syntax::formatter::formatted_document;
 
 /// A file that is to be written.
 #[derive(Debug, Clone)]
@@ -22,6 +23,13 @@ impl NewFile {
     /// A file that must not exist.
     pub fn new(path: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
         Self { path: path.into(), text: text.into(), may_exist: false }
+    }
+
+    /// A document that must not exist, formatted.
+    pub fn document(path: impl Into<Cow<'static, str>>, text: &str) -> Self {
+        let path = path.into();
+        let text = formatted_document(&path, text);
+        Self::new(path, text)
     }
 
     /// A file that is left as it is when it exists.

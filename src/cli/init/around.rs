@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::endings;
 use super::names::file_name;
-use super::new_project::{FileNote, JSON_COLUMNS, NewProject, RealModel};
+use super::new_project::{FileNote, NewProject, RealModel};
 use super::templates::of_other_tools;
 use crate::cli::failure::CommandError;
 use crate::cli::new_files::NewFile;
@@ -22,7 +22,6 @@ use crate::project::load::{DocumentError, Loaded, examine, load_texts};
 use crate::project::{self, gather};
 use crate::scenario::flow_probe;
 use crate::syntax::document::{self, Document, DocumentKind};
-use crate::trace::json::laid_out;
 
 /// The most actions and secrets that are added.
 const MAX_ADDED: usize = 100;
@@ -131,10 +130,7 @@ impl MissingNames {
             // Names that differ in other letters only.
             let file = (1..).map(|at| if at == 1 { file.clone() } else { format!("{file}_{at}") });
             let file = file.into_iter().find(|file| names.insert(file.to_lowercase())).unwrap_or_default();
-            NewFile::new(
-                format!("actions/{file}.json"),
-                laid_out(&action(name, &file, fields.as_ref()), JSON_COLUMNS) + "\n",
-            )
+            NewFile::document(format!("actions/{file}.json"), &action(name, &file, fields.as_ref()).to_string())
         };
         self.actions.iter().map(stub).collect()
     }
@@ -194,7 +190,7 @@ fn project_text(missing: &MissingNames, model: &RealModel) -> String {
             project.insert("orgconfig".to_owned(), Value::Object(secrets));
         }
     }
-    laid_out(&project, JSON_COLUMNS) + "\n"
+    project.to_string()
 }
 
 /// What a script of the simplest values leaves open.
@@ -227,7 +223,7 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
     if !placed.is_there {
         add(NewFile::new(name.clone(), placed.text.to_owned()), "the document");
     }
-    add(NewFile::new(Project::FILE, project_text(missing, model)), "the project: its model and secrets");
+    add(NewFile::document(Project::FILE, &project_text(missing, model)), "the project: its model and secrets");
     for stub in missing.stubs() {
         add(stub, "an action that the document names: write its address and what it does");
     }
@@ -247,8 +243,8 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
             tools: scenario.tools.clone(),
             ..Script::default()
         };
-        let text = laid_out(&serde_json::to_value(script).unwrap_or_default(), JSON_COLUMNS) + "\n";
-        add(NewFile::new("script.json", text), "the replies of the scripted model and of the tools");
+        let text = serde_json::to_value(script).unwrap_or_default().to_string();
+        add(NewFile::document("script.json", &text), "the replies of the scripted model and of the tools");
         run.push_str(" --script script.json");
         if let Some(input) = &scenario.input {
             run.push_str(&format!(" --input {}", quoted(&Value::Object(input.clone()).to_string())));
@@ -256,7 +252,7 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
         next.extend(["test".to_owned(), run]);
     }
     if !scenarios.is_empty() {
-        let tests = NewFile::new(format!("{stem}.test.json"), endings::text(name, scenarios));
+        let tests = NewFile::document(format!("{stem}.test.json"), &endings::text(name, scenarios));
         add(tests, "scenarios: the ways in which a run can end");
     }
     files.extend(of_other_tools(name));

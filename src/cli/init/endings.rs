@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::new_project::JSON_COLUMNS;
 use crate::language::scenario::Scenario;
 use crate::project::load::Loaded;
 use crate::scenario::probes;
-use crate::trace::json::laid_out;
 
 /// The scenarios of the probes that come to what they are about.
 pub(super) fn of(loaded: &Loaded) -> Vec<Scenario> {
@@ -18,5 +16,5 @@ pub(super) fn of(loaded: &Loaded) -> Vec<Scenario> {
 pub(super) fn text(document: &str, scenarios: Vec<Scenario>) -> String {
     let scenarios: Vec<Value> =
         scenarios.into_iter().map(|scenario| serde_json::to_value(scenario).unwrap_or_default()).collect();
-    laid_out(&json!({ "document": document, "scenarios": scenarios }), JSON_COLUMNS) + "\n"
+    json!({ "document": document, "scenarios": scenarios }).to_string()
 }

@@ -111,7 +111,7 @@ impl ProjectTemplate {
     pub(super) fn project(&self, noun: &str, model: &RealModel) -> Result<NewProject, CommandError> {
         let filled = |text: &str| filled(text, noun, model);
         let mut files: Vec<NewFile> =
-            self.files.iter().map(|file| NewFile::new(filled(file.path), filled(file.text))).collect();
+            self.files.iter().map(|file| NewFile::document(filled(file.path), &filled(file.text))).collect();
         let mut about: Vec<FileNote> =
             self.files.iter().map(|file| FileNote { path: filled(file.path), about: file.about }).collect();
         if let Some(more) = self.endings(&files)? {
@@ -134,7 +134,7 @@ impl ProjectTemplate {
         let scenarios = endings::of(&loaded);
         Ok((!scenarios.is_empty()).then(|| {
             let path = Path::new(self.main).with_extension("endings.test.json");
-            NewFile::new(path.display().to_string(), endings::text(self.main, scenarios))
+            NewFile::document(path.display().to_string(), &endings::text(self.main, scenarios))
         }))
     }
 }

@@ -55,6 +55,11 @@ fn works(place: &Place, init: &[&str]) -> Vec<Ran> {
         .collect();
     let checked = call_in(place, "mine", &["check", "--deny-warnings"]);
     assert_eq!(checked.code, 0, "{}", checked.stderr);
+    // Documents that the user had stay as they were.
+    if !init.contains(&"hyphen") {
+        let formatted = call_in(place, "mine", &["fmt", "--check"]);
+        assert_eq!(formatted.code, 0, "{}", formatted.stderr);
+    }
     all
 }
 

@@ -4,10 +4,11 @@
 
 use serde_json::Value;
 
-use super::document::DocumentKind;
+use super::document::{DocumentKind, read_as};
 use super::shape::{KnownMember, ValueForm};
 use super::{MAX_BYTES, Node, NodeKind, Span, Tree, parse, repeated_keys};
 use crate::diagnostic::{Diagnostic, Source, codes, sort_by_place};
+use crate::language::Project;
 
 /// The most characters of a line, unless one key with its value has more.
 const MAX_LINE_CHARACTERS: usize = 100;
@@ -43,6 +44,14 @@ pub fn formatted(source: &Source, kind: DocumentKind) -> Result<String, Vec<Diag
 pub fn formatted_value(value: &Value, kind: DocumentKind) -> String {
     let source = Source::new("", value.to_string());
     formatted(&source, kind).unwrap_or_else(|_| format!("{value}\n"))
+}
+
+/// The formatted text of a new document with the name of its file; the text itself when it is none.
+pub fn formatted_document(file: &str, text: &str) -> String {
+    let source = Source::new(file, text);
+    let is_project = file.rsplit('/').next() == Some(Project::FILE);
+    let kind = read_as(&source, is_project.then_some(DocumentKind::Project)).kind;
+    kind.and_then(|kind| formatted(&source, kind).ok()).unwrap_or_else(|| text.to_owned())
 }
 
 /// The line break of a text: that of its first line.
