@@ -24,8 +24,12 @@ impl StepContext {
     /// What the texts and tools of a loop use.
     pub fn of(program: &LoopProgram) -> Self {
         let mut context = Self::default();
-        let texts = [Some(&program.objective), program.system_prompt.as_ref()];
-        for variable in texts.into_iter().flatten().flat_map(|text| text.variables()) {
+        for variable in program.objective.variables() {
+            context.add(&variable.path, true);
+        }
+        let of_prompt = |path: &[String]| path.first().is_some_and(|name| OF_PROMPT.contains(&name.as_str()));
+        let prompt = program.system_prompt.iter().flat_map(|text| text.variables());
+        for variable in prompt.filter(|variable| !of_prompt(&variable.path)) {
             context.add(&variable.path, true);
         }
         for variable in program.tools.iter().flat_map(Tool::variables) {
@@ -44,9 +48,7 @@ impl StepContext {
         match path {
             [input] if input == "input" => self.all_inputs = true,
             [input, name, ..] if input == "input" => add(&mut self.inputs, name),
-            [name, ..] if in_text && !RESERVED.contains(&name.as_str()) && !OF_PROMPT.contains(&name.as_str()) => {
-                add(&mut self.names, name);
-            }
+            [name, ..] if in_text && !RESERVED.contains(&name.as_str()) => add(&mut self.names, name),
             _ => {}
         }
     }
