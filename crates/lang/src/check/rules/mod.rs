@@ -66,6 +66,7 @@ mod retry_bounds;
 mod retry_without_idempotence;
 mod script_reply;
 mod secret_in_args;
+mod secret_in_step;
 mod shell_script;
 mod shell_syntax;
 mod step_field;
@@ -118,6 +119,7 @@ pub const RULES: &[Rule] = &[
     budget_too_small::RULE,
     fixed_temperature::RULE,
     temperature_too_high::RULE,
+    secret_in_step::RULE,
     named_secret::RULE,
     host_from_value::RULE,
     host_not_allowed::RULE,
