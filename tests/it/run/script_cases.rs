@@ -121,3 +121,23 @@ fn a_called_loop_takes_the_case_of_its_own_input_from_the_script_of_a_model() {
     let trace = ran.json()["trace"].to_string();
     assert!(trace.contains("this is A"), "{trace}");
 }
+
+#[test]
+fn a_question_of_an_action_has_no_case() {
+    let place = place(&[]);
+    let mut document: Value = serde_json::from_slice(&std::fs::read(place.path().join("loop.json")).unwrap()).unwrap();
+    document["properties"]["tools"] = json!([{ "type": "action", "name": "sum_up" }]);
+    place.json("loop.json", &document);
+    let action =
+        json!({ "action_name": "sum_up", "kind": "llm", "description": "Sums up.", "template": "Sum up {{text}}." });
+    place.json("actions/sum_up.json", &action);
+    for (replies, said) in [(json!([]), "the script has no `replies`: a question"), (json!(["Short."]), "Short.")] {
+        let case = json!({ "when": { "id": "A" },
+            "replies": [think("sum_up", json!({ "text": "it" })), complete(json!("this is A"))] });
+        place.json("script.json", &json!({ "replies": replies, "cases": [case] }));
+        let ran = place.call(&["run", "loop.json", "--input", "id=A", "--output", "json"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let trace = ran.json()["trace"].to_string();
+        assert!(trace.contains(said) && !trace.contains("it has replies for"), "{trace}");
+    }
+}

@@ -147,7 +147,12 @@ impl ScriptPlayer {
             Some(case) => Ok(&case.replies),
             None if self.cases.is_empty() || !self.replies.is_empty() => Ok(&self.replies),
             None => {
-                let message = scripted_case::no_case(self.cases.iter().map(|case| &case.when));
+                let message = match input {
+                    Some(_) => scripted_case::no_case(self.cases.iter().map(|case| &case.when)),
+                    None => {
+                        "the script has no `replies`: a question of an `llm` action is answered with them".to_owned()
+                    }
+                };
                 Err(AttemptFailure::lasting(ModelFaultCode::ScriptExhausted, message))
             }
         }
