@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::input::InputArgs;
 use super::new_files::{self, NewFile};
-use super::next_commands::{program, quoted};
+use super::next_commands::{program, quoted, quoted_path};
 use super::output::Output;
 use super::run::RunCommand;
 use super::run_document::{ScriptArgs, WhatArgs};
@@ -97,7 +97,7 @@ fn leave(surface: &Surface, folder: &Path, ticket: &str) -> Result<Exit, Command
     let done = new_files::write(folder, &files)?;
     let mut text = format!("wrote {} files into {}\n", done.written.len(), shown(&folder.display().to_string()));
     let look = &surface.err;
-    let place = quoted(&folder.display().to_string());
+    let place = quoted_path(&folder.display().to_string());
     let program = quoted(&program());
     for (what, command) in [
         ("go there", format!("cd {place}")),
@@ -113,12 +113,8 @@ fn leave(surface: &Surface, folder: &Path, ticket: &str) -> Result<Exit, Command
 
 /// Plays the example in a folder of its own, which stays: the run can be shown and answered there.
 async fn play(surface: &Surface, ticket: String, watch: WatchArgs) -> Result<Exit, CommandError> {
-    let folder = tempfile::Builder::new().prefix("loopctl-demo-").tempdir().map_err(|error| {
-        CommandError::usage_help(
-            format!("no temporary folder can be made in {}: {error}", std::env::temp_dir().display()),
-            "name another one with TMPDIR, or write the example into a folder: loopctl demo --write DIR",
-        )
-    })?;
+    let or_else = ", or write the example into a folder: loopctl demo --write DIR";
+    let folder = new_files::temporary_folder("loopctl-demo-", or_else)?;
     // Its commands name the folder, wherever they are called.
     let real = folder.path().canonicalize().unwrap_or_else(|_| folder.path().to_owned());
     new_files::write(&real, &files())?;
@@ -141,7 +137,8 @@ async fn play(surface: &Surface, ticket: String, watch: WatchArgs) -> Result<Exi
             files: ScriptArgs { script: None, actions: Vec::new() },
             previous_run: None,
         },
-        store: None,
+        // Named in full, so that the printed commands work in every folder.
+        store: real.join(".loopctl/runs.db").to_str().map(|file| format!("sqlite:{file}")),
         session: None,
         run_id: None,
         watch,

@@ -15,12 +15,12 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::new_files::{self, WrittenFiles};
-use super::next_commands::{program, quoted};
+use super::next_commands::{program, quoted, quoted_path};
 use super::surface::Surface;
 use crate::trace::layout::TextBlock;
 use crate::trace::{Tone, escape};
 use answers::{Answers, ProjectOrigin};
-use new_project::{FileNote, NewProject};
+use new_project::{FileNote, NewProject, OpenPart};
 
 /// Make a project: a loop with its tool, a script, scenarios, and settings for the editor, git and CI
 ///
@@ -122,28 +122,31 @@ fn text(surface: &Surface, folder: &Path, project: &NewProject, done: &WrittenFi
     let noted = || project.about.iter().filter(|note| done.written.contains(&note.path));
     let width = noted().map(|note| note.path.chars().count()).max().unwrap_or_default();
     for FileNote { path, about } in noted() {
-        let path = escape::line(path);
-        text.push_str(&format!("  {path:<width$}  {}\n", look.paint(Tone::Dim, about)));
+        let lead = format!("  {:<width$}  ", escape::line(path));
+        text.push_str(
+            &look.block(about, &TextBlock { lead: (&lead, width + 4), tone: Some(Tone::Dim), tail: "", lines: 10 }),
+        );
     }
-    text.push_str(&others(done));
+    text.push_str(&others(folder, done));
     text.push_str("\nnext\n");
     let program = quoted(&program());
-    let go = (!is_here).then(|| format!("cd {}", quoted(&folder.display().to_string())));
+    let go = (!is_here).then(|| format!("cd {}", quoted_path(&folder.display().to_string())));
     let commands = project.next.iter().map(|rest| format!("{program} {rest}"));
     for command in go.into_iter().chain(commands) {
         text.push_str(&format!("  {}\n", escape::line(&command)));
     }
     let block = TextBlock { lead: ("  ", 2), tone: None, tail: "", lines: 10 };
-    for (title, sentence) in [("open", project.open), ("real", Some(project.real.as_str()))] {
-        if let Some(sentence) = sentence {
-            text.push_str(&format!("\n{title}\n{}", look.block(&escape::line(sentence), &block)));
-        }
+    if let Some(OpenPart { sentence, command }) = &project.open {
+        text.push_str(&format!("\nopen\n{}", look.block(&escape::line(sentence), &block)));
+        let commands = command.iter().map(|rest| escape::line(&format!("{program} {rest}")).into_owned());
+        commands.for_each(|command| text.push_str(&format!("  {command}\n")));
     }
+    text.push_str(&format!("\nreal\n{}", look.block(&escape::line(&project.real), &block)));
     text
 }
 
 /// The files of other tools, and those that were there.
-fn others(done: &WrittenFiles) -> String {
+fn others(folder: &Path, done: &WrittenFiles) -> String {
     let mut text = String::new();
     let beside = |folder: &str| done.written.iter().any(|path| path.starts_with(folder));
     let tools =
@@ -155,8 +158,20 @@ fn others(done: &WrittenFiles) -> String {
     if !done.kept.is_empty() {
         text.push_str(&format!("  left as they are: {}\n", done.kept.join(", ")));
     }
-    if done.kept.iter().any(|path| path == ".gitignore") {
+    let is_below_a_repository = !folder.join(".git").exists() && repository_above(folder).is_some();
+    if beside(".github/") && is_below_a_repository {
+        text.push_str("  move .github to the root of the repository: GitHub reads no other\n");
+    }
+    let ignored = || std::fs::read_to_string(folder.join(".gitignore")).unwrap_or_default();
+    let is_ignored = |line: &str| line.trim().trim_matches('/') == ".loopctl";
+    if done.kept.iter().any(|path| path == ".gitignore") && !ignored().lines().any(is_ignored) {
         text.push_str("  add `.loopctl/` to .gitignore: the runs and the databases are there\n");
     }
     text
+}
+
+/// The repository that a folder is a part of.
+fn repository_above(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    folder.ancestors().skip(1).find(|above| above.join(".git").exists()).map(Path::to_owned)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::CommandError;
 use super::input::name_of;
-use super::next_commands::{program, quoted};
+use super::next_commands::{program, quoted, quoted_path};
 use crate::check::file_kind;
 use crate::diagnostic::nearest;
 use crate::project;
@@ -83,20 +83,23 @@ fn unnamed(folder: &Path) -> CommandError {
         ),
         [] => CommandError::usage_help(
             format!("{place} is a folder, and has no loop"),
-            format!("name the document of a loop, or make a project there: {program} init {}", quoted(&place)),
+            format!("name the document of a loop, or make a project there: {program} init {}", quoted_path(&place)),
         ),
         [only] => CommandError::usage_help(
             format!("no loop is named; {place} has one"),
-            format!("{program} run {}{}", quoted(&name_of(only)), inputs(only)),
+            format!("{program} run {}{}", quoted_path(&name_of(only)), inputs(only)),
         ),
         [first, ..] => {
             let mut names: Vec<String> = found.iter().take(MAX_NAMED).map(|path| name_of(path)).collect();
+            // Of a folder with more files, not all were looked at.
+            let is_cut = found.len() >= MAX_FILES;
             if found.len() > MAX_NAMED {
-                names.push(format!("{} more", found.len() - MAX_NAMED));
+                names.push(if is_cut { "others".to_owned() } else { format!("{} more", found.len() - MAX_NAMED) });
             }
+            let or_more = if is_cut { " or more" } else { "" };
             CommandError::usage_help(
-                format!("no loop is named; {place} has {}: {}", found.len(), names.join(", ")),
-                format!("name one: {program} run {}{}", quoted(&name_of(first)), inputs(first)),
+                format!("no loop is named; {place} has {}{or_more}: {}", found.len(), names.join(", ")),
+                format!("name one: {program} run {}{}", quoted_path(&name_of(first)), inputs(first)),
             )
         }
     }

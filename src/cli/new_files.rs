@@ -5,6 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
 use super::failure::CommandError;
 use crate::syntax::formatter::formatted_document;
 
@@ -36,6 +38,23 @@ impl NewFile {
     pub fn unless_there(path: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
         Self { may_exist: true, ..Self::new(path, text) }
     }
+}
+
+/// A new temporary folder that nobody else on this machine can read.
+///
+/// # Errors
+/// When none can be made; `or_else` is what to do without one.
+pub fn temporary_folder(prefix: &str, or_else: &str) -> Result<TempDir, CommandError> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir().map_err(|error| {
+        CommandError::usage_help(
+            format!("no temporary folder can be made in {}: {error}", std::env::temp_dir().display()),
+            format!("name another one with TMPDIR{or_else}"),
+        )
+    })
 }
 
 /// What was done with files.
@@ -76,6 +95,12 @@ pub fn judge(folder: &Path, files: &[NewFile]) -> Result<Vec<String>, CommandErr
         return Err(CommandError::usage_help(
             format!("{} is a file, and no folder", folder.display()),
             "name a folder: one that does not exist is made",
+        ));
+    }
+    if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) && !folder.exists() {
+        return Err(CommandError::usage_help(
+            format!("{} is a link that leads to no folder", folder.display()),
+            "make the folder that it leads to, or name another one",
         ));
     }
     let (mut there, mut kept) = (Vec::new(), Vec::new());

@@ -266,6 +266,11 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// A path for a command line: one that begins like an option is written from the folder on.
+pub fn quoted_path(path: &str) -> String {
+    if path.starts_with('-') { quoted(&format!("./{path}")) } else { quoted(path) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -198,8 +198,11 @@ impl StorePlace {
             let found = locate(None, Path::new(".")).ok().map(|found| found.url);
             return (found.as_ref() != Some(&self.url)).then(|| self.shown());
         }
-        let kind = self.url.split_once(':').map(|(kind, _)| kind);
-        (!same).then(|| kind.map_or_else(|| self.url.clone(), |kind| format!("{kind}:{}", self.shown())))
+        (!same).then(|| match self.url.split_once(':') {
+            // A place that is named in full is found from every folder.
+            Some((kind, place)) if !Path::new(place).is_absolute() => format!("{kind}:{}", self.shown()),
+            _ => self.url.clone(),
+        })
     }
 }
 

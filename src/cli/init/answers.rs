@@ -9,7 +9,8 @@ use super::templates::{self, ProjectTemplate};
 use crate::cli::failure::CommandError;
 use crate::cli::surface::Surface;
 use crate::language::project::Provider;
-use crate::trace::Tone;
+use crate::trace::layout::TextBlock;
+use crate::trace::{Tone, escape};
 
 /// The model where none is named.
 const MODEL: &str = "gpt-4o-mini";
@@ -134,7 +135,8 @@ impl Questioner<'_> {
             match judge(answer) {
                 Ok(()) => return Ok(answer.to_owned()),
                 Err([message, help]) => {
-                    self.surface.say(&self.surface.line(Tone::Warn, "again", &format!("{message}; {help}")))
+                    let block = TextBlock { lead: ("again: ", 7), tone: Some(Tone::Warn), tail: "", lines: 10 };
+                    self.surface.say(&look.block(&escape::line(&format!("{message}; {help}")), &block));
                 }
             }
         }

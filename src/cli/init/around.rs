@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::endings;
+use super::endings::{self, PlayedDocument};
 use super::names::file_name;
-use super::new_project::{FileNote, NewProject, RealModel};
+use super::new_project::{FileNote, NewProject, OpenPart, RealModel};
 use super::templates::of_other_tools;
 use crate::cli::failure::CommandError;
 use crate::cli::new_files::NewFile;
-use crate::cli::next_commands::quoted;
+use crate::cli::next_commands::{quoted, quoted_path};
 use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::outcome::Status;
@@ -20,13 +20,20 @@ use crate::language::scenario::Scenario;
 use crate::language::script::Script;
 use crate::project::load::{DocumentError, Loaded, examine, load_texts};
 use crate::project::{self, gather};
-use crate::scenario::flow_probe;
 use crate::syntax::document::{self, Document, DocumentKind};
 
 /// The most actions and secrets that are added.
 const MAX_ADDED: usize = 100;
 /// How often the document is examined again with what was added: what is missing may hide more of it.
 const MAX_LOOKS: usize = 4;
+
+/// The names of files that the project has besides the document, and the name that such a document gets.
+const TAKEN: [&str; 2] = [Project::FILE, SCRIPT];
+const FREE: &str = "document.json";
+const SCRIPT: &str = "script.json";
+/// What is open where no run can be started.
+const NO_INPUT: &str =
+    "No input can be made of its schema, so there is no script and no scenario yet: write them for your input.";
 
 /// What a document names, and nothing around it has.
 #[derive(Default)]
@@ -62,7 +69,13 @@ pub(super) fn project(file: &Path, folder: &Path, model: &RealModel) -> Result<N
         let found = examine(&texts, document::read(&texts.main));
         missing.add(&document, &found.diagnostics);
         let now = missing.actions.len() + missing.secrets.len();
-        if now == added || now > MAX_ADDED {
+        if now > MAX_ADDED {
+            return Err(CommandError::usage_help(
+                format!("{} names more than {MAX_ADDED} actions and secrets that are not there", main.name),
+                "define some of them beside the document, and make the project in its folder",
+            ));
+        }
+        if now == added {
             break;
         }
         added = now;
@@ -101,7 +114,10 @@ fn placed(file: &Path, folder: &Path, main: &Source) -> Result<(Texts, String), 
         return Ok((gathered.texts, named));
     }
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = format!("{}.json", file_name(&stem));
+    let name = match format!("{}.json", file_name(&stem)) {
+        taken if TAKEN.contains(&taken.to_lowercase().as_str()) => FREE.to_owned(),
+        name => name,
+    };
     Ok((Texts::new(Source::new(&*main.name, &*main.text)), name))
 }
 
@@ -165,15 +181,13 @@ fn action(name: &str, file: &str, fields: Option<&BTreeSet<String>>) -> Value {
     let fields = fields.unwrap_or(&of_model);
     let about = |field: &String| (field.clone(), json!({ "description": format!("The {field} of the call") }));
     let parameters: Map<String, Value> = fields.iter().map(about).collect();
-    let body: Map<String, Value> =
-        fields.iter().map(|field| (field.clone(), json!(format!("{{{{{field}}}}}")))).collect();
+    // Without a `body`, all fields are sent, also those whose names no template can have.
     json!({
         "action_name": name,
         "kind": "http",
         "description": format!("Calls {name}. Write here what it does and when to call it: a model chooses it by this text."),
         "url": format!("https://api.example.com/{file}"),
         "http_method": "POST",
-        "body": body,
         "parameters": { "type": "object", "properties": parameters, "required": fields },
     })
 }
@@ -193,25 +207,9 @@ fn project_text(missing: &MissingNames, model: &RealModel) -> String {
     project.to_string()
 }
 
-/// What a script of the simplest values leaves open.
-fn open(chosen: Option<&Scenario>) -> Option<&'static str> {
-    match chosen.and_then(|scenario| scenario.expect.status) {
-        None => Some(
-            "No input can be made of its schema, so there is no script and no scenario yet: write them for your input.",
-        ),
-        Some(Status::Failed) => Some(
-            "The steps read more than the script answers, so its run fails: write what the tools give into script.json.",
-        ),
-        Some(_) => None,
-    }
-}
-
 /// The files of the project, and the run of its script.
 fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_>, model: &RealModel) -> NewProject {
-    let scenarios = match loaded.program.is_flow() {
-        true => flow_probe(&loaded.program, &loaded.root).scenario.into_iter().collect(),
-        false => endings::of(loaded),
-    };
+    let PlayedDocument { scenarios, stopped } = endings::of_any(loaded);
     let name = &placed.name;
     let stem = name.strip_suffix(".json").unwrap_or(name);
     let mut files = Vec::new();
@@ -232,11 +230,13 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
         let is_done = scenario.expect.status == Some(Status::Completed);
         is_done && scenario.decisions.is_empty() && scenario.faults.is_none()
     };
-    let chosen: Option<&Scenario> = scenarios.iter().find(is_whole).or(scenarios.first());
-    let open = open(chosen);
+    // One with decisions waits for them.
+    let is_completed = |scenario: &&Scenario| scenario.expect.status == Some(Status::Completed);
+    let completed = scenarios.iter().find(is_whole).or_else(|| scenarios.iter().find(is_completed));
+    let chosen: Option<&Scenario> = completed.or(scenarios.first());
     let mut next = vec!["check".to_owned()];
+    let mut run = format!("run {}", quoted_path(stem));
     if let Some(scenario) = chosen {
-        let mut run = format!("run {}", quoted(stem));
         let script = Script {
             replies: scenario.replies.clone().unwrap_or_default(),
             loops: scenario.loops.clone(),
@@ -244,14 +244,15 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
             ..Script::default()
         };
         let text = serde_json::to_value(script).unwrap_or_default().to_string();
-        add(NewFile::document("script.json", &text), "the replies of the scripted model and of the tools");
-        run.push_str(" --script script.json");
+        add(NewFile::document(SCRIPT, &text), "the replies of the scripted model and of the tools");
+        run.push_str(&format!(" --script {SCRIPT}"));
         if let Some(input) = &scenario.input {
             run.push_str(&format!(" --input {}", quoted(&Value::Object(input.clone()).to_string())));
         }
-        next.extend(["test".to_owned(), run]);
     }
-    if !scenarios.is_empty() {
+    let scenarios_are_none = scenarios.is_empty();
+    if !scenarios_are_none {
+        next.push("test".to_owned());
         let tests = NewFile::document(format!("{stem}.test.json"), &endings::text(name, scenarios));
         add(tests, "scenarios: the ways in which a run can end");
     }
@@ -260,5 +261,38 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
     let begin = if address.is_empty() { "Run" } else { address };
     let real =
         format!("{begin} without --script: then {} is asked (its key is in {}).", model.id, model.key_variable());
+    let open = match stopped {
+        Some(_) if scenarios_are_none => Some(OpenPart { sentence: NO_INPUT.to_owned(), command: None }),
+        Some(why) => {
+            let inputs = unknown_inputs(loaded, placed.text);
+            inputs.iter().for_each(|name| run.push_str(&format!(" --input {}", quoted(&format!("{name}=...")))));
+            let sentence = if loaded.program.is_flow() {
+                format!(
+                    "The steps read more than the script answers, so its run fails: {why}. Write what the tools give into \
+                     {SCRIPT}, and give the inputs that the steps read:"
+                )
+            } else {
+                format!("The simplest replies do not complete it: {why}. Write others into {SCRIPT}:")
+            };
+            Some(OpenPart { sentence, command: Some(run) })
+        }
+        None => {
+            next.push(run);
+            None
+        }
+    };
     NewProject { files, about, next, open, real }
+}
+
+/// The members of the input that a document reads, when it declares none.
+fn unknown_inputs(loaded: &Loaded, text: &str) -> BTreeSet<String> {
+    const MARK: &str = "input.";
+    if loaded.program.input.is_some() {
+        return BTreeSet::new();
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let begins = |at: usize| text.get(..at).is_some_and(|before| before.ends_with(['@', '{', ' ']));
+    let of = |at: usize| text.get(at + MARK.len()..).map(|rest| rest.chars().take_while(|c| is_name(*c)).collect());
+    let places = text.match_indices(MARK).map(|(at, _)| at).filter(|at| begins(*at));
+    places.filter_map(of).filter(|name: &String| !name.is_empty()).take(MAX_ADDED).collect()
 }

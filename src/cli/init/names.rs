@@ -1,6 +1,7 @@
 //! The names that a user gives: what they may be.
 
 use crate::diagnostic::shown;
+use crate::syntax::looks_like;
 
 /// The most characters of a noun.
 const MAX_NOUN_CHARACTERS: usize = 40;
@@ -57,6 +58,10 @@ fn judge_noun_is_plain(plain: &str) -> bool {
 /// # Errors
 /// What is wrong with it, and what to write instead.
 pub(super) fn judge_model(model: &str) -> Result<(), [String; 2]> {
+    if let Some(what) = looks_like(model) {
+        let message = format!("this is no id of a model: it looks like {what}");
+        return Err([message, "give the id, and put the key into the environment; make this one invalid".to_owned()]);
+    }
     let is_fine = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '{' | '}');
     if !model.is_empty() && model.chars().count() <= MAX_MODEL_CHARACTERS && model.chars().all(is_fine) {
         return Ok(());
@@ -110,6 +115,9 @@ mod tests {
         for model in ["", "a b", "a\"b", "a\nb", "{model}", "\u{202e}x"] {
             assert!(judge_model(model).is_err(), "{model}");
         }
+        let key = concat!("sk-", "proj-a1B2c3D4e5F6g7H8i9J0k1L2");
+        let said = judge_model(key).unwrap_err().join("; ");
+        assert!(said.contains("it looks like") && !said.contains("a1B2"), "{said}");
     }
 
     #[test]

@@ -13,10 +13,17 @@ pub(super) struct NewProject {
     pub about: Vec<FileNote>,
     /// The commands that check, test and run it offline, without the name of the program.
     pub next: Vec<String>,
-    /// What is still open, in a sentence.
-    pub open: Option<&'static str>,
+    /// What is still open.
+    pub open: Option<OpenPart>,
     /// What makes it real, in a sentence.
     pub real: String,
+}
+
+/// What is still open in a project.
+pub(super) struct OpenPart {
+    pub sentence: String,
+    /// A command that is to be filled in.
+    pub command: Option<String>,
 }
 
 /// What a file is for.

@@ -126,9 +126,7 @@ impl ProjectTemplate {
 
     /// Scenarios for each ending of its loop.
     fn endings(&self, files: &[NewFile]) -> Result<Option<NewFile>, CommandError> {
-        let no_folder =
-            |error: std::io::Error| CommandError::usage(format!("no temporary folder can be made: {error}"));
-        let folder = tempfile::tempdir().map_err(no_folder)?;
+        let folder = new_files::temporary_folder("loopctl-init-", "")?;
         new_files::write(folder.path(), files)?;
         let loaded = load(&folder.path().join(self.main), &[]).map_err(CommandError::Document)?;
         let scenarios = endings::of(&loaded);

@@ -76,7 +76,9 @@ pub fn flow_probe(program: &Arc<Program>, root: &Path) -> Probe {
     scenario.loops.retain(|name, _| story.replies.get(&Some(name.clone())).is_some_and(|used| *used > 0));
     scenario.expect =
         Expectations { status: Some(result.status), termination: result.termination, ..Expectations::default() };
-    Probe { what, scenario: Some(scenario), is_reached: true, outcome: result.status.word().to_owned() }
+    let why = result.error.as_ref().map(|error| error.message.clone());
+    let outcome = why.unwrap_or_else(|| result.status.word().to_owned());
+    Probe { what, scenario: Some(scenario), is_reached: true, outcome }
 }
 
 fn played(program: &Arc<Program>, root: &Path, map: &CoverageMap, script: ProbeScript) -> Probe {

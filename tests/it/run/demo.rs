@@ -58,6 +58,24 @@ fn a_ticket_is_answered_anywhere_and_its_run_can_be_shown() {
     assert_eq!(fs::read_dir(demo.place.path().join("here")).unwrap().count(), 0, "nothing is written here");
 }
 
+#[cfg(unix)]
+#[test]
+fn the_folder_of_a_demo_is_private_and_found_from_everywhere() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let demo = DemoPlace::new();
+    assert_eq!(demo.call(&["demo"]).code, 0);
+    let made = fs::read_dir(&demo.temporary).unwrap().next().unwrap().unwrap();
+    assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    // From a folder around the one of the demo, too, its commands name it in full.
+    let mut command = demo.place.command(&["demo"]);
+    let ran = crate::common::ran(&command.env("TMPDIR", "tmp").output().unwrap());
+    let trace = printed(&ran.stderr, "trace");
+    let shown = demo.call(&trace.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(shown.code, 0, "{trace:?}: {}", shown.stderr);
+    let left = demo.call(&["demo", "--write=-mine"]);
+    assert!(left.code == 0 && left.stderr.contains("cd ./-mine\n"), "{}", left.stderr);
+}
+
 #[test]
 fn a_refund_waits_for_an_approval_and_the_printed_command_gives_it() {
     let demo = DemoPlace::new();

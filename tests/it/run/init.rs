@@ -78,7 +78,7 @@ fn each_kind_of_project_works_at_once() {
 
 #[test]
 fn the_folder_may_be_this_one_and_the_noun_and_the_model_are_the_users() {
-    for noun in ["order", "group", "value", "purchase_order", "select", "t2"] {
+    for noun in ["order", "group", "value", "purchase_order", "select", "t2", "objective", "tools"] {
         let place = Place::new();
         fs::create_dir(place.path().join("mine")).unwrap();
         for kind in ["triage", "http", "workflow"] {
@@ -175,6 +175,7 @@ fn what_is_no_name_and_no_folder_is_refused() {
         (&["init", "mine", "--looks-up", "input"], "take another word"),
         (&["init", "mine", "--model", "a b"], "no id of a model"),
         (&["init", "mine", "--model", "\u{1b}[2J"], "no id of a model"),
+        (&["init", "mine", "--model", concat!("sk-", "proj-a1B2c3D4e5F6g7H8i9J0k1L2")], "it looks like"),
         (&["init", "mine", "--from", "trige"], "the nearest kind is triage"),
         (&["init", "mine", "--from", "django"], "triage, http, workflow, or hyphen FILE"),
         (&["init", "mine", "--from", "hyphen"], "--from hyphen names no document"),
@@ -192,7 +193,7 @@ fn what_is_no_name_and_no_folder_is_refused() {
         let ran = place.call(args);
         assert_eq!(ran.code, 2, "{args:?}: {}{}", ran.stdout, ran.stderr);
         assert!(ran.stderr.contains(said), "{args:?}: {}", ran.stderr);
-        assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+        assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains("a1B2"), "{}", ran.stderr);
         assert_eq!(place.files(), before, "{args:?}");
     }
     // The second value of `--from` is the folder, where it is no document.
@@ -212,6 +213,16 @@ fn links_lead_nothing_out_of_the_folder_and_a_closed_folder_is_named() {
     assert!(ran.code == 2 && ran.stderr.contains(".vscode is a link"), "{}", ran.stderr);
     assert_eq!(outside.files().len(), 0);
     assert_eq!(fs::read_dir(place.path().join("mine")).unwrap().count(), 1);
+
+    symlink("gone", place.path().join("nowhere")).unwrap();
+    symlink("circle", place.path().join("circle")).unwrap();
+    for name in ["nowhere", "circle"] {
+        let ran = place.call(&["init", name]);
+        assert!(ran.code == 2 && ran.stderr.contains("is a link that leads to no folder"), "{}", ran.stderr);
+    }
+    let mut command = place.command(&["init", "new"]);
+    let ran = crate::common::ran(&command.env("TMPDIR", "/no/such/folder").output().unwrap());
+    assert!(ran.code == 2 && ran.stderr.contains("with TMPDIR"), "{}", ran.stderr);
 
     let closed = place.path().join("closed");
     fs::create_dir(&closed).unwrap();
@@ -318,4 +329,93 @@ fn a_workflow_gets_its_actions_and_what_else_is_no_loop_is_refused() {
         assert!(!place.path().join("new").exists());
     }
     assert!(Path::new(&place.path().join("settle.json")).exists());
+}
+
+#[test]
+fn a_name_that_begins_like_an_option_is_one_that_can_be_pasted() {
+    let place = Place::new();
+    let made = place.call(&["init", "--", "-mine"]);
+    assert!(made.code == 0 && made.stderr.contains("cd ./-mine\n"), "{}", made.stderr);
+    fs::create_dir(place.path().join("mine")).unwrap();
+    agent(&place, "-agent.json");
+    works(&place, &["init", "mine", "--from", "hyphen", "./-agent.json"]);
+}
+
+#[test]
+fn a_document_is_copied_beside_the_files_of_its_project() {
+    for (name, copied) in [("script", "document"), ("loopctl", "document"), ("agent.test", "agent_test")] {
+        let place = Place::new();
+        agent(&place, &format!("theirs/{name}.json"));
+        works(&place, &["init", "mine", "--from", "hyphen", &format!("theirs/{name}.json")]);
+        assert!(place.path().join(format!("mine/{copied}.json")).exists(), "{name}");
+    }
+}
+
+#[test]
+fn what_a_script_can_not_play_is_said() {
+    let place = Place::new();
+    let flow = json!({ "name": "pay", "definition": { "actions": [
+        { "id": "pay", "type": "pay_vendor", "properties": { "to": "@input.vendor", "why": "For {{input.order.id}}" } },
+    ] } });
+    place.json("pay.json", &flow);
+    let made = place.call(&["init", "mine", "--from", "hyphen", "pay.json"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(made.stderr.contains("`input` has no `vendor`"), "{}", made.stderr);
+    assert!(
+        made.stderr.contains("run pay --script script.json --input order=... --input vendor=..."),
+        "{}",
+        made.stderr
+    );
+    assert_eq!(next(&made.stderr).len(), 2, "the run is not among what works: {}", made.stderr);
+    let ran = call_in(
+        &place,
+        "mine",
+        &["run", "pay", "--script", "script.json", "--input", "vendor=Ada", "--input", "{\"order\": {\"id\": 7}}"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(call_in(&place, "mine", &["test"]).code, 0);
+    // An input of which no sample can be made.
+    let mut odd = flow;
+    let order = json!({ "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] });
+    let vendor = json!({ "type": "string", "pattern": "^(a|b){3}[^x]\\d+$", "minLength": 90 });
+    odd["input"] = json!({ "type": "object", "required": ["vendor", "order"],
+        "properties": { "vendor": vendor, "order": order } });
+    place.json("odd.json", &odd);
+    let made = place.call(&["init", "odd", "--from", "hyphen", "odd.json"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    for command in next(&made.stderr) {
+        let args: Vec<&str> = command.iter().map(String::as_str).collect();
+        assert_eq!(call_in(&place, "odd", &args).code, 0, "{args:?}");
+    }
+}
+
+#[test]
+fn the_fields_of_a_step_may_have_any_names() {
+    let place = Place::new();
+    let flow = json!({ "name": "send", "definition": { "actions": [
+        { "type": "send-mail", "properties": { "a b": "x", "x}}": "y", "{{z}}": 1, "input": 2, "plain": 3 } },
+    ] } });
+    place.json("send.json", &flow);
+    works(&place, &["init", "mine", "--from", "hyphen", "send.json"]);
+    let tools: Vec<Value> = (0..150).map(|at| json!({ "type": "action", "name": format!("a{at}") })).collect();
+    let many = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Do it.", "tools": tools } });
+    place.json("many.json", &many);
+    let ran = place.call(&["init", "new", "--from", "hyphen", "many.json"]);
+    assert!(ran.code == 2 && ran.stderr.contains("more than 100 actions and secrets"), "{}", ran.stderr);
+    assert!(!place.path().join("new").exists());
+}
+
+#[test]
+fn what_git_and_ci_need_is_said_where_it_is_needed() {
+    let place = Place::new();
+    place.file(".git/HEAD", "ref: refs/heads/main\n");
+    for (folder, ignored) in [("plain", "target/\n"), ("done", "target/\n/.loopctl/\n")] {
+        place.file(&format!("{folder}/.gitignore"), ignored);
+        let made = place.call(&["init", folder]);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        assert_eq!(made.stderr.contains("add `.loopctl/` to .gitignore"), folder == "plain", "{}", made.stderr);
+        assert!(made.stderr.contains("move .github to the root of the repository"), "{}", made.stderr);
+    }
+    let made = place.call(&["init"]);
+    assert!(made.code == 0 && !made.stderr.contains("move .github"), "{}", made.stderr);
 }

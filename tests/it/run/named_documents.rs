@@ -79,6 +79,11 @@ fn without_a_name_nothing_is_run() {
     let several = place(&["b.json", "a.json", "loops/c.json"]);
     let here = said(&several, &["run"]);
     assert!(here.contains("has 3: a.json, b.json, loops/c.json") && here.contains("run a.json"), "{here}");
+    let dashed = said(&place(&["-a.json"]), &["run"]);
+    assert!(dashed.contains("run ./-a.json --input id=..."), "{dashed}");
+    let names: Vec<String> = (0..210).map(|at| format!("many/{at}.json")).collect();
+    let many = said(&place(&names.iter().map(String::as_str).collect::<Vec<_>>()), &["run", "many"]);
+    assert!(many.contains("has 200 or more: ") && many.contains(", others"), "{many}");
     let there = said(&place(&["x/a.json"]), &["run", "x"]);
     assert!(there.contains("x has one") && there.contains("run x/a.json --input id=..."), "{there}");
     let none = said(&place(&["x/a.json"]), &["run", "."]);

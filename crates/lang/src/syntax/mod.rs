@@ -10,6 +10,7 @@ mod lookup;
 mod number;
 mod other_word;
 mod pasted_secrets;
+pub use pasted_secrets::looks_like;
 mod reader;
 pub mod shape;
 mod string;
