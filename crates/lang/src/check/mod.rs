@@ -5,6 +5,7 @@
 mod condition;
 mod cursor;
 mod denials;
+mod examination;
 pub mod file_kind;
 pub mod fix;
 mod input_schema;
@@ -22,6 +23,7 @@ mod shell;
 mod step_tree;
 mod steps;
 mod subject;
+mod suggestions;
 mod taken_paths;
 #[cfg(test)]
 mod tests;
@@ -34,6 +36,7 @@ use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::syntax::document::Document;
 
 pub use cursor::Cursor;
+pub use examination::examine;
 pub use rules::RULES;
 pub use script_calls::{ScriptedLoops, script_calls};
 pub use sent_text::SentText;
@@ -53,7 +56,7 @@ pub struct Rule {
 
 /// What the rules report about a compiled document and the loops that it calls: first about the document, then about
 /// each other file, in the order of the text.
-pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
+pub(crate) fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
     let subjects = Subject::all(texts, compiled);
     let mut found = Vec::new();
     for subject in &subjects {
@@ -87,7 +90,7 @@ pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
 
 /// Leaves out that an action never uses a parameter, where another fault says that its placeholder is written in a wrong
 /// way.
-pub fn without_consequences(faults: &mut Vec<Diagnostic>) {
+fn without_consequences(faults: &mut Vec<Diagnostic>) {
     let causes: Vec<Diagnostic> = faults.iter().filter(|fault| is_cause(fault)).cloned().collect();
     faults.retain(|fault| fault.code != codes::UNUSED_PARAMETER || !causes.iter().any(|cause| explains(cause, fault)));
 }

@@ -4,13 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{gather, suggestions};
-use loopctl_lang::check;
-use loopctl_lang::compile::{Compiled, Texts, compile_read};
-use loopctl_lang::diagnostic::{Diagnostic, Place, Source, few};
+use super::gather;
+pub use loopctl_lang::check::examine;
+use loopctl_lang::compile::{Compiled, Texts};
+use loopctl_lang::diagnostic::{Diagnostic, Place, Source};
 use loopctl_lang::program::Program;
 use loopctl_lang::syntax::document;
-use loopctl_lang::syntax::document::{Document, DocumentKind};
 
 /// A document that can be run.
 #[derive(Debug)]
@@ -68,29 +67,6 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, DocumentError>
         }
         _ => Err(DocumentError { diagnostics, sources }),
     }
-}
-
-/// Compiles and checks a document: `run` and `check` both use only this. `document` is what was read from the
-/// main text.
-pub fn examine(texts: &Texts, document: Document) -> Compiled {
-    let kind = document.kind;
-    let mut compiled = examined(texts, document);
-    suggestions::judge(texts, kind, &mut compiled.diagnostics, examined);
-    compiled
-}
-
-fn examined(texts: &Texts, document: Document) -> Compiled {
-    let mut compiled = compile_read(texts, document);
-    if compiled.document.kind == Some(DocumentKind::Actions) && texts.project.is_none() {
-        // The project that will use them is not known.
-        compiled.settings = None;
-    }
-    // The rules also check each called loop: no loop is sound without the loops that it calls.
-    let judged = check::judge(texts, &compiled);
-    compiled.diagnostics.extend(judged);
-    check::without_consequences(&mut compiled.diagnostics);
-    few(&mut compiled.diagnostics);
-    compiled
 }
 
 /// All texts that a diagnostic may refer to.

@@ -12,7 +12,6 @@ pub mod paths;
 mod project_file;
 mod scenarios;
 pub mod snapshot_file;
-mod suggestions;
 
 #[cfg(test)]
 mod tests;

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use loopctl_lang::check::fix;
-use loopctl_lang::compile::{Compiled, Texts};
-use loopctl_lang::diagnostic::{Diagnostic, Source, Suggestion};
-use loopctl_lang::syntax::document::{self, DocumentKind};
+use super::fix;
+use crate::compile::{Compiled, Texts};
+use crate::diagnostic::{Diagnostic, Source, Suggestion};
+use crate::syntax::document::{self, DocumentKind};
 
 /// How often a document is examined again: first all suggestions that do not overlap, then those that are left, or that failed
 /// beside others.
