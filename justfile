@@ -105,6 +105,11 @@ fuzz SECONDS="60":
 mutants FILE *FILTER:
     cargo mutants --file {{FILE}} --output target/mutants --iterate --timeout 60 --cargo-arg=--lib -- -- {{FILTER}}
 
+# The page in which `loopctl check` judges as one types (playground/README.md), and the tests of its crate
+playground:
+    cargo test --locked --manifest-path playground/Cargo.toml
+    playground/build
+
 # The documentation of the library
 doc:
     cargo doc --no-deps --open
