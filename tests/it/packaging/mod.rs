@@ -3,6 +3,7 @@
 
 mod chart;
 mod compose;
+mod crates;
 mod hooks;
 #[cfg(all(unix, debug_assertions))]
 mod topology;
