@@ -1,7 +1,7 @@
 //! The JSON Schemas of all documents, made from the types of this room: what the shape of a
 //! document is judged by, and the same as it is published.
 
-use schemars::generate::SchemaSettings;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
@@ -14,35 +14,43 @@ use super::{AgentRequest, LoopDocument, Project, Recording, ScenarioFile, Script
 pub const KINDS: [&str; 8] =
     ["loop", "workflow", "agent-request", "actions", "project", "scenario", "recording", "script"];
 
-/// The JSON Schema of a kind of document; nothing for a name that is not in [`KINDS`].
+/// The JSON Schema of a kind of document, as a document's shape is judged by it; nothing for a name that is not in
+/// [`KINDS`].
 pub fn schema(kind: &str) -> Option<Value> {
-    match kind {
-        "loop" => Some(generate::<LoopDocument>("loop", "A loop of loopctl")),
-        "workflow" => Some(generate::<WorkflowDocument>("workflow", "A workflow of loopctl")),
-        "agent-request" => Some(generate::<AgentRequest>("agent-request", "An agent request of loopctl")),
-        "actions" => Some(generate::<ActionsDocument>("actions", "Registered actions of loopctl")),
-        "project" => Some(generate::<Project>("project", "A project file of loopctl")),
-        "scenario" => Some(generate::<ScenarioFile>("scenario", "Scenarios of loopctl")),
-        "recording" => Some(generate::<Recording>("recording", "A recorded run of loopctl")),
-        "script" => Some(generate::<Script>("script", "A script of loopctl")),
-        _ => None,
-    }
+    // Each start of the program makes some of them, and a judgement needs no examples.
+    of_kind(kind, SchemaSettings::draft2020_12().with_transform(RecursiveTransform(bound_integers)))
+        .map(Schema::to_value)
 }
 
 /// The JSON Schema of a kind of document as editors and validators read it: `schemas/` and `loopctl schema`.
 pub fn published(kind: &str) -> Option<Value> {
-    schema(kind).map(|schema| editor::for_editors(&schema))
+    let settings = SchemaSettings::draft2020_12()
+        .with_transform(RecursiveTransform(bound_integers))
+        .with_transform(RecursiveTransform(examples::fields));
+    let mut schema = of_kind(kind, settings)?;
+    examples::whole(&mut schema, kind);
+    Some(editor::for_editors(&schema.to_value()))
 }
 
-fn generate<T: JsonSchema>(kind: &str, title: &str) -> Value {
-    let mut schema = SchemaSettings::draft2020_12()
-        .with_transform(RecursiveTransform(bound_integers))
-        .with_transform(RecursiveTransform(examples::fields))
-        .into_generator()
-        .into_root_schema_for::<T>();
+fn of_kind(kind: &str, settings: SchemaSettings) -> Option<Schema> {
+    let types = settings.into_generator();
+    match kind {
+        "loop" => Some(titled::<LoopDocument>(types, "A loop of loopctl")),
+        "workflow" => Some(titled::<WorkflowDocument>(types, "A workflow of loopctl")),
+        "agent-request" => Some(titled::<AgentRequest>(types, "An agent request of loopctl")),
+        "actions" => Some(titled::<ActionsDocument>(types, "Registered actions of loopctl")),
+        "project" => Some(titled::<Project>(types, "A project file of loopctl")),
+        "scenario" => Some(titled::<ScenarioFile>(types, "Scenarios of loopctl")),
+        "recording" => Some(titled::<Recording>(types, "A recorded run of loopctl")),
+        "script" => Some(titled::<Script>(types, "A script of loopctl")),
+        _ => None,
+    }
+}
+
+fn titled<T: JsonSchema>(types: SchemaGenerator, title: &str) -> Schema {
+    let mut schema = types.into_root_schema_for::<T>();
     schema.insert("title".to_owned(), Value::from(title));
-    examples::whole(&mut schema, kind);
-    schema.to_value()
+    schema
 }
 
 /// An integer's width is a bound: without it the schema would accept numbers that no document can
