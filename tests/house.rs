@@ -154,18 +154,14 @@ fn must_be_empty(faults: &[String], cure: &str) {
 
 #[test]
 fn every_file_says_first_what_it_holds() {
-    let faults: Vec<String> = all_files()
-        .iter()
-        .filter(|file| !file.text.starts_with("//! "))
-        .map(|file| format!("{}:1", file.name()))
-        .collect();
+    let faults: Vec<String> =
+        all_files().filter(|file| !file.text.starts_with("//! ")).map(|file| format!("{}:1", file.name())).collect();
     must_be_empty(&faults, "begin the file with a `//!` sentence that says what it holds");
 }
 
 #[test]
 fn no_file_is_too_long() {
     let faults: Vec<String> = all_files()
-        .iter()
         .map(|file| {
             let is_source = SOURCES.iter().any(|folder| file.path.starts_with(root().join(folder)));
             let limit = if is_source { SOURCE_FILE_LINES } else { TEST_FILE_LINES };
@@ -196,7 +192,7 @@ fn rooms_import_only_what_lies_below_them() {
             faults.push(format!("{}: the room `{room}` is not in the table", file.name()));
             continue;
         };
-        for (at, name) in rooms_named(&file) {
+        for (at, name) in rooms_named(file) {
             // A test makes its programs from documents.
             let compiles_in_a_test = name == "compile" && at >= file.code_without_tests().len();
             if name != room
@@ -217,7 +213,7 @@ fn rooms_import_only_what_lies_below_them() {
 #[test]
 fn pure_rooms_touch_nothing_outside() {
     let mut faults = Vec::new();
-    for file in &sources() {
+    for file in sources() {
         let code = file.code_without_tests();
         let Some(room) = file.room().filter(|room| room == FILES || PURE.contains(&room.as_str())) else { continue };
         let allowed: &[&str] = if room == FILES { OF_FILES } else { &[] };
@@ -241,7 +237,7 @@ fn no_function_is_too_long_or_takes_too_much() {
     let mut faults = Vec::new();
     let mut seen = 0;
     for file in sources() {
-        for function in functions(&file) {
+        for function in functions(file) {
             seen += 1;
             let place = format!("{}:{}: `{}`", file.name(), function.line, function.name);
             if function.lines > FUNCTION_LINES && !function.flat {
@@ -261,7 +257,7 @@ fn no_function_is_too_long_or_takes_too_much() {
 
 #[test]
 fn a_type_name_has_one_meaning() {
-    let faults: Vec<String> = names::defined_twice(&sources())
+    let faults: Vec<String> = names::defined_twice(sources())
         .into_iter()
         .filter(|(name, _)| !TWINS.contains(&name.as_str()))
         .map(|(name, files)| format!("`{name}`: {}", files.join(", ")))
@@ -280,7 +276,7 @@ fn no_function_takes_a_tuple_apart_in_its_signature() {
 
 #[test]
 fn no_circle_has_more_than_three_files() {
-    let circles = cycles::cycles(&sources(), CIRCLE_FILES);
+    let circles = cycles::cycles(sources(), CIRCLE_FILES);
     let faults: Vec<String> = circles.iter().map(|circle| circle.join(", ")).collect();
     must_be_empty(&faults, "move what they share to a file below them");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// A source file: its text, and the same with comments, strings and characters blanked out.
 pub struct File {
@@ -81,20 +82,25 @@ pub fn root() -> &'static Path {
 /// The folders of the crates' sources.
 pub const SOURCES: [&str; 4] = ["crates/lang/src", "crates/engine/src", "crates/runtime/src", "src"];
 
-/// The sources of all crates.
-pub fn sources() -> Vec<File> {
-    let mut files = Vec::new();
-    for folder in SOURCES {
-        gather(&root().join(folder), &mut files);
-    }
-    assert!(files.len() > 20, "the walk over src found {} files only", files.len());
-    files
+/// The sources of all crates. They are read once: to blank out what is no code takes most of the time of these tests.
+pub fn sources() -> &'static [File] {
+    static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+        let files = in_folders(&SOURCES);
+        assert!(files.len() > 20, "the walk over src found {} files only", files.len());
+        files
+    });
+    &FILES
 }
 
 /// The same with tests, benches and examples.
-pub fn all_files() -> Vec<File> {
-    let mut files = sources();
-    for folder in ["tests", "benches", "examples"] {
+pub fn all_files() -> impl Iterator<Item = &'static File> {
+    static OTHERS: LazyLock<Vec<File>> = LazyLock::new(|| in_folders(&["tests", "benches", "examples"]));
+    sources().iter().chain(OTHERS.iter())
+}
+
+fn in_folders(folders: &[&str]) -> Vec<File> {
+    let mut files = Vec::new();
+    for folder in folders {
         gather(&root().join(folder), &mut files);
     }
     files
