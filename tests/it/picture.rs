@@ -83,9 +83,10 @@ fn line(written: &str) -> Vec<Span> {
 
 /// Without a time at its end, and what parts it from the rest.
 fn without_time(text: &str) -> &str {
-    let Some(rest) = text.strip_suffix(" ms") else { return text };
-    let rest = rest.trim_end_matches(|sign: char| sign.is_ascii_digit());
-    rest.trim_end_matches([' ', '·'])
+    // On a busy machine a step takes seconds.
+    let Some(number) = text.strip_suffix(" ms").or_else(|| text.strip_suffix(" s")) else { return text };
+    let rest = number.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
+    if rest.len() == number.len() { text } else { rest.trim_end_matches([' ', '·', ',']) }
 }
 
 /// Iterations 3 and 4, the answer, and how it ended.
@@ -156,5 +157,8 @@ fn what_was_erased_and_how_long_it_took_is_not_in_the_picture() {
         spans.iter().map(|span| (span.column, span.text.as_str(), span.looks.as_slice())).collect();
     assert_eq!(texts, [(0, "  ", [].as_slice()), (2, "←", &["bold", "green"]), (3, " {}", &[])]);
     assert_eq!(without_time("  6 iterations · 184 ms"), "  6 iterations");
+    assert_eq!(without_time("  1,860 tokens, 12 ms"), "  1,860 tokens");
+    assert_eq!(without_time("  1,860 tokens, 1.2 s"), "  1,860 tokens");
     assert_eq!(without_time("23 items"), "23 items");
+    assert_eq!(without_time("what it is s"), "what it is s");
 }
