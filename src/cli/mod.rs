@@ -17,6 +17,7 @@ mod input;
 mod interactive;
 mod limits;
 mod log;
+mod man;
 mod named_document;
 mod new_files;
 mod next_commands;
@@ -110,6 +111,8 @@ enum Command {
     Prompt(prompt::PromptCommand),
     Schema(schema::SchemaCommand),
     Completions(completions::CompletionsCommand),
+    #[command(hide = true)]
+    Man(man::ManCommand),
 }
 
 /// The program: parses the arguments, performs the command, reports errors, returns the exit code.
@@ -192,6 +195,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Prompt(prompt) => prompt.perform(surface).await,
             Command::Schema(schema) => schema.perform(surface),
             Command::Completions(completions) => completions.perform(surface),
+            Command::Man(man) => man.perform(),
         }
     });
     // A thread that still waits for a name server or for stdin must not delay the exit.

@@ -5,6 +5,7 @@ mod chart;
 mod compose;
 mod crates;
 mod hooks;
+mod packages;
 #[cfg(all(unix, debug_assertions))]
 mod topology;
 mod units;
