@@ -1,7 +1,7 @@
 //! `loopctl init`.
 
 mod answers;
-mod around;
+mod document_project;
 mod endings;
 mod names;
 mod new_project;
@@ -68,7 +68,7 @@ impl InitCommand {
         }
         let model = answers.model();
         let project = match answers.origin() {
-            ProjectOrigin::Document(file) => around::project(&file, &folder, &model)?,
+            ProjectOrigin::Document(file) => document_project::project(&file, &folder, &model)?,
             ProjectOrigin::Template(template) => template.project(&answers.noun(template), &model)?,
         };
         let done = new_files::write(&folder, &project.files)?;

@@ -160,7 +160,7 @@ mod tests {
         assert!(take(asks(0, 2, Termination::Human, 10)).is_empty());
         assert_eq!(paused(&state).question.text, "question 0");
         let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), Some(1)))).unwrap();
-        assert_eq!(effects, [Effect::CallTool(id(0))], "only the one that was answered goes on");
+        assert_eq!(effects, [Effect::CallTool(id(0))], "only the one that was answered continues");
         let Progress::Asks(AskedFor::Subrun(waits)) = &state.call(id(0)).unwrap().progress else { panic!() };
         assert_eq!(waits.decided.as_ref().unwrap().pause, Some(2), "it is handed on for the pause of the called run");
         step(&program, &mut state, at(1, gives(0, 15))).unwrap();

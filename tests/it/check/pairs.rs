@@ -35,7 +35,7 @@ const SILENT: &[(&str, &str)] = &[
 ];
 /// Faults that the other document takes away, and how.
 const CURED: &[(&str, &str, &str)] = &[
-    ("L011", "L010/fires-10", "its `mode` stands at the top, and is taken for the one that is missing"),
+    ("L011", "L010/fires-10", "its `mode` is at the top, and is taken for the one that is missing"),
     ("L010", "L010/fires-2", "fields that belong to one other place are one fault, at the first of them"),
 ];
 /// Codes beside which an action is not judged: there are two of its name, and none is used.

@@ -248,7 +248,7 @@ const KEYS: [&str; 24] = [
     "alpha",
 ];
 
-/// The words by which objects are told apart.
+/// The words by which objects are distinguished.
 fn typed(text: &str, word: &str) -> String {
     text.replace("\"type\":null", &format!("\"type\":\"{word}\"")).replace("\"kind\":null", "\"kind\":\"http\"")
 }

@@ -10,7 +10,7 @@ use loopctl_lang::language::react::Retry;
 const REFUSED_FOR_MS: u64 = 10_000;
 
 /// Whether the servers of models are still to be reached for the first time. It is off unless a run is waited for that has
-/// just begun: elsewhere a port where nobody listens is that of a server which is restarted.
+/// just started: elsewhere a port where nobody listens is that of a server which is restarted.
 #[derive(Debug, Default)]
 pub(super) struct FirstContact {
     is_awaited: AtomicBool,
