@@ -26,6 +26,7 @@ pub const PLACES: &[&str] = &[
     "L097 loop.json:16:26 /properties/budget/tokens: 100",
     "L098 loop.json:17:5 /properties/temperature: \"temperature\"",
     "L099 loop.json:17:20 /properties/temperature: 1.4",
+    "L104 loop.json:14:31 /properties/objective: orgconfig:shop_key",
     "L106 loop.json:10:37 /actions/0/headers/Authorization: \"Bearer sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2\"",
     "L107 loop.json:8:23 /actions/0/url: {{host}}",
     "L108 loop.json:8:23 /actions/0/url: api.exmaple.com",
