@@ -266,7 +266,10 @@ fn each_document_of_the_tests_and_examples_means_the_same_once_formatted() {
         let now = document::read(&Source::new(name.as_str(), after.as_str()));
         assert_eq!(now.kind, Some(kind), "{name}");
         assert_eq!(read.value, now.value, "{name}");
-        let (before, after) = (meaning(&name, &text), meaning(&name, &after));
+        let both = || (meaning(&name, &text), meaning(&name, &after));
+        // What all programs share is compiled at its first use, which may be that of another test between the two: then both
+        // are looked at again.
+        let (before, after) = (0..20).map(|_| both()).find(|(before, after)| before == after).unwrap_or_else(both);
         assert_eq!(before, after, "{name}");
         count += 1;
         programs += usize::from(!before.1.is_empty());
