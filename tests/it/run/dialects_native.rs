@@ -72,6 +72,21 @@ fn plays(says: Vec<Says>) -> impl Fn(usize, &Request) -> Answer + Send + Sync {
     }
 }
 
+/// A tool that answers no call before `calls` of them have come. The bound in time is for a run that is wrong.
+fn after_all(calls: usize) -> impl Fn(&Request) -> Answer + Send + Sync {
+    let gate = (Mutex::new(0_usize), Condvar::new());
+    move |request| {
+        let (count, came) = (&gate.0, &gate.1);
+        let mut count = count.lock().expect("the lock");
+        *count += 1;
+        came.notify_all();
+        let (count, late) =
+            came.wait_timeout_while(count, Duration::from_secs(20), |count| *count < calls).expect("the lock");
+        drop(count);
+        if late.timed_out() { Answer::json("{}").status(500) } else { Answer::json(&json!({ "n": given(request) })) }
+    }
+}
+
 /// What a tool was given as `n`, in its query.
 fn given(request: &Request) -> String {
     request.path.split_once("n=").map(|(_, n)| n.to_owned()).unwrap_or_default()
@@ -80,19 +95,7 @@ fn given(request: &Request) -> String {
 #[test]
 fn eight_calls_of_a_turn_are_all_under_way_at_once_and_reported_in_their_order() {
     let eight: Vec<(&str, Value)> = (0..8).map(|n| ("look", json!({ "n": n }))).collect();
-    let gate = Arc::new((Mutex::new(0_usize), Condvar::new()));
-    let tool = move |request: &Request| {
-        // No call is answered before all eight have come. The bound is for a run that is wrong.
-        let (count, came) = (&gate.0, &gate.1);
-        let mut count = count.lock().expect("the lock");
-        *count += 1;
-        came.notify_all();
-        let (count, late) =
-            came.wait_timeout_while(count, Duration::from_secs(20), |count| *count < 8).expect("the lock");
-        drop(count);
-        if late.timed_out() { Answer::json("{}").status(500) } else { Answer::json(&json!({ "n": given(request) })) }
-    };
-    let wired = wired(&json!({}), &["look"], plays(vec![calls("All.", &eight)]), tool);
+    let wired = wired(&json!({}), &["look"], plays(vec![calls("All.", &eight)]), after_all(8));
     let result = wired.run();
     assert_eq!(result["result"]["answer"], "done", "{result:#}");
     let trace = result["trace"].as_array().expect("a trace");
@@ -243,7 +246,8 @@ fn a_kill_in_the_middle_of_a_turn_repeats_only_what_was_not_finished() {
     for (event, repeated) in [(2, 2), (3, 1), (4, 0)] {
         let says = plays(vec![calls("All.", &three)]);
         // A resumed process asks the model from where it was: the number of requests goes on.
-        let wired = wired(&json!({}), &["look"], says, |request| Answer::json(&json!({ "n": given(request) })));
+        // All three have come before the process dies: none of its requests is counted for the one that resumes.
+        let wired = wired(&json!({}), &["look"], says, after_all(3));
         let start = ["run", "loop.json", "--output", "json", "--run-id", "r"];
         let killed: Ran = wired.place.call_with(&start, &[("LOOPCTL_FAIL", &format!("journal:{event}:after-sync"))]);
         assert_eq!(killed.code, -1, "{killed:#?}");
