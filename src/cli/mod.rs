@@ -26,6 +26,7 @@ mod pause_program;
 mod process;
 mod progress;
 mod prompt;
+mod ready;
 mod record;
 mod recorded_run;
 mod remedies;
@@ -105,6 +106,7 @@ enum Command {
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
     Serve(serve::ServeCommand),
+    Ready(ready::ReadyCommand),
     Store(store_admin::StoreCommand),
     Workers(workers::WorkersCommand),
     Token(token::TokenCommand),
@@ -189,6 +191,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,
             Command::Serve(serve) => serve.perform(surface).await,
+            Command::Ready(ready) => ready.perform(surface).await,
             Command::Store(store) => store.perform(surface).await,
             Command::Workers(workers) => workers.perform(surface).await,
             Command::Token(token) => token.perform(surface),

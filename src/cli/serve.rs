@@ -92,6 +92,6 @@ impl ServeCommand {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "write an IP address and a port, like 127.0.0.1:3009 or [::1]:3009".to_owned())
 }

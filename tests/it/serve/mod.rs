@@ -48,6 +48,7 @@ mod previous;
 mod quarantine;
 mod queue;
 mod readers;
+mod readiness;
 mod reminders;
 mod required_secrets;
 mod reruns;
