@@ -93,17 +93,75 @@ fn the_image_has_the_rust_that_is_asked_for_and_starts_what_it_built() {
     let wanted = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap().trim_matches('"');
     let base = after(&file, "FROM ").next().unwrap()[0];
     assert!(base.starts_with(&format!("rust:{wanted}-")), "{base}: Cargo.toml wants {wanted}");
-    let built = after(&file, "COPY --from=build ").next().unwrap();
-    assert_eq!(built[0], "/source/target/dist/loopctl");
-    assert_eq!(after(&file, "ENTRYPOINT ").next().unwrap(), [format!("[{:?}]", built[1])]);
+    // It is built for this target, laid out where the image has it, and started from there.
+    let target = "$(uname -m)-unknown-linux-musl";
+    let steps: Vec<String> = after(&file, "RUN ").map(|words| words.join(" ")).collect();
+    assert!(file.contains(&format!("rustup target add \"{target}\"")), "{file}");
+    let [.., build, layout] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!(*build, format!("packaging/build --offline --target \"{target}\""));
+    assert_eq!(*layout, format!("packaging/image \"target/{target}/dist/loopctl\" /image"));
+    assert_eq!(after(&file, "ENTRYPOINT ").next().unwrap(), ["[\"/usr/local/bin/loopctl\"]"]);
+    assert!(read("packaging/image").contains("\"$program\" \"$folder/usr/local/bin/loopctl\""));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_image_holds_a_static_program_certificates_and_a_user_and_refuses_another_program() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !Path::new("/etc/ssl/certs/ca-certificates.crt").exists() {
+        eprintln!("skipped: there are no root certificates");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (program, image) = (folder.path().join("program"), folder.path().join("image"));
+    let laid_out = || Command::new(root().join("packaging/image")).args([&program, &image]).output().unwrap();
+    fs::write(&program, "\x7fELF /lib64/ld-linux-x86-64.so.2").unwrap();
+    let output = laid_out();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not static"), "{output:?}");
+    assert!(!image.exists());
+    fs::write(&program, "\x7fELF /lib/libx.so").unwrap();
+    assert!(laid_out().status.success());
+    let mode = |path: &str| fs::metadata(image.join(path)).unwrap().permissions().mode() & 0o7777;
+    let modes = ["usr/local/bin/loopctl", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "tmp"].map(mode);
+    assert_eq!(modes, [0o755, 0o644, 0o644, 0o1777]);
+    let (file, names) = (read("Dockerfile"), fs::read_to_string(image.join("etc/passwd")).unwrap());
+    let user = after(&file, "USER ").next().unwrap().concat();
+    let home = after(&file, "WORKDIR ").last().unwrap().concat();
+    assert!(names.contains(&format!(":{user}:")) && names.contains(&format!(":{home}:")), "{names}");
+    for folder in ["state", "tmp"] {
+        assert!(image.join(folder).is_dir());
+        assert!(file.contains(&format!("--chown={user} /image/{folder} /{folder}\n")), "{folder}");
+    }
+    assert!(!laid_out().status.success(), "a folder that is there is not mixed with another one");
+}
+
+#[test]
+fn the_health_check_of_the_image_asks_its_server_without_a_shell() {
+    let file = read("Dockerfile");
+    let line = after(&file, "HEALTHCHECK ").next().unwrap();
+    let at = line.iter().position(|word| *word == "CMD").unwrap();
+    let command: Vec<String> = serde_json::from_str(&line[at + 1..].concat()).unwrap();
+    assert_eq!(format!("[{:?}]", command[0]), after(&file, "ENTRYPOINT ").next().unwrap().concat());
+    let output = Command::new(env!("CARGO_BIN_EXE_loopctl")).args(&command[1..]).arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && help.contains("without a shell and without a token"), "{help}");
+    // It asks where the workers of the Compose file and of the pages listen, and ends before it is killed.
+    let workers = compose::compose();
+    let (_, worker) = compose::services(&workers, "serve")[0];
+    let command = compose::texts(&worker["command"]);
+    let port = compose::option(&command, "listen").unwrap().rsplit(':').next().unwrap();
+    assert!(help.contains(&format!("[default: 127.0.0.1:{port}]")), "{help}");
+    assert!(line.contains(&"--timeout=6s"), "longer than the five seconds of the command: {line:?}");
 }
 
 #[test]
 fn the_image_is_built_from_images_that_nobody_can_exchange() {
     let file = read("Dockerfile");
     let bases: Vec<&str> = after(&file, "FROM ").map(|words| words[0]).collect();
-    assert_eq!(bases.len(), 2);
-    for base in bases {
+    let (last, built) = bases.split_last().unwrap();
+    assert_eq!((*last, built.len()), ("scratch", 1));
+    for base in built {
         let (image, digest) = base.split_once("@sha256:").unwrap_or_else(|| panic!("{base} has no digest"));
         assert!(image.contains(':'), "{base}: the tag says what the digest is of");
         assert!(digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{base}");
