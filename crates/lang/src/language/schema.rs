@@ -17,9 +17,8 @@ pub const KINDS: [&str; 8] =
 /// The JSON Schema of a kind of document, as a document's shape is judged by it; nothing for a name that is not in
 /// [`KINDS`].
 pub fn schema(kind: &str) -> Option<Value> {
-    // Each start of the program makes some of them, and a judgement needs no examples.
-    of_kind(kind, SchemaSettings::draft2020_12().with_transform(RecursiveTransform(bound_integers)))
-        .map(Schema::to_value)
+    // Each start of the program makes some of them. A judgement needs no examples, and asks `largest` itself.
+    of_kind(kind, SchemaSettings::draft2020_12()).map(Schema::to_value)
 }
 
 /// The JSON Schema of a kind of document as editors and validators read it: `schemas/` and `loopctl schema`.
@@ -60,14 +59,20 @@ fn bound_integers(schema: &mut Schema) {
         // A doc comment's line breaks are those of our source, and mean nothing to an editor.
         *text = text.replace('\n', " ");
     }
-    let maximum = match schema.get("format").and_then(Value::as_str) {
-        Some("uint8") => u64::from(u8::MAX),
-        Some("uint16") => u64::from(u16::MAX),
-        Some("uint32") => u64::from(u32::MAX),
-        Some("uint64" | "uint") => u64::MAX,
-        _ => return,
-    };
-    if schema.get("maximum").is_none() {
-        schema.insert("maximum".to_owned(), Value::from(maximum));
+    if let Some(largest) = schema.get("format").and_then(largest)
+        && schema.get("maximum").is_none()
+    {
+        schema.insert("maximum".to_owned(), Value::from(largest));
+    }
+}
+
+/// The largest integer of a format.
+pub(crate) fn largest(format: &Value) -> Option<u64> {
+    match format.as_str()? {
+        "uint8" => Some(u64::from(u8::MAX)),
+        "uint16" => Some(u64::from(u16::MAX)),
+        "uint32" => Some(u64::from(u32::MAX)),
+        "uint64" | "uint" => Some(u64::MAX),
+        _ => None,
     }
 }

@@ -90,13 +90,26 @@ const PREFIXES: &[Prefix] = &[
     prefix("SG.", 40, "a SendGrid key"),
 ];
 
-/// The text before a value that makes the value secret: the end of the word before, what parts the two, the
-/// fewest characters of the value, and what it is called.
-const ANNOUNCED: &[(&str, &str, usize, &str)] = &[
-    ("bearer", " ", 16, "a bearer token"),
-    ("accountkey", "=", 20, "an Azure key"),
-    ("sharedaccesskey", "=", 20, "an Azure key"),
-    ("_authtoken", "=", 16, "an npm token"),
+/// The text before a value that makes the value secret.
+struct Announced {
+    /// The end of the word before the value, in small letters.
+    ends: &'static str,
+    /// What parts the two, without blanks.
+    between: &'static str,
+    /// The fewest characters of the value.
+    least: usize,
+    called: &'static str,
+}
+
+const fn announced_by(ends: &'static str, between: &'static str, least: usize, called: &'static str) -> Announced {
+    Announced { ends, between, least, called }
+}
+
+const ANNOUNCED: &[Announced] = &[
+    announced_by("bearer", "", MIN_VALUE_BYTES, "a bearer token"),
+    announced_by("accountkey", "=", 20, "an Azure key"),
+    announced_by("sharedaccesskey", "=", 20, "an Azure key"),
+    announced_by("_authtoken", "=", MIN_VALUE_BYTES, "an npm token"),
 ];
 
 /// No secret of a known shape is shorter. Most words are, and need no look at each shape.
@@ -105,9 +118,41 @@ const MIN_SECRET_BYTES: usize = 20;
 /// The most characters of a run that are searched for a digit.
 const MAX_SEARCHED_CHARACTERS: usize = 80;
 
+/// The fewest characters in a row that the value of a secret has: that of what is announced.
+const MIN_VALUE_BYTES: usize = 16;
+
+/// How a private key begins.
+const PRIVATE_KEY_BEGINS: &str = "-----BEGIN ";
+
+/// Whether a text may have a secret: no for most, after a look at one byte in sixteen. Each string of a document, of a
+/// trace and of a notice is searched.
+pub fn may_have(text: &str) -> bool {
+    let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'~');
+    let bytes = text.as_bytes();
+    let mut at = MIN_VALUE_BYTES - 1;
+    // Of sixteen signs in a row, one is at a multiple of sixteen.
+    while let Some(byte) = bytes.get(at) {
+        if is_sign(byte) {
+            let before =
+                bytes.get(..at).unwrap_or_default().iter().rev().take(MIN_VALUE_BYTES).take_while(|b| is_sign(b));
+            let mut length = before.count() + 1;
+            let behind = bytes.get(at + 1..).unwrap_or_default().iter().take(MIN_VALUE_BYTES);
+            length += behind.take_while(|b| is_sign(b)).count();
+            if length >= MIN_VALUE_BYTES {
+                return true;
+            }
+        }
+        at += MIN_VALUE_BYTES;
+    }
+    text.contains(PRIVATE_KEY_BEGINS)
+}
+
 /// The secrets of a text, in their order. Linear in its length.
 pub fn find(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
+    if !may_have(text) {
+        return found;
+    }
     let mut before: Option<(&str, usize)> = None;
     for (start, run) in runs(text, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')) {
         let end = start + run.len();
@@ -171,28 +216,29 @@ fn whole(run: &str) -> Option<&'static str> {
 
 /// How long the value is that a word announces, when it does.
 fn announced(word: &str, gap: &str, tail: &str) -> Option<(usize, &'static str)> {
+    let between = parting(gap)?;
     let ends = |end: &str| {
         let from = word.len().checked_sub(end.len()).and_then(|from| word.get(from..));
         from.is_some_and(|last| last.eq_ignore_ascii_case(end))
     };
-    let parts = |between: &str| parts_as(gap, between);
-    let (_, between, least, called) = ANNOUNCED.iter().find(|(end, between, ..)| parts(between) && ends(end))?;
+    // `Bearer` is a whole word; the others end a name (`AccountKey`, `:_authToken`).
+    let fits = |announced: &&Announced| {
+        announced.between == between && (between == "=" || word.len() == announced.ends.len()) && ends(announced.ends)
+    };
+    let announced = ANNOUNCED.iter().find(fits)?;
     let sign = |c: char| c.is_ascii_alphanumeric() || "_-.+/~".contains(c);
     let value = tail.find(|c| !sign(c)).unwrap_or(tail.len());
     // At most two `=` end base64: more would be looked through again and again in a text that is full of them.
     let padding = tail.get(value..)?.bytes().take(2).take_while(|byte| *byte == b'=').count();
-    // `Bearer` is a whole word; the others end a name (`AccountKey`, `:_authToken`).
-    let alone = *between == "=" || word.len() == "bearer".len();
-    (alone && value >= *least && has_digit(tail.get(..value)?)).then_some((value + padding, called))
+    (value >= announced.least && has_digit(tail.get(..value)?)).then_some((value + padding, announced.called))
 }
 
-/// Whether what is between two words parts them as `between` does, with blanks around it.
-fn parts_as(gap: &str, between: &str) -> bool {
+/// What parts two words, without the blanks around it; nothing when it is too long.
+fn parting(gap: &str) -> Option<&str> {
     /// A longer gap is that of a table.
-    const MAX_GAP: usize = 16;
-    let is_blank = |c: char| matches!(c, ' ' | '\t');
-    let trimmed = gap.trim_matches(is_blank);
-    gap.len() <= MAX_GAP && !gap.is_empty() && trimmed == between.trim_matches(is_blank)
+    const MAX_GAP_BYTES: usize = 16;
+    let is_usual = !gap.is_empty() && gap.len() <= MAX_GAP_BYTES;
+    is_usual.then(|| gap.trim_matches([' ', '\t']))
 }
 
 /// `123456789:AA...`: the number of a bot and its key.
@@ -209,7 +255,7 @@ fn private_keys(text: &str, found: &mut Vec<Found>) {
     /// The most bytes between the dashes and `PRIVATE KEY`: `ENCRYPTED ` and the like.
     const MAX_TITLE_BYTES: usize = 23;
     let mut done = 0;
-    for (at, begin) in text.match_indices("-----BEGIN ") {
+    for (at, begin) in text.match_indices(PRIVATE_KEY_BEGINS) {
         if at < done {
             continue;
         }
@@ -249,7 +295,7 @@ pub fn url_passwords(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The longest runs of characters that `keep` wants, with the byte at which each begins.
-pub fn runs(text: &str, keep: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
+fn runs(text: &str, keep: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = text.get(at..)?;

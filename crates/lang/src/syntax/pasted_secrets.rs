@@ -70,9 +70,7 @@ fn visit(document: &Document, node: &Node, pointer: &mut String, faults: &mut Ve
 /// What the secret in a text is called, when there is one. Of what a run brings more is hidden than is reported
 /// here: an example in a document has few different characters, a key has many.
 pub fn looks_like(text: &str) -> Option<&'static str> {
-    // Every key has digits but a private one, which is between lines of dashes.
-    let digits = || text.bytes().any(|byte| byte.is_ascii_digit());
-    if text.len() < 16 || !(digits() || (text.contains('-') && text.contains("-----"))) {
+    if !secret_shapes::may_have(text) {
         return None;
     }
     let reported = |found: &Found| {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::members::{MAX_NAME, Members};
 use super::{HIDDEN, Redaction};
-use crate::policy::secret_shapes::{self, runs};
+use crate::policy::secret_shapes;
 
 /// The text with its secrets hidden; `redaction` decides about the names in queries and in pieces of JSON.
 pub(super) fn hide<'a>(text: &'a str, redaction: &Redaction) -> Cow<'a, str> {
@@ -89,16 +89,18 @@ fn hidden(text: &str, found: Vec<Range<usize>>) -> String {
 
 /// The value after `Basic` in an authorization.
 fn basic(text: &str, found: &mut Vec<Range<usize>>) {
-    let mut before: Option<(&str, usize)> = None;
-    for (start, run) in runs(text, |c| c.is_ascii_alphanumeric() || "_-.+/=~".contains(c)) {
-        if let Some((word, end)) = before
-            && word.eq_ignore_ascii_case("basic")
-            && text.get(end..start) == Some(" ")
-            && after_authorization(text, end)
-        {
-            found.push(start..start + run.len());
+    const BASIC: &str = "basic";
+    let is_sign = |c: char| c.is_ascii_alphanumeric() || "_-.+/=~".contains(c);
+    for (end, _) in text.match_indices(' ') {
+        let word = end.checked_sub(BASIC.len());
+        let is_basic = |start| text.get(start..end).is_some_and(|word| word.eq_ignore_ascii_case(BASIC));
+        let Some(word) = word.filter(|start| is_basic(*start)) else { continue };
+        let is_end_of_word = text.get(..word).is_some_and(|before| before.ends_with(is_sign));
+        let value = text.get(end + 1..).unwrap_or_default();
+        let length = value.find(|c| !is_sign(c)).unwrap_or(value.len());
+        if !is_end_of_word && length > 0 && after_authorization(text, end) {
+            found.push(end + 1..end + 1 + length);
         }
-        before = Some((run, start + run.len()));
     }
 }
 

@@ -111,6 +111,13 @@ pub(super) fn resolve<'a>(root: &'a Value, part: &'a Value) -> &'a Value {
     at
 }
 
+/// What the description of a part says, as one sentence of a message.
+pub(super) fn description(part: &Value) -> Option<String> {
+    let text = part.get("description")?.as_str()?;
+    // It is a doc comment: its line breaks mean nothing to who reads the message.
+    Some(text.replace('\n', " ").trim_end_matches('.').to_owned())
+}
+
 /// The names of the JSON types that a part of a schema allows; empty when it allows all.
 pub(super) fn types<'a>(root: &'a Value, part: &'a Value) -> Vec<&'a str> {
     let part = resolve(root, part);

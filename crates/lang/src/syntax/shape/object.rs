@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::document_schemas::{resolve, words};
+use super::document_schemas::{description, resolve, words};
 use super::form::{LazyForm, Others, SchemaForm};
 use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
@@ -255,12 +255,12 @@ impl<'a> Walker<'a> {
             let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
             let message = format!("`{name}` is missing in {}", self.label());
             let field = schema.get("properties").and_then(|fields| fields.get(name));
-            let about = field.and_then(|field| field.get("description")?.as_str());
+            let about = field.and_then(description);
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
             let words = field.and_then(|field| words(resolve(self.known.schema, field))).unwrap_or_default();
             self.report(match (words.as_slice(), about) {
                 ([word], _) => fault.help(format!("add `\"{name}\": \"{word}\"`")),
-                (_, Some(about)) => fault.help(format!("`{name}`: {}", about.trim_end_matches('.'))),
+                (_, Some(about)) => fault.help(format!("`{name}`: {about}")),
                 _ => fault,
             });
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value};
 
+use super::document_schemas::description;
 use super::form::SchemaForm;
 use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
@@ -92,8 +93,8 @@ impl Walker<'_> {
                 [] => fault,
                 names => fault.help(format!("its fields are {}", names.join(", "))),
             },
-            _ => match form.schema.get("description").and_then(Value::as_str) {
-                Some(about) => fault.help(format!("{}: {}", self.label(), about.trim_end_matches('.'))),
+            _ => match description(form.schema) {
+                Some(about) => fault.help(format!("{}: {about}", self.label())),
                 None => fault,
             },
         };
