@@ -149,16 +149,32 @@ fn the_chart_has_the_version_and_the_user_of_the_image() {
     let chart = yaml(&format!("{CHART}/Chart.yaml"));
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
     let user = after(&read("Dockerfile"), "USER ").next().unwrap().concat();
-    let helpers = template("_helpers.tpl");
-    for field in ["runAsUser: ", "runAsGroup: "] {
-        let id = helpers.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-        assert!(user.split(':').any(|part| part == id), "{field}{id}");
+    let values = values();
+    let pod = &values["podSecurityContext"];
+    for field in ["runAsUser", "runAsGroup", "fsGroup"] {
+        let id = pod[field].to_string();
+        assert!(user.split(':').any(|part| part == id), "{field}: {id}");
     }
+    assert_eq!(
+        (&pod["runAsNonRoot"], &values["securityContext"]["readOnlyRootFilesystem"]),
+        (&json!(true), &json!(true))
+    );
     for name in ["deployment.yaml", "migration.yaml"] {
         let text = template(name);
-        for part in ["loopctl.podSecurity", "loopctl.containerSecurity"] {
-            assert!(text.contains(&format!("include \"{part}\"")), "{name} has no {part}");
+        for (place, part) in [("      ", "podSecurityContext"), ("          ", "securityContext")] {
+            let line = format!("\n{place}securityContext: {{{{- toYaml .Values.{part} |");
+            assert!(text.contains(&line), "{name} has no {part}");
         }
+        assert!(text.contains("automountServiceAccountToken: false"), "{name}");
     }
-    assert!(helpers.contains("runAsNonRoot: true") && helpers.contains("readOnlyRootFilesystem: true"));
+}
+
+#[test]
+fn the_migration_has_no_account_that_is_made_after_it() {
+    let text = template("migration.yaml");
+    let hook = text.lines().find(|line| line.contains("helm.sh/hook:")).unwrap();
+    assert!(hook.contains("pre-install"), "{hook}");
+    let condition = "{{- if and .Values.serviceAccount.name (not .Values.serviceAccount.create) }}";
+    assert!(text.contains(&format!("{condition}\n      serviceAccountName: {{{{ .Values.serviceAccount.name }}}}\n")));
+    assert!(!text.contains("loopctl.serviceAccount"), "{text}");
 }
