@@ -39,8 +39,12 @@ features:
     cargo clippy --features otel,mysql --locked --lib --bins --test it -- -D warnings
     cargo clippy --no-default-features --lib --locked -- -D warnings
 
+# What is compiled for other systems, and played on none of them: macOS and Windows, for each target that rustup has added (`rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin`)
+systems:
+    packaging/systems
+
 # Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/it/run in pieces, 1,000 scenarios, all pairs of faults of tests/it/check, ten times the cases of tests/it/agreement and the size of tests/it/wide, mutations of the examples, new cases of the property tests, the services of packaging/compose, and faults of clusters up to their floors
-nightly: features
+nightly: features systems
     cargo test --locked --test it -- --ignored --nocapture --test-threads 1
     LOOPCTL_NIGHTLY=1 cargo test --locked --test it -- agreement:: simulation::flows:: wide::
     PROPTEST_CASES=4000 cargo test --locked --lib
