@@ -97,7 +97,7 @@ fn leave(surface: &Surface, folder: &Path, ticket: &str) -> Result<Exit, Command
     let done = new_files::write(folder, &files)?;
     let mut text = format!("wrote {} files into {}\n", done.written.len(), shown(&folder.display().to_string()));
     let look = &surface.err;
-    let place = quoted_path(&folder.display().to_string());
+    let place = quoted_path(folder);
     let program = quoted(&program());
     for (what, command) in [
         ("go there", format!("cd {place}")),

@@ -130,7 +130,7 @@ fn text(surface: &Surface, folder: &Path, project: &NewProject, done: &WrittenFi
     text.push_str(&others(folder, done));
     text.push_str("\nnext\n");
     let program = quoted(&program());
-    let go = (!is_here).then(|| format!("cd {}", quoted_path(&folder.display().to_string())));
+    let go = (!is_here).then(|| format!("cd {}", quoted_path(folder)));
     let commands = project.next.iter().map(|rest| format!("{program} {rest}"));
     for command in go.into_iter().chain(commands) {
         text.push_str(&format!("  {}\n", escape::line(&command)));

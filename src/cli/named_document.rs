@@ -83,11 +83,11 @@ fn unnamed(folder: &Path) -> CommandError {
         ),
         [] => CommandError::usage_help(
             format!("{place} is a folder, and has no loop"),
-            format!("name the document of a loop, or make a project there: {program} init {}", quoted_path(&place)),
+            format!("name the document of a loop, or make a project there: {program} init {}", quoted_path(folder)),
         ),
         [only] => CommandError::usage_help(
             format!("no loop is named; {place} has one"),
-            format!("{program} run {}{}", quoted_path(&name_of(only)), inputs(only)),
+            format!("{program} run {}{}", quoted_path(Path::new(&name_of(only))), inputs(only)),
         ),
         [first, ..] => {
             let mut names: Vec<String> = found.iter().take(MAX_NAMED).map(|path| name_of(path)).collect();
@@ -99,7 +99,7 @@ fn unnamed(folder: &Path) -> CommandError {
             let or_more = if is_cut { " or more" } else { "" };
             CommandError::usage_help(
                 format!("no loop is named; {place} has {}{or_more}: {}", found.len(), names.join(", ")),
-                format!("name one: {program} run {}{}", quoted_path(&name_of(first)), inputs(first)),
+                format!("name one: {program} run {}{}", quoted_path(Path::new(&name_of(first))), inputs(first)),
             )
         }
     }

@@ -1,7 +1,9 @@
 //! New files in a folder: all of them, or none. Nothing that exists is written over, and no link in the folder is followed.
+//! Each file is there whole or not at all, and the one that makes the folder a project comes last: what a process that was killed
+//! has left is completed by the next one.
 
 use std::borrow::Cow;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -71,26 +73,52 @@ pub struct WrittenFiles {
 /// # Errors
 /// When a file exists that must not, or one can't be written: then nothing is left of the others.
 pub fn write(folder: &Path, files: &[NewFile]) -> Result<WrittenFiles, CommandError> {
-    let kept = judge(folder, files)?;
+    let FilesInPlace { kept, whole } = judge(folder, files)?;
     let mut made = MadeFiles::default();
-    let mut written = Vec::new();
-    for file in files.iter().filter(|file| !kept.contains(&file.path.clone().into_owned())) {
+    let path_of = |file: &NewFile| file.path.clone().into_owned();
+    let written: Vec<&NewFile> = files.iter().filter(|file| !kept.contains(&path_of(file))).collect();
+    let last = deciding(files).map(path_of);
+    let is_last = |file: &&&NewFile| Some(path_of(file)) == last;
+    let absent = written.iter().filter(|file| !whole.contains(&path_of(file)));
+    let (last, others): (Vec<&&NewFile>, Vec<&&NewFile>) = absent.partition(is_last);
+    for file in others.into_iter().chain(last) {
         let path = folder.join(&*file.path);
         let done = made.folder(path.parent().unwrap_or(folder)).and_then(|()| made.file(&path, &file.text));
         done.map_err(|error| {
             CommandError::usage(format!("nothing was written: {} can't be written: {error}", path.display()))
         })?;
-        written.push(file.path.clone().into_owned());
     }
     made.keep();
-    Ok(WrittenFiles { written, kept })
+    Ok(WrittenFiles { written: written.into_iter().map(path_of).collect(), kept })
+}
+
+/// What is there of files that are to be written.
+#[derive(Debug, Default)]
+pub struct FilesInPlace {
+    /// The paths of those that may be there, and stay as they are.
+    kept: Vec<String>,
+    /// The paths of those that a process which was killed has written already.
+    whole: Vec<String>,
+}
+
+/// The file without which the others are no project: it is written last.
+fn deciding(files: &[NewFile]) -> Option<&NewFile> {
+    let must_be_new = || files.iter().filter(|file| !file.may_exist);
+    must_be_new().find(|file| file.path == "loopctl.json").or_else(|| must_be_new().last())
+}
+
+/// Whether a file has a text, and nothing else.
+fn has_text(path: &Path, text: &str) -> bool {
+    let is_as_long =
+        fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && usize::try_from(found.len()) == Ok(text.len()));
+    is_as_long && fs::read(path).is_ok_and(|found| found == text.as_bytes())
 }
 
 /// The files that are there and may be.
 ///
 /// # Errors
 /// When the folder is none, something in it is no folder where one is needed, or a file is there.
-pub fn judge(folder: &Path, files: &[NewFile]) -> Result<Vec<String>, CommandError> {
+pub fn judge(folder: &Path, files: &[NewFile]) -> Result<FilesInPlace, CommandError> {
     if fs::metadata(folder).is_ok_and(|found| !found.is_dir()) {
         return Err(CommandError::usage_help(
             format!("{} is a file, and no folder", folder.display()),
@@ -103,25 +131,36 @@ pub fn judge(folder: &Path, files: &[NewFile]) -> Result<Vec<String>, CommandErr
             "make the folder that it leads to, or name another one",
         ));
     }
-    let (mut there, mut kept) = (Vec::new(), Vec::new());
+    let (mut there, mut found_files) = (Vec::new(), FilesInPlace::default());
+    let exists = |file: &NewFile| fs::symlink_metadata(folder.join(&*file.path)).is_ok();
+    let is_cut_off = deciding(files).is_some_and(|file| !exists(file));
     for file in files {
         if let Some(fault) = blocked(folder, &file.path) {
             return Err(fault);
         }
         // A link that leads nowhere is there too.
         match fs::symlink_metadata(folder.join(&*file.path)) {
-            Ok(found) if file.may_exist && found.is_file() => kept.push(file.path.clone().into_owned()),
+            Ok(found) if file.may_exist && found.is_file() => found_files.kept.push(file.path.clone().into_owned()),
+            Ok(_) if is_cut_off && has_text(&folder.join(&*file.path), &file.text) => {
+                found_files.whole.push(file.path.clone().into_owned());
+            }
             Ok(_) => there.push(file.path.clone().into_owned()),
             Err(_) => {}
         }
     }
     if there.is_empty() {
-        return Ok(kept);
+        return Ok(found_files);
     }
     let exist = if there.len() == 1 { "exists" } else { "exist" };
+    let help = match is_cut_off && there.len() > 1 {
+        true => {
+            "name another folder, or remove them where an `init` that was broken off has left them; no file is written over"
+        }
+        false => "name another folder; no file is written over",
+    };
     Err(CommandError::usage_help(
         format!("nothing was written: {} {exist} already in {}", there.join(", "), folder.display()),
-        "name another folder; no file is written over",
+        help,
     ))
 }
 
@@ -163,10 +202,17 @@ impl MadeFiles {
     }
 
     fn file(&mut self, path: &Path, text: &str) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".loopctl-").suffix(".new");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
         // It fails where there is anything, a link too.
-        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        file.persist_noclobber(path).map_err(|error| error.error)?;
         self.paths.push(path.to_owned());
-        file.write_all(text.as_bytes())
+        Ok(())
     }
 
     fn keep(mut self) {
@@ -230,6 +276,54 @@ mod tests {
         fs::remove_file(place.path().join("loop.json")).unwrap();
         assert_eq!(write(place.path(), &files()).unwrap().kept, [".gitignore"]);
         assert_eq!(fs::read_to_string(place.path().join(".gitignore")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_completed() {
+        let files = [vec![NewFile::new("loopctl.json", "{ }")], files()].concat();
+        // In each order in which files can be missing, as long as the project file is.
+        for left in 0..8_usize {
+            let place = tempfile::tempdir().unwrap();
+            write(place.path(), &files).unwrap();
+            fs::remove_file(place.path().join("loopctl.json")).unwrap();
+            for (at, file) in files.iter().skip(1).enumerate().filter(|(at, _)| left & (1 << at) == 0) {
+                fs::remove_file(place.path().join(&*file.path)).unwrap_or_else(|error| panic!("{at}: {error}"));
+            }
+            let done = write(place.path(), &files).unwrap();
+            for file in &files {
+                assert_eq!(fs::read_to_string(place.path().join(&*file.path)).unwrap(), file.text);
+            }
+            let is_kept = left & 4 != 0;
+            assert_eq!(done.kept.len(), usize::from(is_kept), "{left}: {done:?}");
+            assert_eq!(done.written.len(), files.len() - usize::from(is_kept), "{left}: {done:?}");
+            assert_eq!(names(place.path()), [".gitignore", "actions", "loop.json", "loopctl.json"]);
+        }
+    }
+
+    #[test]
+    fn what_is_of_another_project_is_not_completed() {
+        let files = [vec![NewFile::new("loopctl.json", "{ }")], files()].concat();
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &files).unwrap();
+        // The project is whole.
+        let fault = said(write(place.path(), &files).unwrap_err());
+        assert!(fault.starts_with("nothing was written: loopctl.json, loop.json, actions/a.json exist"), "{fault}");
+        fs::remove_file(place.path().join("loopctl.json")).unwrap();
+        fs::write(place.path().join("loop.json"), "[]").unwrap();
+        let fault = said(write(place.path(), &files).unwrap_err());
+        assert!(fault.starts_with("nothing was written: loop.json exists"), "{fault}");
+        assert!(!place.path().join("loopctl.json").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_has_the_permissions_of_any_new_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &files()).unwrap();
+        fs::write(place.path().join("other"), "").unwrap();
+        let mode = |name: &str| fs::metadata(place.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("loop.json"), mode("other"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The commands that a user may run next, ready to be copied.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use super::store::StorePlace;
 use crate::engine::outcome::{Status, Termination};
@@ -266,9 +267,34 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A path for a command line: one that begins like an option is written from the folder on.
-pub fn quoted_path(path: &str) -> String {
-    if path.starts_with('-') { quoted(&format!("./{path}")) } else { quoted(path) }
+/// A path for a command line: one that begins like an option is written from the folder on. What a terminal doesn't show, and
+/// bytes that are no text, are written as the escapes of a shell.
+pub fn quoted_path(path: &Path) -> String {
+    let dashed = || Path::new(".").join(path);
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let path = if bytes.starts_with(b"-") { Cow::Owned(dashed()) } else { Cow::Borrowed(path) };
+    match path.to_str() {
+        Some(text) if escape::line(text) == text => quoted(text),
+        _ => escaped(path.as_os_str().as_encoded_bytes()),
+    }
+}
+
+/// A word as `$'...'`, which bash, zsh and later shells of POSIX read.
+fn escaped(word: &[u8]) -> String {
+    let mut text = String::from("$'");
+    for byte in word {
+        match byte {
+            b'\n' => text.push_str("\\n"),
+            b'\t' => text.push_str("\\t"),
+            b'\r' => text.push_str("\\r"),
+            b'\'' | b'\\' => text.extend(['\\', char::from(*byte)]),
+            b' '..=b'~' => text.push(char::from(*byte)),
+            // Three digits, so that a digit behind them is not one of them.
+            _ => text.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    text.push('\'');
+    text
 }
 
 #[cfg(test)]
@@ -383,5 +409,20 @@ mod tests {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's $(x)"), "'it'\\''s $(x)'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_path_can_be_pasted_whatever_its_name_is() {
+        assert_eq!(quoted_path(Path::new("a/b")), "a/b");
+        assert_eq!(quoted_path(Path::new("-rf")), "./-rf");
+        assert_eq!(quoted_path(Path::new("größe x")), "'größe x'");
+        assert_eq!(quoted_path(Path::new("a\nb'c\\1")), "$'a\\nb\\'c\\\\1'");
+        assert_eq!(quoted_path(Path::new("-\u{1b}[31m7\u{202e}")), "$'./-\\033[31m7\\342\\200\\256'");
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt as _;
+            let path = Path::new(std::ffi::OsStr::from_bytes(b"a\xff1"));
+            assert_eq!(quoted_path(path), "$'a\\3771'");
+        }
     }
 }

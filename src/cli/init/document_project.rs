@@ -235,7 +235,7 @@ fn assembled(loaded: &Loaded, missing: &MissingNames, placed: &PlacedDocument<'_
     let completed = scenarios.iter().find(is_whole).or_else(|| scenarios.iter().find(is_completed));
     let chosen: Option<&Scenario> = completed.or(scenarios.first());
     let mut next = vec!["check".to_owned()];
-    let mut run = format!("run {}", quoted_path(stem));
+    let mut run = format!("run {}", quoted_path(Path::new(stem)));
     if let Some(scenario) = chosen {
         let script = Script {
             replies: scenario.replies.clone().unwrap_or_default(),

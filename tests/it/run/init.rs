@@ -419,3 +419,58 @@ fn what_git_and_ci_need_is_said_where_it_is_needed() {
     let made = place.call(&["init"]);
     assert!(made.code == 0 && !made.stderr.contains("move .github"), "{}", made.stderr);
 }
+
+#[test]
+fn a_project_that_a_killed_process_has_begun_is_completed() {
+    for kind in ["triage", "http", "workflow"] {
+        let whole = Place::new();
+        assert_eq!(whole.call(&["init", "--from", kind]).code, 0);
+        let files = |place: &Place| -> Vec<(String, Vec<u8>)> {
+            let name = |path: &Path| path.strip_prefix(place.path()).unwrap().display().to_string();
+            let mut files: Vec<_> = place.files().into_iter().map(|(path, bytes)| (name(&path), bytes)).collect();
+            files.sort();
+            files
+        };
+        let all = files(&whole);
+        // The project file is written last: what was killed before has any number of the others.
+        for left in [1, all.len() / 2, all.len() - 1] {
+            let place = Place::new();
+            for (path, bytes) in all.iter().filter(|(path, _)| path != "loopctl.json").take(left) {
+                let path = place.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, bytes).unwrap();
+            }
+            let made = place.call(&["init", "--from", kind]);
+            assert_eq!(made.code, 0, "{kind} {left}: {}", made.stderr);
+            assert_eq!(files(&place), all, "{kind} {left}");
+        }
+        let again = whole.call(&["init", "--from", kind]);
+        assert!(again.code == 2 && again.stderr.contains("exist already"), "{}", again.stderr);
+        // Other answers make other files: those that are there stay, and are named.
+        fs::remove_file(whole.path().join("loopctl.json")).unwrap();
+        let other = whole.call(&["init", "--from", kind, "--looks-up", "parcel"]);
+        assert!(other.code == 2 && other.stderr.contains("nothing was written"), "{}", other.stderr);
+        assert!(other.stderr.contains("that was broken off"), "{}", other.stderr);
+        assert!(!whole.path().join("loopctl.json").exists());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_printed_way_into_a_folder_can_be_pasted_whatever_its_name_is() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    for name in
+        [&b"a b"[..], b"it's", b"new\nline", b"tab\t\x1b[31m7", b"not\xffutf8", b"-x\r", "gr\u{f6}\u{202e}".as_bytes()]
+    {
+        let place = Place::new();
+        let made = place.command(&["init", "--"]).arg(OsStr::from_bytes(name)).output().unwrap();
+        let said = String::from_utf8(made.stderr).unwrap();
+        assert!(made.status.success(), "{name:?}: {said}");
+        let go = said.lines().map(str::trim).find(|line| line.starts_with("cd ")).unwrap();
+        let mut shell = std::process::Command::new("bash");
+        let found =
+            shell.args(["-ec", &format!("{go} && ls loopctl.json")]).current_dir(place.path()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&found.stdout), "loopctl.json\n", "{go}");
+    }
+}
