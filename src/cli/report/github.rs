@@ -2,6 +2,7 @@
 //! can't start a command: a command starts a line, and messages and names contain no line breaks.
 
 use std::fmt::Write as _;
+use std::path::{Component, Path, PathBuf};
 
 use crate::cli::remedies::help;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -10,14 +11,15 @@ use crate::trace::escape;
 /// One command a line.
 pub fn github(diagnostics: &[Diagnostic]) -> String {
     let mut shown = String::new();
+    let folder = folder_of_repository();
     for fault in diagnostics {
         let level = match fault.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
         let place = &fault.place;
-        let file = place.file.strip_prefix("./").unwrap_or(&place.file);
-        let _ = write!(shown, "::{level} file={},line={}", property(file), place.line);
+        let file = in_repository(&place.file, &folder);
+        let _ = write!(shown, "::{level} file={},line={}", property(&file), place.line);
         // GitHub shows columns only for a fault on one line.
         let _ = if place.line == place.end_line {
             write!(shown, ",col={},endLine={},endColumn={}", place.column, place.end_line, place.end_column)
@@ -36,10 +38,40 @@ pub fn github(diagnostics: &[Diagnostic]) -> String {
 
 /// A command that marks the lines of a file, for what is no fault of a document.
 pub fn github_lines(file: &str, lines: [usize; 2], title: &str, message: &str) -> String {
-    let file = property(file.strip_prefix("./").unwrap_or(file));
+    let file = property(&in_repository(file, &folder_of_repository()));
     let [first, last] = lines;
     let message = data(&escape::terminal(message));
     format!("::error file={file},line={first},endLine={last},title={}::{message}\n", property(title))
+}
+
+/// The path from the root of the repository to this folder, when GitHub plays a step in a folder below it: GitHub finds a file by
+/// its path from the root only.
+#[expect(clippy::disallowed_methods, reason = "GitHub says in the environment where the repository is")]
+fn folder_of_repository() -> PathBuf {
+    let below_root = || {
+        let root = std::env::var_os("GITHUB_WORKSPACE")?;
+        let folder = Path::new(".").canonicalize().ok()?;
+        Some(folder.strip_prefix(Path::new(&root).canonicalize().ok()?).ok()?.to_owned())
+    };
+    below_root().unwrap_or_default()
+}
+
+/// A file's path from the root of the repository.
+fn in_repository(file: &str, folder: &Path) -> String {
+    if folder.as_os_str().is_empty() || Path::new(file).is_absolute() {
+        return file.strip_prefix("./").unwrap_or(file).to_owned();
+    }
+    let mut path = PathBuf::new();
+    for part in folder.join(file).components() {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::Normal(name) => path.push(name),
+            _ => {}
+        }
+    }
+    path.display().to_string()
 }
 
 /// Escapes the message of a command.
@@ -67,6 +99,15 @@ mod tests {
         );
         let several = Diagnostic::error("L001", "x", "", source.place(0, 6));
         assert_eq!(github(&[several]), "::error file=loops/a%2Cb%3Ac%25.json,line=1,endLine=2,title=L001::x\n");
+    }
+
+    #[test]
+    fn a_file_is_named_from_the_root_of_the_repository() {
+        let folder = Path::new("my loops");
+        assert_eq!(in_repository("./a/b.json", folder), "my loops/a/b.json");
+        assert_eq!(in_repository("../other/b.json", folder), "other/b.json");
+        assert_eq!(in_repository("/etc/b.json", folder), "/etc/b.json");
+        assert_eq!(in_repository("./b.json", Path::new("")), "b.json");
     }
 
     #[test]

@@ -113,6 +113,15 @@ fn the_action_calls_the_program_and_no_input_is_a_part_of_a_command() {
     for line in ["loopctl check --format github", "loopctl fmt --check --format github"] {
         assert!(annotated(line).starts_with("::error file=loop.json,line=1"), "{line}: {}", annotated(line));
     }
+    // GitHub finds a file by its path from the root of the repository alone.
+    let (root, below) = (folder.path().display().to_string(), folder.path().join("my loops"));
+    fs::create_dir(&below).unwrap();
+    fs::rename(folder.path().join("loop.json"), below.join("loop.json")).unwrap();
+    for line in ["loopctl check --format github", "loopctl fmt --check --format github"] {
+        let output = shell(&below, &path, line, &[("GITHUB_WORKSPACE", &root)]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.starts_with("::error file=my loops/loop.json,line=1"), "{line}: {said}");
+    }
 }
 
 /// Plays `packaging/action/install` with releases in a folder.

@@ -35,9 +35,14 @@ pub fn replace(path: &Path, before: &str, after: &str) -> Result<(), Box<Diagnos
     done.map_err(failed)
 }
 
+/// The most characters of the name of a file that are in that of the new one beside it.
+const MAX_NAME_CHARACTERS: usize = 40;
+
 /// A new file in the same folder, and so on the same file system.
 fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // With all of a long name, the new one would be longer than a file system takes.
+    let name: String = name.chars().take(MAX_NAME_CHARACTERS).collect();
     let mut number = 0_u32;
     loop {
         let candidate = path.with_file_name(format!(".{name}.{}-{number}.new", std::process::id()));
@@ -88,6 +93,18 @@ mod tests {
         replace(&path, "old", "new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(names(folder.path()), ["loop.json"]);
+    }
+
+    #[test]
+    fn a_name_may_be_as_long_as_the_file_system_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["x".repeat(250), "ö".repeat(125)] {
+            let path = folder.path().join(format!("{name}.json"));
+            fs::write(&path, "old").unwrap();
+            replace(&path, "old", "new").unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        }
+        assert_eq!(names(folder.path()).len(), 2);
     }
 
     #[cfg(unix)]
