@@ -104,7 +104,7 @@ pub struct FilesInPlace {
 /// The file without which the others are no project: it is written last.
 fn deciding(files: &[NewFile]) -> Option<&NewFile> {
     let must_be_new = || files.iter().filter(|file| !file.may_exist);
-    must_be_new().find(|file| file.path == "loopctl.json").or_else(|| must_be_new().last())
+    must_be_new().find(|file| file.path == "loopctl.json").or_else(|| must_be_new().next_back())
 }
 
 /// Whether a file has a text, and nothing else.

@@ -41,7 +41,7 @@ pub use rules::RULES;
 pub use script_calls::{ScriptedLoops, script_calls};
 pub use sent_text::SentText;
 pub use subject::Subject;
-pub use text_scope::{ScopeNames, TextScope};
+pub use text_scope::{AROUND, ScopeNames, TextScope};
 pub use used_actions::Used;
 pub use value_schemas::{DescribedValue, ValueSchemas};
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Subject;
+use crate::diagnostic::codes;
 use crate::program::flow::APPROVAL_KEYS;
 
 /// A step of a document.
@@ -27,7 +28,12 @@ impl<'a> WrittenStep<'a> {
     pub fn is_misread(&self, subject: &Subject<'_>) -> bool {
         let properties = format!("{}/properties", self.at);
         let mut errors = subject.document().faults.iter().filter(|fault| fault.is_error());
-        !subject.is_whole() || errors.any(|fault| fault.path.starts_with(&properties))
+        // A field of the step that is not known may be one of them.
+        let is_strange = |path: &str| path.rsplit_once('/').is_some_and(|(around, _)| around == self.at);
+        !subject.is_whole()
+            || errors.any(|fault| {
+                fault.path.starts_with(&properties) || (fault.code == codes::UNKNOWN_FIELD && is_strange(&fault.path))
+            })
     }
 
     /// Whether it is a loop of mode `foreach`.

@@ -13,7 +13,25 @@ use crate::program::reference::RESERVED;
 use crate::syntax::document::DocumentKind;
 
 /// What other products call the object that has the values: `$json.id`, `${inputs.id}`.
-const AROUND: [&str; 9] = ["json", "inputs", "body", "params", "args", "vars", "context", "event", "state"];
+pub const AROUND: [&str; 15] = [
+    "json",
+    "inputs",
+    "parameters",
+    "body",
+    "params",
+    "args",
+    "vars",
+    "context",
+    "event",
+    "state",
+    "states",
+    "workflow",
+    "trigger",
+    "payload",
+    "arguments",
+];
+/// The most of them that are one in another: `workflow.parameters.id`.
+const MAX_AROUND: usize = 3;
 /// The most names that are looked through.
 const MAX_NAMES: usize = 1_000;
 
@@ -108,8 +126,14 @@ impl<'s, 'a> TextScope<'s, 'a> {
     pub fn meant(&self, name: &str) -> Option<String> {
         // `input['x']` is `input.x`.
         let name = name.replace(['"', '\'', ']'], "").replace('[', ".").replace([' ', '-'], "_");
-        let inner = name.split_once('.').filter(|(first, _)| AROUND.contains(first));
-        self.known(&name).or_else(|| self.known(inner?.1))
+        let mut name = name.as_str();
+        for _ in 0..MAX_AROUND {
+            if let Some(known) = self.known(name) {
+                return Some(known);
+            }
+            name = name.split_once('.').filter(|(first, _)| AROUND.contains(first))?.1;
+        }
+        self.known(name)
     }
 
     /// How a name is written here that somebody has.

@@ -1,6 +1,5 @@
 //! Tool declarations: from the entries of `tools` to the tools that a model may call.
 
-mod foreign_step;
 mod lookup;
 
 use std::borrow::Cow;

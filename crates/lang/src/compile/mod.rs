@@ -7,6 +7,7 @@ mod declare;
 pub mod documents;
 pub(crate) mod effort;
 pub mod flow;
+mod foreign_path;
 pub mod layout;
 mod link;
 mod load;

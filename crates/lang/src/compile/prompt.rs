@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::effort::Effort;
+use super::foreign_path;
 use super::layout::LoopLayout;
 use crate::diagnostic::{Diagnostic, codes, is_slip};
 use crate::program::file_value::{PREFIX, named};
@@ -130,13 +131,20 @@ impl KnownNames<'_> {
         self.written.has(&name).then(|| self.leads(&name, variable))
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.given.contains(&name) || self.written.has(name) || self.more.contains(&name)
     }
 
     /// Whether a name may have the parts that a variable names behind its first name.
     fn leads(&self, name: &str, variable: &Variable) -> bool {
-        let Some(rest) = variable.path.get(1..).filter(|rest| !rest.is_empty()) else { return true };
+        self.has_parts(name, variable.path.get(1..).unwrap_or_default())
+    }
+
+    /// Whether a name may have these parts.
+    pub(super) fn has_parts(&self, name: &str, rest: &[String]) -> bool {
+        if rest.is_empty() {
+            return true;
+        }
         if is_of_system(name) || (name != "input" && self.given.contains(&name)) {
             return false;
         }
@@ -215,6 +223,9 @@ pub(super) fn unknown(
             let is_near = known.written.item().is_none() || is_slip(first, name);
             is_near && inputs.is_some_and(|inputs| inputs.leads(name, variable))
         };
+        let may_have = |name: &str| inputs.is_none_or(|inputs| inputs.may_have(name));
+        let is_slip_of_known =
+            || known.near_names(variable).any(|near| near != "input" && is_slip(first.trim_start_matches('$'), near));
         let decided = ["approved", "_approved", "approval", "is_approved", "approve", "rejected"].contains(&first);
         let approval = APPROVAL_KEYS.contains(&first);
         let (help, meant) = if approval {
@@ -230,10 +241,11 @@ pub(super) fn unknown(
             (help, None)
         } else if known.has_document(variable) == Some(true) {
             of_document(&written, is_path)
-        } else if matches!(first, "$json" | "$input" | "$vars" | "$") {
-            let meant = of_n8n(variable, inputs);
-            let shown = meant.clone().unwrap_or_else(|| "input.name".to_owned());
-            (format!("what a run is given is written `{}`", form(shown)), meant)
+        } else if let Some(foreign) = foreign_path::of(variable, known, &may_have).filter(|_| !is_slip_of_known()) {
+            let shown = foreign.meant.clone().unwrap_or_else(|| foreign.example.clone());
+            (format!("{} is written `{}`", foreign.what, form(shown)), foreign.meant)
+        } else if matches!(first, "item" | "items") && known.written.item().is_none() {
+            ("an item is there in the `actions_to_execute` of a loop of mode `foreach` alone".to_owned(), None)
         } else if inputs.is_some_and(|inputs| inputs.leads(first, variable)) {
             (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
         } else if let Some(near) = effort.nearest(first, known.near_names(variable)) {
@@ -297,14 +309,6 @@ fn of_document(written: &str, is_path: bool) -> (String, Option<String>) {
     }
 }
 
-/// The part of the run's input that an expression of n8n names: `$json.order`.
-fn of_n8n(variable: &Variable, inputs: Option<&Inputs>) -> Option<String> {
-    let rest = variable.path.get(1..)?;
-    let name = rest.first()?;
-    let is_possible = inputs.is_none_or(|inputs| inputs.names.contains(name) || !inputs.closed);
-    is_possible.then(|| format!("input.{}", rest.join(".")))
-}
-
 /// The fault of a variable.
 pub(super) struct UnknownVariable {
     /// What is wrong.
@@ -331,6 +335,11 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// Whether the input may have a name.
+    fn may_have(&self, name: &str) -> bool {
+        self.names.contains(name) || !self.closed
+    }
+
     /// Whether it is a name of the input, which may have the parts that a variable names behind its first name.
     fn leads(&self, name: &str, variable: &Variable) -> bool {
         let rest = variable.path.iter().skip(1).cloned();

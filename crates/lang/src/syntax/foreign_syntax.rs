@@ -21,6 +21,11 @@ const ON_FAILURE: &str = "a step that fails ends the run; in a loop of mode `for
                           \"failure_strategy\": \"continue_on_error\" lets the others go on";
 const IN_INPUT: &str =
     "what differs between runs is declared in `input`, and what does not is written where it is used";
+const IN_MILLISECONDS: &str = "it is `timeout_ms`, in milliseconds: 300000 are five minutes";
+const WAITS: &str = "the first wait is `base_ms`; it doubles after each failure, up to `max_ms`";
+const ASKED: &str =
+    "an action, or its entry in `tools`, says for which calls a human is asked: \"requires_approval\": true";
+const OUTPUT: &str = "the key of what a step gives is `outputKey`: \"outputKey\": \"order\"";
 const NOTHING: &str = "there is no such thing: take it out";
 
 const FIELDS: &[ForeignField] = &[
@@ -97,6 +102,33 @@ const FIELDS: &[ForeignField] = &[
     field("auth", "other products", HEADER),
     field("memory", "other products", "the built-in tools of memory are there without it: take it out"),
     field("mcp_servers", "other products", "MCP servers can't be called yet: write what is needed of them as actions"),
+    field("timeout-minutes", "GitHub Actions", IN_MILLISECONDS),
+    field("timeout_minutes", "other products", IN_MILLISECONDS),
+    field("TimeoutSeconds", "Step Functions", IN_MILLISECONDS),
+    field("timeout_seconds", "other products", IN_MILLISECONDS),
+    field("timeoutSeconds", "other products", IN_MILLISECONDS),
+    field("activeDeadlineSeconds", "Argo", IN_MILLISECONDS),
+    field("startToCloseTimeout", "Temporal", IN_MILLISECONDS),
+    field("scheduleToCloseTimeout", "Temporal", IN_MILLISECONDS),
+    field("IntervalSeconds", "Step Functions", WAITS),
+    field("initialInterval", "Temporal", WAITS),
+    field("maximumInterval", "Temporal", WAITS),
+    field("backoff", "other products", WAITS),
+    field("backoff_factor", "other products", WAITS),
+    field("backoffCoefficient", "Temporal", WAITS),
+    field("BackoffRate", "Step Functions", WAITS),
+    field("human_in_the_loop", "other products", ASKED),
+    field("interrupt_before", "LangGraph", ASKED),
+    field("interrupt_after", "LangGraph", ASKED),
+    field("interrupt_on", "LangChain", ASKED),
+    field("Parameters", "Step Functions", "what a step takes is `properties`: {\"id\": \"@input.id\"}"),
+    field("Arguments", "Step Functions", "what a step takes is `properties`: {\"id\": \"@input.id\"}"),
+    field("Resource", "Step Functions", "a step names its action as its `type`"),
+    field("ResultPath", "Step Functions", OUTPUT),
+    field("OutputPath", "Step Functions", OUTPUT),
+    field("ResultSelector", "Step Functions", OUTPUT),
+    field("on_error", "other products", ON_FAILURE),
+    field("state", "LangGraph", IN_INPUT),
     field("backstory", "CrewAI", "it is a part of `system_prompt`"),
     field("goal", "CrewAI", "it is `objective`"),
 ];
@@ -116,141 +148,6 @@ pub(super) fn declared_action(value: &Node) -> Option<String> {
 /// Why a step can't say that its call needs an approval, and what is written.
 pub(crate) const APPROVAL_OF_STEP: &str = "an action says it for each of its calls, in its own file; in a workflow, a step before this one asks: \
      {\"type\": \"PbotApproval\", \"properties\": {\"comment\": \"...\"}}";
-
-/// The words of conditions in other languages, with ours. `contains` has its operands the other way round.
-const OPERATORS: [(&str, &[&str]); 9] = [
-    ("equal", &["equals", "==", "===", "=", "is"]),
-    ("notEqual", &["ne", "neq", "!=", "!==", "<>", "notequals", "isnot"]),
-    ("greaterThan", &["gt", ">"]),
-    ("lessThan", &["lt", "<"]),
-    ("greaterOrEqual", &["gte", "ge", ">=", "greaterthanorequal"]),
-    ("lessOrEqual", &["lte", "le", "<=", "lessthanorequal"]),
-    ("matches", &["regex", "match", "like"]),
-    ("and", &["all", "&&"]),
-    ("or", &["any", "||"]),
-];
-
-/// What is written here for a word of conditions that is no operator, or whose operands are written in another way.
-pub(super) fn condition_word(word: &str) -> Option<&'static str> {
-    let plain = word.trim_start_matches('$').replace('_', "").to_ascii_lowercase();
-    Some(match &*plain {
-        "contains" | "includes" | "has" => {
-            "a list is looked into by {\"in\": [\"paid\", \"@input.tags\"]}, the entry first, and a text by {\"matches\": \
-             [\"@input.note\", \"paid\"]}"
-        }
-        "startswith" | "beginswith" => "a text that begins so: {\"matches\": [\"@input.note\", \"^paid\"]}",
-        "endswith" => "a text that ends so: {\"matches\": [\"@input.note\", \"paid$\"]}",
-        "exists" | "isset" | "ispresent" | "notnull" | "isnotnull" | "defined" => {
-            "whether a value is there is asked by {\"hasKey\": \"@input.note\"}"
-        }
-        "isnull" | "missing" | "notexists" | "doesnotexist" => {
-            "whether a value is missing is asked by {\"not\": {\"hasKey\": \"@input.note\"}}"
-        }
-        "isempty" | "empty" => "an empty list or text: {\"equal\": [{\"length\": \"@input.rows\"}, 0]}",
-        "isnotempty" | "notempty" => {
-            "a list or text that is not empty: {\"greaterThan\": [{\"length\": \"@input.rows\"}, 0]}"
-        }
-        "between" => {
-            "two comparisons: {\"and\": [{\"greaterOrEqual\": [\"@input.n\", 1]}, {\"lessOrEqual\": [\"@input.n\", 9]}]}"
-        }
-        "notin" | "nin" => "{\"not\": {\"in\": [\"@input.kind\", [\"a\", \"b\"]]}}",
-        "istrue" => "{\"equal\": [\"@input.urgent\", true]}",
-        "isfalse" => "{\"equal\": [\"@input.urgent\", false]}",
-        _ => return None,
-    })
-}
-
-/// The kind of actions that is meant by another word.
-pub(super) fn kind(word: &str) -> Option<&'static str> {
-    let plain = word.to_ascii_lowercase().replace(['_', '-', '.', ' '], "");
-    Some(match &*plain {
-        "rest" | "api" | "restapi" | "request" | "httprequest" | "webhook" | "fetch" | "graphql" | "url" => "http",
-        "shell" | "bash" | "sh" | "script" | "exec" | "cli" | "process" | "program" | "python" | "node" => "command",
-        "sql" | "database" | "postgres" | "postgresql" | "mysql" | "sqlite" | "query" => "db",
-        "ai" | "model" | "prompt" | "chat" | "completion" | "openai" | "anthropic" | "gpt" => "llm",
-        "table" | "customtable" => "custom-table",
-        _ => return None,
-    })
-}
-
-/// The operator of a condition that another language's word means.
-pub(super) fn operator(word: &str) -> Option<&'static str> {
-    let plain = word.trim_start_matches('$').replace('_', "").to_ascii_lowercase();
-    OPERATORS.iter().find(|(_, words)| words.contains(&&*plain)).map(|(ours, _)| *ours)
-}
-
-/// The condition that a text means which compares two values: `@input.amount > 100`, `${{ input.amount > 100 }}`.
-/// `named` gives the path of the value that a name means.
-pub(super) fn comparison(text: &str, named: &dyn Fn(&str) -> String) -> Option<String> {
-    let (one, sign, other) = halves(unwrapped(text))?;
-    let ours = operator(sign)?;
-    let path = one.trim_matches(['{', '}', ' ']).trim_start_matches('@');
-    let of_item = ["$json.", "$."].iter().find_map(|prefix| path.strip_prefix(prefix));
-    let path = of_item.unwrap_or(path);
-    let is_path = !path.is_empty() && path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
-    let value = serde_json::from_str::<serde_json::Value>(&other.replace('\'', "\"")).ok()?;
-    let path = Some(named(path)).filter(|path| is_path && (of_item.is_none() || path.starts_with("input.")))?;
-    Some(format!("{{\"{ours}\": [\"@{path}\", {value}]}}"))
-}
-
-/// The text within the marks that other products put around an expression as a whole.
-fn unwrapped(text: &str) -> &str {
-    let text = text.trim();
-    let inner = [("={{", "}}"), ("${{", "}}"), ("{{", "}}"), ("${", "}")]
-        .iter()
-        .find_map(|(begin, end)| text.strip_prefix(begin)?.strip_suffix(end));
-    inner.filter(|inner| !inner.contains(['{', '}'])).unwrap_or(text).trim()
-}
-
-/// The two operands of a comparison with its sign between them, which may be a word. A sign needs no blanks around it.
-fn halves(text: &str) -> Option<(&str, &str, &str)> {
-    const SIGNS: [&str; 9] = ["===", "!==", "==", "!=", ">=", "<=", "<>", ">", "<"];
-    let mut words = text.split_whitespace();
-    if let (Some(one), Some(sign), Some(other), None) = (words.next(), words.next(), words.next(), words.next())
-        && operator(sign).is_some()
-    {
-        return Some((one, sign, other));
-    }
-    let at = text.find(['=', '!', '<', '>'])?;
-    let (one, rest) = text.split_at_checked(at)?;
-    let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign))?;
-    Some((one.trim(), sign, rest.get(sign.len()..)?.trim()))
-}
-
-/// The provider of a model whose servers are known by another name.
-pub(super) fn provider(word: &str) -> Option<&'static str> {
-    const AS_OPENAI: [&str; 17] = [
-        "azure",
-        "ollama",
-        "groq",
-        "openrouter",
-        "mistral",
-        "together",
-        "vllm",
-        "lmstudio",
-        "llamacpp",
-        "deepseek",
-        "fireworks",
-        "xai",
-        "litellm",
-        "localai",
-        "cerebras",
-        "huggingface",
-        "perplexity",
-    ];
-    let plain = word.to_ascii_lowercase().replace(['_', '-', '.', ' '], "");
-    match &*plain {
-        "google" | "vertex" | "vertexai" | "googlegenai" => Some("Google's models have the provider `gemini`"),
-        "claude" => Some("Claude has the provider `anthropic`"),
-        "bedrock" => {
-            Some("Bedrock's own protocol is not there; a gateway that speaks OpenAI's has the provider `openai`")
-        }
-        _ if AS_OPENAI.iter().any(|known| plain.starts_with(known)) => {
-            Some("its servers speak OpenAI's protocol: write `openai`, with the `base_url` of the server")
-        }
-        _ => None,
-    }
-}
 
 /// An entry of `tools` or `actions` in another product's shape.
 pub(super) struct ForeignEntry {

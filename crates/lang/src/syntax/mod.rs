@@ -4,7 +4,10 @@
 mod container;
 pub(crate) mod decimal;
 pub mod document;
+mod foreign_condition;
+pub(crate) mod foreign_step;
 mod foreign_syntax;
+mod foreign_words;
 pub mod formatter;
 mod lookup;
 mod number;

@@ -1,5 +1,6 @@
 //! A variable in the syntax of another language: it is sent as written.
 
+mod foreign_name;
 mod paths;
 
 use std::collections::BTreeSet;
@@ -72,10 +73,14 @@ fn in_text<'a>(subject: &Subject<'a>, names: &ScopeNames, sent: &SentText<'a>, f
     }
     let written = sent.placeholders();
     let misspelt = paths::of(subject, sent);
-    if written.is_empty() && misspelt.is_none() {
+    let may_be_foreign = sent.action.is_some() && sent.text.contains("{{");
+    if written.is_empty() && misspelt.is_none() && !may_be_foreign {
         return;
     }
     let scope = TextScope::of(subject, names, sent);
+    if let Some(fault) = foreign_name::of(sent, &scope) {
+        found.push(fault);
+    }
     // What is meant as a path as a whole has no placeholders.
     if let Some(fault) = misspelt.and_then(|path| path.fault(subject, sent, &scope)) {
         return found.push(fault);

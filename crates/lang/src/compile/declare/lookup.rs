@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::foreign_step::{self, BuiltInStep, ForeignStep};
 use super::{Declare, place};
 use crate::compile::catalog::{Registered, no_actions};
 use crate::compile::effort::{self, MEASURED};
@@ -15,7 +14,9 @@ use crate::diagnostic::{Diagnostic, Help, Remedy, Source, codes, few_of_many, is
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::foreign_step::{self, BuiltInStep, ForeignStep};
 use crate::syntax::quoted;
+use crate::syntax::shape::foreach_step;
 
 /// How a step runs a loop or a workflow.
 fn in_step(kind: &str, name: &str, file: &str) -> String {
@@ -231,9 +232,22 @@ impl<'a> Declare<'a> {
         let message = format!("the action `{name}` is not found, and no built-in step has this name");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
         let built_in = BuiltInStep::meant_by(name);
+        let step = at.strip_suffix("/type").and_then(|step| self.main.tree.at(step));
+        let as_loop = step.filter(|_| built_in.is_some()).and_then(|step| foreach_step(&self.main.tree, step));
+        // The shape says it of the fields of the step.
+        let is_said = |fault: &Diagnostic| {
+            let around = fault.path.rsplit_once('/').map(|(around, _)| around);
+            fault.code == codes::UNKNOWN_FIELD && around.is_some() && around == at.strip_suffix("/type")
+        };
+        if as_loop.is_some() && self.main.faults.iter().any(is_said) {
+            return;
+        }
         let is_sought = measured > 0 && built_in.is_none() && near.is_none();
         let near_other = if is_sought { self.near_other_kind(name) } else { None };
         self.faults.push(match (built_in, near) {
+            (Some(built_in), _) if let Some((step, meant)) = step.zip(as_loop.as_deref()) => {
+                fault.help(built_in.help).suggest_at(meant, step.span.start, step.span.end)
+            }
             (Some(built_in), _) => {
                 let fault = fault.help(built_in.help);
                 let properties = at.strip_suffix("/type").map(|step| format!("{step}/properties/{}", built_in.needs));

@@ -197,6 +197,11 @@ impl<'a> Walk<'_, 'a, '_> {
         let at = format!("{at}/id");
         let here = self.main.tree.place(&at);
         let fault = |message: String| Diagnostic::error(codes::BAD_STEP_ID, message, at.as_str(), here.clone());
+        if id.starts_with('@') || id.contains("{{") {
+            let message = format!("`{id}` can't stand in an address");
+            let help = "an `id` is the name of the step; what its action takes as `id` is written in its `properties`";
+            return self.faults.push(fault(message).help(help));
+        }
         let is_number = id.starts_with(|first: char| first.is_ascii_digit());
         let is_word = id.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
         if is_number {

@@ -151,6 +151,10 @@ impl<'t> Lower<'t> {
                 None if index.is_some() => {
                     format!("an index stands between dots: {{{{{name}.{}}}}}", index.unwrap_or_default())
                 }
+                _ if name.starts_with('$') => {
+                    "this is n8n's: the run's input is written {{input.name}}, the output of an earlier step {{its_key.name}}"
+                        .to_owned()
+                }
                 _ if matches!(name, "elif" | "elsif" | "elseif" | "else_if") => {
                     let condition = call.params.first().and_then(Parameter::as_name).unwrap_or("name");
                     format!("a second condition is written {{{{else if {condition}}}}}")

@@ -68,6 +68,11 @@ impl FormFields {
         self.get(name).is_some()
     }
 
+    /// The names of the fields.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(field, _)| *field)
+    }
+
     /// The first field and its name.
     pub(super) fn first(&self) -> Option<(&'static str, &LazyForm)> {
         self.0.first().map(|(name, form)| (*name, form))

@@ -4,9 +4,11 @@
 mod document_schemas;
 mod form;
 mod known_fields;
+mod meant_value;
 mod object;
 mod scalar;
 mod step_condition;
+mod step_fields;
 mod union;
 mod unread_values;
 
@@ -21,6 +23,7 @@ use crate::syntax::{Node, NodeKind, Span, Tree, token, unescaped};
 pub(crate) use document_schemas::{DocumentSchema, known};
 use form::SchemaForm;
 pub(in crate::syntax) use known_fields::{KnownMember, ValueForm};
+pub(crate) use step_fields::foreach_step;
 pub use unread_values::Unknown;
 
 /// The most faults of shape that are reported for one document.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::document_schemas::{description, resolve, words};
 use super::form::{LazyForm, Others, SchemaForm};
+use super::step_fields::is_step;
 use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
 use crate::syntax::{Member, Node, Span, foreign_syntax, other_word, quoted};
@@ -30,6 +31,8 @@ struct UnknownIn<'o, 'a> {
     union: Option<&'a SchemaForm>,
     /// The known fields that are not there.
     absent: &'o [&'static str],
+    /// Whether another field than `name` says what a step does.
+    has_type: bool,
 }
 
 /// A field of another branch, in words: `items_path` is one of mode `foreach`.
@@ -51,7 +54,12 @@ impl<'a> Walker<'a> {
             explained.push("condition".to_owned());
         } else if matches!(form.others, Others::None) {
             let (mut homes, mut absent) = (BTreeMap::new(), None);
-            for member in members.iter().filter(|member| !form.fields.has(&member.key)) {
+            let moved = self.fields_of_step(form, node, members);
+            if !moved.is_empty() {
+                explained.push("properties".to_owned());
+            }
+            let is_left = |member: &&Member| !form.fields.has(&member.key) && !moved.contains(&&*member.key);
+            for member in members.iter().filter(is_left) {
                 self.unknown_names += 1;
                 if !self.full() && self.unknown_names <= MAX_UNKNOWN {
                     if self.condition_of_step(form, node, member) {
@@ -59,7 +67,10 @@ impl<'a> Walker<'a> {
                     }
                     let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
                     let absent = absent.get_or_insert_with(|| fields().collect::<Vec<_>>());
-                    let object = UnknownIn { form, union, absent };
+                    let has_type = ["uses", "template", "action", "action_name", "run"]
+                        .iter()
+                        .any(|name| node.get(name).is_some());
+                    let object = UnknownIn { form, union, absent, has_type };
                     let Some(near) = self.unknown(&object, member, &mut homes) else { continue };
                     if near.lone && !meant.values().any(|field| *field == near.field) {
                         meant.insert(&member.key, near.field);
@@ -126,7 +137,7 @@ impl<'a> Walker<'a> {
         member: &Member,
         homes: &mut BTreeMap<String, usize>,
     ) -> Option<Near> {
-        let UnknownIn { form, union, absent } = *object;
+        let UnknownIn { form, union, absent, has_type } = *object;
         let place = self.place(member.key_span);
         let name = &*member.key;
         let (fields, required) = (field_names(form.schema), &form.required);
@@ -147,7 +158,8 @@ impl<'a> Walker<'a> {
             return None;
         }
         let is_named = ["name", "action_name"].contains(&name);
-        if is_named && is_step(form) && near.as_ref().is_none_or(|near| near.field != "type") {
+        let is_own = near.as_ref().is_none_or(|near| near.field != "type") || (has_type && name == "name");
+        if is_named && is_step(form) && is_own {
             self.report(fault.help("a step names its action as its `type`, and itself by its `id`"));
             return None;
         }
@@ -217,6 +229,7 @@ impl<'a> Walker<'a> {
         let is_workflow = is_workflow(form, &self.pointer);
         match name {
             "requires_approval" | "approval" if is_step(form) => Some(foreign_syntax::APPROVAL_OF_STEP.to_owned()),
+            _ if form.fields.has("request_payload") || is_step(form) => of_approval(form, name),
             _ if is_type_of_workflow(form, &self.pointer, name) => {
                 Some(format!("a workflow has no `{name}`, its `definition` makes it one: leave it out"))
             }
@@ -278,9 +291,29 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether an object is a step.
-fn is_step(form: &SchemaForm) -> bool {
-    form.fields.has("onFalse")
+/// What is written for a field that an approval has elsewhere. `form` is that of the step, or of its properties.
+fn of_approval(form: &SchemaForm, name: &str) -> Option<String> {
+    let inner = form.fields.get("properties");
+    if !form.fields.has("request_payload") && !inner.is_some_and(|inner| inner.fields.has("request_payload")) {
+        return None;
+    }
+    Some(match name {
+        "approvers" | "approver" | "assignee" | "assignees" | "reviewers" | "users" | "min_approvals" => {
+            "one person decides it, whoever may decide runs; several are asked by an action with \"requires_approval\": true and \
+             \"approval\": {\"approvers\": 2}"
+                .to_owned()
+        }
+        "timeout" | "timeout_ms" | "timeout_seconds" | "expires_after_ms" | "expires_in" | "ttl_seconds" | "ttl"
+        | "deadline" | "on_expiry" | "on_timeout" => {
+            "it waits without end; an answer in time is asked for by a \"type\": \"PbotForm\" with `ttl_seconds`, or by an action \
+             with \"requires_approval\": true and \"approval\": {\"expires_after_ms\": 3600000}"
+                .to_owned()
+        }
+        "options" | "choices" | "buttons" | "answers" => {
+            "it is answered with yes or no; other answers are asked for by a \"type\": \"PbotForm\" with `expected_keys`".to_owned()
+        }
+        _ => return None,
+    })
 }
 
 /// The field of a step that its action is named by.

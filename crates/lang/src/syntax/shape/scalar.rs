@@ -7,7 +7,7 @@ use super::form::SchemaForm;
 use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
 use crate::syntax::decimal::Decimal;
-use crate::syntax::foreign_syntax;
+use crate::syntax::foreign_words;
 use crate::syntax::{Node, NodeKind, quoted, token};
 
 /// The longest value that a message or a suggestion repeats, in bytes.
@@ -53,16 +53,12 @@ impl Walker<'_> {
         let fault = Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span));
         let raw = self.tree.raw(node.span);
         let takes = |name: &str| types.contains(&name);
-        let compared = node.as_str().filter(|_| takes("object"));
-        let compared = compared.and_then(|text| foreign_syntax::comparison(text, &|path| self.named_value(path)));
+        let meant = self.meant_value(form, types, node);
         let fault = match &node.kind {
-            _ if compared.is_some() => {
-                let meant = compared.unwrap_or_default();
-                // A filter holds its condition.
-                let is_filter = self.pointer.ends_with("/filter");
-                let meant = if is_filter { format!("{{\"condition\": {meant}}}") } else { meant };
-                fault.help(format!("a condition is an object: {meant}")).suggest(meant)
-            }
+            _ if let Some(meant) = meant => match meant.instead {
+                Some(instead) => fault.help(meant.help).suggest(instead),
+                None => fault.help(meant.help),
+            },
             NodeKind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
             }
@@ -70,9 +66,6 @@ impl Walker<'_> {
                 fault.help("put it into quotes").suggest(quoted(raw))
             }
             NodeKind::Null => fault.help("leave the field out, or give it a value"),
-            NodeKind::Array(_) if self.pointer.ends_with("/hasKey") => fault.help(
-                "it takes one `@path`: {\"hasKey\": \"@input.note\"}; several are parts of an `and`, or of an `or`",
-            ),
             NodeKind::Object(members) if self.pointer.ends_with("/params") && takes("array") => {
                 let name = members.first().map_or("name", |member| &*member.key);
                 fault.help(format!("leave `params` out: `:{name}` in the query takes the value of `{name}`"))
@@ -158,13 +151,19 @@ impl Walker<'_> {
                 let fault = fault.help(format!("the nearest is `{near}`"));
                 if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
             }
-            None => match text.filter(|_| words.contains(&"openai")).and_then(foreign_syntax::provider) {
+            None => match text.filter(|_| words.contains(&"openai")).and_then(foreign_words::provider) {
                 Some(help) => fault.help(help),
-                None => match text.filter(|_| words.contains(&"command")).and_then(foreign_syntax::kind) {
+                None => match text.filter(|_| words.contains(&"command")).and_then(foreign_words::kind) {
                     Some(kind) if words.contains(&kind) => {
                         fault.help(format!("it is called `{kind}` here")).suggest(quoted(kind))
                     }
-                    _ => fault,
+                    _ => match text.and_then(|text| foreign_words::meant(text, words)) {
+                        Some((ours, help)) => {
+                            let help = help.map_or_else(|| format!("it is called `{ours}` here"), str::to_owned);
+                            fault.help(help).suggest(quoted(ours))
+                        }
+                        None => fault,
+                    },
                 },
             },
         });

@@ -116,6 +116,11 @@ fn wrong_words_are_reported_with_those_that_are_known() {
     one(
         ", \"dialect\": \"xml\"",
         "4:14 L012 `dialect` must be `json`, `tool_calls`, `tags` or `final_answer`; the text \"xml\" was given",
+        Some("\"tags\""),
+    );
+    one(
+        ", \"dialect\": \"esperanto\"",
+        "4:14 L012 `dialect` must be `json`, `tool_calls`, `tags` or `final_answer`; the text \"esperanto\" was given",
         None,
     );
 }

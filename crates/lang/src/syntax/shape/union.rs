@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::form::SchemaForm;
 use super::{Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Nearest, Place, codes, is_lone, nearest, nearest_field};
-use crate::syntax::foreign_syntax;
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
+use crate::syntax::{foreign_condition, foreign_syntax};
 
 impl<'a> Walker<'a> {
     /// Branches of different JSON types: the value's type decides.
@@ -100,7 +100,12 @@ impl<'a> Walker<'a> {
             self.wrong_types(form, &["object"], node, false);
             return None;
         };
-        if !self.full() && (self.wrapped_condition(form, node) || self.spelled_out_condition(form, node)) {
+        if !self.full()
+            && (self.wrapped_condition(form, node)
+                || self.spelled_out_condition(form, node)
+                || self.condition_of_path(form, node)
+                || self.condition_of_two(form, node))
+        {
             return None;
         }
         let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
@@ -126,8 +131,10 @@ impl<'a> Walker<'a> {
                     None => fault,
                 });
             }
+            // With the corrected name, where the value gets it, too.
+            let inside = near.filter(|_| members.len() == 1).unwrap_or(name);
             let value = match of {
-                Some((_, of)) => self.inside(name, |walker| walker.needed(of, &member.value, Some(member.key_span))),
+                Some((_, of)) => self.inside(inside, |walker| walker.needed(of, &member.value, Some(member.key_span))),
                 None => member.value.value(),
             };
             match near.filter(|_| members.len() == 1) {
@@ -157,14 +164,14 @@ impl<'a> Walker<'a> {
         let pointer = format!("{}/{}", self.pointer, token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
         let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(member.key_span));
-        let other = foreign_syntax::condition_word(name).filter(|_| names.contains(&"hasKey"));
+        let other = foreign_condition::condition_word(name).filter(|_| names.contains(&"hasKey"));
         self.report(match nearest_field(name, names.iter().copied()) {
             _ if let Some(help) = other => fault.help(help),
             Some(near) => {
                 let fault = fault.help(format!("the nearest name is `{near}`"));
                 if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
             }
-            None => match foreign_syntax::operator(name).filter(|ours| names.contains(ours)) {
+            None => match foreign_condition::operator(name).filter(|ours| names.contains(ours)) {
                 Some(ours) => fault.help(format!("it is written `{ours}`")).suggest(quoted(ours)),
                 None => {
                     let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();

@@ -2,7 +2,7 @@
 //! template where the value itself is meant.
 
 use super::RULE;
-use crate::check::{SentText, Subject, TextScope};
+use crate::check::{AROUND, SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::language::action::TextKind;
 use crate::program::reference::{RESERVED, as_any_path, as_optional_path, as_path, spelled_path};
@@ -56,11 +56,17 @@ pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<Missp
     if let Some(path) = text.strip_prefix('@') {
         return spelled_path(path).filter(|_| path.contains('[')).map(MisspeltPath::Bracketed);
     }
+    if sent.kind == TextKind::Step && text.split_once('.').is_some_and(|(first, _)| AROUND.contains(&first)) {
+        return is_plain(text).then_some(MisspeltPath::Bare(text));
+    }
     let of_step = || sent.kind == TextKind::Step && names_key(subject, sent, text);
     let named =
         text.strip_prefix("input.").or_else(|| (sent.kind == TextKind::SqlValue || of_step()).then_some(text))?;
-    let plain = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
-    plain.then_some(MisspeltPath::Bare(text))
+    is_plain(named).then_some(MisspeltPath::Bare(text))
+}
+
+fn is_plain(path: &str) -> bool {
+    !path.is_empty() && path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
 }
 
 impl MisspeltPath<'_> {

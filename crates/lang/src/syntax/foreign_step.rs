@@ -1,7 +1,9 @@
 //! What people of other products write as the type of a step, and what is written here.
 
+use super::foreign_words::FOREACH;
+
 /// A built-in step that a word of another product means.
-pub(super) struct BuiltInStep {
+pub(crate) struct BuiltInStep {
     /// The words, without marks and in small letters.
     words: &'static [&'static str],
     pub name: &'static str,
@@ -38,22 +40,7 @@ const BUILT_IN: [BuiltInStep; 5] = [
         help: "a human gives values in a \"type\": \"PbotForm\", with their names as `expected_keys` in its `properties`",
     },
     BuiltInStep {
-        words: &[
-            "foreach",
-            "each",
-            "eachsequential",
-            "eachparallel",
-            "foreachitem",
-            "map",
-            "distributedmap",
-            "iterate",
-            "iterator",
-            "splitinbatches",
-            "loopoveritems",
-            "forloop",
-            "for",
-            "withitems",
-        ],
+        words: &FOREACH,
         name: "loop",
         needs: "items_path",
         help: "the items of a list are gone through by \"type\": \"loop\" with \"mode\": \"foreach\" in its `properties`",
@@ -73,13 +60,13 @@ const BUILT_IN: [BuiltInStep; 5] = [
 ];
 
 impl BuiltInStep {
-    pub(super) fn meant_by(word: &str) -> Option<&'static Self> {
+    pub(crate) fn meant_by(word: &str) -> Option<&'static Self> {
         forms(word).into_iter().find_map(|form| BUILT_IN.iter().find(|step| step.words.contains(&form.as_str())))
     }
 }
 
 /// What is done in another way than by a built-in step.
-pub(super) struct ForeignStep {
+pub(crate) struct ForeignStep {
     words: &'static [&'static str],
     way: Way,
 }
@@ -276,12 +263,12 @@ const FOREIGN: [ForeignStep; 13] = [
 const MAX_SHOWN_ACTIONS: usize = 5;
 
 impl ForeignStep {
-    pub(super) fn meant_by(word: &str) -> Option<&'static Self> {
+    pub(crate) fn meant_by(word: &str) -> Option<&'static Self> {
         forms(word).into_iter().find_map(|form| FOREIGN.iter().find(|step| step.words.contains(&form.as_str())))
     }
 
     /// How it is written here. `actions` are the names of the actions that there are.
-    pub(super) fn help<'a>(&self, actions: impl Iterator<Item = &'a str>) -> String {
+    pub(crate) fn help<'a>(&self, actions: impl Iterator<Item = &'a str>) -> String {
         match self.way {
             Way::Help(help) => help.to_owned(),
             Way::Kind(what, kind) => format!("{what} is an action: {}", as_action(kind)),
@@ -300,7 +287,7 @@ impl ForeignStep {
 const KINDS: [&str; 4] = ["http", "db", "llm", "command"];
 
 /// How an action of a kind becomes a step, when a word is one.
-pub(super) fn of_kind(word: &str) -> Option<String> {
+pub(crate) fn of_kind(word: &str) -> Option<String> {
     KINDS.contains(&word).then(|| as_action(word))
 }
 
@@ -309,6 +296,11 @@ fn as_action(kind: &str) -> String {
         "write an action of `\"kind\": \"{kind}\"` into a file `actions/*.json` beside the workflow; the step has the \
          `action_name` as its `type`"
     )
+}
+
+/// Whether a type is a word of another product, or the name of a kind of actions. An action may have such a name all the same.
+pub(crate) fn is_foreign(word: &str) -> bool {
+    ForeignStep::meant_by(word).is_some() || of_kind(word).is_some()
 }
 
 /// The longest type that is looked up: longer ones are no words.
