@@ -18,6 +18,7 @@ mod interactive;
 mod limits;
 mod log;
 mod man;
+mod model_wait;
 mod named_document;
 mod new_files;
 mod next_commands;
@@ -72,7 +73,7 @@ use exit::Exit;
 use failure::CommandError;
 use surface::Surface;
 
-use crate::trace::escape;
+use crate::trace::{Tone, escape};
 
 /// Check, run and serve agent loops that are declared in JSON
 #[derive(Debug, Parser)]
@@ -125,20 +126,27 @@ pub fn main() -> ExitCode {
     panic::set_hook(Box::new(|fault| report_panic(fault.location())));
     let done = panic::catch_unwind(AssertUnwindSafe(|| {
         let arguments = Arguments::try_parse();
-        let is_server = matches!(arguments, Ok(Arguments { command: Command::Serve(_), .. }));
-        log::init(if is_server { log::Repeats::Counted } else { log::Repeats::Written });
+        let fault = log::init(match &arguments {
+            Ok(Arguments { command: Command::Serve(serve) }) => log::LoggedProcess::Server(serve.log_format),
+            _ => log::LoggedProcess::Command,
+        });
         match arguments {
-            Ok(arguments) => perform(arguments.command),
+            Ok(arguments) => perform(arguments.command, fault),
             Err(error) => report_arguments(error),
         }
     }));
+    log::finish();
     done.unwrap_or(Exit::Failed).into()
 }
 
-fn perform(command: Command) -> Exit {
+/// `log_fault`: what is wrong with a variable that sets the log.
+fn perform(command: Command, log_fault: Option<String>) -> Exit {
     let surface = Surface::of_process();
+    if let Some(fault) = log_fault {
+        surface.say(&surface.line(Tone::Warn, "warning", &fault));
+    }
     wait(command, &surface).unwrap_or_else(|failure| {
-        surface.say(&failure.shown(&surface));
+        log::announce_error(&surface, &failure.shown(&surface));
         failure.exit()
     })
 }
@@ -259,10 +267,11 @@ fn tip(error: &clap::Error) -> Option<String> {
 /// A panic is an internal error: reports its place, and nothing of what was in memory.
 fn report_panic(place: Option<&panic::Location<'_>>) {
     let place = place.map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
-    Surface::of_process().say(&format!(
+    let text = format!(
         "error: internal error{place}; please report this line. Finished steps are in the store: \
          `loopctl runs` lists the runs\n"
-    ));
+    );
+    log::announce_error(&Surface::of_process(), &text);
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::{log, process, report_arguments, signals};
 use crate::journal::Journal;
 use crate::restate::{JournalBound, RestateEndpoint};
 use crate::serve::{Folder, FolderError};
+use crate::trace::Tone;
 use crate::trace::units::plural;
 
 /// Run agent loops as workflows of a Restate server
@@ -59,6 +60,9 @@ struct RestateServeCommand {
     /// A store that runs are copied to, for trace and runs: sqlite:PATH, postgres://..., env:VAR or file:PATH
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// The format of the log on stderr. Default: that of the variable LOOPCTL_LOG_FORMAT, else text. LOOPCTL_LOG sets what is logged
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    log_format: Option<log::LogFormat>,
 }
 
 /// The program: parses the arguments, serves, and returns the exit code.
@@ -66,17 +70,20 @@ pub fn main() -> ExitCode {
     if let Some(code) = crate::drive::tool::enter_group() {
         return code;
     }
-    log::init(log::Repeats::Counted);
     let exit = match RestateArguments::try_parse() {
         Ok(RestateArguments { command: RestateCommand::Serve(serve) }) => {
             let surface = Surface::of_process();
+            if let Some(fault) = log::init(log::LoggedProcess::Server(serve.log_format)) {
+                surface.say(&surface.line(Tone::Warn, "warning", &fault));
+            }
             serve.perform(&surface).unwrap_or_else(|failure| {
-                surface.say(&failure.shown(&surface));
+                log::announce_error(&surface, &failure.shown(&surface));
                 failure.exit()
             })
         }
         Err(error) => report_arguments(error),
     };
+    log::finish();
     exit.into()
 }
 
@@ -100,7 +107,7 @@ impl RestateServeCommand {
             let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref(), bound, store);
             let endpoint = endpoint.map_err(CommandError::usage)?;
             surface.print(&format!("http://{}\n", endpoint.address()))?;
-            surface.say(&format!("serving {} to Restate\n", plural(endpoint.documents, "document")));
+            log::announce(surface, &format!("serving {} to Restate\n", plural(endpoint.documents, "document")));
             let signals = signals::SignalCounter::new();
             endpoint.serve(signals.reach(1)).await;
             Ok(Exit::Completed)

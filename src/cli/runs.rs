@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::model_wait::{self, ShownModelWait};
 use super::output::{ListOutput, json_line};
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
@@ -106,6 +107,8 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    model_wait: Option<ShownModelWait<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     due_at: Option<String>,
@@ -178,6 +181,7 @@ fn row(run: &RunSummary) -> Row<'_> {
         tokens: run.tokens,
         cost_usd: run.cost_usd,
         error: run.error.as_deref(),
+        model_wait: run.model_wait.as_ref().map(|wait| ShownModelWait::new(wait, &run.run_id)),
         question: run.question.as_deref(),
         due_at: run.due_at_ms.map(rfc3339),
         schedule: run.schedule.as_deref(),
@@ -222,7 +226,7 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
             run.iterations,
             pad(&cost(run), 8),
             pad(&age(now_ms, run.started_at_ms), 7),
-            look.paint(Tone::Dim, &cut(&why(run), room)),
+            look.paint(Tone::Dim, &cut(&why(run, now_ms), room)),
         );
         shown.push_str(line.trim_end());
         shown.push('\n');
@@ -241,7 +245,7 @@ fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> St
     let facts = format!("  {name}, {}{}, {age}", plural(run.iterations, "iteration"), cost.unwrap_or_default());
     let facts = look.paint(Tone::Dim, &cut(&facts, look.width.saturating_sub(11)));
     let mut shown = format!("{id}\n  {}{facts}\n", status(look, run.status, 9));
-    let why = why(run);
+    let why = why(run, now_ms);
     if !why.is_empty() {
         shown.push_str(&format!("  {}\n", look.paint(Tone::Dim, &cut(&why, look.width.saturating_sub(2)))));
     }
@@ -253,8 +257,11 @@ fn cost(run: &RunSummary) -> String {
     run.cost_usd.filter(|cost| *cost > 0.0).map(dollars).unwrap_or_default()
 }
 
-/// What a run asks or why it failed; otherwise the reason for its status, where the status alone does not say it.
-fn why(run: &RunSummary) -> Cow<'_, str> {
+/// What a run asks, why it failed, or that its model is away; otherwise the reason for its status, where the status alone does not say it.
+fn why(run: &RunSummary, now_ms: i64) -> Cow<'_, str> {
+    if let (Some(wait), None) = (&run.model_wait, &run.question) {
+        return escape::line(&model_wait::brief(wait, now_ms)).into_owned().into();
+    }
     let own = run.question.as_deref().or(run.error.as_deref());
     match (own, run.status) {
         (Some(text), Status::Running) => format!("{}: {}", reason_of(run), escape::line(text)).into(),
@@ -308,6 +315,7 @@ mod tests {
             tokens: None,
             cost_usd: None,
             error: None,
+            model_wait: None,
             question: None,
             due_at_ms: None,
             schedule: None,

@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::log::{self, LogFormat};
 use super::signals;
 use super::store::StorePlace;
 use super::surface::Surface;
@@ -48,6 +49,9 @@ pub struct ServeCommand {
     /// The time limit for steps in progress after SIGTERM, in ms
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub grace_ms: u64,
+    /// The format of the log on stderr. Default: that of the variable LOOPCTL_LOG_FORMAT, else text. LOOPCTL_LOG sets what is logged
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub log_format: Option<LogFormat>,
 }
 
 impl ServeCommand {
@@ -76,13 +80,19 @@ impl ServeCommand {
             .map_err(|refusal| CommandError::usage(refusal.to_string()))?;
         surface.print(&format!("http://{}\n", server.address()))?;
         let loops = server.service().loops();
-        surface.say(&format!("serving {}; runs are kept in {}\n", plural(loops.len(), "document"), place.shown()));
+        log::announce(
+            surface,
+            &format!("serving {}; runs are kept in {}\n", plural(loops.len(), "document"), place.shown()),
+        );
         if server.service().is_open() {
-            surface.say("no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n");
+            log::announce(
+                surface,
+                "no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n",
+            );
         }
         let first = async {
             signals.reach(1).await;
-            surface.say("stopping: every run finishes its step; a second signal stops now\n");
+            log::announce(surface, "stopping: every run finishes its step; a second signal stops now\n");
         };
         tokio::select! {
             served = server.serve(first) => served?,

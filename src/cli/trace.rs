@@ -8,11 +8,13 @@ use serde::Serialize;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::model_wait::{self, ShownModelWait};
 use super::next_commands::NextCommands;
 use super::output::{json_line, shown};
 use super::recorded_run::RecordedRun;
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::drive::clock;
 use crate::drive::fold;
 use crate::drive::status::complete_row;
 use crate::engine::event::{Event, EventKind, Reasoning};
@@ -25,7 +27,7 @@ use crate::trace::iteration::{self, IterationView};
 use crate::trace::prompts::SentPrompts;
 use crate::trace::result::RunResult;
 use crate::trace::steps::shown_view;
-use crate::trace::{About, Look, Redaction, Shown, escape, result, step_text, text};
+use crate::trace::{About, Look, Redaction, Shown, Tone, escape, result, step_text, text};
 
 /// Show the trace of a run: each thought, tool call and observation
 #[derive(Debug, Args)]
@@ -90,7 +92,8 @@ impl TraceCommand {
         }
         next.is_copy = summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
         let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
-        let driven = summary.is_some_and(|summary| summary.driven);
+        let driven = summary.as_ref().is_some_and(|summary| summary.driven);
+        let model_wait = summary.and_then(|summary| summary.model_wait);
         let result = result(Shown { trace: true, driven, is_quarantined, ..shown(&program) }, &state, &redact);
         let objective = redact.text(&state.header.objective);
         let about = About {
@@ -124,7 +127,10 @@ impl TraceCommand {
                 let events = engine.events(&run).await.map_err(CommandError::from)?;
                 json_line(&WithReasoning { result: &result, reasoning: sealed(&events) })?
             }
-            TraceFormat::Json => json_line(&result)?,
+            TraceFormat::Json => {
+                let model_wait = model_wait.as_ref().map(|wait| ShownModelWait::new(wait, &run));
+                json_line(&WithModelWait { result: &result, model_wait })?
+            }
             TraceFormat::Html => {
                 let events = engine.events(&run).await.map_err(CommandError::from)?;
                 html(&about, &result, &prompts(&program, &events, &redact))
@@ -133,6 +139,10 @@ impl TraceCommand {
         let exit = self.write(surface, &page)?;
         // The status of a run that has not ended is no part of its trace.
         if self.output.is_none() && self.format == TraceFormat::Text && result.finished_at.is_none() {
+            if let Some(wait) = &model_wait {
+                let text = model_wait::sentence(wait, &run, clock::wall_ms());
+                surface.say(&format!("\n{}", surface.line(Tone::Warn, "waits", &text)));
+            }
             surface.say(&format!("\n{}", next.text(&result, &surface.err)));
         } else if self.output.is_none() && self.format == TraceFormat::Text && state.header.caller.is_none() {
             let ways = next.again(&result);
@@ -197,6 +207,15 @@ struct WithReasoning<'a> {
     #[serde(flatten)]
     result: &'a RunResult,
     reasoning: Vec<SealedReasoning<'a>>,
+}
+
+/// A result with the model that failed and is asked again: that is no part of the run's record.
+#[derive(Serialize)]
+struct WithModelWait<'a> {
+    #[serde(flatten)]
+    result: &'a RunResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_wait: Option<ShownModelWait<'a>>,
 }
 
 /// What is sent back of one reply's reasoning.

@@ -11,9 +11,9 @@ use super::record::JournalWrite;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
+    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// A write that is not durable yet.
@@ -128,6 +128,7 @@ impl Journal for AttemptJournal {
         queue(waiting: QueueQuery) -> Vec<QueuedRuns>;
         claim(waiting: QueueQuery, shares: Vec<QueueShare>) -> Vec<ClaimedRun>;
         retry_at(run_id: &str, at_ms: i64) -> ();
+        note_model_wait(run_id: &str, fence: u64, wait: Option<ModelWait>) -> ();
         called_under(run_id: &str) -> u64;
         lease(run_id: &str) -> Lease;
         release(run_id: &str, fence: u64) -> ();

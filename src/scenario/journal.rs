@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
+    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -239,6 +239,10 @@ impl Journal for StoppableJournal {
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
         self.alive(|store| store.retry_at(run_id, at_ms))
+    }
+
+    fn note_model_wait(&self, run_id: &str, fence: u64, wait: Option<ModelWait>) -> Ticket<()> {
+        self.alive(|store| store.note_model_wait(run_id, fence, wait))
     }
 
     fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {

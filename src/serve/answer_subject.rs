@@ -74,23 +74,6 @@ impl AnswerSubject {
         Some(Self::Step(StepSubject { at, run_pause, call: next()?, hash: next()? }))
     }
 
-    /// The address of the step that it is about.
-    pub fn step(&self) -> Option<&str> {
-        match self {
-            Self::Step(step) => Some(&step.at),
-            Self::Question | Self::Call { .. } => None,
-        }
-    }
-
-    /// The call that it is about.
-    pub fn call(&self) -> Option<&str> {
-        match self {
-            Self::Question => None,
-            Self::Call { id, .. } => Some(id),
-            Self::Step(step) => step.call.as_deref(),
-        }
-    }
-
     /// The same in a sentence.
     pub fn said(&self) -> String {
         match self {

@@ -8,7 +8,7 @@ use super::callback::{CallbackKey, Callbacks};
 use super::compile_pool::CompilePool;
 use super::connections::{self, Connections, Room};
 use super::folder::Folder;
-use super::metrics::Metrics;
+use super::metrics::{LabelValues, MeteredRuns, MetricNames, Metrics, StoreLook, StoreValues};
 use super::middleware::HostNames;
 use super::quotas::{Capacity, Quotas};
 use super::run_store::RunStore;
@@ -16,7 +16,8 @@ use super::scheduler::slots::{RunSlots, SlotLimits};
 use super::scheduler::{Scheduler, SchedulerLink};
 use super::shown_faults::HiddenPaths;
 use crate::drive::launcher::Launcher;
-use crate::journal::Journal;
+use crate::drive::run_meter::RunMeters;
+use crate::journal::{Journal, Worker};
 
 /// The limits of request bodies.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +50,10 @@ pub struct App {
     pub callbacks: Arc<Callbacks>,
     /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
+    /// What the store knows for the metrics, while it is looked up.
+    pub store_values: StoreLook<StoreValues>,
+    /// What the store knows for `/readyz`, while it is looked up.
+    pub readiness: StoreLook<StoreReadiness>,
     /// Where documents are compiled and checked.
     pub compiler: Arc<CompilePool>,
     /// The folders whose paths no caller sees.
@@ -83,16 +88,14 @@ impl App {
         let whole = Capacity { connections: room.known, places: max_concurrent_runs, orgs: authorizer.orgs() };
         let quotas = Arc::new(Quotas::new(limits, whole, authorizer.is_open()));
         let slots = RunSlots::new(max_concurrent_runs, SlotLimits::of(limits), &authorizer.starters());
-        let tools = folder.loops.values().flat_map(|offered| offered.program.all_tools());
-        let metrics = Arc::new(Metrics::new(
-            folder.loops.keys().cloned().collect(),
-            tools.map(|tool| tool.name.clone()).collect(),
-        ));
+        let metrics = Arc::new(Metrics::new(metric_names(&folder, &authorizer)));
         let compiler = Arc::new(CompilePool::default());
         let link = Arc::new(SchedulerLink::default());
         let launcher: Arc<dyn Launcher> = Arc::<SchedulerLink>::clone(&link);
-        let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler), &launcher));
-        let callbacks = Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project, callback_key));
+        let meters: Arc<dyn RunMeters> = Arc::new(MeteredRuns(Arc::clone(&metrics)));
+        let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler), &launcher, &meters));
+        let callbacks =
+            Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project, callback_key, Arc::clone(&metrics)));
         let scheduler =
             Scheduler::new(Arc::clone(&runs), Arc::clone(&callbacks), Arc::clone(&quotas), Arc::clone(&metrics), slots);
         let scheduler = Arc::new(scheduler);
@@ -108,8 +111,33 @@ impl App {
             quotas,
             callbacks,
             metrics,
+            store_values: StoreLook::default(),
+            readiness: StoreLook::default(),
             compiler,
             folder,
         }
+    }
+}
+
+/// What the store knows for `/readyz`.
+#[derive(Debug, Default)]
+pub struct StoreReadiness {
+    /// The runs that wait for a driver.
+    pub queued: usize,
+    /// The processes that drive runs of the store.
+    pub workers: Vec<Worker>,
+}
+
+/// The names that have series of their own.
+fn metric_names(folder: &Folder, authorizer: &Authorizer) -> MetricNames {
+    let programs = || folder.loops.values().map(|offered| &offered.program);
+    let tools = programs().flat_map(|program| program.all_tools()).map(|tool| tool.name.clone());
+    let projects = programs().map(|program| &program.project).chain([&folder.project]);
+    let models = projects.flat_map(|project| project.models.keys().cloned().chain(project.model.clone()));
+    MetricNames {
+        loops: LabelValues::new(folder.loops.keys().cloned()),
+        tools: LabelValues::new(tools),
+        models: LabelValues::new(models),
+        orgs: LabelValues::new(authorizer.starters().into_iter().filter_map(|owner| owner.org)),
     }
 }

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use self::pause::PausesInPost;
 pub use self::pause::pause_of;
 pub use self::question_poster::QuestionPoster;
+use super::metrics::Metrics;
 use super::problem::ProblemDetails;
 use super::run_store::{FoldedRun, RunRow, RunStore};
 use super::view::AgentStatus;
@@ -93,6 +94,7 @@ impl From<String> for CallbackKey {
 /// Posts pauses and results.
 pub struct Callbacks {
     runs: Arc<RunStore>,
+    metrics: Arc<Metrics>,
     egress: Egress,
     /// Reads the key that signs; none without one.
     key: Option<CallbackKey>,
@@ -127,9 +129,10 @@ impl PostError {
 
 impl Callbacks {
     /// The callbacks under a project's egress rules; without a key nothing is posted.
-    pub fn new(runs: Arc<RunStore>, project: &Project, key: Option<CallbackKey>) -> Self {
+    pub fn new(runs: Arc<RunStore>, project: &Project, key: Option<CallbackKey>, metrics: Arc<Metrics>) -> Self {
         Self {
             runs,
+            metrics,
             egress: Egress::new(&project.allow),
             key,
             public_url: project.serve.public_url.clone(),
@@ -330,6 +333,7 @@ impl Callbacks {
                 tracing::warn!(run_id, tries, "the callback was not accepted: {why}");
             }
             if state == CallbackState::GivenUp {
+                self.metrics.gave_up_callback();
                 tracing::error!(run_id, tries, "the callback is given up");
             }
             if state != CallbackState::Pending {
@@ -341,8 +345,16 @@ impl Callbacks {
 
     /// Makes a try, signed with the key as it is now.
     async fn post(&self, post: &Post) -> Result<(), PostError> {
-        let signature = self.signature(&post.body)?;
-        self.send(post, &signature).await.map_err(PostError::NotAccepted)
+        let posted = match self.signature(&post.body) {
+            Ok(signature) => self.send(post, &signature).await.map_err(PostError::NotAccepted),
+            Err(fault) => Err(fault),
+        };
+        self.metrics.posted(match &posted {
+            Ok(()) => "accepted",
+            Err(PostError::NotAccepted(_)) => "not_accepted",
+            Err(PostError::NoKey(_)) => "no_key",
+        });
+        posted
     }
 
     async fn send(&self, post: &Post, signature: &str) -> Result<(), String> {

@@ -19,9 +19,11 @@ use crate::engine::event::{Event, EventKind};
 use crate::engine::notice::{self, Notice};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
+use crate::journal::ModelWait;
 use crate::program::Program;
 use crate::trace::events::Last;
 use crate::trace::live_reply::LivePosition;
+use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, Shown, escape, events, result};
 
 /// The bytes of a journal that are read at once. The next ones are read only when the reader has received their
@@ -87,6 +89,10 @@ pub struct Feed {
     version: Option<u64>,
     /// Whether the last look-up of a run that is not driven here found no more events.
     has_all: bool,
+    /// The outage of a model that the reader knows of.
+    outage: Option<KnownOutage>,
+    /// Whether the row of the run was looked at for one, while it is not driven here.
+    has_row: bool,
     /// When the reader got something last.
     sent_at: Instant,
     ended: bool,
@@ -102,6 +108,14 @@ struct LiveReader {
     /// The run whose reply it is. Kept beyond the run's end: the reader may lack the end of the reply still.
     run: Option<Arc<ActiveRun>>,
     _reader: ReplyReader,
+}
+
+/// What tells one state of an outage from the next.
+#[derive(PartialEq, Eq)]
+struct KnownOutage {
+    run_id: String,
+    attempts: u32,
+    again_at_ms: i64,
 }
 
 /// A stream stopped before its run ended. Its connection is cut, so that no reader takes this for the end.
@@ -140,6 +154,8 @@ impl Feed {
             head: None,
             version: None,
             has_all: false,
+            outage: None,
+            has_row: false,
             sent_at: Instant::now(),
             ended: false,
             last: None,
@@ -246,12 +262,15 @@ impl Feed {
             if self.app.scheduler.is_draining() {
                 return Some(Err(Interrupted));
             }
+            if let Some(piece) = self.new_outage(active.is_some()).await {
+                return self.sent(piece);
+            }
             if let Some(steps) = &mut self.steps {
                 steps.rest().await;
             }
             self.wait(news, arrived).await;
             if self.sent_at.elapsed() >= KEEP_ALIVE_INTERVAL {
-                (self.version, self.has_all) = (None, false);
+                (self.version, self.has_all, self.has_row) = (None, false, false);
                 return self.sent(": still here\n\n".to_owned());
             }
         }
@@ -260,6 +279,39 @@ impl Feed {
     fn sent(&mut self, piece: String) -> Option<Result<String, Interrupted>> {
         self.sent_at = Instant::now();
         Some(Ok(piece))
+    }
+
+    /// The model of the run that failed and is asked again, if the reader does not know that yet. Such an event has no id: it is
+    /// not in the journal. A run that another server drives is looked up as seldom as it is polled for nothing.
+    async fn new_outage(&mut self, is_here: bool) -> Option<String> {
+        let wait: Option<ModelWait> = if is_here {
+            self.app.scheduler.model_wait(&self.run_id)
+        } else if std::mem::replace(&mut self.has_row, true) {
+            return None;
+        } else {
+            let run = self.app.runs.journal.find(&self.run_id).await.ok().flatten();
+            run.and_then(|run| run.model_wait).map(|wait| *wait)
+        };
+        let known = wait.as_ref().map(|wait| KnownOutage {
+            run_id: wait.run_id.clone(),
+            attempts: wait.attempts,
+            again_at_ms: wait.again_at_ms,
+        });
+        if known == self.outage {
+            return None;
+        }
+        self.outage = known;
+        let ModelWait { run_id, model, attempts, since_ms, kind, again_at_ms, .. } = wait?;
+        let redact = Redaction::new(&self.program.project.redact);
+        let away = Last::ModelAway {
+            run_id: Some(run_id).filter(|run_id| *run_id != self.run_id),
+            model,
+            attempts,
+            since: rfc3339(since_ms),
+            kind: redact.text(&kind).into_owned(),
+            again_at: rfc3339(again_at_ms),
+        };
+        Some(format!("data: {}\n\n", escape::json(&serde_json::to_string(&away).unwrap_or_default())))
     }
 
     /// Queues the steps as they are now, unless the reader has them or there are more events. Returns whether it did.

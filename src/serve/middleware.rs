@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use axum::body::{Body, HttpBody as _};
-use axum::extract::{NestedPath, Request, State};
+use axum::extract::{MatchedPath, NestedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -68,6 +69,7 @@ pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next
     let id = request_id(request.headers());
     let method = request.method().clone();
     let path = request.uri().path().chars().take(200).collect::<String>();
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let prefix = request.extensions().get::<NestedPath>().cloned();
     let peer = request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| address.to_string());
     let shown = ShownCaller::default();
@@ -76,12 +78,18 @@ pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    let mut code = None;
     if let Some(problem) = response.extensions_mut().remove::<ProblemDetails>() {
         app.metrics.refused(problem.status, problem.code);
+        code = Some(problem.code);
         // The texts of a problem never show the path of the folder.
         response = app.hidden_paths.problem(problem).into_response();
     }
-    let status = response.status().as_u16();
+    let status = response.status();
+    let pattern = route.as_ref().map(MatchedPath::as_str);
+    app.metrics.answered(pattern, &method, status, clock::elapsed(started_at));
+    let answered = AnsweredRequest { id: &id, method: &method, path: &path, address: peer.as_deref(), started_at };
+    answered.log(RequestOutcome { status, code }, run_of(response.headers()).as_deref(), shown.0.get());
     let headers = response.headers_mut();
     if let Some(prefix) = prefix {
         put_prefix(headers, prefix.as_str());
@@ -99,21 +107,84 @@ pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
     }
-    let ms = clock::elapsed_ms(started_at);
-    // The name of the token, never its text.
-    let caller = shown.0.get();
-    tracing::info!(
-        request_id = id,
-        method = method.as_str(),
-        path,
-        status,
-        ms,
-        token = caller.and_then(|caller| caller.name.as_deref()),
-        org = caller.and_then(|caller| caller.org.as_deref()),
-        address = peer,
-        "answered"
-    );
     response
+}
+
+/// The run that a response names as its own.
+fn run_of(headers: &HeaderMap) -> Option<String> {
+    let location = headers.get(header::LOCATION)?.to_str().ok()?;
+    Some(location.strip_prefix("/agents/")?.strip_suffix("/status")?.to_owned())
+}
+
+/// A request as the log shows it: never its query, its headers and its body, which may hold a token.
+struct AnsweredRequest<'r> {
+    id: &'r str,
+    method: &'r Method,
+    path: &'r str,
+    address: Option<&'r str>,
+    started_at: Instant,
+}
+
+impl AnsweredRequest<'_> {
+    /// One line for the request, with the name of the token and never its text: a warning if it was refused. Who only reads
+    /// has one from `debug` on: pages and probes read several times a second.
+    fn log(&self, answer: RequestOutcome, run_id: Option<&str>, caller: Option<&Caller>) {
+        let AnsweredRequest { id: request_id, method, path, address, started_at } = *self;
+        let (method, ms) = (method.as_str(), clock::elapsed_ms(started_at));
+        let RequestOutcome { status, code } = answer;
+        let (token, org) =
+            (caller.and_then(|caller| caller.name.as_deref()), caller.and_then(|caller| caller.org.as_deref()));
+        let status_number = status.as_u16();
+        if status.is_client_error() || status.is_server_error() {
+            tracing::warn!(
+                request_id,
+                method,
+                path,
+                status = status_number,
+                code,
+                ms,
+                run_id,
+                token,
+                org,
+                address,
+                "refused"
+            );
+        } else if matches!(*self.method, Method::GET | Method::HEAD) {
+            tracing::debug!(
+                request_id,
+                method,
+                path,
+                status = status_number,
+                ms,
+                run_id,
+                token,
+                org,
+                address,
+                "answered"
+            );
+        } else {
+            tracing::info!(
+                request_id,
+                method,
+                path,
+                status = status_number,
+                ms,
+                run_id,
+                token,
+                org,
+                address,
+                "answered"
+            );
+        }
+    }
+}
+
+/// How a request was answered.
+#[derive(Clone, Copy)]
+struct RequestOutcome {
+    status: StatusCode,
+    /// The code of the problem, if it was refused.
+    code: Option<&'static str>,
 }
 
 /// Where the router is mounted under a prefix, `Location` starts with it: the routes do not know the prefix.

@@ -18,6 +18,7 @@ use crate::drive::fold;
 use crate::drive::folded_events::FoldedEvents;
 use crate::drive::launcher::Launcher;
 use crate::drive::requirements::MissingRequirement;
+use crate::drive::run_meter::RunMeters;
 use crate::drive::status::complete_row;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::outcome::Status;
@@ -122,10 +123,11 @@ impl RunStore {
         folder: Arc<Folder>,
         compiler: Arc<CompilePool>,
         launcher: &Arc<dyn Launcher>,
+        meters: &Arc<dyn RunMeters>,
     ) -> Self {
         let engine = |root: &PathBuf, project: &Arc<Project>| {
             let builder = Engine::builder(Arc::clone(project), root).journal(Arc::clone(&journal));
-            builder.launcher(Arc::clone(launcher)).build()
+            builder.launcher(Arc::clone(launcher)).meters(Arc::clone(meters)).build()
         };
         let mut engines = HashMap::new();
         let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));

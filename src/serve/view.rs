@@ -5,11 +5,10 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use crate::drive::list;
-use crate::drive::model_waits::ModelWait;
 use crate::engine::event::ForkPoint;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::Phase;
-use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary};
+use crate::journal::{Callback, CallbackProgress, CallbackState, ModelWait, RunSummary};
 use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::trace::entries::entries;
 use crate::trace::units::rfc3339;
@@ -71,7 +70,7 @@ pub struct AgentStatus {
     /// How far its callback is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<CallbackView>,
-    /// The model that failed and is asked again, by the server that was asked for this status.
+    /// The model that failed and is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_wait: Option<ModelWaitView>,
     /// The pause that it is in, from 1: what `pause` of a decision names.
@@ -96,10 +95,30 @@ pub struct ModelWaitView {
     pub model: String,
     /// The attempts that failed so far.
     pub attempts: u32,
-    /// Why the last one failed.
-    pub reason: String,
+    /// When the first of them failed, RFC 3339.
+    pub since: String,
+    /// What kind of failure the last one was, without the words of the server.
+    pub kind: String,
+    /// Why the last one failed, where that is known: by the server that asks, in the status of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// When it is asked again, RFC 3339.
     pub again_at: String,
+}
+
+impl ModelWaitView {
+    /// The wait of this run.
+    fn new(wait: ModelWait, of: &str, redact: &Redaction) -> Self {
+        Self {
+            agent_run_id: Some(wait.run_id).filter(|run_id| run_id != of),
+            model: wait.model,
+            attempts: wait.attempts,
+            since: rfc3339(wait.since_ms),
+            kind: redact.text(&wait.kind).into_owned(),
+            reason: wait.reason.map(|reason| redact.text(&reason).into_owned()),
+            again_at: rfc3339(wait.again_at_ms),
+        }
+    }
 }
 
 /// How far a callback is.
@@ -125,13 +144,7 @@ impl AgentStatus {
     /// The same with the wait of the run for a model that failed.
     #[must_use]
     pub fn with_wait(self, wait: Option<ModelWait>, redact: &Redaction) -> Self {
-        let model_wait = wait.map(|wait| ModelWaitView {
-            agent_run_id: Some(wait.run_id).filter(|run_id| *run_id != self.agent_run_id),
-            model: wait.model,
-            attempts: wait.attempts,
-            reason: redact.text(&wait.reason).into_owned(),
-            again_at: rfc3339(wait.again_at_ms),
-        });
+        let model_wait = wait.map(|wait| ModelWaitView::new(wait, &self.agent_run_id, redact));
         Self { model_wait, ..self }
     }
 
@@ -222,6 +235,9 @@ pub struct AgentRow {
     /// Why it failed, or why its model can't be reached: the beginning, with secrets hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The model that failed and is asked again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_wait: Option<Box<ModelWaitView>>,
     /// The first question that waits for a human: the beginning, with secrets hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
@@ -244,7 +260,9 @@ pub struct AgentRow {
 }
 
 impl From<RunSummary> for AgentRow {
-    fn from(run: RunSummary) -> Self {
+    fn from(mut run: RunSummary) -> Self {
+        let redact = Redaction::default();
+        let model_wait = run.model_wait.take().map(|wait| Box::new(ModelWaitView::new(*wait, &run.run_id, &redact)));
         Self {
             session: session_of(run.org.as_deref(), run.session.as_deref()),
             called_by: run.parent_run_id.clone(),
@@ -253,6 +271,7 @@ impl From<RunSummary> for AgentRow {
             tokens: run.tokens,
             cost_usd: run.cost_usd,
             error: run.error,
+            model_wait,
             question: run.question,
             due_at: run.due_at_ms.map(rfc3339),
             schedule: run.schedule,

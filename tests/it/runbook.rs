@@ -85,7 +85,7 @@ fn each_command_of_the_runbook_is_taken() {
 
 #[test]
 fn each_metric_of_the_runbook_exists() {
-    let serve = fs::read_to_string(root().join("docs/serve.md")).unwrap();
+    let observe = fs::read_to_string(root().join("docs/observe.md")).unwrap();
     let page = page();
     let metrics: BTreeSet<&str> = page
         .match_indices("loopctl_")
@@ -94,8 +94,8 @@ fn each_metric_of_the_runbook_exists() {
     assert!(metrics.len() > 6, "{metrics:?}");
     for metric in metrics {
         assert!(
-            serve.contains(&format!("`{}`", metric.trim_end_matches("_count"))),
-            "{metric} is not in docs/serve.md"
+            observe.contains(&format!("`{}`", metric.trim_end_matches("_count"))),
+            "{metric} is not in docs/observe.md"
         );
     }
 }

@@ -4,12 +4,14 @@ use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
+use crate::cli::model_wait;
 use crate::cli::next_commands::NextCommands;
 use crate::cli::output::{ListOutput, json_line, shown};
 use crate::cli::recorded_run::{RecordedRun, recorded_with};
 use crate::cli::replay::run_verdict::sentence;
 use crate::cli::store::StorePlace;
 use crate::cli::surface::Surface;
+use crate::drive::clock;
 use crate::engine::event::Event;
 use crate::engine::outcome::{Limit, Status, Termination};
 use crate::engine::reply::refusal::RefusalCause;
@@ -75,7 +77,8 @@ pub(super) async fn perform(
     let events = engine.events(run).await?;
     let redact = Redaction::new(&program.project.redact);
     let summary = engine.find(run).await.map_err(CommandError::from)?;
-    let is_quarantined = summary.is_some_and(|summary| summary.status == Status::Quarantined);
+    let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
+    let model_wait = summary.and_then(|summary| summary.model_wait);
     let result = result(Shown { trace: true, is_quarantined, ..shown(&program) }, &state, &redact);
     let mut tried = Vec::new();
     if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
@@ -88,7 +91,10 @@ pub(super) async fn perform(
         run_id: result.run_id.clone(),
         status: result.status,
         termination: result.termination,
-        why: why(&result),
+        why: model_wait.map_or_else(
+            || why(&result),
+            |wait| redact.text(&model_wait::sentence(&wait, run, clock::wall_ms())).into_owned(),
+        ),
         cancelled_by: result.cancelled_by.clone(),
         evidence: if is_quarantined { way_on(run) } else { evidence(&result, &program, state.now.active_ms) },
         tried,

@@ -3,14 +3,13 @@
 import { answer, button, forms, questions, titles } from "./decide.js";
 import { PAGE, board, href, nowhere } from "./flow.js";
 import { Refused, ask, because, get, hasToken, keepToken, of, stream, whenWanted } from "./server.js";
-import { box, called, continuation, count, decision, el, ending, fill, head, lay, plain, stopped, took } from "./text.js";
+import { away, box, called, continuation, count, decision, el, ending, fill, head, lay, plain, stopped, took } from "./text.js";
 import { pick, turn } from "./time.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 2000;
 const MOST = 500;
-/** The most characters that are shown of a reply that is arriving. */
-const LONGEST = 4000;
+const LONGEST = 4000; // characters that are shown of a reply that is arriving
 const say = (text) => { if ($("said").textContent !== text) fill($("said"), text); };
 
 /** Asks for a token; the error says what was wrong with the last one. */
@@ -140,6 +139,7 @@ async function follow(run) {
       for await (const [id, event] of stream(of(run.id, `events?deltas=true&${steps(run)}`), run.last, run.stop.signal)) {
         if (gone()) return;
         if (id) run.last = id;
+        if (id && run.away) run.away = busy("");
         run.over = over = event.event === "result";
         show[event.event]?.(run, event);
       }
@@ -177,9 +177,9 @@ function arriving(run, part) {
   fill(meta, `${part.estimated ? "about " : ""}${count(part.output_tokens, "token")} so far${first}`);
 }
 
-function busy(text) {
-  $("busy").hidden = !text;
-  fill($("busy"), text);
+function busy(...text) {
+  $("busy").hidden = !text[0];
+  fill($("busy"), ...text);
 }
 
 /** The card of a call, in the order of its turn. A call that is retried after a crash keeps its place. */
@@ -211,6 +211,7 @@ const show = {
   },
   model_asked: (run, event) => busy(`Iteration ${plain(event.iteration)}: the model is asked`),
   model_delta: arriving,
+  model_away: (run, event) => { run.away = true; busy(...away(event)); },
   model_replied(run, event) {
     arriving(run, null);
     const usage = event.usage ? ` · ${plain(event.usage.input_tokens)} in, ${plain(event.usage.output_tokens)} out` : "";

@@ -120,8 +120,13 @@ export function continuation(event) {
   return el("li", { class: "meta" }, `${event.limits ? "limits raised" : "retried"}${by}${limits} · `, when(event.at));
 }
 
+/** A model that failed and is asked again. */
+export const away = (wait) => [`The model ${wait.model} is away since `, when(wait.since),
+  `: ${count(wait.attempts, "attempt")} failed, the last one with ${wait.kind}. It is asked again at `, when(wait.again_at), "."];
+
 function row(run) {
-  const why = run.waiting && run.status === "running" ? " · a part of it waits for a human"
+  const why = run.model_wait ? ` · the model ${run.model_wait.model} is away: ${run.model_wait.kind}`
+    : run.waiting && run.status === "running" ? " · a part of it waits for a human"
     : run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
   return [
     el("span", { class: "line" }, el("b", {}, run.loop), el("span", { class: `status ${run.status}` }, run.status)),

@@ -31,6 +31,14 @@ pub struct Owner {
     pub token: Option<String>,
 }
 
+impl Owner {
+    /// What surrounds the work for this owner: lines of the log have these fields.
+    pub fn span(&self) -> tracing::Span {
+        // Of the level of errors, so that it is there where anything is logged.
+        tracing::error_span!("owner", org = self.org.as_deref(), token = self.token.as_deref())
+    }
+}
+
 impl From<&Caller> for Owner {
     fn from(caller: &Caller) -> Self {
         Self { org: caller.org.clone(), token: caller.name.clone() }

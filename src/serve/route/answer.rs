@@ -143,7 +143,6 @@ pub async fn answer(
     let owner = Owner { org: run.row.org.clone(), token: None };
     app.quotas.check_bytes(&owner)?;
     app.quotas.sent(&owner, body.len());
-    let word = decided.decision.kind().word();
     match &subject {
         AnswerSubject::Step(step) => decide_step(&app, &mut run, &token, (step, decided), &owner).await?,
         AnswerSubject::Question | AnswerSubject::Call { .. } => {
@@ -152,7 +151,6 @@ pub async fn answer(
             }
         }
     }
-    tracing::info!(run_id, at = subject.step(), call = subject.call(), decision = word, by, "decided");
     accepted_answer(&app, &run_id).await
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use serde_json::json;
 
-use crate::serve::app::App;
+use crate::serve::app::{App, StoreReadiness};
 use crate::serve::{request, worker_folders};
 
-/// The longest time for each of two questions to the store: who asks gives up after some seconds.
+/// The longest time for an answer of the store: who asks gives up after a second.
 const STORE_TIMEOUT: Duration = Duration::from_millis(750);
 
 /// The process lives.
@@ -24,11 +25,18 @@ pub async fn alive() -> Response {
 /// folder is reported, and hinders nothing: folders differ while servers are being replaced.
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let driven = app.scheduler.driven();
-    let queued = tokio::time::timeout(STORE_TIMEOUT, app.scheduler.queued()).await;
-    let (store, queued) = match queued {
-        Ok(Ok(queued)) => (true, queued),
-        Ok(Err(_)) | Err(_) => (false, 0),
+    let look = || {
+        let app = Arc::clone(&app);
+        async move {
+            let queued = app.scheduler.queued().await?;
+            Ok(StoreReadiness { queued, workers: app.runs.journal.workers().await.unwrap_or_default() })
+        }
+        .boxed()
     };
+    // Anybody may ask, as often as they want: all that ask at once share one look.
+    let known = app.readiness.within(STORE_TIMEOUT, look).await.and_then(Result::ok);
+    let (store, known) = (known.is_some(), known.unwrap_or_default());
+    let queued = known.queued;
     let missing = app.runs.missing().into_iter().chain(app.runs.not_given().await).map(|missing| missing.name);
     let mut missing: Vec<String> = missing.chain(app.callbacks.missing_key()).collect();
     missing.dedup();
@@ -46,10 +54,7 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let folder = &app.folder.digest;
     let mut body = json!({ "status": word, "driven": driven, "queued": queued,
         "version": env!("CARGO_PKG_VERSION"), "folder": worker_folders::short(folder) });
-    let workers = async { app.runs.journal.workers().await.unwrap_or_default() };
-    let workers =
-        if store { tokio::time::timeout(STORE_TIMEOUT, workers).await.unwrap_or_default() } else { Vec::new() };
-    if let (Some(body), Some(sentence)) = (body.as_object_mut(), worker_folders::differing(&workers, folder)) {
+    if let (Some(body), Some(sentence)) = (body.as_object_mut(), worker_folders::differing(&known.workers, folder)) {
         body.insert("other_folders".to_owned(), json!(sentence));
     }
     if let (Some(body), false) = (body.as_object_mut(), missing.is_empty()) {

@@ -7,21 +7,23 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
 
 use crate::drive::clock;
-use crate::engine::outcome::Status;
-use crate::journal::{RunFilter, RunSummary, StoreError};
+use crate::engine::outcome::{Status, Termination};
+use crate::journal::{QueueQuery, RunFilter, RunSummary, StoreError};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::metrics::{GaugeValues, StoreValues, WaitingRun};
+use crate::serve::metrics::{GaugeValues, StoreValues, WaitingRun, age_ms};
 use crate::serve::problem::ProblemDetails;
 
 /// The text format that Prometheus reads.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The longest time for an answer of the store.
-const STORE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The maximum number of waiting runs that are counted, the oldest first.
+/// The longest time for an answer of the store: who scrapes gives up after some seconds, and needs the series of the process most
+/// while the store is away.
+const STORE_TIMEOUT: Duration = Duration::from_millis(900);
+/// The maximum number of runs of each kind that are counted, the oldest first.
 const MAX_COUNTED_RUNS: usize = 10_000;
 
 /// The metrics since the start of the server. They count the runs of all organisations, so a token of one
@@ -34,18 +36,21 @@ pub async fn metrics(
         let detail = "the metrics count the runs of all organisations: use a token without `org`";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
-    // Who scrapes gives up after some seconds, and needs the series of the process most while the store is away.
-    let store = match tokio::time::timeout(STORE_TIMEOUT, values(&app)).await {
-        Ok(Ok(store)) => Some(store),
-        Ok(Err(fault)) => {
+    let look = || {
+        let app = Arc::clone(&app);
+        async move { values(&app).await }.boxed()
+    };
+    let store = match app.store_values.within(STORE_TIMEOUT, look).await {
+        Some(Ok(store)) => Some(store),
+        Some(Err(fault)) => {
             tracing::warn!(code = fault.code(), "the metrics lack what the store knows: {fault}");
             None
         }
-        Err(_) => None,
+        None => None,
     };
     let (unknown_connections, known_connections) = app.connections.count();
     let (driven, event_streams) = (app.scheduler.driven(), app.quotas.event_streams());
-    let now = GaugeValues { driven, store, event_streams, unknown_connections, known_connections };
+    let now = GaugeValues { driven, store: store.as_deref(), event_streams, unknown_connections, known_connections };
     let text = app.metrics.text(&now).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
         ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
@@ -55,25 +60,28 @@ pub async fn metrics(
 
 /// What the store knows.
 async fn values(app: &App) -> Result<StoreValues, StoreError> {
+    let began = clock::instant();
     let journal = &app.runs.journal;
-    let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
-    let quarantined = journal.list(filter).await?.len();
-    let (waiting, queued) = (waiting(app).await?, app.scheduler.queued().await?);
-    Ok(StoreValues { queued, quarantined, waiting, workers: journal.workers().await? })
-}
-
-/// The runs that wait for a human; a sub-run waits as its caller.
-async fn waiting(app: &App) -> Result<Vec<WaitingRun>, StoreError> {
-    let now_ms = clock::wall_ms();
-    let filter = RunFilter { waiting: true, oldest_first: true, limit: MAX_COUNTED_RUNS, ..RunFilter::default() };
-    let runs = app.runs.journal.list(filter).await?.into_iter();
+    let some = |filter: RunFilter| journal.list(RunFilter { oldest_first: true, limit: MAX_COUNTED_RUNS, ..filter });
+    let quarantined = some(RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() }).await?.len();
+    let waiting = some(RunFilter { waiting: true, ..RunFilter::default() }).await?;
+    let is_outage =
+        |run: &&RunSummary| run.status == Status::Paused && run.termination == Some(Termination::ModelError);
+    let model_away = waiting.iter().filter(is_outage).count();
     // A model that can't be reached is asked again without a human.
-    let runs = runs.filter(RunSummary::waits_for_human);
-    let age_ms = |since_ms: i64| u64::try_from(now_ms.saturating_sub(since_ms)).unwrap_or_default();
-    Ok(runs
-        .map(|run| WaitingRun {
-            age_ms: age_ms(run.waits_since_ms.unwrap_or(run.updated_at_ms)),
-            loop_name: run.loop_name,
-        })
-        .collect())
+    let waiting = waiting.into_iter().filter(RunSummary::waits_for_human);
+    let waiting = waiting.map(|run| WaitingRun {
+        age_ms: age_ms(run.waits_since_ms.unwrap_or(run.updated_at_ms)),
+        loop_name: run.loop_name,
+    });
+    let waiting: Vec<WaitingRun> = waiting.collect();
+    let pending = some(RunFilter { callback_pending: true, ..RunFilter::default() }).await?;
+    let callbacks_pending = pending.iter().filter(|run| run.status != Status::Running).count();
+    let queue = journal.queue(QueueQuery { now_ms: clock::wall_ms(), except: Vec::new() }).await?;
+    let queued = usize::try_from(queue.iter().map(|of| of.runs).sum::<u64>()).unwrap_or(usize::MAX);
+    let oldest_ms = queue.iter().map(|of| age_ms(of.since_ms)).max().unwrap_or_default();
+    let workers = journal.workers().await?;
+    app.metrics.store_answered("look", clock::elapsed(began));
+    let queue_age = Duration::from_millis(oldest_ms);
+    Ok(StoreValues { queued, queue_age, quarantined, model_away, callbacks_pending, waiting, workers })
 }

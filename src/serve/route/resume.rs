@@ -104,17 +104,9 @@ pub async fn resume(
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
         return Err(ProblemDetails::conflict("refused", detail));
     }
-    let decision = match (&decided, &raised) {
-        (Some(decided), _) => decided.decision.kind().word(),
-        (None, Some(_)) => "raise limits",
-        (None, None) => "resume",
-    };
-    let at = decided.as_ref().and_then(|decided| decided.at.clone());
-    let call = decided.as_ref().and_then(|decided| decided.call.map(|call| call.to_string()));
     let resume = Resume { decided, raised, ..Resume::default() };
     let (mut run, owner) = (DecidedRun::new(run), Owner::from(&caller));
     let (active, waiting) = app.scheduler.decide_for(&mut run, resume, new_document, &owner, waiting).await?;
-    tracing::info!(run_id, at, call, decision, by = caller.name.as_deref(), "decided");
     answer(&app, &run_id, active, &waiting).await
 }
 

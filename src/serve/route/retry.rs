@@ -49,6 +49,5 @@ pub async fn retry(
     let resume = Resume { retried: Some(Retried::by(caller.name.clone())), ..Resume::default() };
     let (mut run, owner) = (DecidedRun::new(run), Owner::from(&caller));
     let (active, waiting) = app.scheduler.decide_for(&mut run, resume, new_document, &owner, waiting).await?;
-    tracing::info!(run_id, by = caller.name.as_deref(), "retried");
     answer(&app, &run_id, active, &waiting).await
 }

@@ -50,7 +50,9 @@ pub(super) async fn read(
     let run = app.runs.folded_of(&summary).await?;
     let status = AgentStatus::new(&run, &RunRow::from(&summary), include_trace);
     let redact = Redaction::new(&run.program.project.redact);
-    let status = status.with_wait(app.scheduler.model_wait(run_id), &redact);
+    // Another server may drive it.
+    let wait = app.scheduler.model_wait(run_id).or(summary.model_wait.map(|wait| *wait));
+    let status = status.with_wait(wait, &redact);
     Ok((run, status))
 }
 

@@ -118,11 +118,9 @@ impl DecidedStep {
         if run.row.status == Status::Quarantined {
             return Err(ProblemDetails::quarantined(run_id));
         }
-        let word = decided.as_ref().map_or("resume", |decided| decided.decision.kind().word());
         let resume = Resume { decided, ..Resume::default() };
         let owner = Owner::from(caller);
         let (active, waiting) = app.scheduler.decide_for(&mut run, resume, None, &owner, waiting).await?;
-        tracing::info!(run_id, at, decision = word, by = caller.name.as_deref(), "decided");
         workflow::answer(app, run_id, active, &waiting).await
     }
 }

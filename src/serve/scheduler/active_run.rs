@@ -12,7 +12,6 @@ use crate::engine::notice::{Listener, Notice};
 use crate::engine::state::State;
 use crate::program::Program;
 use crate::serve::callback::QuestionPoster;
-use crate::serve::metrics::Meter;
 use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::trace::Redaction;
 use crate::trace::live_reply::{LivePosition, LiveReply};
@@ -137,7 +136,6 @@ pub(super) struct NoticeForwarder {
     pub run_id: String,
     pub run: Arc<ActiveRun>,
     pub readers: Arc<ReplyReaders>,
-    pub meter: Meter,
     /// Gets a message when a decision was accepted.
     pub decision_taken: Mutex<Option<oneshot::Sender<()>>>,
     /// Posts what a workflow asks while it is under way; none without a callback.
@@ -175,7 +173,6 @@ impl Listener for NoticeForwarder {
         if matches!(notice, Notice::ModelDelta { .. }) {
             return self.run.arrive(&notice);
         }
-        self.meter.record(&notice);
         if let Some(scheduler) = self.alone.as_ref().filter(|_| is_outcome(&notice)) {
             scheduler.let_others_in(&self.run_id);
         }

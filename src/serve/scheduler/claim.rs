@@ -18,6 +18,7 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::run_store::{DecidedRun, FollowedRun, ProgramOfRun};
 use futures_util::FutureExt as _;
+use tracing::Instrument as _;
 
 /// The interval of the looks at the queue: a run that another server has no slot for starts here within twice this time.
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -131,7 +132,9 @@ impl Scheduler {
         if shares.is_empty() {
             return Ok(());
         }
+        let asked_at = clock::instant();
         let claimed = self.runs.journal.claim(waiting, shares).await;
+        self.metrics.store_answered("claim", clock::elapsed(asked_at));
         for run in claimed.as_ref().map(Vec::as_slice).unwrap_or_default() {
             let is_its = |(owner, _): &(Owner, RunSlot)| owner.org == run.org && owner.token == run.token;
             if let Some(at) = taken.iter().position(is_its) {
@@ -156,13 +159,12 @@ impl Scheduler {
             schedule.active.insert(run_id.clone(), Arc::clone(&active));
             (active, queued)
         };
-        if let Some(lease) = lease.as_ref().ok().filter(|_| queued.is_none()) {
-            // Its server died or left it, or what it waits for is due.
-            tracing::info!(run_id, events = lease.events, "the run is taken up from the store");
-        }
+        // Its server died or left it, or what it waits for is due.
+        let taken_up = lease.as_ref().ok().filter(|_| queued.is_none()).map(|lease| lease.events);
         let place = queued.filter(|queued| queued.is_launched).and_then(|queued| queued.permit);
         let driven = DrivenRun::new(self, run_id.clone(), active, slot).in_place(place);
         let scheduler = Arc::clone(self);
+        let owner = driven.owner().span();
         tokio::spawn(
             async move {
                 let leased = match lease {
@@ -193,12 +195,17 @@ impl Scheduler {
                 }
                 match scheduler.read_leased(leased, &run_id).await {
                     Ok((run, program)) => {
+                        if let Some(events) = taken_up {
+                            let loop_name = program.program.name.as_str();
+                            tracing::info!(run_id, "loop" = loop_name, events, "the run is taken up from the store");
+                        }
                         let task = DriverTask::Resume { run: Box::new(run), resume: Box::default(), taken: None };
                         scheduler.spawn(program, driven, task);
                     }
                     Err(fault) => scheduler.finish(driven, Err(fault)),
                 }
             }
+            .instrument(owner)
             .boxed(),
         );
     }

@@ -40,10 +40,9 @@ use super::run_store::{FoldedRun, ProgramOfRun, RunRow, RunStore};
 use crate::drive::begin::StartedRun;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::Leased;
-use crate::drive::model_waits::ModelWait;
 use crate::drive::stop::Stop;
 use crate::engine::outcome::Status;
-use crate::journal::{CancelRequest, StoreError};
+use crate::journal::{CancelRequest, ModelWait, StoreError};
 
 /// The interval at which a caller who waits for a run that is not driven here looks whether the server stops.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -172,7 +171,6 @@ impl Scheduler {
     /// Starts no more runs: the server is stopping.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
-        self.metrics.leave();
     }
 
     /// Whether the server is stopping.
@@ -280,12 +278,19 @@ impl Scheduler {
     ///
     /// # Errors
     /// When it has ended, its document can't be read, or the store fails.
-    pub async fn cancel(&self, run_id: &str, request: CancelRequest) -> Result<Option<FoldedRun>, Fault> {
+    pub async fn cancel(
+        &self,
+        run_id: &str,
+        org: Option<&str>,
+        request: CancelRequest,
+    ) -> Result<Option<FoldedRun>, Fault> {
         let leased = Leased::to_cancel(&self.runs.journal, run_id, &request).await?;
         let Some(leased) = leased else { return Ok(None) };
         let (run, ProgramOfRun { program, engine }) = self.read_leased(leased, run_id).await?;
-        let state = engine.cancel_leased(&program, run, request).await?;
-        self.metrics.cancelled();
+        self.metrics.drives(run_id, org);
+        let cancelled = engine.cancel_leased(&program, run, request).await;
+        self.metrics.left(run_id);
+        let state = cancelled?;
         self.forget(run_id);
         self.callbacks.post_what_is_due(run_id);
         Ok(Some(FoldedRun { program, state }))

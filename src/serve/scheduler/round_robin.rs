@@ -93,7 +93,9 @@ mod tests {
         for (owner, _) in waiting {
             match queue.iter_mut().find(|of| of.org == owner.org && of.token == owner.token) {
                 Some(of) => of.runs += 1,
-                None => queue.push(QueuedRuns { org: owner.org.clone(), token: owner.token.clone(), runs: 1 }),
+                None => {
+                    queue.push(QueuedRuns { org: owner.org.clone(), token: owner.token.clone(), runs: 1, since_ms: 0 })
+                }
             }
         }
         queue

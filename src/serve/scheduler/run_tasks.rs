@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use super::active_run::NoticeForwarder;
 use super::slots::RunSlot;
@@ -12,11 +13,8 @@ use crate::drive::begin::StartedRun;
 use crate::drive::engine::{Finished, Resume, Watch};
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::LeasedRun;
-use crate::engine::outcome::Status;
-use crate::engine::state::Phase;
 use crate::journal::StoreError;
-use crate::serve::metrics::Meter;
-use crate::serve::quotas::Permit;
+use crate::serve::quotas::{Owner, Permit};
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
 use crate::trace::Redaction;
 
@@ -37,7 +35,13 @@ impl DrivenRun {
     /// Counts a run as driven from now on.
     pub fn new(scheduler: &Arc<Scheduler>, run_id: String, active: Arc<ActiveRun>, slot: RunSlot) -> Self {
         scheduler.quotas.driven(&slot.owner);
+        scheduler.metrics.drives(&run_id, slot.owner.org.as_deref());
         Self { scheduler: Arc::clone(scheduler), run_id, active, slot, place: None, left: None }
+    }
+
+    /// Whose run it is.
+    pub fn owner(&self) -> &Owner {
+        &self.slot.owner
     }
 
     /// The same, with a place among the queued runs that it keeps.
@@ -54,6 +58,7 @@ impl Drop for DrivenRun {
             tracing::error!(run_id = run_id.as_str(), "the run's driver panicked; the next server resumes it");
         }
         scheduler.quotas.left(&slot.owner);
+        scheduler.metrics.left(run_id);
         drop(place.take());
         {
             let mut schedule = scheduler.schedule();
@@ -100,7 +105,8 @@ impl Scheduler {
         task: DriverTask,
     ) -> JoinHandle<Option<Fault>> {
         let scheduler = Arc::clone(self);
-        tokio::spawn(async move {
+        let owner = driven.owner().span();
+        let task = async move {
             let (result, is_refused) = scheduler.drive(&program, &driven, task).await;
             let result = result.map(|Finished { state }| {
                 driven.left = Some(Arc::new(FoldedRun { program: program.program, state }));
@@ -115,7 +121,8 @@ impl Scheduler {
             }
             scheduler.finish(driven, result);
             None
-        })
+        };
+        tokio::spawn(task.instrument(owner))
     }
 
     /// Drives a run until it ends, waits or is left; returns whether its decision was not accepted.
@@ -136,7 +143,6 @@ impl Scheduler {
             run_id: driven.run_id.clone(),
             run: Arc::clone(&driven.active),
             readers: Arc::clone(&self.readers),
-            meter: Meter::new(Arc::clone(&self.metrics)),
             decision_taken: Mutex::default(),
             questions,
             alone: self.is_alone(&driven.run_id).then(|| Arc::clone(&driven.scheduler)),
@@ -180,9 +186,6 @@ impl Scheduler {
             }
         }
         drop(driven);
-        if let Some(folded) = &left {
-            log_failure(run_id, folded);
-        }
         if is_driven {
             if may_post {
                 self.callbacks.post_what_is_due(run_id);
@@ -190,22 +193,4 @@ impl Scheduler {
             self.resume_after_outage(run_id, left.as_deref());
         }
     }
-}
-
-/// A line of the log for a run that failed.
-fn log_failure(run_id: &str, folded: &FoldedRun) {
-    let FoldedRun { program, state } = folded;
-    let Phase::Ended(ending) = &state.phase else { return };
-    let Some(error) = ending.error.as_ref().filter(|_| ending.status == Status::Failed) else { return };
-    let loop_name = state.header.loop_name.as_str();
-    let step = error.step.as_deref();
-    let redact = Redaction::new(&program.project.redact);
-    tracing::warn!(
-        run_id,
-        loop_name,
-        code = error.code.as_str(),
-        step,
-        "the run failed: {}",
-        redact.text(&error.message)
-    );
 }

@@ -95,6 +95,18 @@ impl Serving {
         Self::started_with(command, std::fs::File::create(log).expect("a file").into())
     }
 
+    /// Serves a place on a free port, with these variables alone, and writes the log to a file.
+    pub fn start_logged_with(place: &Place, more: &[&str], log: &std::path::Path, env: &[(&str, &str)]) -> Self {
+        let mut command = place.command(&[&["serve", ".", "--listen", "127.0.0.1:0"], more].concat());
+        command.envs(env.iter().copied());
+        Self::started_with(command, std::fs::File::create(log).expect("a file").into())
+    }
+
+    /// Runs this command, whose stderr is a pipe that nobody reads.
+    pub fn started_unread(command: std::process::Command) -> Self {
+        Self::started_with(command, std::process::Stdio::piped())
+    }
+
     fn started(command: std::process::Command) -> Self {
         Self::started_with(command, std::process::Stdio::null())
     }

@@ -11,9 +11,9 @@ use loopctl::engine::blob::Blob;
 use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
+    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -214,6 +214,11 @@ impl Journal for Counting {
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
         self.note("retry_at");
         self.inner.retry_at(run_id, at_ms)
+    }
+
+    fn note_model_wait(&self, run_id: &str, fence: u64, wait: Option<ModelWait>) -> Ticket<()> {
+        self.note("note_model_wait");
+        self.inner.note_model_wait(run_id, fence, wait)
     }
 
     fn claim_callbacks(&self, most: usize) -> Ticket<Vec<String>> {

@@ -70,3 +70,55 @@ fn every_route_and_option_is_on_the_page() {
         assert!(page.contains(option), "docs/serve.md: {option}");
     }
 }
+
+/// The texts of the lines of the log in a source, each up to its first value.
+fn logged(source: &str) -> Vec<String> {
+    let macros = ["tracing::info!(", "tracing::warn!(", "tracing::error!("];
+    let begins = macros.iter().flat_map(|begin| source.match_indices(begin).map(|(at, begin)| at + begin.len()));
+    let texts = begins.filter_map(|begin| {
+        let (mut depth, mut literals, mut literal) = (1, Vec::new(), None::<String>);
+        let mut rest = source[begin..].chars();
+        while let Some(c) = rest.next() {
+            match (&mut literal, c) {
+                (Some(_), '"') => literals.extend(literal.take()),
+                (Some(text), '\\') => text.extend(rest.next()),
+                (Some(text), c) => text.push(c),
+                (None, '"') => literal = Some(String::new()),
+                (None, '(') => depth += 1,
+                (None, ')') => depth -= 1,
+                (None, _) => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+        // A name of a field is no text.
+        literals.into_iter().find(|text| text != "loop")
+    });
+    texts.map(|text| text.split('{').next().unwrap_or_default().trim_end().to_owned()).collect()
+}
+
+#[test]
+fn every_line_of_the_log_is_on_the_page() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/observe.md")).unwrap();
+    // A line of the page may end within a text.
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (mut folders, mut lines) = (vec![root.join("src"), root.join("crates/runtime/src")], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(".rs") && !name.starts_with("tests") {
+                for text in logged(&std::fs::read_to_string(&path).unwrap()).iter().filter(|text| text.len() > 3) {
+                    lines += 1;
+                    let begin = text.split([':', ';', ',']).next().unwrap_or_default();
+                    assert!(page.contains(begin), "docs/observe.md: {text:?} of {}", path.display());
+                }
+            }
+        }
+    }
+    assert!(lines > 50, "{lines}");
+}

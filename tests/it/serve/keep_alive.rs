@@ -49,8 +49,9 @@ fn a_stream_stays_alive_while_a_model_is_asked_again_and_again() {
         text(answer(&service, &format!("GET /agents/{id}/events"), &Value::Null).await).await
     });
     let asked = events.find("model_asked").unwrap();
-    let (first, replied) = (events.find(": still here"), events.find("model_replied").unwrap());
+    let (first, replied) = (events.find("model_away"), events.find("model_replied").unwrap());
     assert!(first.is_some_and(|first| asked < first && first < replied), "{events}");
-    let comments = events.matches(": still here").count();
-    assert!((3..=4).contains(&comments), "{comments}: {events}");
+    // Each attempt is an event of its own, so the stream is never idle, and needs no comment.
+    let attempts = events.matches("model_away").count();
+    assert!(attempts > 10 && !events.contains(": still here"), "{attempts}: {events}");
 }

@@ -30,11 +30,16 @@ mod in_flight;
 mod judged;
 mod keep_alive;
 mod lists;
+#[cfg(unix)]
+mod logs;
 mod machines;
 mod metrics;
+mod metrics_fold;
 mod mounted;
 mod one_person;
 mod operated;
+#[cfg(unix)]
+mod outages;
 mod owner;
 mod page;
 mod page_decided;

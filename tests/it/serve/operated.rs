@@ -395,7 +395,7 @@ fn the_log_names_who_asks_what_is_decided_what_fails_and_what_is_taken_up() {
     assert!(line.contains("token=\"bob\"") && line.contains("address=\"127.0.0.1:"), "{line}");
     // Also of a request that its token may not make.
     assert_eq!(server.send("DELETE", &format!("/agents/{run}"), &[("authorization", &tokens[1])], b"").status, 403);
-    assert!(line_with(&log, &["answered", "DELETE"]).contains("token=\"reader\""));
+    assert!(line_with(&log, &["refused", "DELETE"]).contains("token=\"reader\""));
     while ask(&server, "GET", &format!("/agents/{run}/status"), &json!({})).json()["result"]["waiting"][0]["at"]
         != "each.1.ask"
     {

@@ -56,7 +56,7 @@ fn each_attempt_of_a_tool_is_in_the_trace_the_events_and_the_metrics() {
         assert_eq!((of("tool_retried").len(), of("tool_called").len()), (2, 1), "{events:#?}");
         assert_eq!(of("tool_retried")[1].1["error"], json!({ "class": "http 429", "detail": "BUSY-1" }));
         let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
-        assert!(metrics.contains("loopctl_tool_retries_total 2\n"), "{metrics}");
+        assert!(metrics.contains("loopctl_tool_retries_total{tool=\"read\"} 2\n"), "{metrics}");
     }
 }
 

@@ -42,6 +42,23 @@ pub enum Last<'a> {
         /// What there is, in a sentence.
         message: String,
     },
+    /// Over HTTP only: a model failed and is asked again. It is no part of the run's record, and has no id; it is over with the next
+    /// event that has one.
+    ModelAway {
+        /// The run below that asks it, when it is not this one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
+        /// The name of the model.
+        model: String,
+        /// The attempts that failed so far.
+        attempts: u32,
+        /// When the first of them failed, RFC 3339.
+        since: String,
+        /// What kind of failure the last one was.
+        kind: String,
+        /// When it is asked again, RFC 3339.
+        again_at: String,
+    },
     /// Over HTTP only: the stream can't go on, although the run may. A reader comes again with the id of the
     /// last event that had one.
     StreamFailed {

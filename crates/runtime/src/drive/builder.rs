@@ -11,6 +11,7 @@ use super::launcher::{Launcher, SpawnedRuns};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
+use super::run_meter::RunMeters;
 use super::secret::Vault;
 use super::stage::Stage;
 use super::subrun_budget::SubrunBudgets;
@@ -32,6 +33,7 @@ pub struct EngineBuilder {
     models: BTreeMap<String, Arc<dyn DynModel>>,
     api_key: Option<SecretString>,
     launcher: Option<Arc<dyn Launcher>>,
+    meters: Option<Arc<dyn RunMeters>>,
     stage: Option<Arc<Stage>>,
 }
 
@@ -47,6 +49,7 @@ impl EngineBuilder {
             models: BTreeMap::new(),
             api_key: None,
             launcher: None,
+            meters: None,
             stage: None,
         }
     }
@@ -104,6 +107,13 @@ impl EngineBuilder {
         self
     }
 
+    /// What counts what happens in runs, and in their sub-runs. Default: nothing does.
+    #[must_use]
+    pub fn meters(mut self, meters: Arc<dyn RunMeters>) -> Self {
+        self.meters = Some(meters);
+        self
+    }
+
     /// The registered tools, as the compiler knows them.
     pub fn signatures(&self) -> Vec<ToolSignature> {
         self.tools.values().map(|tool| tool.signature()).collect()
@@ -145,6 +155,8 @@ impl EngineBuilder {
         let launcher = self.launcher.unwrap_or_else(|| Arc::<SpawnedRuns>::clone(&spawned));
         Engine {
             world: Arc::new(World {
+                model_waits: ModelWaits::new(Arc::clone(&journal), self.meters.clone()),
+                meters: self.meters,
                 deaths: Deaths::new(Arc::clone(&journal)),
                 journal,
                 models,
@@ -153,7 +165,6 @@ impl EngineBuilder {
                 texts: SharedTexts::default(),
                 subrun_budgets: SubrunBudgets::default(),
                 inboxes: DecisionInboxes::default(),
-                model_waits: ModelWaits::default(),
                 root: self.root,
                 is_scripted,
                 launcher,

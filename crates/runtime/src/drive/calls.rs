@@ -12,6 +12,7 @@ use super::fault::Fault;
 use super::launch;
 use super::pending_model_call::PendingModelCall;
 use super::retry::{self, NextAttempt};
+use super::run::run_log::RepeatedCall;
 use super::run::{Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
@@ -232,12 +233,18 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &Pendi
         NextAttempt::After(error, delay) => (error, delay, false),
         NextAttempt::Asked(error) => (error, Duration::ZERO, true),
     };
+    let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    if !lost {
+        let (run_id, loop_name) = (turn.header.run_id.as_str(), turn.header.loop_name.as_str());
+        RepeatedCall { run_id, loop_name, action: name, at: &id, attempt: number, error: &error, delay_ms }.log();
+    }
+    let duration_ms = clock::elapsed_ms(began);
     PerformedCall::Event(EventKind::ToolRetried(ToolRetried {
         call: id,
         attempt: number,
         error,
-        duration_ms: clock::elapsed_ms(began),
-        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        duration_ms,
+        delay_ms,
         lost,
     }))
 }

@@ -4,8 +4,9 @@ use super::clock;
 use super::fault::Fault;
 use super::fold::{self, written};
 use super::lease_guard::{Leased, LeasedRun};
+use super::run::run_log;
 use super::run_result::Finished;
-use super::status::{log_cancelled, status_record};
+use super::status::status_record;
 use super::subrun;
 use super::world::{Engine, Watch};
 use crate::journal::{Append, CancelRequest};
@@ -69,7 +70,10 @@ impl Engine {
         let status_record = Some(status_record(program, &state));
         let append = Append { status_record, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
-        log_cancelled(run_id, &cancelled);
+        run_log::cancelled(&state, &cancelled);
+        if let (Some(meters), Phase::Ended(ending)) = (&self.world.meters, &state.phase) {
+            meters.of(&state.header).ended(ending);
+        }
         Ok(state)
     }
 

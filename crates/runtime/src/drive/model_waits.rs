@@ -1,68 +1,194 @@
-//! The runs whose models failed and are asked again after a wait: what their status shows meanwhile. It is in memory only:
-//! the journal gets the failed attempts with what came of the call.
+//! The runs whose models failed and are asked again after a wait: what their status shows meanwhile. The journal gets the failed
+//! attempts with what came of the call; until then, the rows of the runs say that their models are away, so that each process
+//! that looks at the store sees it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A model that failed and is asked again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelWait {
-    /// The run that asks it: the one that was looked up, or one below.
-    pub run_id: String,
+use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
+
+use super::clock;
+use super::run_meter::RunMeters;
+use crate::journal::{Journal, ModelWait};
+
+/// A failure of a model that is asked again.
+#[derive(Debug)]
+pub(super) struct FailedRequest {
     /// The name of the model.
     pub model: String,
-    /// The attempts that failed so far.
-    pub attempts: u32,
-    /// Why the last one failed, in a sentence without secrets.
+    /// Which attempt failed, from 1.
+    pub attempt: u32,
+    /// Why, in a sentence without secrets.
     pub reason: String,
-    /// When it is asked again, in milliseconds since 1970.
-    pub again_at_ms: i64,
+    /// The same without the words of the server.
+    pub kind: String,
+    /// The status of the server's answer; none without one.
+    pub status: Option<u16>,
+    /// The wait before the next one, in milliseconds.
+    pub delay_ms: u64,
 }
 
-/// The waits of all runs of an engine, by the runs.
-#[derive(Debug, Default)]
-pub(super) struct ModelWaits(Mutex<BTreeMap<String, ModelWait>>);
+/// The waits of all runs of an engine.
+pub(super) struct ModelWaits(Arc<SharedWaits>);
+
+struct SharedWaits {
+    journal: Arc<dyn Journal>,
+    meters: Option<Arc<dyn RunMeters>>,
+    waits: Mutex<Waits>,
+}
+
+#[derive(Default)]
+struct Waits {
+    /// By the runs, and by the calls of runs.
+    all: BTreeMap<String, ModelWait>,
+    /// The leases of the runs that are driven here.
+    fences: HashMap<String, u64>,
+    /// The runs whose rows are to be written.
+    changed: BTreeSet<String>,
+    /// Whether a task writes rows.
+    is_writing: bool,
+}
+
+/// A run that is driven here, until this is dropped.
+pub(super) struct DrivenHere {
+    shared: Arc<SharedWaits>,
+    run_id: String,
+    fence: u64,
+}
 
 /// The wait of one run, or of one call of it; dropping this ends it.
 #[derive(Debug)]
 pub(super) struct RunModelWait<'w> {
     all: &'w ModelWaits,
+    run_id: String,
     asked_by: String,
 }
 
+impl std::fmt::Debug for ModelWaits {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ModelWaits").finish_non_exhaustive()
+    }
+}
+
 impl ModelWaits {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, ModelWait>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// `meters`: what counts the failures.
+    pub fn new(journal: Arc<dyn Journal>, meters: Option<Arc<dyn RunMeters>>) -> Self {
+        Self(Arc::new(SharedWaits { journal, meters, waits: Mutex::default() }))
+    }
+
+    /// A run is driven here, with this lease.
+    pub fn driven(&self, run_id: &str, fence: u64) -> DrivenHere {
+        self.0.waits().fences.insert(run_id.to_owned(), fence);
+        DrivenHere { shared: Arc::clone(&self.0), run_id: run_id.to_owned(), fence }
     }
 
     /// The wait of a run for a model that failed; else that of the first run, or call, below that waits so.
     pub fn find(&self, run_id: &str) -> Option<ModelWait> {
-        let all = self.all();
-        let below = (format!("{run_id}."), format!("{run_id}/"));
-        all.get(run_id).or_else(|| all.range(below.0..below.1).next().map(|(_, wait)| wait)).cloned()
+        self.0.waits().find(run_id)
     }
 
     /// The wait of a run that asks its model.
     pub fn of(&self, run_id: &str) -> RunModelWait<'_> {
-        RunModelWait { all: self, asked_by: run_id.to_owned() }
+        RunModelWait { all: self, run_id: run_id.to_owned(), asked_by: run_id.to_owned() }
     }
 
     /// The wait of a call that asks a model, at its address in the run: it is found as those of the runs below are.
     pub fn of_call(&self, run_id: &str, at: impl Display) -> RunModelWait<'_> {
-        RunModelWait { all: self, asked_by: format!("{run_id}.{at}") }
+        RunModelWait { all: self, run_id: run_id.to_owned(), asked_by: format!("{run_id}.{at}") }
     }
 }
 
 impl RunModelWait<'_> {
     /// An attempt failed.
-    pub fn failed(&self, wait: ModelWait) {
-        self.all.all().insert(self.asked_by.clone(), wait);
+    pub fn failed(&self, request: FailedRequest) {
+        let FailedRequest { model, attempt, reason, kind, status, delay_ms } = request;
+        let now_ms = clock::wall_ms();
+        let shared = &self.all.0;
+        if let Some(meters) = &shared.meters {
+            meters.model_retried(&model, status);
+        }
+        let mut waits = shared.waits();
+        let since_ms = waits.all.get(&self.asked_by).map_or(now_ms, |known| known.since_ms);
+        let again_at_ms = now_ms.saturating_add_unsigned(delay_ms);
+        let (run_id, reason) = (self.run_id.clone(), Some(reason));
+        let wait = ModelWait { run_id, model, attempts: attempt, since_ms, kind, reason, again_at_ms };
+        waits.all.insert(self.asked_by.clone(), wait);
+        waits.note(&self.asked_by);
+        shared.write(waits);
     }
 }
 
 impl Drop for RunModelWait<'_> {
     fn drop(&mut self) {
-        self.all.all().remove(&self.asked_by);
+        let shared = &self.all.0;
+        let mut waits = shared.waits();
+        // Nearly all models answer at once.
+        if waits.all.remove(&self.asked_by).is_some() {
+            waits.note(&self.asked_by);
+            shared.write(waits);
+        }
+    }
+}
+
+impl Drop for DrivenHere {
+    fn drop(&mut self) {
+        let mut waits = self.shared.waits();
+        // The next driver may be here already.
+        if waits.fences.get(&self.run_id) == Some(&self.fence) {
+            waits.fences.remove(&self.run_id);
+        }
+    }
+}
+
+impl Waits {
+    fn find(&self, run_id: &str) -> Option<ModelWait> {
+        let below = (format!("{run_id}."), format!("{run_id}/"));
+        self.all.get(run_id).or_else(|| self.all.range(below.0..below.1).next().map(|(_, wait)| wait)).cloned()
+    }
+
+    /// The rows of the run that asks, and of those that called it, are to be written.
+    fn note(&mut self, asked_by: &str) {
+        let above = asked_by.match_indices('.').filter_map(|(at, _)| asked_by.get(..at));
+        let driven = above.chain([asked_by]).filter(|run_id| self.fences.contains_key(*run_id));
+        self.changed.extend(driven.map(str::to_owned).collect::<Vec<_>>());
+    }
+}
+
+impl SharedWaits {
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes rows in one task, so that an older state of a row never replaces a newer one.
+    fn write(self: &Arc<Self>, mut waits: MutexGuard<'_, Waits>) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if waits.changed.is_empty() || std::mem::replace(&mut waits.is_writing, true) {
+            return;
+        }
+        drop(waits);
+        let shared = Arc::clone(self);
+        runtime.spawn(async move { while shared.write_next().await {} }.boxed());
+    }
+
+    /// Writes the row of one run as it is now; returns whether there was one.
+    async fn write_next(&self) -> bool {
+        let (run_id, fence, wait) = {
+            let mut waits = self.waits();
+            let Some(run_id) = waits.changed.pop_first() else {
+                waits.is_writing = false;
+                return false;
+            };
+            // Nobody drives it here any more: its row is that of the next driver.
+            let Some(fence) = waits.fences.get(&run_id).copied() else { return true };
+            let wait = waits.find(&run_id);
+            (run_id, fence, wait)
+        };
+        if let Err(fault) = self.journal.note_model_wait(&run_id, fence, wait).await {
+            // The next attempt, or the next event of the run, writes it again.
+            tracing::debug!(run_id, code = fault.code(), "the row does not say that the model is away: {fault}");
+        }
+        true
     }
 }

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use tokio::sync::watch;
 
-use super::model_waits::{ModelWait, RunModelWait};
+use super::model_waits::{FailedRequest, RunModelWait};
 use super::stop::Stop;
 use super::tool::Spent;
 use crate::journal::Journal;
@@ -46,9 +46,9 @@ impl<'a> PendingModelCall<'a> {
     }
 
     /// An attempt of a call failed, and another one follows.
-    pub(super) fn is_asked_again(&self, wait: ModelWait) {
+    pub(super) fn is_asked_again(&self, request: FailedRequest) {
         if let Some(shown) = &self.shown {
-            shown.failed(wait);
+            shown.failed(request);
         }
     }
 

@@ -4,6 +4,8 @@
 mod interrupts;
 mod live;
 mod model_call;
+pub(super) mod run_log;
+mod spender;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +15,11 @@ use super::fault::Fault;
 use super::fold::written;
 use super::lease_guard::RunLease;
 use super::model::{ModelClient, Wire};
+use super::model_waits::DrivenHere;
 use super::question_owner;
+use super::run_meter::{OwnSpend, RunMeter};
 use super::run_result::Finished;
-use super::status::{log_cancelled, progress, status_record};
+use super::status::{progress, status_record};
 use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
@@ -27,7 +31,7 @@ pub(super) use interrupts::{Interruption, Interrupts, Waited};
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::decision::approval;
 use loopctl_engine::effect::{Effect, Effects, calls_of, steps_of};
-use loopctl_engine::event::{Event, EventKind, Moment};
+use loopctl_engine::event::{Event, EventKind, Moment, Tokens};
 use loopctl_engine::flow::first_waiting;
 use loopctl_engine::notice::{Baseline, Notice};
 use loopctl_engine::outcome::Status;
@@ -35,6 +39,8 @@ use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
 use loopctl_engine::wait_deadline::waits_beside_since_ms;
 use loopctl_lang::program::Program;
+use run_log::LoggedChange;
+use spender::Spender;
 
 /// What lists show of the steps that wait for a human beside others: since when, and the question of the first one.
 #[derive(PartialEq)]
@@ -71,6 +77,10 @@ pub(super) struct Driver<'a> {
     /// What waits for a human beside what is under way, as lists show it; none while that is not known, because another
     /// driver wrote it.
     listed_wait: Option<Option<ListedWait>>,
+    /// What counts for it; none where nobody asks for that.
+    meter: Option<Box<dyn RunMeter>>,
+    /// Rows of the run may say that its model is away for as long as it is driven.
+    _driven_here: DrivenHere,
     /// Whether another event follows at once that makes a run continue: it is not over, although its state says so.
     continues: bool,
 }
@@ -82,6 +92,19 @@ pub(super) struct HandedOver {
     effects: Effects,
     /// Whether the lease is released with it: nothing follows the end of a run.
     releases: bool,
+    /// What the log has a line about.
+    logged: Option<LoggedChange>,
+    /// What the event spent, if that is counted.
+    spent: Option<SpentByEvent>,
+}
+
+/// What an event spent of the run itself.
+struct SpentByEvent {
+    spender: Spender,
+    tokens: Tokens,
+    cost_usd: f64,
+    /// Whether the run ended with it.
+    ends: bool,
 }
 
 /// An event that was applied to the state, and that the journal does not have yet.
@@ -89,6 +112,8 @@ struct AppliedEvent {
     append: Append,
     notices: Vec<Notice>,
     effects: Effects,
+    logged: Option<LoggedChange>,
+    spent: Option<SpentByEvent>,
 }
 
 /// A run to be driven: its state, and the lease on it.
@@ -116,6 +141,8 @@ impl<'a> Driver<'a> {
         let checked_at = (lease.events <= 1).then_some(now);
         let listed_wait = (lease.events <= 1 || !program.is_flow()).then(|| ListedWait::of(&state));
         let budget = SubrunBudgetGuard::of(world, program, &state.header);
+        let meter = world.meters.as_ref().map(|meters| meters.of(&state.header));
+        let driven_here = world.model_waits.driven(&lease.run_id, lease.fence);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
         Box::new(Self {
             world,
@@ -131,13 +158,19 @@ impl<'a> Driver<'a> {
             answer_token: None,
             queued_decision: None,
             listed_wait,
+            meter,
+            _driven_here: driven_here,
             continues: false,
         })
     }
 
     /// Reports the start of the run to the listener.
     pub fn report_start(&self, effects: &Effects) {
+        run_log::begun(self.program, &self.state);
         self.report(Baseline::of_start(), effects);
+        if let (Some(meter), Phase::Ended(ending)) = (&self.meter, &self.state.phase) {
+            meter.ended(ending);
+        }
     }
 
     /// Resumes the run with these events, one after the other. All must fit before the first one is stored: one that does
@@ -148,6 +181,10 @@ impl<'a> Driver<'a> {
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
+        if self.lease.events <= 1 {
+            // It waited for a driver since it was created.
+            run_log::started(&self.state);
+        }
         let is_called = self.state.header.caller.is_some();
         if let Some(member) = self.budget.as_ref().filter(|_| !is_called && !self.program.is_flow()) {
             // Including the sub-runs of earlier drivers.
@@ -248,7 +285,7 @@ impl<'a> Driver<'a> {
         let taken = self.hand_over(what)?;
         let effects = self.durable(taken).await?;
         if let Some(cancelled) = cancelled {
-            log_cancelled(&self.lease.run_id, &cancelled);
+            run_log::cancelled(&self.state, &cancelled);
         }
         Ok(effects)
     }
@@ -286,6 +323,8 @@ impl<'a> Driver<'a> {
         };
         let (before, progressed) = (self.state.status(), progress(&self.state));
         let had_ended = matches!(self.state.phase, Phase::Ended(_));
+        let (unlogged, interrupts) = (run_log::LoggedState::of(&self.state), run_log::is_interruption(&event.kind));
+        let counted = self.meter.as_ref().map(|_| (Spender::of(&event.kind, self.program, &self.state), self.spent()));
         let effects = step(self.program, &mut self.state, event)?;
         let listed_wait = Some(ListedWait::of(&self.state));
         let changed = self.state.status() != before
@@ -306,31 +345,69 @@ impl<'a> Driver<'a> {
             decision,
             release: matches!(self.state.phase, Phase::Ended(_)) && !self.continues,
         };
-        let notices = self.watch.listener.map(|_| baseline.notices(self.program, &self.state, &effects));
-        let notices = notices.unwrap_or_default();
-        Ok(AppliedEvent { append, notices, effects })
+        let is_heard = self.watch.listener.is_some() || self.meter.is_some();
+        let notices = if is_heard { baseline.notices(self.program, &self.state, &effects) } else { Vec::new() };
+        let spent = counted.map(|(spender, (tokens, cost_usd))| {
+            let (tokens_now, cost_now) = self.spent();
+            let ends = matches!(self.state.phase, Phase::Ended(_)) && !had_ended;
+            SpentByEvent { spender, tokens: tokens_now.minus(tokens), cost_usd: cost_now - cost_usd, ends }
+        });
+        let logged = unlogged.and_then(|before| before.changed(&self.state, interrupts));
+        Ok(AppliedEvent { append, notices, effects, logged, spent })
     }
 
     /// Hands an event that was applied to the journal.
     fn send(&mut self, applied: AppliedEvent) -> HandedOver {
-        let AppliedEvent { mut append, notices, effects } = applied;
+        let AppliedEvent { mut append, notices, effects, logged, spent } = applied;
         append.seq = self.lease.events;
         self.lease.events += 1;
         let releases = append.release;
-        HandedOver { stored: self.world.journal.append(append), notices, effects, releases }
+        HandedOver { stored: self.world.journal.append(append), notices, effects, releases, logged, spent }
     }
 
     /// Waits until an event is durable, and reports it. Its effects may be performed after that.
     pub(super) async fn durable(&mut self, taken: HandedOver) -> Result<Effects, Fault> {
-        let HandedOver { stored, notices, effects, releases } = taken;
+        let HandedOver { stored, notices, effects, releases, logged, spent } = taken;
+        let handed_at = self.meter.as_ref().map(|_| clock::instant());
         stored.await.map_err(Fault::Cut)?;
         if releases {
             self.lease.guard.released();
         }
+        if let Some(change) = logged {
+            run_log::changed(change, self.program, &self.state);
+        }
+        if let Some(meter) = &self.meter {
+            handed_at.into_iter().for_each(|handed_at| meter.stored(clock::elapsed(handed_at)));
+            self.count(&**meter, &notices, spent.as_ref());
+        }
+        self.hear(notices);
+        Ok(effects)
+    }
+
+    /// What was spent so far, with what the runs below spent.
+    fn spent(&self) -> (Tokens, f64) {
+        (self.state.counters.tokens, self.state.counters.cost_usd)
+    }
+
+    /// Counts an event that is durable.
+    fn count(&self, meter: &dyn RunMeter, notices: &[Notice], spent: Option<&SpentByEvent>) {
+        notices.iter().for_each(|notice| meter.on(notice));
+        let Some(SpentByEvent { spender, tokens, cost_usd, ends }) = spent else { return };
+        let is_any = *tokens != Tokens::default() || *cost_usd > 0.0;
+        if let Some(model) = spender.model(&self.state.header).filter(|_| is_any) {
+            meter.spent(OwnSpend { model, tokens: *tokens, cost_usd: *cost_usd });
+        }
+        if let Phase::Ended(ending) = &self.state.phase
+            && *ends
+        {
+            meter.ended(ending);
+        }
+    }
+
+    fn hear(&self, notices: Vec<Notice>) {
         if let Some(listener) = self.watch.listener {
             notices.into_iter().for_each(|notice| listener.on(notice));
         }
-        Ok(effects)
     }
 
     fn remembered(&self, effects: &Effects) -> Vec<(String, serde_json::Value)> {
@@ -405,10 +482,13 @@ impl<'a> Driver<'a> {
 
     /// Reports a step to the listener.
     fn report(&self, baseline: Baseline, effects: &Effects) {
-        if let Some(listener) = self.watch.listener {
-            for notice in baseline.notices(self.program, &self.state, effects) {
-                listener.on(notice);
-            }
+        if self.watch.listener.is_none() && self.meter.is_none() {
+            return;
         }
+        let notices = baseline.notices(self.program, &self.state, effects);
+        if let Some(meter) = &self.meter {
+            self.count(&**meter, &notices, None);
+        }
+        self.hear(notices);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::search_text::search_text_of;
 use crate::journal::{Journal, RowCompletion, RowText, RunSummary, StatusRecord};
-use loopctl_engine::event::{Cancelled, Tokens};
+use loopctl_engine::event::Tokens;
 use loopctl_engine::flow::first_question;
 use loopctl_engine::outcome::{Status, Termination};
 use loopctl_engine::state::{Phase, State};
@@ -76,10 +76,4 @@ pub async fn complete_row(journal: &dyn Journal, run: &RunSummary, program: &Pro
         // The next reader tries again.
         tracing::debug!(run_id = run.run_id, "the row of the run stays as it is: {fault}");
     }
-}
-
-/// A line of the log for a run that was cancelled, by whichever process that was asked for. Without the reason: what a project
-/// hides in its traces is not known here.
-pub(super) fn log_cancelled(run_id: &str, cancelled: &Cancelled) {
-    tracing::info!(run_id, by = cancelled.by.as_deref(), "cancelled");
 }

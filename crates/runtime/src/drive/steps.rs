@@ -14,6 +14,7 @@ use super::fault::Fault;
 use super::inbox::PassedDecision;
 use super::pending_model_call::PendingModelCall;
 use super::retry::{self, NextAttempt};
+use super::run::run_log::RepeatedCall;
 use super::run::{CANCEL_POLL_INTERVAL, Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
@@ -310,14 +311,13 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
         NextAttempt::After(error, delay) => (error, delay, false),
         NextAttempt::Asked(error) => (error, Duration::ZERO, true),
     };
-    EventKind::StepRetried(Box::new(StepRetried {
-        at: call.at.clone(),
-        attempt,
-        error,
-        duration_ms: clock::elapsed_ms(began),
-        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-        lost,
-    }))
+    let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    if !lost {
+        let (run_id, loop_name) = (call.header.run_id.as_str(), call.header.loop_name.as_str());
+        RepeatedCall { run_id, loop_name, action: &tool.name, at: &call.at, attempt, error: &error, delay_ms }.log();
+    }
+    let duration_ms = clock::elapsed_ms(began);
+    EventKind::StepRetried(Box::new(StepRetried { at: call.at.clone(), attempt, error, duration_ms, delay_ms, lost }))
 }
 
 /// Whether a run that failed may succeed when the same is run again, by its own error, and whether that lies outside of it:

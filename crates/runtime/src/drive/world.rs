@@ -8,6 +8,7 @@ use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
+use super::run_meter::RunMeters;
 use super::secret::Vault;
 use super::stop::Stop;
 use super::subrun_budget::SubrunBudgets;
@@ -35,6 +36,8 @@ pub(super) struct World {
     pub inboxes: DecisionInboxes,
     /// Of the runs whose models failed and are asked again.
     pub model_waits: ModelWaits,
+    /// What counts what happens in runs; none where nobody asks for it.
+    pub meters: Option<Arc<dyn RunMeters>>,
     /// The folder of the project.
     pub root: PathBuf,
     /// Whether a script takes the place of all models.

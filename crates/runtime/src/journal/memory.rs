@@ -20,9 +20,9 @@ use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord,
-    StoreError, Ticket, Worker, failpoint, search_text,
+    ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion,
+    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision,
+    StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -99,6 +99,8 @@ struct RunData {
     /// As they were passed in: the caller shares equal texts, not the store.
     texts: Vec<Blob>,
     status_record: StatusRecord,
+    /// The model that failed and is asked again, by the driver with this lease.
+    model_wait: Option<(u64, ModelWait)>,
     fence: u64,
     driven: bool,
     cancel: Option<CancelRequest>,
@@ -145,6 +147,7 @@ impl MemoryJournal {
         let data = RunData {
             events,
             texts: new.texts,
+            model_wait: None,
             status_record: new.status_record.unwrap_or_else(|| StatusRecord::new(Status::Running, new.at_ms)),
             fence: 1,
             driven: true,
@@ -213,6 +216,7 @@ impl MemoryJournal {
         if let Some(status_record) = entry.status_record {
             data.callback_at_ms = status_record.is_to_be_posted().then(|| self.after(CALLBACK_LEASE));
             data.status_record = status_record;
+            data.model_wait = None;
         }
         if entry.reopens {
             data.cancel = None;
@@ -310,6 +314,10 @@ impl Journal for MemoryJournal {
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
         Ticket::ready(self.run(run_id).map(|run| run.retry_at(at_ms)))
+    }
+
+    fn note_model_wait(&self, run_id: &str, fence: u64, wait: Option<ModelWait>) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).map(|run| run.note_model_wait(fence, wait)))
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {

@@ -14,6 +14,7 @@ pub mod fault;
 mod lease_clock;
 mod log;
 pub mod memory;
+mod model_wait;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod prune;
@@ -40,6 +41,7 @@ pub use append::Append;
 pub use append::Ticket;
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
+pub use model_wait::ModelWait;
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text};
@@ -107,6 +109,10 @@ pub trait Journal: Send + Sync {
     /// Has a run that waits for its model claimed from this moment on, in milliseconds since 1970. Ignored for any
     /// other run.
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()>;
+
+    /// Notes that a model of a run failed and is asked again, or that it is not any more. Ignored when the run is not under way,
+    /// or this is not its present lease.
+    fn note_model_wait(&self, run_id: &str, fence: u64, wait: Option<ModelWait>) -> Ticket<()>;
 
     /// How many runs were called by this one, and by those that it called.
     fn called_under(&self, run_id: &str) -> Ticket<u64>;
@@ -354,6 +360,9 @@ pub struct RunSummary {
     /// Why it failed, or why its model can't be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The model that failed and that its driver asks again.
+    #[serde(skip)]
+    pub model_wait: Option<Box<ModelWait>>,
     /// The first question that waits for a human.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
@@ -412,6 +421,7 @@ impl RunSummary {
             tokens: None,
             cost_usd: None,
             error: None,
+            model_wait: None,
             question: None,
             due_at_ms: None,
             schedule: None,
@@ -428,12 +438,19 @@ impl RunSummary {
         }
     }
 
-    /// The same without what an older version left in the row: it moves runs on, and does not know these columns.
+    /// The same without what an older version, or a driver that died, left in the row. `fence`: the last lease of the run.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    fn without_stale(self) -> Self {
+    fn without_stale(self, fence: u64) -> Self {
         let asks = self.status == Status::Paused || self.waits_since_ms.is_some();
         let fails = !matches!(self.status, Status::Running | Status::Completed);
-        Self { question: self.question.filter(|_| asks), error: self.error.filter(|_| fails), ..self }
+        let is_under_way = self.status == Status::Running && self.driven;
+        let wait = self.error.as_deref().filter(|_| is_under_way).and_then(|text| ModelWait::of_row(text, fence));
+        Self {
+            question: self.question.filter(|_| asks),
+            error: self.error.filter(|_| fails),
+            model_wait: wait.map(Box::new),
+            ..self
+        }
     }
 
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.

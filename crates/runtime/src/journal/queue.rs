@@ -22,6 +22,8 @@ pub struct QueuedRuns {
     pub token: Option<String>,
     /// How many.
     pub runs: u64,
+    /// Since when the first of them has waited, in milliseconds since 1970.
+    pub since_ms: i64,
 }
 
 /// How many runs of one owner are to be claimed.

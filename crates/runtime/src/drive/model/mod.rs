@@ -45,6 +45,7 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use crate::drive::clock;
+use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
 use failure::{AttemptFailure, Peer};
@@ -191,10 +192,21 @@ pub struct RetriedAttempt {
     pub reason: String,
     /// The same without the words of the server, for a log: what a project hides in its traces is not known there.
     pub class: String,
+    /// The status of the server's answer; none without one.
+    pub status: Option<u16>,
     /// The wait before the next one, in milliseconds.
     pub delay_ms: u64,
     /// The same as a journal keeps it.
     pub kept: event::FailedAttempt,
+}
+
+impl RetriedAttempt {
+    /// The same as the status of the run shows it, with the name of the model.
+    pub(super) fn shown(&self, model: String) -> FailedRequest {
+        let Self { number, reason, class, status, delay_ms, .. } = self;
+        let (reason, kind) = (reason.clone(), class.clone());
+        FailedRequest { model, attempt: *number, reason, kind, status: *status, delay_ms: *delay_ms }
+    }
 }
 
 impl ModelClient {
@@ -561,8 +573,8 @@ pub async fn ask(
             refused = is_refused.then(|| failure.message.clone()).or(refused);
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-                let class = failure.class();
-                failed(RetriedAttempt { number, reason: failure.message, class, delay_ms, kept });
+                let (class, status) = (failure.class(), failure.status);
+                failed(RetriedAttempt { number, reason: failure.message, class, status, delay_ms, kept });
             }
             let Some(delay) = delay else { break };
             PendingModelCall::rest(ask.wait, std::pin::pin!(clock::sleep(delay))).await;

@@ -5,10 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use super::Driver;
 use super::interrupts::{Interruption, Interrupts, Waited};
 use super::live::ReplyReporter;
-use crate::drive::clock;
+use super::run_log;
 use crate::drive::fault::Fault;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
-use crate::drive::model_waits::ModelWait;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::reply_bounds;
 use crate::drive::secret::Vault;
@@ -61,12 +60,10 @@ impl Driver<'_> {
         let run_id = self.lease.run_id.as_str();
         let wait = self.world.model_waits.of(run_id);
         let retried = |attempt: RetriedAttempt| {
-            let RetriedAttempt { number, reason, class, delay_ms, kept } = attempt;
-            let model = kept.model.as_deref().unwrap_or(&state.header.model.name).to_owned();
-            tracing::warn!(run_id, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
-            let again_at_ms = clock::wall_ms().saturating_add_unsigned(delay_ms);
-            let (run_id, reason_shown) = (run_id.to_owned(), reason.clone());
-            wait.failed(ModelWait { run_id, model, attempts: number, reason: reason_shown, again_at_ms });
+            let model = attempt.kept.model.as_deref().unwrap_or(&state.header.model.name).to_owned();
+            run_log::model_failed(&state.header, &model, &attempt);
+            wait.failed(attempt.shown(model));
+            let RetriedAttempt { number, reason, delay_ms, kept, .. } = attempt;
             attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
             if let Some(listener) = listener {
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });

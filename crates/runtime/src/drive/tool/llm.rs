@@ -6,10 +6,8 @@ use serde_json::Value;
 
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
-use crate::drive::clock;
 use crate::drive::future::BoxFuture;
 use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire};
-use crate::drive::model_waits::ModelWait;
 use crate::drive::retry::{self, Transient};
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
@@ -28,6 +26,11 @@ use loopctl_lang::program::{TemplatedAction, Tool, ToolKind};
 pub(super) struct LlmTool<'t> {
     action: &'t LlmAction,
     template: &'t Template,
+}
+
+/// The model that an `llm` action names; none for an action that asks the model of its run, and for other tools.
+pub(in crate::drive) fn model_of(tool: &Tool) -> Option<&str> {
+    LlmTool::of(tool)?.action.model.as_deref()
 }
 
 impl<'t> LlmTool<'t> {
@@ -159,14 +162,12 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         }
     };
     let retried = |attempt: RetriedAttempt| {
-        let RetriedAttempt { number, reason, class, delay_ms, kept } = attempt;
-        used(&kept);
+        used(&attempt.kept);
         let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
+        let (number, delay_ms, class) = (attempt.number, attempt.delay_ms, &attempt.class);
         tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
         if let Some(wait) = call.wait {
-            let again_at_ms = clock::wall_ms().saturating_add_unsigned(delay_ms);
-            let (run_id, model) = (run_id.to_owned(), model.to_owned());
-            wait.is_asked_again(ModelWait { run_id, model, attempts: number, reason, again_at_ms });
+            wait.is_asked_again(attempt.shown(model.to_owned()));
         }
     };
     let mut answer = model::ask(&models, &ask, wire, &retry, &retried).await;

@@ -32,6 +32,7 @@ pub use self::command::{AllowedPrograms, NamedProgram, enter_group};
 #[cfg(feature = "probe")]
 pub use self::db::probe::ConnectedDatabases;
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
+pub(super) use self::llm::model_of;
 pub use self::offline_calls::NOT_PLAYED;
 pub use self::runner::OpenedRun;
 

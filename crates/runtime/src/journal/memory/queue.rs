@@ -4,7 +4,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{MemoryJournal, StoredRun};
-use crate::journal::{CALLBACK_LEASE, CallbackState, ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
+use crate::journal::{
+    CALLBACK_LEASE, CallbackState, ClaimedRun, ModelWait, QueueQuery, QueueShare, QueuedRuns, RunHead,
+};
 use loopctl_engine::outcome::{Status, Termination};
 
 impl MemoryJournal {
@@ -40,9 +42,13 @@ impl MemoryJournal {
     pub(super) fn queued(&self, waiting: &QueueQuery) -> Vec<QueuedRuns> {
         let mut queue: Vec<QueuedRuns> = Vec::new();
         for run in self.waiting(waiting) {
+            let since_ms = run.queued_since_ms();
             match queue.iter_mut().find(|of| of.org == run.org && of.token == run.token) {
-                Some(of) => of.runs += 1,
-                None => queue.push(QueuedRuns { org: run.org.clone(), token: run.token.clone(), runs: 1 }),
+                Some(of) => {
+                    of.runs += 1;
+                    of.since_ms = of.since_ms.min(since_ms);
+                }
+                None => queue.push(QueuedRuns { org: run.org.clone(), token: run.token.clone(), runs: 1, since_ms }),
             }
         }
         queue
@@ -94,6 +100,22 @@ impl StoredRun {
             _ => false,
         };
         is_wanted && !data.driven && self.parent_run_id.is_none()
+    }
+
+    /// Since when the run has waited for a driver, if it does.
+    fn queued_since_ms(&self) -> i64 {
+        let data = self.data();
+        let since_ms = data.status_record.at_ms;
+        data.due_at_ms()
+            .filter(|_| data.status_record.status == Status::Paused)
+            .map_or(since_ms, |due| due.max(since_ms))
+    }
+
+    pub(super) fn note_model_wait(&self, fence: u64, wait: Option<ModelWait>) {
+        let mut data = self.data();
+        if data.fence == fence && data.status_record.status == Status::Running {
+            data.model_wait = wait.map(|wait| (fence, wait));
+        }
     }
 
     pub(super) fn retry_at(&self, at_ms: i64) {

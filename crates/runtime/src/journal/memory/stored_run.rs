@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::{RunData, StoredRun};
-use crate::journal::{Callback, CallbackState, Lease, RowCompletion, RunFilter, RunSummary, StatusRecord, StoreError};
+use crate::journal::{
+    Callback, CallbackState, Lease, ModelWait, RowCompletion, RunFilter, RunSummary, StatusRecord, StoreError,
+};
 use loopctl_engine::outcome::Status;
 
 impl StoredRun {
@@ -71,6 +73,7 @@ impl StoredRun {
             tokens: data.status_record.tokens,
             cost_usd: data.status_record.cost_usd,
             error: data.status_record.error.as_ref().map(|text| text.as_str().to_owned()),
+            model_wait: data.model_wait().map(|wait| Box::new(ModelWait { reason: None, ..wait.clone() })),
             question: data.status_record.question.as_ref().map(|text| text.as_str().to_owned()),
             due_at_ms: data.due_at_ms(),
             schedule: self.scheduled.as_ref().map(|scheduled| scheduled.schedule.clone()),
@@ -93,6 +96,13 @@ impl StoredRun {
 }
 
 impl RunData {
+    /// The model that its present driver asks again.
+    fn model_wait(&self) -> Option<&ModelWait> {
+        let is_under_way = self.driven && self.status_record.status == Status::Running;
+        let noted = self.model_wait.as_ref().filter(|(fence, _)| is_under_way && *fence == self.fence);
+        noted.map(|(_, wait)| wait)
+    }
+
     /// Whether the row has all that lists show.
     fn is_complete(&self) -> bool {
         self.status_record.tokens.is_some() && self.search_text.is_some()

@@ -48,9 +48,9 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::StoreKind;
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
+    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -285,6 +285,11 @@ impl Journal for PostgresJournal {
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
         let run_id = run_id.to_owned();
         self.ask(move |database| async move { database.retry_at(run_id, at_ms).await })
+    }
+
+    fn note_model_wait(&self, run_id: &str, fence: u64, wait: Option<ModelWait>) -> Ticket<()> {
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.note_model_wait(run_id, fence, wait).await })
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {

@@ -38,8 +38,13 @@ macro_rules! waiting {
 }
 const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
-const QUEUE: &str =
-    concat!("SELECT r.org, r.token, count(*) FROM @.runs r WHERE ", waiting!(), " GROUP BY 1, 2 ORDER BY min(r.id)");
+const QUEUE: &str = concat!(
+    "SELECT r.org, r.token, count(*), min(CASE r.status WHEN 'paused' THEN greatest(r.due_at_ms, r.updated_at_ms)
+       ELSE greatest(r.progress_at_ms, r.updated_at_ms) END)
+     FROM @.runs r WHERE ",
+    waiting!(),
+    " GROUP BY 1, 2 ORDER BY min(r.id)"
+);
 /// The runs of drivers whose leases are over only if `$8` says so, and never while the own lease is over: when the clock
 /// of the database jumps, the leases of all are over at once, and runs would go from one to the other until each is
 /// renewed.
@@ -196,7 +201,8 @@ impl Database {
             for row in self.quick.query(QUEUE, &parameters).await? {
                 let runs: i64 = row.try_get(2)?;
                 let runs = u64::try_from(runs).unwrap_or_default();
-                queued.push(QueuedRuns { org: row.try_get(0)?, token: row.try_get(1)?, runs });
+                let since_ms = row.try_get(3)?;
+                queued.push(QueuedRuns { org: row.try_get(0)?, token: row.try_get(1)?, runs, since_ms });
             }
             Ok(queued)
         });

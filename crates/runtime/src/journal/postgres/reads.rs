@@ -61,7 +61,7 @@ macro_rules! summary {
             "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms,
               CASE WHEN r.status = 'running' THEN greatest(r.updated_at_ms, r.progress_at_ms) ELSE r.updated_at_ms END
                 AS updated_at_ms,
-              r.tokens, r.cost_usd, r.error, r.question, r.due_at_ms, r.search_text IS NOT NULL AS is_searchable,
+              r.tokens, r.cost_usd, r.error, r.question, r.due_at_ms, r.fence, r.search_text IS NOT NULL AS is_searchable,
               (SELECT s.schedule FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS schedule,
               (SELECT s.due_at_ms FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS scheduled_for_ms,
               r.identity, r.driver IS NULL AS is_free, ", lives!("r.driver"), " AS is_driven, r.org, r.callback_url, r.callback,
@@ -321,6 +321,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
     let termination = termination.map(|word| known(&word).map_err(|_| unknown(&word))).transpose()?;
     let (tokens, schedule): (Option<i64>, Option<Vec<u8>>) = (row.try_get("tokens")?, row.try_get("schedule")?);
     let (iterations, identity): (i32, Vec<u8>) = (row.try_get("iterations")?, row.try_get("identity")?);
+    let fence: i64 = row.try_get("fence")?;
     Ok(RunSummary {
         run_id: row.try_get("run_id")?,
         loop_name: row.try_get("loop_name")?,
@@ -333,6 +334,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
         tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
         cost_usd: row.try_get("cost_usd")?,
         error: row.try_get("error")?,
+        model_wait: None,
         question: row.try_get("question")?,
         due_at_ms: row.try_get("due_at_ms")?,
         schedule: schedule.map(text_of),
@@ -347,7 +349,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
         token: row.try_get("token")?,
         callback: callback(row)?,
     }
-    .without_stale())
+    .without_stale(u64::try_from(fence).unwrap_or_default()))
 }
 
 fn callback(row: &Row) -> Result<Option<Callback>, StatementError> {

@@ -10,7 +10,9 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use crate::journal::answer_token::{MOST_ISSUES, NO_PAUSE};
 use crate::journal::column_words::word;
-use crate::journal::{AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, StoreError};
+use crate::journal::{
+    AnswerToken, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ModelWait, StoreError,
+};
 use loopctl_engine::blob::Blob;
 
 const RELEASE: &str = "
@@ -27,6 +29,7 @@ UPDATE @.runs SET cancel_reason = CASE WHEN cancel_requested THEN cancel_reason 
 WHERE run_id = $1 RETURNING cancel_reason, cancel_by";
 const RETRY_AT: &str = "
 UPDATE @.runs SET due_at_ms = $2 WHERE run_id = $1 AND status = 'paused' AND termination = 'model_error'";
+const NOTE_MODEL_WAIT: &str = "UPDATE @.runs SET error = $3 WHERE run_id = $1 AND fence = $2 AND status = 'running'";
 const NOTE_CALLBACK: &str = "
 WITH there AS (SELECT id FROM @.runs WHERE run_id = $1), noted AS (
   UPDATE @.runs r SET callback = CASE WHEN callback IS NULL THEN NULL ELSE $2 END, callback_tries = $3,
@@ -98,6 +101,18 @@ impl Database {
             self.quick.query(RETRY_AT, &[(&run_id, Type::TEXT), (&at_ms, Type::INT8)]).await.map(drop)
         });
         sent.await
+    }
+
+    pub(super) async fn note_model_wait(
+        &self,
+        run_id: String,
+        fence: u64,
+        wait: Option<ModelWait>,
+    ) -> Result<(), StoreError> {
+        let text = wait.and_then(|wait| wait.for_row(fence));
+        let fence = i64::try_from(fence).unwrap_or(i64::MAX);
+        let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&fence, Type::INT8), (&text, Type::TEXT)];
+        self.persist(|| async { self.quick.query(NOTE_MODEL_WAIT, &parameters).await.map(drop) }).await
     }
 
     pub(super) async fn note_callback(

@@ -42,7 +42,7 @@ use self::callbacks::{ClaimCallbacks, NoteCallback};
 use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::leases::Leases;
-use self::queue::{Claim, RetryAt};
+use self::queue::{Claim, NoteModelWait, RetryAt};
 use self::reads::{Census, SqliteReader};
 use self::record_columns::CompleteRow;
 use self::requests::{CancelRun, GiveBack, MakeSure, Take};
@@ -54,9 +54,9 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::{StoreKind, StoreName};
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, NewRun, PruneQuery,
-    QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
+    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -256,6 +256,10 @@ impl Journal for SqliteJournal {
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {
         self.write(RetryAt { run_id: run_id.to_owned(), at_ms })
+    }
+
+    fn note_model_wait(&self, run_id: &str, fence: u64, wait: Option<ModelWait>) -> Ticket<()> {
+        self.write(NoteModelWait { run_id: run_id.to_owned(), fence, wait })
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {

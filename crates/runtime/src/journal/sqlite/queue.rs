@@ -6,7 +6,7 @@ use super::database_errors::RequestError;
 use super::leases::{HeldLease, Leases};
 use super::requests::Take;
 use super::write_request::{Transaction, WriteRequest};
-use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns};
+use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, ModelWait, QueueQuery, QueueShare, QueuedRuns};
 
 /// The runs that wait for a driver. `?1` is the time, `?2` the drivers that are alive, `?3` the runs that the caller
 /// does not want, `?4` the folders that only others serve. The first part is the condition of the index `runs_by_queue`; the number is
@@ -22,7 +22,8 @@ macro_rules! waiting {
     };
 }
 const QUEUE: &str = concat!(
-    "SELECT org, token, count(*) FROM runs INDEXED BY runs_by_queue WHERE ",
+    "SELECT org, token, count(*), min(CASE status WHEN 'paused' THEN max(due_at_ms, updated_at_ms) ELSE updated_at_ms END)
+     FROM runs INDEXED BY runs_by_queue WHERE ",
     waiting!(),
     " GROUP BY 1, 2 ORDER BY min(id)"
 );
@@ -48,7 +49,8 @@ pub(super) fn queued(
     let (living, foreign) = (listed(&around.living), listed(&around.foreign));
     let queued = query.query_map(params![waiting.now_ms, living, listed(&waiting.except), foreign], |row| {
         let runs: i64 = row.get(2)?;
-        Ok(QueuedRuns { org: row.get(0)?, token: row.get(1)?, runs: u64::try_from(runs).unwrap_or_default() })
+        let runs = u64::try_from(runs).unwrap_or_default();
+        Ok(QueuedRuns { org: row.get(0)?, token: row.get(1)?, runs, since_ms: row.get(3)? })
     })?;
     Ok(queued.collect::<Result<_, _>>()?)
 }
@@ -161,6 +163,31 @@ impl WriteRequest for RetryAt {
                  WHERE run_id = ?1 AND status = 'paused' AND termination = 'model_error'",
             )?
             .execute(params![self.run_id, self.at_ms])?;
+        Ok(())
+    }
+}
+
+/// Notes that a model of a run failed and is asked again, or that it is not any more.
+pub(super) struct NoteModelWait {
+    pub(super) run_id: String,
+    pub(super) fence: u64,
+    pub(super) wait: Option<ModelWait>,
+}
+
+impl WriteRequest for NoteModelWait {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
+        let text = self.wait.as_ref().and_then(|wait| wait.for_row(self.fence));
+        let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
+        transaction
+            .connection
+            .prepare_cached("UPDATE runs SET error = ?3 WHERE run_id = ?1 AND fence = ?2 AND status = 'running'")?
+            .execute(params![self.run_id, fence, text])?;
         Ok(())
     }
 }

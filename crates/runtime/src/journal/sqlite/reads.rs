@@ -191,7 +191,7 @@ macro_rules! summary {
         concat!(
             "SELECT runs.run_id AS run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms,
                identity, runs.driver AS driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups,
-               parent_run_id, callback_pause, token, tokens, cost_usd, error, question, due_at_ms,
+               parent_run_id, callback_pause, token, tokens, cost_usd, error, question, due_at_ms, fence,
                search_text IS NOT NULL AS is_searchable,
                (SELECT schedule FROM scheduled_runs WHERE run_id = runs.run_id) AS schedule,
                (SELECT due_at_ms FROM scheduled_runs WHERE run_id = runs.run_id) AS scheduled_for_ms, ",
@@ -329,6 +329,7 @@ impl Census {
     fn summary(&mut self, row: &Row<'_>, columns: &SummaryColumns) -> rusqlite::Result<RunSummary> {
         let termination = row.get_ref(columns.termination)?.as_str_or_null()?;
         let tokens: Option<i64> = row.get(columns.tokens)?;
+        let fence = u64::try_from(row.get::<_, i64>(columns.fence)?).unwrap_or_default();
         Ok(RunSummary {
             run_id: row.get(columns.run_id)?,
             loop_name: row.get(columns.loop_name)?,
@@ -341,6 +342,7 @@ impl Census {
             tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
             cost_usd: row.get(columns.cost_usd)?,
             error: row.get(columns.error)?,
+            model_wait: None,
             question: row.get(columns.question)?,
             due_at_ms: row.get(columns.due_at_ms)?,
             schedule: row.get(columns.schedule)?,
@@ -355,7 +357,7 @@ impl Census {
             token: row.get(columns.token)?,
             callback: callback(row, columns)?,
         }
-        .without_stale())
+        .without_stale(fence))
     }
 }
 
@@ -427,7 +429,7 @@ selected! {
     struct SummaryColumns {
         run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, identity, driver, until_ms,
         org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, waits_since_ms,
-        tokens, cost_usd, error, question, due_at_ms, is_searchable, schedule, scheduled_for_ms,
+        tokens, cost_usd, error, question, due_at_ms, fence, is_searchable, schedule, scheduled_for_ms,
     }
 }
 

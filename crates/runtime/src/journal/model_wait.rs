@@ -1,0 +1,72 @@
+//! A model that failed and is asked again, as the row of its run holds it. While a run is under way, the column of its error
+//! is free for that: the next record of the run replaces it. A row whose driver died, or that another driver has since, waits
+//! for no model.
+
+use serde::{Deserialize, Serialize};
+
+/// A model that failed and is asked again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelWait {
+    /// The run that asks it: the one that is looked at, or one below.
+    pub run_id: String,
+    /// The name of the model.
+    pub model: String,
+    /// The attempts that failed so far.
+    pub attempts: u32,
+    /// When the first of them failed, in milliseconds since 1970.
+    pub since_ms: i64,
+    /// What kind of failure the last one was, without the words of the server.
+    pub kind: String,
+    /// Why the last one failed, in a sentence without secrets. It is known to the driver only.
+    #[serde(skip)]
+    pub reason: Option<String>,
+    /// When it is asked again, in milliseconds since 1970.
+    pub again_at_ms: i64,
+}
+
+/// The text in a row, with the lease of the driver that wrote it.
+#[derive(Serialize, Deserialize)]
+struct StoredWait<'w> {
+    fence: u64,
+    #[serde(flatten)]
+    wait: std::borrow::Cow<'w, ModelWait>,
+}
+
+impl ModelWait {
+    /// The text for the row, of the driver with this lease.
+    pub fn for_row(&self, fence: u64) -> Option<String> {
+        serde_json::to_string(&StoredWait { fence, wait: std::borrow::Cow::Borrowed(self) }).ok()
+    }
+
+    /// What a row says that is leased to the driver with this lease; none for what another driver wrote.
+    #[cfg(any(test, feature = "sqlite", feature = "postgres"))]
+    pub(super) fn of_row(text: &str, fence: u64) -> Option<Self> {
+        let stored: StoredWait<'_> = serde_json::from_str(text).ok()?;
+        (stored.fence == fence).then(|| stored.wait.into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_shows_the_wait_of_its_present_driver_only() {
+        let wait = ModelWait {
+            run_id: "r.1.0".to_owned(),
+            model: "main".to_owned(),
+            attempts: 3,
+            since_ms: 1_000,
+            kind: "http 503".to_owned(),
+            reason: Some("http 503: the words of the server".to_owned()),
+            again_at_ms: 9_000,
+        };
+        let row = wait.for_row(4).unwrap();
+        assert!(!row.contains("words"), "{row}");
+        let known = ModelWait { reason: None, ..wait };
+        assert_eq!((ModelWait::of_row(&row, 4), ModelWait::of_row(&row, 5)), (Some(known), None));
+        for text in ["", "the model is away", "{}", "{\"fence\":4}"] {
+            assert_eq!(ModelWait::of_row(text, 4), None, "{text}");
+        }
+    }
+}

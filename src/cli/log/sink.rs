@@ -1,0 +1,153 @@
+//! Where lines go: to stderr, at once or by a thread of its own. Who reads the log of a server may stop reading: then lines are
+//! dropped and counted, and no run waits.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use super::LogFormat;
+use super::line::LogLine;
+use super::repeats::Repeats;
+use crate::cli::surface::Surface;
+use crate::drive::clock;
+
+/// The most lines that wait to be written.
+const QUEUE_LINES: usize = 4_096;
+/// How often it is looked whether counted lines are due.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest time that the end of the process waits for the log.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Writes lines.
+pub struct LogOutput {
+    format: LogFormat,
+    /// None where each line is written by whoever logs it.
+    queue: Option<SyncSender<Queued>>,
+    /// The lines that found no place in the queue.
+    dropped: Arc<AtomicU64>,
+}
+
+enum Queued {
+    Line(Box<LogLine>),
+    /// A text that is no line of the log.
+    Text(String),
+    /// What was counted is to be written, and this is to be answered.
+    Finish(SyncSender<()>),
+}
+
+impl LogOutput {
+    /// Lines are written at once, also those that repeat.
+    pub fn direct(format: LogFormat) -> Self {
+        Self { format, queue: None, dropped: Arc::default() }
+    }
+
+    /// Lines are written by a thread, and those that repeat are counted.
+    pub fn queued(format: LogFormat) -> Self {
+        let (queue, lines) = sync_channel(QUEUE_LINES);
+        let dropped = Arc::<AtomicU64>::default();
+        let thread = std::thread::Builder::new().name("log".to_owned());
+        let (to, counted) = (std::io::stderr(), Arc::clone(&dropped));
+        let mut writer = LogWriter { format, repeats: Repeats::default(), to, dropped: counted };
+        let is_started = thread.spawn(move || writer.write_all(&lines)).is_ok();
+        Self { format, queue: is_started.then_some(queue), dropped }
+    }
+
+    /// Takes a line.
+    pub fn take(&self, line: LogLine) {
+        let Some(queue) = &self.queue else { return write(std::io::stderr().lock(), &line.written(self.format)) };
+        if queue.try_send(Queued::Line(Box::new(line))).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a text that is no line of the log, and that is written as it is.
+    pub fn say(&self, surface: &Surface, text: &str) {
+        match &self.queue {
+            Some(queue) => drop(queue.try_send(Queued::Text(text.to_owned()))),
+            None => surface.say(text),
+        }
+    }
+
+    /// Waits until what was taken is written, for a bounded time.
+    pub fn finish(&self) {
+        let Some(queue) = &self.queue else { return };
+        let (done, answer) = sync_channel(1);
+        let mut message = Queued::Finish(done);
+        let asked_at = clock::instant();
+        // A queue that is full is being written, or nobody reads it.
+        while let Err(TrySendError::Full(back)) = queue.try_send(message) {
+            if clock::elapsed(asked_at) >= FINISH_TIMEOUT {
+                return;
+            }
+            message = back;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = answer.recv_timeout(FINISH_TIMEOUT);
+    }
+}
+
+/// The thread that writes.
+struct LogWriter<W> {
+    format: LogFormat,
+    repeats: Repeats,
+    to: W,
+    dropped: Arc<AtomicU64>,
+}
+
+impl<W: Write> LogWriter<W> {
+    fn write_all(&mut self, lines: &Receiver<Queued>) {
+        let mut looked_at = clock::instant();
+        loop {
+            match lines.recv_timeout(LOOK_INTERVAL) {
+                Ok(Queued::Line(line)) => self.take(*line),
+                Ok(Queued::Text(text)) => write(&mut self.to, &text),
+                Ok(Queued::Finish(done)) => {
+                    self.report_dropped();
+                    lines.try_iter().for_each(|queued| match queued {
+                        Queued::Line(line) => self.take(*line),
+                        Queued::Text(text) => write(&mut self.to, &text),
+                        Queued::Finish(_) => {}
+                    });
+                    let counted = self.repeats.all(clock::instant());
+                    self.write(counted);
+                    let _ = done.send(());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            // Also where lines come without a pause.
+            if clock::elapsed(looked_at) >= LOOK_INTERVAL {
+                looked_at = clock::instant();
+                self.report_dropped();
+                let counted = self.repeats.due(looked_at);
+                self.write(counted);
+            }
+        }
+    }
+
+    fn take(&mut self, line: LogLine) {
+        let admitted = self.repeats.admit(line, clock::instant());
+        self.write(admitted);
+    }
+
+    /// Logs how many lines found no place in the queue.
+    fn report_dropped(&self) {
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            tracing::warn!(dropped, "lines of the log were dropped: they came faster than they were read");
+        }
+    }
+
+    fn write(&mut self, lines: impl IntoIterator<Item = LogLine>) {
+        for line in lines {
+            write(&mut self.to, &line.written(self.format));
+        }
+    }
+}
+
+/// A log that can't be written can't be reported.
+fn write(mut to: impl Write, line: &str) {
+    let _ = to.write_all(line.as_bytes()).and_then(|()| to.flush());
+}

@@ -1,0 +1,60 @@
+//! What commands say of a run whose model failed and is asked again.
+
+use serde::Serialize;
+
+use crate::journal::ModelWait;
+use crate::trace::units::{duration, plural, rfc3339};
+
+/// The wait, for programs.
+#[derive(Serialize)]
+pub struct ShownModelWait<'w> {
+    /// The run below that asks the model, when it is not this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<&'w str>,
+    model: &'w str,
+    attempts: u32,
+    since: String,
+    kind: &'w str,
+    again_at: String,
+}
+
+impl<'w> ShownModelWait<'w> {
+    /// The wait of this run.
+    pub fn new(wait: &'w ModelWait, of: &str) -> Self {
+        Self {
+            run_id: Some(wait.run_id.as_str()).filter(|run_id| *run_id != of),
+            model: &wait.model,
+            attempts: wait.attempts,
+            since: rfc3339(wait.since_ms),
+            kind: &wait.kind,
+            again_at: rfc3339(wait.again_at_ms),
+        }
+    }
+}
+
+/// The wait in a few words, the most important first: lists cut them.
+pub fn brief(wait: &ModelWait, now_ms: i64) -> String {
+    let since = elapsed(wait.since_ms, now_ms);
+    format!("the model {} is away for {since}: {} ({})", wait.model, wait.kind, plural(wait.attempts, "attempt"))
+}
+
+/// The wait of this run in a sentence.
+pub fn sentence(wait: &ModelWait, of: &str, now_ms: i64) -> String {
+    let ModelWait { run_id, model, attempts, since_ms, kind, again_at_ms, .. } = wait;
+    let asker = if run_id == of { String::new() } else { format!("for its sub-run {run_id} ") };
+    let again = match *again_at_ms > now_ms {
+        true => format!("it is asked again in {}", elapsed(now_ms, *again_at_ms)),
+        false => "it is being asked again".to_owned(),
+    };
+    format!(
+        "the model {model} {asker}is away since {} ({}): {} failed, the last one with {kind}; {again}",
+        rfc3339(*since_ms),
+        elapsed(*since_ms, now_ms),
+        plural(*attempts, "attempt")
+    )
+}
+
+/// The time from one moment to another; none for a clock that went back.
+fn elapsed(from_ms: i64, to_ms: i64) -> String {
+    duration(u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or_default())
+}
