@@ -6,6 +6,7 @@ mod compose;
 mod crates;
 mod hooks;
 mod packages;
+mod prometheus;
 #[cfg(all(unix, debug_assertions))]
 mod topology;
 mod units;
