@@ -7,6 +7,8 @@ mod crates;
 mod hooks;
 mod packages;
 mod prometheus;
+#[cfg(target_os = "linux")]
+mod systems;
 #[cfg(all(unix, debug_assertions))]
 mod topology;
 mod units;

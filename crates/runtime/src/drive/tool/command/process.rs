@@ -240,6 +240,8 @@ pub(super) fn ended(status: ExitStatus, much_memory: bool) -> String {
         }
         return format!("program ended by signal {signal}");
     }
+    #[cfg(not(unix))]
+    let _ = much_memory;
     status.code().map_or_else(|| "program was killed".to_owned(), |code| format!("program ended with status {code}"))
 }
 

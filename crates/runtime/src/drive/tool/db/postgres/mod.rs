@@ -81,6 +81,7 @@ impl OwnParameters for NoParameters {
 ///
 /// # Errors
 /// When it is none, or one of its hosts is not allowed.
+#[cfg_attr(not(unix), expect(irrefutable_let_patterns, reason = "a host is a socket's folder on Unix only"))]
 fn read(address: &DatabaseAddress, egress: &Egress) -> Result<PostgresAddress, ToolFault> {
     let read = PostgresAddress::read(address.url.expose_secret(), &address.root, &mut NoParameters);
     let mut read = read.map_err(|AddressError { shown, why }| {
