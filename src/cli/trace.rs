@@ -93,8 +93,8 @@ impl TraceCommand {
         next.is_copy = summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
         let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
         let driven = summary.as_ref().is_some_and(|summary| summary.driven);
-        let model_wait = summary.and_then(|summary| summary.model_wait);
         let result = result(Shown { trace: true, driven, is_quarantined, ..shown(&program) }, &state, &redact);
+        let model_wait = summary.and_then(|summary| summary.model_wait).filter(|_| result.finished_at.is_none());
         let objective = redact.text(&state.header.objective);
         let about = About {
             loop_name: &state.header.loop_name,

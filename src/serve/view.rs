@@ -144,6 +144,8 @@ impl AgentStatus {
     /// The same with the wait of the run for a model that failed.
     #[must_use]
     pub fn with_wait(self, wait: Option<ModelWait>, redact: &Redaction) -> Self {
+        // The events were read after the row: a wait that they have ended is over.
+        let wait = wait.filter(|_| self.status == Status::Running);
         let model_wait = wait.map(|wait| ModelWaitView::new(wait, &self.agent_run_id, redact));
         Self { model_wait, ..self }
     }

@@ -78,8 +78,8 @@ pub(super) async fn perform(
     let redact = Redaction::new(&program.project.redact);
     let summary = engine.find(run).await.map_err(CommandError::from)?;
     let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
-    let model_wait = summary.and_then(|summary| summary.model_wait);
     let result = result(Shown { trace: true, is_quarantined, ..shown(&program) }, &state, &redact);
+    let model_wait = summary.and_then(|summary| summary.model_wait).filter(|_| result.status == Status::Running);
     let mut tried = Vec::new();
     if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
         for change in changes(&result, &program) {
