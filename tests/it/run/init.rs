@@ -87,7 +87,9 @@ fn the_folder_may_be_this_one_and_the_noun_and_the_model_are_the_users() {
             let made = place.call(&args);
             assert_eq!(made.code, 0, "{noun}: {}", made.stderr);
             assert!(made.stderr.contains("claude-sonnet-4-5") && made.stderr.contains("ANTHROPIC_API_KEY"));
-            for command in next(&made.stderr) {
+            // A noun that a language has a meaning for is in the files, which `test` checks and runs.
+            let commands = next(&made.stderr);
+            for command in commands.iter().filter(|command| noun == "order" || command[0] == "test") {
                 let args: Vec<&str> = command.iter().map(String::as_str).collect();
                 let ran = call_in(&place, &folder, &args);
                 assert_eq!(ran.code, 0, "{noun}: {args:?}: {}{}", ran.stdout, ran.stderr);
