@@ -173,7 +173,7 @@ pub(super) fn of_other_tools(main: &str) -> Vec<NewFile> {
     }
     let settings = serde_json::json!({ "json.schemas": rules });
     files.push(NewFile::unless_there(".vscode/settings.json", laid_out(&settings, JSON_COLUMNS) + "\n"));
-    files.push(NewFile::unless_there(".gitignore", ".loopctl/\n"));
+    files.push(NewFile::unless_there(".gitignore", ".loopctl/\n.loopctl-*.new\n"));
     files.push(NewFile::unless_there(".github/workflows/loops.yml", include_str!("templates/loops.yml")));
     files
 }

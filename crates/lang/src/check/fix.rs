@@ -18,6 +18,8 @@ enum Safe {
     Slip,
     /// An error has one reading; a warning may be about what was meant.
     Error,
+    /// Taken when the value stays what it is, and only its spelling changes.
+    Spelling,
 }
 
 /// The codes whose suggestions are taken.
@@ -28,7 +30,7 @@ const SAFE: &[(&str, Safe)] = &[
     (codes::COMMENT, Safe::Always),
     (codes::UNKNOWN_FIELD, Safe::Slip),
     (codes::WRONG_WORD, Safe::Slip),
-    (codes::WRONG_TYPE, Safe::Always),
+    (codes::WRONG_TYPE, Safe::Spelling),
     (codes::UNKNOWN_ACTION, Safe::Slip),
     (codes::LEGACY_TOOL, Safe::Always),
     (codes::DECLARED_BUILTIN, Safe::Always),
@@ -132,6 +134,7 @@ fn is_safe(fault: &Diagnostic, text: &str, suggestion: &Suggestion) -> bool {
             Some(Safe::Always) => true,
             Some(Safe::Slip) => is_slip(old.trim_matches('"'), suggestion.replacement.trim_matches('"')),
             Some(Safe::Error) => fault.is_error(),
+            Some(Safe::Spelling) => is_respelled(old, &suggestion.replacement),
             None => false,
         };
     safe && old != suggestion.replacement
@@ -149,6 +152,20 @@ pub fn is_taken(code: &str) -> bool {
 
 fn safety(code: &str) -> Option<Safe> {
     SAFE.iter().find(|(known, _)| *known == code).map(|(_, safe)| *safe)
+}
+
+/// Whether a value is the same as another one, but for quotes around it or a list of one entry, or is the word or the number that a
+/// text or a 0 or 1 says: `"5"` is 5, `"yes"` is true, `"30s"` is 30000. One comparison of a value that is named by its path is the
+/// same as a condition.
+fn is_respelled(written: &str, meant: &str) -> bool {
+    let bare = |text: &str| text.replace(|c: char| c.is_whitespace() || matches!(c, '"' | '[' | ']'), "");
+    let is_plain = |text: &str| !text.starts_with(['[', '{']);
+    let is_number = !meant.is_empty() && meant.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word = is_number || matches!(meant, "true" | "false");
+    let joints = ["&&", "||", " and ", " or ", " AND ", " OR "];
+    let is_comparison =
+        written.starts_with("\"@") && meant.starts_with('{') && !joints.iter().any(|joint| written.contains(joint));
+    bare(written) == bare(meant) || (is_word && is_plain(written)) || is_comparison
 }
 
 /// Whether a name is another one with a slip of the finger in it, and not another word: `escalte` is
@@ -336,6 +353,63 @@ mod tests {
         let fixed = settled(&text);
         assert_eq!(fixed.matches("\"max_iterations\"").count(), 1, "{fixed}");
         assert!(fixed.contains("max_iterationz"), "{fixed}");
+    }
+
+    fn workflow(step: &str) -> String {
+        format!(
+            r#"{{"name": "w", "input": {{"type": "object", "properties": {{"order": {{}}, "rows": {{"type": "array"}}, "kind": {{}}}}}},
+            "definition": {{"actions": [{{"type": "look_at", "properties": {{}}, "outputKey": "order"}}, {step}]}}}}"#
+        )
+    }
+
+    fn replacements(text: &str) -> Vec<String> {
+        judged(text).1.into_iter().filter_map(|fault| Some(fault.suggestion?.replacement)).collect()
+    }
+
+    #[test]
+    fn a_value_that_would_become_another_one_is_left_to_its_author() {
+        let action = r#""action_name": "pay", "kind": "http", "description": "Pays.", "url": "https://e.com/x", "http_method": "POST""#;
+        let of_action = |more: &str| {
+            format!(
+                r#"{{"type": "loop", "actions": [{{{action}, {more}}}], "properties": {{"mode": "react", "objective": "Go.", "tools": [{{"type": "action", "name": "pay"}}]}}}}"#
+            )
+        };
+        for more in [
+            r#""requires_approval": [{"greaterThan": ["@input.a", 500]}, {"equal": ["@input.b", "x"]}]"#,
+            r#""requires_approval": true, "approval": {"approvers": ["ann", "bob"]}"#,
+            r#""parameters": [{"name": "b", "in": "query", "type": "int", "default": 3}]"#,
+        ] {
+            let text = of_action(more);
+            let (source, faults) = judged(&text);
+            assert!(faults.iter().any(|fault| fault.code == codes::WRONG_TYPE), "{faults:?}");
+            assert_eq!(apply(&text, &taken(&faults, &source)), text);
+        }
+        let quoted = of_action(r#""timeout_ms": "5000", "idempotent": "yes""#);
+        let (source, faults) = judged(&quoted);
+        let fixed = apply(&quoted, &taken(&faults, &source));
+        assert!(fixed.contains(r#""timeout_ms": 5000, "idempotent": true"#), "{fixed}");
+    }
+
+    #[test]
+    fn a_suggestion_keeps_what_a_step_says() {
+        let each = r#"{"type": "foreach", "items": "@input.rows", "steps": [{"type": "charge", "properties": {}}]}"#;
+        assert!(replacements(&workflow(each)).iter().any(|meant| meant.contains("actions_to_execute")), "{each}");
+        let guarded =
+            each.replace(r#""items""#, r#""filter": {"condition": {"equal": ["@input.kind", "x"]}}, "items""#);
+        assert_eq!(replacements(&workflow(&guarded)), Vec::<String>::new());
+        let of = |condition: &str| {
+            workflow(&format!(r#"{{"type": "charge", "properties": {{}}, "filter": {{"condition": {condition}}}}}"#))
+        };
+        for (condition, meant) in [
+            (r#""@order.status == 'paid'""#, vec![r#"{"equal": ["@order.status", "paid"]}"#.to_owned()]),
+            (r#""order.status == 'it\\'s'""#, vec![]),
+            (r#""input.kind like 'a%'""#, vec![]),
+            (r#"{"neq": ["@input.kind", "x"]}"#, vec!["\"notEqual\"".to_owned()]),
+            (r#"{"any": [{"hasKey": "@input.kind"}]}"#, vec!["\"or\"".to_owned()]),
+            (r#"{"xor": [{"hasKey": "@input.kind"}]}"#, vec![]),
+        ] {
+            assert_eq!(replacements(&of(condition)), meant, "{condition}");
+        }
     }
 
     #[test]

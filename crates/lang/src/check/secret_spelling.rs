@@ -182,6 +182,9 @@ struct WrittenKey<'t> {
     end: usize,
 }
 
+/// The longest key of a secret, in bytes.
+const MAX_KEY_BYTES: usize = 200;
+
 fn key_after(text: &str, at: usize) -> Option<WrittenKey<'_>> {
     const MARKS: [&str; 9] = ["[\"", "['", "[", "(\"", "('", "::", ":", ".", "/"];
     let rest = text.get(at..)?;
@@ -192,6 +195,8 @@ fn key_after(text: &str, at: usize) -> Option<WrittenKey<'_>> {
     let inner = rest.get(mark.len()..)?;
     let blank = if mark == ":" { inner.len() - inner.trim_start_matches(' ').len() } else { 0 };
     let inner = inner.get(blank..)?;
+    // No key is longer; a path of a thousand names would be read to its end at each of them.
+    let inner = inner.get(..inner.floor_char_boundary(MAX_KEY_BYTES))?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let key = inner.get(..inner.find(|c| !is_key(c)).unwrap_or(inner.len()))?.trim_end_matches(['.', '-']);
     let begins = key.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');

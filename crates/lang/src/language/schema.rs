@@ -64,6 +64,11 @@ fn bound_integers(schema: &mut Schema) {
     {
         schema.insert("maximum".to_owned(), Value::from(largest));
     }
+    if let Some(least) = schema.get("format").and_then(least)
+        && schema.get("minimum").is_none()
+    {
+        schema.insert("minimum".to_owned(), Value::from(least));
+    }
 }
 
 /// The largest integer of a format.
@@ -73,6 +78,12 @@ pub(crate) fn largest(format: &Value) -> Option<u64> {
         "uint16" => Some(u64::from(u16::MAX)),
         "uint32" => Some(u64::from(u32::MAX)),
         "uint64" | "uint" => Some(u64::MAX),
+        "int64" | "int" => Some(i64::MAX.unsigned_abs()),
         _ => None,
     }
+}
+
+/// The least integer of a format that has negative ones.
+pub(crate) fn least(format: &Value) -> Option<i64> {
+    matches!(format.as_str()?, "int64" | "int").then_some(i64::MIN)
 }

@@ -263,6 +263,7 @@ fn branch(generator: &mut SchemaGenerator, about: &str, kind: &Value, properties
             },
             "timeout_ms": {
                 "type": ["integer", "null"],
+                "format": "uint64",
                 "minimum": 1,
                 "description": "The time of the step's call in milliseconds.",
             },

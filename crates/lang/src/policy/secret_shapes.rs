@@ -160,9 +160,12 @@ pub fn find(text: &str) -> Vec<Found> {
             found.push(Found { range: start + at..end, called });
         } else if let Some((word, word_end)) = before {
             let gap = text.get(word_end..start).unwrap_or_default();
-            let tail = text.get(start..).unwrap_or_default();
-            if let Some((length, called)) = announced(word, gap, tail) {
-                found.push(Found { range: start..start + length, called });
+            // A value in base64 may begin with a sign that no name has.
+            let between = gap.trim_end_matches(['+', '/', '~']);
+            let value = word_end + between.len();
+            let tail = text.get(value..).unwrap_or_default();
+            if let Some((length, called)) = announced(word, between, tail) {
+                found.push(Found { range: value..value + length, called });
             } else if gap == ":" && is_bot_token(word, run) {
                 found.push(Found { range: word_end - word.len()..end, called: "a Telegram bot token" });
             }
@@ -347,6 +350,8 @@ mod tests {
             (format!("AccountName=a;AccountKey={}==;Suffix=b", characters(86)), characters(86) + "==", "an Azure key"),
             (format!("SharedAccessKey={}=", characters(43)), characters(43) + "=", "an Azure key"),
             (format!("//registry.example.com/:_authToken={}", characters(36)), characters(36), "an npm token"),
+            (format!("AccountKey=/{}==;x", characters(85)), format!("/{}==", characters(85)), "an Azure key"),
+            (format!("Bearer +{}", characters(16)), format!("+{}", characters(16)), "a bearer token"),
             (format!("bot12345678:AA{}/send", characters(33)), String::new(), ""),
             (
                 format!("/12345678:AA{}/send", characters(33)),

@@ -8,7 +8,7 @@ const OPERATORS: [(&str, &[&str]); 9] = [
     ("lessThan", &["lt", "<", "numericlessthan"]),
     ("greaterOrEqual", &["gte", "ge", ">=", "greaterthanorequal", "numericgreaterthanequals"]),
     ("lessOrEqual", &["lte", "le", "<=", "lessthanorequal", "numericlessthanequals"]),
-    ("matches", &["regex", "match", "like"]),
+    ("matches", &["regex", "match"]),
     ("and", &["all", "&&"]),
     ("or", &["any", "||"]),
 ];
@@ -35,6 +35,12 @@ pub(super) fn condition_word(word: &str) -> Option<&'static str> {
         }
         "between" => {
             "two comparisons: {\"and\": [{\"greaterOrEqual\": [\"@input.n\", 1]}, {\"lessOrEqual\": [\"@input.n\", 9]}]}"
+        }
+        "like" | "ilike" => {
+            "a text is compared with a pattern, which is a regular expression: {\"matches\": [\"@input.name\", \"^An\"]}"
+        }
+        "xor" => {
+            "one of two, and not both: {\"and\": [{\"or\": [{...}, {...}]}, {\"not\": {\"and\": [{...}, {...}]}}]}"
         }
         "notin" | "nin" => "{\"not\": {\"in\": [\"@input.kind\", [\"a\", \"b\"]]}}",
         "istrue" => "{\"equal\": [\"@input.urgent\", true]}",
@@ -99,7 +105,11 @@ pub(super) fn lone_path(text: &str, known: &dyn KnownValues) -> Option<String> {
 fn comparison(text: &str, known: &dyn KnownValues) -> Option<String> {
     let (one, sign, other) = halves(unwrapped(text))?;
     let ours = operator(sign)?;
-    let value = serde_json::from_str::<serde_json::Value>(&other.replace('\'', "\"")).ok()?;
+    let quoted = other.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
+    let value = match quoted {
+        Some(inner) if !inner.contains(['\'', '"', '\\']) => serde_json::Value::from(inner),
+        _ => serde_json::from_str::<serde_json::Value>(other).ok()?,
+    };
     let path = path(one.trim_matches(['{', '}', ' ']), known)?;
     Some(format!("{{\"{ours}\": [\"@{path}\", {value}]}}"))
 }
@@ -118,11 +128,15 @@ const INPUTS: [&str; 8] = [
 
 /// The path that a name means, without its `@`.
 pub(super) fn path(name: &str, known: &dyn KnownValues) -> Option<String> {
-    let name = name.trim_start_matches('@');
+    let (is_written, name) = (name.starts_with('@'), name.trim_start_matches('@'));
     let is_path =
         |path: &str| !path.is_empty() && path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
     if let Some(inner) = INPUTS.iter().find_map(|prefix| name.strip_prefix(prefix)).filter(|inner| is_path(inner)) {
         return Some(format!("input.{inner}"));
+    }
+    if is_written {
+        // It says which value it is.
+        return is_path(name).then(|| name.to_owned());
     }
     let of_item = ["$json.", "$."].iter().find_map(|prefix| name.strip_prefix(prefix));
     let path = of_item.unwrap_or(name);

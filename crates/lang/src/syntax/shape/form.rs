@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use super::document_schemas::{resolve, types, words};
-use crate::language::schema::largest;
+use crate::language::schema::{largest, least};
 use crate::syntax::{Node, NodeKind};
 
 /// A part of a schema.
@@ -135,7 +135,9 @@ impl SchemaForm {
         let types = types(root, schema);
         let bits = types.iter().filter_map(|name| BITS.iter().find(|(known, _)| known == name)).map(|(_, bit)| bit);
         let bound = |key: &str| schema.get(key).map(plain);
-        let widest = || schema.get("format").and_then(largest).map(|largest| largest.to_string());
+        let format = schema.get("format");
+        let lowest = || format.and_then(least).map(|least| least.to_string());
+        let widest = || format.and_then(largest).map(|largest| largest.to_string());
         let length = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
         let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         Self {
@@ -157,7 +159,7 @@ impl SchemaForm {
                 _ => Others::Any,
             },
             required: list("required").iter().filter_map(Value::as_str).collect(),
-            bounds: (bound("minimum"), bound("maximum").or_else(widest)),
+            bounds: (bound("minimum").or_else(lowest), bound("maximum").or_else(widest)),
             length: (length("minLength"), length("maxLength")),
         }
     }

@@ -72,11 +72,7 @@ impl Walker<'_> {
             _ if takes("array") && form.count == (Some(2), Some(2)) => return self.meant_operands(node),
             "parameters" | "input" | "answer_schema" | "schema" if takes("object") => return self.meant_schema(node),
             "approvers" if node.items().is_some() => {
-                let count = node.items().unwrap_or_default().len();
-                return meant(
-                    "it is how many different people must approve the call, and not who",
-                    Some(count.to_string()),
-                );
+                return meant("it is how many different people must approve the call, and not who", None);
             }
             "approval" if matches!(node.kind, NodeKind::Bool(_)) => {
                 let help = "`approval` says how an approval is given; that a human is asked is said by \
@@ -124,8 +120,10 @@ impl Walker<'_> {
 
     /// A model with its provider, which the project file has.
     fn meant_model(&self, node: &Node) -> Option<MeantValue> {
-        node.members()?;
-        let name = ["model", "name", "id"].iter().find_map(|name| node.get(name)?.as_str());
+        let is_name = |key: &str| matches!(key, "model" | "name" | "id");
+        // A provider or an address that is written here must not be lost.
+        let is_lone = node.members()?.iter().all(|member| is_name(&member.key));
+        let name = ["model", "name", "id"].iter().find_map(|name| node.get(name)?.as_str()).filter(|_| is_lone);
         let help = "it is the name of a model of the project; its provider, address and key are in the `models` of loopctl.json";
         meant(help, name.map(quoted))
     }
@@ -301,7 +299,8 @@ impl ListedParameter {
         let text = |names: &[&str]| names.iter().find_map(|name| item.get(name)?.as_str());
         let name = text(&["name", "key", "id", "param"])?;
         let mut schema = Map::new();
-        let mut is_required = true;
+        // OpenAPI's say where they are, and need be there only when they say so.
+        let mut is_required = item.get("in").is_none() && item.get("default").is_none();
         for member in members {
             match &*member.key {
                 "name" | "key" | "id" | "param" | "in" | "label" | "displayName" => {}

@@ -218,7 +218,12 @@ impl<'a> Walker<'a> {
             NodeKind::Object(_) if is_object(node) => raw(node),
             NodeKind::Array(items) => match items.as_slice() {
                 [lone] if is_object(lone) => raw(lone),
-                [_, _, ..] if items.iter().all(is_object) && !self.pointer.ends_with("/not") => {
+                // Of a list of approvals, any one may be meant; all of them would ask less often.
+                [_, _, ..]
+                    if items.iter().all(is_object)
+                        && !self.pointer.ends_with("/not")
+                        && !self.pointer.ends_with("/requires_approval") =>
+                {
                     format!("{{\"and\": [{}]}}", items.iter().map(raw).collect::<Vec<_>>().join(", "))
                 }
                 [one, two, three] => {

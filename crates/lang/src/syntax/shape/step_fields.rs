@@ -10,6 +10,8 @@ use crate::syntax::{Member, Node, NodeKind, Span, Tree, foreign_syntax, other_wo
 
 /// The longest text that a suggestion writes anew, in bytes.
 const MAX_SHOWN_BYTES: usize = 2_000;
+/// The most fields of a step that are looked at together.
+const MAX_MOVED: usize = 64;
 /// The most names that a message lists.
 const MAX_LISTED: usize = 8;
 
@@ -58,7 +60,16 @@ pub(crate) fn foreach_step(tree: &Tree, step: &Node) -> Option<String> {
     };
     let list = member(&LISTS)?;
     let steps = member(&STEPS).filter(|steps| steps.value.items().is_some())?;
-    let name = member(&ITEMS).and_then(|name| name.value.as_str()).unwrap_or("item");
+    let item = member(&ITEMS);
+    // What else the step says, a filter above all, must not be lost.
+    let is_taken = |member: &Member| {
+        matches!(&*member.key, "type" | "properties")
+            || [Some(list), Some(steps), item].iter().flatten().any(|taken| taken.key_span == member.key_span)
+    };
+    if !outer.iter().chain(inner).all(is_taken) {
+        return None;
+    }
+    let name = item.and_then(|name| name.value.as_str()).unwrap_or("item");
     let path = list.value.as_str().map(|path| path.trim_matches(['{', '}', ' ', '$', '@', '=']).to_owned());
     let list = path.filter(|path| !path.is_empty()).map(|path| quoted(&format!("@{path}")))?;
     let loop_step = format!(
@@ -78,7 +89,8 @@ impl<'a> Walker<'a> {
         node: &Node,
         members: &'m [Member],
     ) -> Vec<&'m str> {
-        let unknown: Vec<&Member> = members.iter().filter(|member| !form.fields.has(&member.key)).collect();
+        let is_unknown = |member: &&Member| !form.fields.has(&member.key);
+        let unknown: Vec<&Member> = members.iter().filter(is_unknown).take(MAX_MOVED).collect();
         if unknown.is_empty() || !is_step(form) || self.full() {
             return Vec::new();
         }
@@ -89,22 +101,21 @@ impl<'a> Walker<'a> {
         let is_action = matches!(inner.others, Others::Any);
         let word = node.get("type").and_then(Node::as_str).unwrap_or_default();
         if is_action && let Some(help) = help_for_type(word) {
-            return self.of_foreign_type(form, node, &unknown, help);
+            let absent: Vec<&str> = form.fields.names().filter(|field| node.get(field).is_none()).collect();
+            return self.of_foreign_type(&absent, &unknown, help);
         }
         let mut names = Vec::new();
-        for member in unknown {
+        let absent: Vec<&str> = form.fields.names().filter(|field| node.get(field).is_none()).collect();
+        for member in &unknown {
             if is_action && FOR_EACH.contains(&&*member.key) {
                 self.foreach_of_step(node, member);
                 names.push(&*member.key);
             }
         }
-        let first_free = |member: &&Member| !names.contains(&&*member.key) && !form.fields.has(&member.key);
-        let moved: Vec<&Member> = members
-            .iter()
-            .filter(first_free)
-            .filter(
-                |member| if is_action { self.is_input(form, node, member) } else { is_property(inner, node, member) },
-            )
+        let moved: Vec<&Member> = unknown
+            .into_iter()
+            .filter(|member| !names.contains(&&*member.key))
+            .filter(|member| if is_action { self.is_input(&absent, member) } else { is_property(inner, node, member) })
             .collect();
         if let Some(first) = moved.first() {
             self.move_to_properties(&ToProperties { node, members, moved: &moved, first, inner, is_action });
@@ -116,6 +127,9 @@ impl<'a> Walker<'a> {
     /// A step whose type is a word for the items of a list.
     fn foreach_as_type<'m>(&mut self, node: &Node, unknown: &[&'m Member]) -> Option<Vec<&'m str>> {
         node.get("type").and_then(Node::as_str).filter(|word| is_foreach(word))?;
+        // An action may have such a name.
+        let says_list = |member: &&&Member| LISTS.contains(&&*member.key) || STEPS.contains(&&*member.key);
+        unknown.iter().find(says_list)?;
         let first = unknown.first()?;
         let pointer = format!("{}/{}", self.pointer, token(&first.key));
         let fault =
@@ -131,14 +145,8 @@ impl<'a> Walker<'a> {
     }
 
     /// The fields of a step whose type is a word of another product.
-    fn of_foreign_type<'m>(
-        &mut self,
-        form: &'a SchemaForm,
-        node: &Node,
-        unknown: &[&'m Member],
-        help: String,
-    ) -> Vec<&'m str> {
-        let fields: Vec<&Member> = unknown.iter().copied().filter(|member| self.is_input(form, node, member)).collect();
+    fn of_foreign_type<'m>(&mut self, absent: &[&str], unknown: &[&'m Member], help: String) -> Vec<&'m str> {
+        let fields: Vec<&Member> = unknown.iter().copied().filter(|member| self.is_input(absent, member)).collect();
         if let Some(first) = fields.first() {
             let pointer = format!("{}/{}", self.pointer, token(&first.key));
             let place = self.place(first.key_span);
@@ -174,10 +182,10 @@ impl<'a> Walker<'a> {
         });
     }
 
-    /// Whether an unknown field of a step with an action is most likely an input of the action.
-    fn is_input(&mut self, form: &SchemaForm, node: &Node, member: &Member) -> bool {
+    /// Whether an unknown field of a step with an action is most likely an input of the action. `absent` are the fields that the
+    /// step does not have.
+    fn is_input(&mut self, absent: &[&str], member: &Member) -> bool {
         let name = &*member.key;
-        let absent: Vec<&str> = form.fields.names().filter(|field| node.get(field).is_none()).collect();
         let is_word = matches!(name, "condition" | "if" | "when" | "else" | "requires_approval" | "approval")
             || matches!(name, "name" | "action_name" | "action")
             || foreign_syntax::help_for(name).is_some();
@@ -185,7 +193,7 @@ impl<'a> Walker<'a> {
         let is_of_document = home.is_some_and(|home| home == "at the top of the document" || home == "in `definition`");
         !is_word
             && !is_of_document
-            && other_word::field_of(name, &absent).is_none()
+            && other_word::field_of(name, absent).is_none()
             && self.nearest.field(name, absent.iter().copied()).is_none()
     }
 

@@ -9,6 +9,11 @@ use crate::diagnostic::{Diagnostic, Nearest, Place, codes, is_lone, nearest, nea
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 use crate::syntax::{foreign_condition, foreign_syntax};
 
+/// Whether a name is long enough for its nearest one to mean the same: `neq` is near to `eq`, and its opposite.
+fn is_long(name: &str) -> bool {
+    name.len() > 3
+}
+
 impl<'a> Walker<'a> {
     /// Branches of different JSON types: the value's type decides.
     pub(super) fn any_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
@@ -115,7 +120,11 @@ impl<'a> Walker<'a> {
         let first = members.iter().find(|other| known(&other.key).is_some());
         for (at, member) in members.iter().enumerate() {
             let name = &*member.key;
-            let near = if known(name).is_none() { self.nearest.of(name, names()) } else { None };
+            let ours = || foreign_condition::operator(name).filter(|ours| known(ours).is_some());
+            let near = match known(name) {
+                Some(_) => None,
+                None => ours().or_else(|| self.nearest.of(name, names()).filter(|_| is_long(name))),
+            };
             let of = known(near.unwrap_or(name)).and_then(|branch| branch.fields.first());
             if known(name).is_none() {
                 if !self.full() {
@@ -165,19 +174,18 @@ impl<'a> Walker<'a> {
         let message = format!("the field `{name}` is not known in {}", self.label());
         let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(member.key_span));
         let other = foreign_condition::condition_word(name).filter(|_| names.contains(&"hasKey"));
-        self.report(match nearest_field(name, names.iter().copied()) {
+        let ours = foreign_condition::operator(name).filter(|ours| names.contains(ours));
+        self.report(match nearest_field(name, names.iter().copied()).filter(|_| is_long(name)) {
             _ if let Some(help) = other => fault.help(help),
+            _ if let Some(ours) = ours => fault.help(format!("it is written `{ours}`")).suggest(quoted(ours)),
             Some(near) => {
                 let fault = fault.help(format!("the nearest name is `{near}`"));
                 if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
             }
-            None => match foreign_condition::operator(name).filter(|ours| names.contains(ours)) {
-                Some(ours) => fault.help(format!("it is written `{ours}`")).suggest(quoted(ours)),
-                None => {
-                    let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-                    fault.help(format!("known here: {}", all.join(", ")))
-                }
-            },
+            None => {
+                let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                fault.help(format!("known here: {}", all.join(", ")))
+            }
         });
     }
 

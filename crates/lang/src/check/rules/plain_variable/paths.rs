@@ -2,7 +2,7 @@
 //! template where the value itself is meant.
 
 use super::RULE;
-use crate::check::{AROUND, SentText, Subject, TextScope};
+use crate::check::{SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::language::action::TextKind;
 use crate::program::reference::{RESERVED, as_any_path, as_optional_path, as_path, spelled_path};
@@ -56,7 +56,9 @@ pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<Missp
     if let Some(path) = text.strip_prefix('@') {
         return spelled_path(path).filter(|_| path.contains('[')).map(MisspeltPath::Bracketed);
     }
-    if sent.kind == TextKind::Step && text.split_once('.').is_some_and(|(first, _)| AROUND.contains(&first)) {
+    // Others, such as `payload.id`, may be what they say: the name of a field to sort by.
+    let is_foreign = |first: &str| matches!(first, "inputs" | "parameters" | "workflow");
+    if sent.kind == TextKind::Step && text.split_once('.').is_some_and(|(first, _)| is_foreign(first)) {
         return is_plain(text).then_some(MisspeltPath::Bare(text));
     }
     let of_step = || sent.kind == TextKind::Step && names_key(subject, sent, text);
