@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::FilterFn;
+use tracing_subscriber::filter::{FilterExt as _, FilterFn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -78,7 +78,9 @@ pub fn init(process: LoggedProcess) -> Option<String> {
     {
         // A target begins with the name of its crate: `loopctl`, or an inner one such as `loopctl_runtime`.
         let own = FilterFn::new(|event| event.target().starts_with(env!("CARGO_PKG_NAME")));
-        let layer = LogLayer::new(&log.output).with_filter(filter).with_filter(own);
+        // What the process says of itself, why it ends above all, is written whatever is logged.
+        let announced = FilterFn::new(|event| event.target() == module_path!()).with_max_level_hint(LevelFilter::INFO);
+        let layer = LogLayer::new(&log.output).with_filter(filter.or(announced)).with_filter(own);
         let _ = tracing_subscriber::registry().with(layer).try_init();
     }
     bad_filter.or(bad_format)
@@ -116,7 +118,7 @@ fn say(surface: &Surface, text: &str) {
 }
 
 fn is_json() -> bool {
-    LOG.get().is_some_and(|log| log.format == LogFormat::Json) && LevelFilter::current() >= LevelFilter::ERROR
+    LOG.get().is_some_and(|log| log.format == LogFormat::Json)
 }
 
 /// A variable of the environment that is not empty.

@@ -116,6 +116,9 @@ fn run_of(headers: &HeaderMap) -> Option<String> {
     Some(location.strip_prefix("/agents/")?.strip_suffix("/status")?.to_owned())
 }
 
+/// The most of a request's method that the log shows, in bytes.
+const MAX_METHOD_BYTES: usize = 20;
+
 /// A request as the log shows it: never its query, its headers and its body, which may hold a token.
 struct AnsweredRequest<'r> {
     id: &'r str,
@@ -130,7 +133,9 @@ impl AnsweredRequest<'_> {
     /// has one from `debug` on: pages and probes read several times a second.
     fn log(&self, answer: RequestOutcome, run_id: Option<&str>, caller: Option<&Caller>) {
         let AnsweredRequest { id: request_id, method, path, address, started_at } = *self;
-        let (method, ms) = (method.as_str(), clock::elapsed_ms(started_at));
+        // Anybody may send any word as one.
+        let (method, ms) =
+            (method.as_str().get(..MAX_METHOD_BYTES).unwrap_or(method.as_str()), clock::elapsed_ms(started_at));
         let RequestOutcome { status, code } = answer;
         let (token, org) =
             (caller.and_then(|caller| caller.name.as_deref()), caller.and_then(|caller| caller.org.as_deref()));
@@ -149,7 +154,7 @@ impl AnsweredRequest<'_> {
                 address,
                 "refused"
             );
-        } else if matches!(*self.method, Method::GET | Method::HEAD) {
+        } else if matches!(*self.method, Method::GET | Method::HEAD) || path.ends_with("/check") {
             tracing::debug!(
                 request_id,
                 method,

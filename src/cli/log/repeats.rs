@@ -24,6 +24,8 @@ pub struct Repeats {
 /// A line that was written.
 #[derive(Debug)]
 struct Repeated {
+    /// The place in the program that wrote it.
+    place: Identifier,
     written_at: Instant,
     equal: u64,
     /// The last of the equal ones since; none if there was none.
@@ -62,13 +64,15 @@ impl Repeats {
         if is_over(place.began_at, now) && place.like_it == 0 {
             (place.began_at, place.written) = (now, 0);
         }
-        if place.written >= MAX_LINES_OF_A_PLACE {
+        // Those that come again have a line in each interval, too.
+        let held = self.known.values().filter(|known| known.place == line.place).take(MAX_LINES_OF_A_PLACE);
+        if place.written >= MAX_LINES_OF_A_PLACE || held.count() >= MAX_LINES_OF_A_PLACE {
             place.like_it = place.like_it.saturating_add(1);
             place.last = Some(line);
             return None;
         }
         place.written += 1;
-        self.known.insert(key, Repeated { written_at: now, equal: 0, last: None });
+        self.known.insert(key, Repeated { place: line.place.clone(), written_at: now, equal: 0, last: None });
         Some(line)
     }
 

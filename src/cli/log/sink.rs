@@ -104,27 +104,32 @@ impl<W: Write> LogWriter<W> {
                 Ok(Queued::Line(line)) => self.take(*line),
                 Ok(Queued::Text(text)) => write(&mut self.to, &text),
                 Ok(Queued::Finish(done)) => {
+                    self.take_queued(lines);
                     self.report_dropped();
-                    lines.try_iter().for_each(|queued| match queued {
-                        Queued::Line(line) => self.take(*line),
-                        Queued::Text(text) => write(&mut self.to, &text),
-                        Queued::Finish(_) => {}
-                    });
+                    self.take_queued(lines);
                     let counted = self.repeats.all(clock::instant());
                     self.write(counted);
                     let _ = done.send(());
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                // The queue has room for the line that says it.
+                Err(RecvTimeoutError::Timeout) => self.report_dropped(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             // Also where lines come without a pause.
             if clock::elapsed(looked_at) >= LOOK_INTERVAL {
                 looked_at = clock::instant();
-                self.report_dropped();
                 let counted = self.repeats.due(looked_at);
                 self.write(counted);
             }
         }
+    }
+
+    fn take_queued(&mut self, lines: &Receiver<Queued>) {
+        lines.try_iter().for_each(|queued| match queued {
+            Queued::Line(line) => self.take(*line),
+            Queued::Text(text) => write(&mut self.to, &text),
+            Queued::Finish(_) => {}
+        });
     }
 
     fn take(&mut self, line: LogLine) {

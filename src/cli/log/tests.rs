@@ -119,8 +119,14 @@ fn a_flood_of_different_warnings_of_one_place_is_bounded_and_counted() {
         shown[0].contains("path=4999") && shown[0].ends_with("(4800 more lines like this one, which are left out)")
     );
     assert_eq!(flood(&mut repeats, 5_000, now + REPEAT_INTERVAL), 200, "the next minute has lines of its own");
-    repeats.all(now + 3 * REPEAT_INTERVAL);
-    repeats.all(now + 3 * REPEAT_INTERVAL);
+    // Who repeats all of them in each minute gets no more lines for it.
+    for minute in 2..6 {
+        let now = now + minute * REPEAT_INTERVAL;
+        let written = repeats.due(now).len() + flood(&mut repeats, 5_000, now);
+        assert!(written <= 2 * 200 + 1, "{written} lines in minute {minute}");
+    }
+    repeats.all(now + 9 * REPEAT_INTERVAL);
+    repeats.all(now + 9 * REPEAT_INTERVAL);
     assert!(format!("{repeats:?}").len() < 100, "nothing is kept: {repeats:?}");
 }
 

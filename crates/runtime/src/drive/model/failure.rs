@@ -204,9 +204,11 @@ impl Peer {
             400..=599 if reported.is_spent() => AttemptFailure::spent(message),
             // Servers that pass on what a model's process says have a status of their own trouble for it.
             500..=599 if reported.is_too_long() => reported.refused_length(message),
-            408 | 409 | 424 | 425 | 429 | 498 | 500..=599 => {
-                AttemptFailure { after: after.or(reported.after), ..AttemptFailure::unreachable(message) }
-            }
+            408 | 409 | 424 | 425 | 429 | 498 | 500..=599 => AttemptFailure {
+                status: Some(status),
+                after: after.or(reported.after),
+                ..AttemptFailure::unreachable(message)
+            },
             413 => reported.refused_length(message),
             400 if reported.refuses_key() => AttemptFailure::key(message),
             400 | 404..=499 if reported.is_too_long() => reported.refused_length(message),

@@ -62,6 +62,11 @@ impl PostgresAddress {
     /// When it is no address of a database, or says something that is not supported.
     pub(crate) fn read<O: OwnParameters>(url: &str, base: &Path, own: &mut O) -> Result<Self, AddressError> {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        if has_two_hosts(address) {
+            // What is behind the first `@` would be shown, and may be a part of the password.
+            let why = "its user or password has an `@`: write it as %40";
+            return Err(AddressError { shown: "postgres://...".to_owned(), why: why.to_owned() });
+        }
         let Ok(mut config) = Config::from_str(address) else {
             // Its parts can't be distinguished, so nothing of it is shown.
             let why = "it is no address of a database: write postgres://USER@HOST:PORT/DATABASE";
@@ -105,6 +110,12 @@ impl PostgresAddress {
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
+}
+
+/// Whether there is an `@` more than the one that ends the user and the password.
+fn has_two_hosts(address: &str) -> bool {
+    let authority = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or_default();
+    authority.matches('@').count() > 1
 }
 
 /// The parameters that all addresses have.

@@ -150,6 +150,7 @@ mod tests {
             "postgres://ada:s3cret@h/d?schema=",
             "postgres://ada:s3cret@h:1:2/d?port=s3cret",
             "postgres://?password=s3cret",
+            "postgres://ada:half@s3cret@h/d",
         ] {
             let Err(fault) = read(name) else { panic!("{name} was read") };
             assert_eq!(fault.code(), "store_open");
