@@ -110,7 +110,7 @@ struct LiveReader {
     _reader: ReplyReader,
 }
 
-/// What tells one state of an outage from the next.
+/// What differs from one state of an outage to the next.
 #[derive(PartialEq, Eq)]
 struct KnownOutage {
     run_id: String,

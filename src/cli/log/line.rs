@@ -15,7 +15,7 @@ use crate::trace::{Redaction, escape};
 
 /// The longest text of a field, in characters.
 const MAX_FIELD_CHARS: usize = 2_000;
-/// What stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const CUT: &str = "…";
 
 /// A line of the log.

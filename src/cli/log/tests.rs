@@ -101,7 +101,7 @@ fn equal_warnings_of_a_minute_are_one_line_and_a_count() {
     assert_eq!(written(repeats.admit(away(1), at(201))).len(), 1, "it was over, and comes again");
 }
 
-/// What comes of so many lines of one place, each about something else.
+/// How many lines of a flood are written: all are of one place, and each is about something else.
 fn flood(repeats: &mut Repeats, number: u64, now: Instant) -> usize {
     let logged = lines(|| (0..number).for_each(|path| tracing::warn!(path, request_id = path, "refused")));
     logged.into_iter().filter_map(|line| repeats.admit(line, now)).count()
