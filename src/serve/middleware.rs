@@ -17,7 +17,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use super::app::App;
 use super::authorizer::Caller;
 use super::connections::{PeerAddress, Requests};
-use super::problem::ProblemDetails;
+use super::problem::{ProblemDetails, ShownCode};
 use super::quotas::Owner;
 use crate::drive::clock;
 use crate::language::serving::TokenScope;
@@ -84,6 +84,9 @@ pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next
         code = Some(problem.code);
         // The texts of a problem never show the path of the folder.
         response = app.hidden_paths.problem(problem).into_response();
+    } else if let Some(ShownCode(shown)) = response.extensions_mut().remove() {
+        app.metrics.refused(response.status(), shown);
+        code = Some(shown);
     }
     let status = response.status();
     let pattern = route.as_ref().map(MatchedPath::as_str);
@@ -100,7 +103,7 @@ pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next
         ("x-frame-options", "DENY"),
         ("cross-origin-resource-policy", "same-origin"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -311,11 +314,12 @@ fn counted(app: &Arc<App>, owner: Owner, response: Response) -> Response {
     Response::from_parts(parts, Body::new(body))
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// Whether a body is of this kind, and of no other one.
+pub fn has_kind(headers: &HeaderMap, expected: &str) -> bool {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
     let kind = kind.to_str().unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
 }
 
 /// Takes the JSON body of a request: of a bounded number of bytes, and within its time.
@@ -323,10 +327,18 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// # Errors
 /// 400, 408, 413 or 415.
 pub async fn json_body(app: &App, request: &mut Request, most: usize) -> Result<Bytes, ProblemDetails> {
-    if !is_json(request.headers()) {
+    if !has_kind(request.headers(), "application/json") {
         let detail = "the body is to be `Content-Type: application/json`";
         return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
     }
+    whole_body(app, request, most).await
+}
+
+/// Takes the body of a request, of any kind: of a bounded number of bytes, and within its time.
+///
+/// # Errors
+/// 400, 408 or 413.
+pub async fn whole_body(app: &App, request: &mut Request, most: usize) -> Result<Bytes, ProblemDetails> {
     let too_large = || {
         let detail = format!("the body is longer than {most} bytes");
         ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)

@@ -1,6 +1,7 @@
 //! HTTP: starts, shows and resumes runs. The API is Hyphen's agents API over our engine; each route is a file in
 //! `route`. [`Service`] is a router to mount in a program of your own, [`Server`] adds a listener.
 
+mod answer_page;
 mod answer_subject;
 pub mod app;
 pub mod authorizer;

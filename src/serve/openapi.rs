@@ -230,7 +230,15 @@ fn answer(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let summary = "Send the one decision that a token of a posted pause is for; the token is the only credential";
     let mut answer = writer.operation(summary, &[id()], Some(body), answers);
     put(&mut answer, "security", json!([{}, { "bearer": [] }]));
-    paths.insert("/agents/{id}/answer".to_owned(), json!({ "post": answer }));
+    let token = json!({ "name": "token", "in": "query", "required": true, "description": "The token of the link",
+        "schema": { "type": "string" } });
+    let text = json!({ "text/html": { "schema": { "type": "string" } } });
+    let page = json!({ "200": { "description": "The page", "content": text },
+        "default": { "description": "Why the link takes no decision", "content": text } });
+    let mut shown = writer.operation("The page where a person takes that decision", &[id(), token], None, json!({}));
+    put(&mut shown, "responses", page);
+    put(&mut shown, "security", json!([]));
+    paths.insert("/agents/{id}/answer".to_owned(), json!({ "get": shown, "post": answer }));
 }
 
 /// The routes by Hyphen's names for workflows.

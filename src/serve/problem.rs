@@ -50,6 +50,10 @@ pub struct ProblemDetails {
     pub retry_after: Option<u32>,
 }
 
+/// The code of a problem that a response shows as a page, for the log and the metrics.
+#[derive(Debug, Clone, Copy)]
+pub struct ShownCode(pub &'static str);
+
 /// How the lines of a list of reasons begin.
 const LIST_ITEM: &str = "\n- ";
 /// The most reasons that a problem lists.

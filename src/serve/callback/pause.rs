@@ -172,6 +172,7 @@ impl Callbacks {
         let Some(mut paused) = PausedRun::without(state, &redact, known) else { return Ok(None) };
         paused.session = session_of(run.org.as_deref(), paused.session.as_deref());
         let Some(rights) = state.header.callback_rights else {
+            tracing::warn!(run_id = run.run_id, "the pause is posted without a link: {NOBODY_ANSWERS}");
             paused.without_answer = Some(NOBODY_ANSWERS);
             return Ok(Some((paused, Vec::new())));
         };
@@ -227,6 +228,13 @@ fn answer_url(public_url: Option<&str>, run_id: &str) -> String {
     if base.is_some() { url.into() } else { url.path().to_owned() }
 }
 
+/// The page where a person answers, at this address; none when it is not known how others reach the server.
+fn answer_link(url: &str, token: &str) -> Option<String> {
+    let mut url = Url::parse(url).ok()?;
+    url.query_pairs_mut().append_pair("token", token);
+    Some(url.into())
+}
+
 /// The tokens of a pause that are being issued.
 pub(super) struct Issue {
     url: String,
@@ -264,7 +272,8 @@ impl Issue {
         let token = new_answer_token().map_err(|why| Fault::Store(StoreError::Other(why)))?;
         let (hash, call) = (hash_text(&token), subject.written());
         self.tokens.push(AnswerToken { hash, pause: self.pause, call, expires_at_ms, used: false });
-        Ok(Some(AnswerLink { url: self.url.clone(), token, expires_at: rfc3339(expires_at_ms) }))
+        let link = answer_link(&self.url, &token);
+        Ok(Some(AnswerLink { url: self.url.clone(), link, token, expires_at: rfc3339(expires_at_ms) }))
     }
 }
 
@@ -282,6 +291,16 @@ mod tests {
         ] {
             assert_eq!(answer_url(base, run_id), expected);
         }
+    }
+
+    #[test]
+    fn a_link_is_a_whole_address_or_there_is_none() {
+        let url = answer_url(Some("https://e.example/loops"), "r 1");
+        assert_eq!(
+            answer_link(&url, "loopctl-answer-a_b-1").as_deref(),
+            Some("https://e.example/loops/agents/r%201/answer?token=loopctl-answer-a_b-1")
+        );
+        assert_eq!(answer_link(&answer_url(None, "r-1"), "t"), None);
     }
 
     #[test]

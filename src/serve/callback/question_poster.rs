@@ -283,6 +283,9 @@ impl BesidePosting {
                 }
                 let session = session_of(self.run.org.as_deref(), asked.run.session.as_deref());
                 let without_answer = asked.rights.is_none().then_some(NOBODY_ANSWERS);
+                if without_answer.is_some() {
+                    tracing::warn!(run_id, "what the run asks is posted without a link: {NOBODY_ANSWERS}");
+                }
                 let payload = WaitingSteps { steps, session, without_answer, ..asked.run.clone() };
                 Post { key: name, url: self.url.clone(), body: body(event, rfc3339(at_ms), payload) }
             }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::answer_page;
 use super::status::accepted_answer;
 use crate::drive::clock;
 use crate::drive::engine::Resume;
@@ -31,7 +31,7 @@ use crate::serve::request::{self, RunId};
 use crate::serve::run_store::DecidedRun;
 
 /// The longest body with the token in it, in bytes: nobody has shown a token before it is read.
-const MAX_BODY_BYTES: usize = 64 * 1_024;
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1_024;
 /// How often a decision about a step is tried while decisions about other steps of its run come between.
 const MAX_TRIES: u32 = 8;
 /// How long one try waits for the step that continues.
@@ -109,6 +109,9 @@ pub async fn answer(
     run_id: Result<RunId, ProblemDetails>,
     mut request: Request,
 ) -> Result<Response, ProblemDetails> {
+    if answer_page::is_form(request.headers()) {
+        return Ok(answer_page::submitted(&app, run_id, request).await);
+    }
     let Ok(RunId(run_id)) = run_id else { return Err(unknown()) };
     if request.uri().query().is_some() {
         let detail = "an answer takes no query: the token goes into the body or `Authorization: Bearer`";
@@ -126,32 +129,78 @@ pub async fn answer(
             (known(&app, &run_id, &token.ok_or_else(unknown)?).await?, body)
         }
     };
-    let subject = AnswerSubject::read(token.call.as_deref()).ok_or_else(unknown)?;
-    let mut run = DecidedRun::new(app.runs.journal.find(&run_id).await?.ok_or_else(unknown)?);
-    let by = holder(&app, &run.row);
-    if run.row.status == Status::Quarantined {
-        return Err(ProblemDetails::quarantined(&run_id));
-    }
-    // Another step of a workflow may be going on after a decision of its own.
-    let status = run.row.status;
-    if status != Status::Paused && !(status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
-        return Err(ProblemDetails::answer_is_over());
-    }
+    let mut waiting = AwaitedAnswer::find(&app, &run_id, token).await?;
     // The events of a run that takes no answer are not read.
-    let decided = decision(&app, &mut run, &token, (&subject, by.clone()), &body).await?;
-    app.scheduler.accepts_runs()?;
-    let owner = Owner { org: run.row.org.clone(), token: None };
-    app.quotas.check_bytes(&owner)?;
-    app.quotas.sent(&owner, body.len());
-    match &subject {
-        AnswerSubject::Step(step) => decide_step(&app, &mut run, &token, (step, decided), &owner).await?,
-        AnswerSubject::Question | AnswerSubject::Call { .. } => {
-            if let Err(problem) = take(&app, &mut run, (&token, decided), &owner).await {
-                return Err(over_or(&app, &mut run, &token, problem).await);
+    app.runs.read(&mut waiting.run).await?;
+    let written = request::decision_body::<AnswerRequest>(&body)?;
+    waiting.take(&app, written, body.len()).await?;
+    accepted_answer(&app, &run_id).await
+}
+
+/// What a good token is for, in a run that takes answers.
+pub(super) struct AwaitedAnswer {
+    /// The run.
+    pub run: DecidedRun,
+    /// The token.
+    pub token: AnswerToken,
+    /// What it is for.
+    pub subject: AnswerSubject,
+}
+
+impl AwaitedAnswer {
+    /// What a token of the run is for. No event of the run is read.
+    ///
+    /// # Errors
+    /// 403 when there is no such run, 409 when it is quarantined, 410 when it takes no answer now.
+    pub(super) async fn find(app: &App, run_id: &str, token: AnswerToken) -> Result<Self, ProblemDetails> {
+        let subject = AnswerSubject::read(token.call.as_deref()).ok_or_else(unknown)?;
+        let run = DecidedRun::new(app.runs.journal.find(run_id).await?.ok_or_else(unknown)?);
+        if run.row.status == Status::Quarantined {
+            return Err(ProblemDetails::quarantined(run_id));
+        }
+        // Another step of a workflow may be going on after a decision of its own.
+        let status = run.row.status;
+        if status != Status::Paused && !(status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
+            return Err(ProblemDetails::answer_is_over());
+        }
+        Ok(Self { run, token, subject })
+    }
+
+    /// Who the bytes count for that the holder of the token sends and reads.
+    pub(super) fn owner(&self) -> Owner {
+        Owner { org: self.run.row.org.clone(), token: None }
+    }
+
+    /// Takes a decision that came in a body of this length.
+    ///
+    /// # Errors
+    /// 400, 409, 410 or 429; nothing has changed then.
+    pub(super) async fn take(
+        mut self,
+        app: &Arc<App>,
+        written: AnswerRequest,
+        bytes: usize,
+    ) -> Result<(), ProblemDetails> {
+        let by = holder(app, &self.run.row);
+        let rights = app.runs.read(&mut self.run).await?.run.state.header.callback_rights;
+        // Without rights, no token was issued.
+        let decided = written.decided(&self.token, &self.subject, by, rights.ok_or_else(unknown)?)?;
+        let decided = decided.ok_or_else(|| ProblemDetails::bad_request("give a decision"))?;
+        app.scheduler.accepts_runs()?;
+        let owner = self.owner();
+        app.quotas.check_bytes(&owner)?;
+        app.quotas.sent(&owner, bytes);
+        let Self { mut run, token, subject } = self;
+        match &subject {
+            AnswerSubject::Step(step) => decide_step(app, &mut run, &token, (step, decided), &owner).await,
+            AnswerSubject::Question | AnswerSubject::Call { .. } => {
+                match take(app, &mut run, (&token, decided), &owner).await {
+                    Ok(()) => Ok(()),
+                    Err(problem) => Err(over_or(app, &mut run, &token, problem).await),
+                }
             }
         }
     }
-    accepted_answer(&app, &run_id).await
 }
 
 /// Resumes a run with a decision, which uses its token up.
@@ -213,7 +262,7 @@ async fn decide_step(
 ///
 /// # Errors
 /// 403 when the run has no such token, 410 when it was used or has expired.
-async fn known(app: &App, run_id: &str, given: &str) -> Result<AnswerToken, ProblemDetails> {
+pub(super) async fn known(app: &App, run_id: &str, given: &str) -> Result<AnswerToken, ProblemDetails> {
     let token = app.runs.journal.answer_token(run_id, &hash_text(given)).await?.ok_or_else(unknown)?;
     if token.used || token.expires_at_ms <= clock::wall_ms() {
         return Err(ProblemDetails::answer_is_over());
@@ -229,22 +278,6 @@ fn holder(app: &App, run: &RunSummary) -> Option<String> {
         Some(starter) => Some(callback_of(starter)),
         None => app.authorizer.is_open().then(|| CALLBACK.to_owned()),
     }
-}
-
-/// The decision in a body, with the rights that the run passes on.
-async fn decision(
-    app: &App,
-    run: &mut DecidedRun,
-    token: &AnswerToken,
-    about: (&AnswerSubject, Option<String>),
-    body: &Bytes,
-) -> Result<Decided, ProblemDetails> {
-    let (subject, by) = about;
-    let rights = app.runs.read(run).await?.run.state.header.callback_rights;
-    let written = request::decision_body::<AnswerRequest>(body)?;
-    // Without rights, no token was issued.
-    let decided = written.decided(token, subject, by, rights.ok_or_else(unknown)?)?;
-    decided.ok_or_else(|| ProblemDetails::bad_request("give a decision"))
 }
 
 /// 410 when the reason of a refusal is that another decision came first; else the refusal itself.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod answer;
+mod answer_page;
 mod cancel;
 mod check;
 mod events;
@@ -65,7 +66,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents/{id}/events", guarded(&[TokenScope::Read], get(events::events)))
         .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
         // Its token is its own credential.
-        .route("/agents/{id}/answer", post(answer::answer))
+        .route("/agents/{id}/answer", get(answer_page::shown).post(answer::answer))
         .route("/agents/{id}/rerun", guarded(START_SCOPES, post(rerun::rerun)))
         .route("/agents/release", guarded(&[TokenScope::Decide], post(release::release)))
         .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))

@@ -1,5 +1,6 @@
 //! `loopctl serve`, black box: the real program on a port of its own.
 
+mod answer_links;
 mod answer_rights;
 mod answers;
 mod answers_steps;

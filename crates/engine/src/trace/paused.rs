@@ -123,6 +123,9 @@ pub struct OpenCall {
 pub struct AnswerLink {
     /// Where to post the decision; only the path without `serve.public_url`.
     pub url: String,
+    /// The page where a person takes the decision: the address with the token. Left out without `serve.public_url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// The token of this decision: for `token` of the body, or `Authorization: Bearer`.
     pub token: String,
     /// When the token expires, RFC 3339. It is void earlier when the pause has ended.
@@ -326,7 +329,8 @@ mod tests {
     #[test]
     fn a_token_is_in_the_json_and_in_no_other_text() {
         let (url, token) = ("/agents/r/answer".to_owned(), "loopctl-answer-s3cret".to_owned());
-        let link = AnswerLink { url, token, expires_at: "2026-02-01T10:30:00.000Z".to_owned() };
+        let link = Some(format!("{url}?token={token}"));
+        let link = AnswerLink { url, link, token, expires_at: "2026-02-01T10:30:00.000Z".to_owned() };
         let mut paused =
             PausedRun::of(&waiting(Termination::Human, Progress::Requested), &Redaction::default()).unwrap();
         paused.pause.answer = Some(link);

@@ -178,6 +178,7 @@ codes! {
     BAD_STEP_ID = "L156" Error "bad-step-id" "Step id that can't stand in an address",
     ITEM_KEY = "L157" Warning "item-key" "Key of an item that is read after its loop",
     BAD_PROJECT_DOCUMENT = "L158" Error "bad-project-document" "Document of the project that can't be read",
+    NO_ANSWER_LINK = "L159" Warning "no-answer-link" "Posted question that nobody can answer by its link",
     UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
     UNKNOWN_REQUIRED_TOOL = "L161" Error "unknown-required-tool" "Unknown tool before the answer",
     UNHELD_STEP = "L162" Warning "unheld-step" "Step that runs after a no as after a yes",

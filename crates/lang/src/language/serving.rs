@@ -126,6 +126,11 @@ impl TokenScope {
         }
     }
 
+    /// Whether its holder may start runs.
+    pub fn starts(&self) -> bool {
+        matches!(self, Self::Run | Self::Compose)
+    }
+
     /// Whether its holder may decide about some runs.
     pub fn decides(&self) -> bool {
         matches!(self, Self::Decide | Self::DecideEscalated | Self::DecideLoop(_))

@@ -46,6 +46,7 @@ mod native_name;
 mod near_model;
 mod needless_write;
 mod needs_responses;
+mod no_answer_link;
 mod no_member;
 mod object_in_address;
 mod odd_result_key;
@@ -161,6 +162,7 @@ pub const RULES: &[Rule] = &[
     no_member::RULE,
     object_in_address::RULE,
     item_key::RULE,
+    no_answer_link::RULE,
     unreached_limit::RULE,
     unknown_required_tool::RULE,
     unheld_step::RULE,

@@ -143,7 +143,8 @@ fn pauses(program: &Program, kind: Termination) -> Option<&'static str> {
     })
 }
 
-fn asks(program: &Program, kind: Termination) -> bool {
+/// Whether a run of a program may wait for this.
+pub(in crate::check) fn asks(program: &Program, kind: Termination) -> bool {
     let of_loop =
         |asks: &dyn Fn(&ReactProperties) -> bool| program.as_loop().is_some_and(|program| asks(&program.properties));
     match kind {

@@ -70,6 +70,7 @@ pub const PLACES: &[&str] = &[
     "L154 loop.json:51:64 /properties/objective: qty",
     "L155 loop.json:8:49 /actions/0/url: ticket",
     "L157 loop.json:16:82 /definition/actions/1/properties/request_payload/reasons: reason",
+    "L159 loopctl.json:6:117 /serve/tokens/0/scopes: [\"run\", \"read\"]",
     "L160 loop.json:17:25 /properties/retry/for_ms: 600000",
     "L161 loop.json:16:36 /properties/require_tool_before_answer/0: \"lookup_tickets\"",
     "L162 loop.json:7:16 /definition/actions/1/type: \"PbotForm\"",
