@@ -2,6 +2,7 @@
 
 mod fixes;
 mod survey;
+mod token_loops;
 
 use std::path::{Path, PathBuf};
 

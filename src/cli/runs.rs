@@ -22,7 +22,7 @@ use crate::trace::text::status;
 use crate::trace::units::{dollars, plural, rfc3339};
 use crate::trace::{Look, Tone, escape};
 
-mod prune;
+pub(super) mod prune;
 
 /// The least width of a reason in the table; with less, a run takes several lines.
 const MIN_REASON_COLUMNS: usize = 10;

@@ -10,7 +10,8 @@ use subtle::ConstantTimeEq as _;
 use super::problem::ProblemDetails;
 use super::quotas::Owner;
 use crate::engine::event::DecisionRights;
-use crate::language::serving::{Serving, TokenScope};
+use crate::language::serving::{ALL_ORGS, Serving, TokenScope};
+use crate::trace::units::rfc3339;
 
 /// The longest token that is checked, in bytes.
 const MAX_TOKEN_BYTES: usize = 512;
@@ -18,6 +19,8 @@ const MAX_TOKEN_BYTES: usize = 512;
 const TOKEN_PREFIX: &str = "loopctl-";
 /// The prefix of every token that answers a pause.
 const ANSWER_PREFIX: &str = "loopctl-answer-";
+/// How long before its end a token is said to expire, in milliseconds: 14 days.
+pub const EXPIRY_NOTICE_MS: i64 = 14 * 24 * 60 * 60 * 1_000;
 
 /// Knows the tokens and what they may do.
 #[derive(Debug)]
@@ -31,6 +34,20 @@ struct Holder {
     hash: [u8; 32],
     scopes: Vec<TokenScope>,
     org: Option<String>,
+    /// Whether it acts for all organisations.
+    of_all_orgs: bool,
+    expires_at_ms: Option<i64>,
+}
+
+/// A token that has expired, or does soon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiringToken {
+    /// Its name.
+    pub name: String,
+    /// From when on it is refused, in milliseconds since 1970.
+    pub expires_at_ms: i64,
+    /// Whether it is refused already.
+    pub is_over: bool,
 }
 
 /// The caller of a request.
@@ -40,8 +57,21 @@ pub struct Caller {
     pub name: Option<String>,
     /// The organisation that it acts for.
     pub org: Option<String>,
+    /// Whether that is its own one.
+    pub reach: OrgReach,
     /// What it may do.
     pub scopes: Vec<TokenScope>,
+}
+
+/// For which organisations a caller acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrgReach {
+    /// Its own one, or none.
+    Own,
+    /// One that the request names, of a token for all.
+    Chosen,
+    /// All: what it starts is of none.
+    All,
 }
 
 impl Caller {
@@ -53,6 +83,28 @@ impl Caller {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(lacks(&[scope])) }
     }
 
+    /// Checks that the caller may start a loop of the folder.
+    ///
+    /// # Errors
+    /// 403 when it may start none, or others only.
+    pub fn may_run(&self, loop_name: &str) -> Result<(), ProblemDetails> {
+        let of_loop = TokenScope::RunLoop(loop_name.to_owned());
+        let may = self.scopes.contains(&TokenScope::Run) || self.scopes.contains(&of_loop);
+        if may { Ok(()) } else { Err(lacks(&[TokenScope::Run, of_loop])) }
+    }
+
+    /// Checks that the caller may cancel the runs of a loop.
+    ///
+    /// # Errors
+    /// 403 when it may not.
+    pub fn may_cancel(&self, loop_name: &str) -> Result<(), ProblemDetails> {
+        let any = [TokenScope::Cancel, TokenScope::Compose, TokenScope::Admin];
+        if self.scopes.iter().any(|scope| any.contains(scope)) || self.may_run(loop_name).is_ok() {
+            return Ok(());
+        }
+        Err(lacks(&[TokenScope::Cancel, TokenScope::Run, TokenScope::RunLoop(loop_name.to_owned())]))
+    }
+
     /// Checks that the caller has one of these scopes.
     ///
     /// # Errors
@@ -60,7 +112,10 @@ impl Caller {
     pub fn needs_one(&self, any: &[TokenScope]) -> Result<(), ProblemDetails> {
         // The route finds out for which runs a holder of `decide:LOOP` may decide.
         let decides = |scope: &TokenScope| scope.decides() && any.contains(&TokenScope::Decide);
-        if self.scopes.iter().any(|scope| any.contains(scope) || decides(scope)) { Ok(()) } else { Err(lacks(any)) }
+        let runs = |scope: &TokenScope| matches!(scope, TokenScope::RunLoop(_)) && any.contains(&TokenScope::Run);
+        let sees = |scope: &TokenScope| *scope == TokenScope::Admin && any.contains(&TokenScope::Read);
+        let is_enough = |scope: &TokenScope| any.contains(scope) || decides(scope) || runs(scope) || sees(scope);
+        if self.scopes.iter().any(is_enough) { Ok(()) } else { Err(lacks(any)) }
     }
 
     /// What the caller may decide about in the runs of a loop.
@@ -89,9 +144,14 @@ impl Caller {
         }
     }
 
-    /// The organisation as filters of runs name it: the empty text means none.
+    /// The organisation as keys of starts name it: the empty text means none.
     pub fn owner(&self) -> String {
         self.org.clone().unwrap_or_default()
+    }
+
+    /// The organisation as filters of runs name it: the empty text means the runs of none, and nothing those of all.
+    pub fn seen_org(&self) -> Option<String> {
+        (self.reach != OrgReach::All).then(|| self.owner())
     }
 }
 
@@ -112,17 +172,29 @@ impl Authorizer {
             if holders.iter().any(|known| known.hash == hash) {
                 return refuse("has the hash of another one");
             }
-            if token.org.as_deref().is_some_and(|org| !is_org(org)) {
+            let is_admin = token.scopes.contains(&TokenScope::Admin);
+            let of_all_orgs = is_admin || token.org.as_deref() == Some(ALL_ORGS);
+            let org = token.org.clone().filter(|org| org != ALL_ORGS);
+            if org.as_deref().is_some_and(|org| !is_org(org)) {
                 return refuse("has an `org` with other signs than letters, digits, `_`, `-` and `.`, or more than 64");
             }
+            if is_admin && org.is_some() {
+                return refuse(
+                    "has the scope admin, which is for all organisations, and an `org`: leave one of them out",
+                );
+            }
             if token.scopes.is_empty() {
-                return refuse("has no scopes: write one or more of run, compose, read and decide");
+                return refuse("has no scopes: write one or more of run, compose, read, cancel, decide and admin");
             }
             if token.scopes.iter().any(|scope| matches!(scope, TokenScope::Unknown(_))) {
-                return refuse("has a scope that is none of run, compose, read, decide, decide:LOOP, decide:escalated");
+                let known = TokenScope::LIST.replace('`', "");
+                return refuse(&format!("has a scope that is none of {known}"));
             }
-            let (name, scopes, org) = (token.name.clone(), token.scopes.clone(), token.org.clone());
-            holders.push(Holder { name, hash, scopes, org });
+            let Ok(expires_at_ms) = token.expires_at_ms() else {
+                return refuse("needs an `expires_at` like 2027-01-31T12:00:00Z, or none");
+            };
+            let (name, scopes) = (token.name.clone(), token.scopes.clone());
+            holders.push(Holder { name, hash, scopes, org, of_all_orgs, expires_at_ms });
         }
         Ok(Self { holders })
     }
@@ -132,12 +204,30 @@ impl Authorizer {
         self.holders.is_empty()
     }
 
-    /// The owners that may start runs: their organisations, and the names of their tokens.
+    /// The owners that may start runs, each once: their organisations, and the names of their tokens.
     pub fn starters(&self) -> Vec<Owner> {
-        let may =
-            |holder: &&Holder| holder.scopes.iter().any(|scope| matches!(scope, TokenScope::Run | TokenScope::Compose));
+        let may = |holder: &&Holder| holder.scopes.iter().any(TokenScope::starts);
         let starts = self.holders.iter().filter(may);
-        starts.map(|holder| Owner { org: holder.org.clone(), token: Some(holder.name.clone()) }).collect()
+        let mut known = BTreeSet::new();
+        let owners = starts.map(|holder| Owner { org: holder.org.clone(), token: Some(holder.name.clone()) });
+        owners.filter(|owner| known.insert(owner.clone())).collect()
+    }
+
+    /// The tokens that have expired, or do within [`EXPIRY_NOTICE_MS`].
+    pub fn expiring(&self, now_ms: i64) -> Vec<ExpiringToken> {
+        let soon_ms = now_ms.saturating_add(EXPIRY_NOTICE_MS);
+        let expiring = self.holders.iter().filter_map(|holder| {
+            let expires_at_ms = holder.expires_at_ms.filter(|at| *at <= soon_ms)?;
+            Some(ExpiringToken { name: holder.name.clone(), expires_at_ms, is_over: expires_at_ms <= now_ms })
+        });
+        expiring.collect()
+    }
+
+    /// The loops that the scopes of tokens name and that are none of these, each with the name of the token.
+    pub fn scopes_of_other_loops<'a>(&'a self, is_known: impl Fn(&str) -> bool) -> Vec<(&'a str, String)> {
+        let scopes = self.holders.iter().flat_map(|holder| holder.scopes.iter().map(|scope| (&*holder.name, scope)));
+        let unknown = scopes.filter(|(_, scope)| scope.loop_name().is_some_and(|name| !is_known(name)));
+        unknown.map(|(token, scope)| (token, scope.name())).collect()
     }
 
     /// The number of organisations that have tokens; tokens without an organisation count as one.
@@ -156,22 +246,23 @@ impl Authorizer {
     /// 401 without a token that is known, 403 without any of the scopes or for another organisation.
     #[cfg(test)]
     pub fn admit(&self, headers: &HeaderMap, any: &[TokenScope]) -> Result<Caller, ProblemDetails> {
-        let caller = self.identify(headers)?;
+        let caller = self.identify(headers, 0)?;
         caller.needs_one(any)?;
         Ok(caller)
     }
 
-    /// The caller of a request.
+    /// The caller of a request at a moment in milliseconds since 1970.
     ///
     /// # Errors
-    /// 401 without a token that is known, 403 for another organisation.
-    pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, ProblemDetails> {
+    /// 401 without a token that is known and has not expired, 403 for another organisation.
+    pub fn identify(&self, headers: &HeaderMap, now_ms: i64) -> Result<Caller, ProblemDetails> {
         let named = one(headers, "x-org-id").map_err(|()| ProblemDetails::bad_request("`X-Org-Id` may come once"))?;
         if named.is_some_and(|org| !is_org(org)) {
             return Err(ProblemDetails::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
         }
         if self.is_open() {
-            return Ok(Caller { name: None, org: named.map(str::to_owned), scopes: TokenScope::ALL.to_vec() });
+            let (org, scopes) = (named.map(str::to_owned), TokenScope::ALL.to_vec());
+            return Ok(Caller { name: None, org, reach: OrgReach::Own, scopes });
         }
         let unknown = || {
             let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
@@ -180,12 +271,24 @@ impl Authorizer {
         let given = one(headers, header::AUTHORIZATION.as_str()).ok().flatten().ok_or_else(unknown)?;
         let token = bearer(given).ok_or_else(unknown)?;
         let holder = self.holder(token).ok_or_else(unknown)?;
-        let forbidden = |detail: String| ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail);
-        if named.is_some() && named != holder.org.as_deref() {
-            return Err(forbidden("`X-Org-Id` is not the token's organisation".to_owned()));
+        if let Some(expires_at_ms) = holder.expires_at_ms.filter(|at| *at <= now_ms) {
+            return Err(expired(&holder.name, expires_at_ms));
         }
-        let (name, org, scopes) = (Some(holder.name.clone()), holder.org.clone(), holder.scopes.clone());
-        Ok(Caller { name, org, scopes })
+        let (name, scopes) = (Some(holder.name.clone()), holder.scopes.clone());
+        match named {
+            // It may act for one organisation as that one's own tokens do.
+            Some(org) if holder.of_all_orgs => {
+                Ok(Caller { name, org: Some(org.to_owned()), reach: OrgReach::Chosen, scopes })
+            }
+            Some(_) if named != holder.org.as_deref() => {
+                let detail = "`X-Org-Id` is not the token's organisation";
+                Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail))
+            }
+            _ => {
+                let reach = if holder.of_all_orgs { OrgReach::All } else { OrgReach::Own };
+                Ok(Caller { name, org: holder.org.clone(), reach, scopes })
+            }
+        }
     }
 
     /// Compares with every hash, each in constant time, whether or not another one matches.
@@ -199,6 +302,12 @@ impl Authorizer {
         }
         found
     }
+}
+
+/// The problem of a token that is not taken any more.
+fn expired(name: &str, expires_at_ms: i64) -> ProblemDetails {
+    let detail = format!("the token `{name}` has expired at {}: ask for another one", rfc3339(expires_at_ms));
+    ProblemDetails::new(StatusCode::UNAUTHORIZED, "token_expired", detail)
 }
 
 /// The problem of a token that has none of the needed scopes.
@@ -299,6 +408,7 @@ mod tests {
             hash: hash_text(token),
             scopes: scopes.to_vec(),
             org: org.map(str::to_owned),
+            expires_at: None,
         };
         Authorizer::new(&Serving { tokens: tokens.iter().map(token).collect(), ..Serving::default() }).unwrap()
     }
@@ -352,7 +462,13 @@ mod tests {
 
     #[test]
     fn a_token_that_can_t_be_used_is_named() {
-        let token = Token { name: "ci".to_owned(), hash: hash_text("t"), scopes: vec![TokenScope::Run], org: None };
+        let token = Token {
+            name: "ci".to_owned(),
+            hash: hash_text("t"),
+            scopes: vec![TokenScope::Run],
+            org: None,
+            expires_at: None,
+        };
         let said = |token: Token| Authorizer::new(&Serving { tokens: vec![token], ..Serving::default() }).unwrap_err();
         for wrong in [
             Token { hash: "sha256:12".to_owned(), ..token.clone() },
@@ -360,6 +476,10 @@ mod tests {
             Token { hash: format!("sha256:{}", "é".repeat(32)), ..token.clone() },
             Token { scopes: Vec::new(), ..token.clone() },
             Token { org: Some("a b".to_owned()), ..token.clone() },
+            Token { org: Some("*a".to_owned()), ..token.clone() },
+            Token { scopes: vec![TokenScope::Admin], org: Some("acme".to_owned()), ..token.clone() },
+            Token { expires_at: Some("tomorrow".to_owned()), ..token.clone() },
+            Token { expires_at: Some("2027-01-31T12:00:00".to_owned()), ..token.clone() },
         ] {
             assert!(said(wrong.clone()).contains("`ci`"), "{wrong:?}");
         }
@@ -380,7 +500,8 @@ mod tests {
 
     #[test]
     fn a_caller_does_what_its_scopes_say_and_nothing_else() {
-        let caller = |scopes: &[TokenScope]| Caller { name: None, org: None, scopes: scopes.to_vec() };
+        let caller =
+            |scopes: &[TokenScope]| Caller { name: None, org: None, reach: OrgReach::Own, scopes: scopes.to_vec() };
         let of_loop = |name: &str| TokenScope::DecideLoop(name.to_owned());
         let (ordinary, escalated) = (Some(DecisionRights::Ordinary), Some(DecisionRights::Escalated));
         for (scopes, rights, resumes) in [
@@ -397,6 +518,82 @@ mod tests {
             for scope in TokenScope::ALL {
                 assert_eq!(caller.require(scope.clone()).is_ok(), scopes.contains(&scope), "{scopes:?} {scope:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_scope_for_one_loop_starts_and_cancels_that_one_only() {
+        let caller = |scope: TokenScope| Caller { name: None, org: None, reach: OrgReach::Own, scopes: vec![scope] };
+        let of_loop = || TokenScope::RunLoop("pay".to_owned());
+        for (scope, runs, cancels, cancels_other) in [
+            (TokenScope::Run, true, true, true),
+            (of_loop(), true, true, false),
+            (TokenScope::RunLoop("other".to_owned()), false, false, true),
+            (TokenScope::Compose, false, true, true),
+            (TokenScope::Cancel, false, true, true),
+            (TokenScope::Admin, false, true, true),
+            (TokenScope::Read, false, false, false),
+            (TokenScope::Decide, false, false, false),
+            (TokenScope::DecideLoop("pay".to_owned()), false, false, false),
+        ] {
+            let caller = caller(scope.clone());
+            let may = |allowed: Result<(), ProblemDetails>| allowed.is_ok();
+            assert_eq!(may(caller.may_run("pay")), runs, "{scope:?}");
+            assert_eq!((may(caller.may_cancel("pay")), may(caller.may_cancel("other"))), (cancels, cancels_other));
+        }
+        assert!(caller(of_loop()).needs_one(&[TokenScope::Run]).is_ok());
+        assert!(caller(of_loop()).needs_one(&[TokenScope::Read]).is_err());
+        assert!(caller(TokenScope::Admin).needs_one(&[TokenScope::Read]).is_ok());
+        for other in [TokenScope::Run, TokenScope::Compose, TokenScope::Decide] {
+            assert!(caller(TokenScope::Admin).needs_one(&[other]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_token_for_all_organisations_sees_all_or_the_one_that_it_names() {
+        for (scopes, org) in [(&[TokenScope::Admin], None), (&[TokenScope::Read], Some("*"))] {
+            let gate = gate(&[("one", scopes, org)]);
+            let ask = |pairs: &[(&'static str, &str)]| gate.identify(&headers(pairs), 0).unwrap();
+            let all = ask(&[("authorization", "Bearer one")]);
+            assert_eq!((all.reach, all.seen_org(), all.owner()), (OrgReach::All, None, String::new()));
+            let chosen = ask(&[("authorization", "Bearer one"), ("x-org-id", "acme")]);
+            assert_eq!((chosen.reach, chosen.seen_org()), (OrgReach::Chosen, Some("acme".to_owned())));
+            // No caller makes accounts by naming organisations.
+            assert_eq!(Owner::from(&chosen), Owner::from(&all));
+        }
+        let none =
+            gate(&[("one", &[TokenScope::Read], None)]).identify(&headers(&[("authorization", "Bearer one")]), 0);
+        assert_eq!(none.unwrap().seen_org(), Some(String::new()));
+    }
+
+    #[test]
+    fn a_token_is_refused_from_its_end_on_and_another_of_its_name_is_not() {
+        let token = |text: &str, expires_at: Option<&str>| Token {
+            name: "ci".to_owned(),
+            hash: hash_text(text),
+            scopes: vec![TokenScope::Run],
+            org: None,
+            expires_at: expires_at.map(str::to_owned),
+        };
+        let end_ms = 1_769_860_800_000;
+        let tokens = vec![token("old", Some("2026-01-31T13:00:00+01:00")), token("new", None)];
+        let gate = Authorizer::new(&Serving { tokens, ..Serving::default() }).unwrap();
+        let ask = |token: &str, now_ms| {
+            let asked = gate.identify(&headers(&[("authorization", &format!("Bearer {token}"))]), now_ms);
+            asked.map(|caller| caller.name).map_err(|problem| (problem.status.as_u16(), problem.code, problem.detail))
+        };
+        let known = Ok(Some("ci".to_owned()));
+        assert_eq!((ask("old", end_ms - 1), ask("new", end_ms - 1)), (known.clone(), known.clone()));
+        let (status, code, detail) = ask("old", end_ms).unwrap_err();
+        assert_eq!((status, code), (401, "token_expired"));
+        assert!(detail.contains("`ci`") && detail.contains("2026-01-31T12:00:00"), "{detail}");
+        assert_eq!(ask("new", end_ms), known);
+        // The two are one owner.
+        assert_eq!(gate.starters().len(), 1);
+        assert_eq!(gate.expiring(end_ms - EXPIRY_NOTICE_MS - 1), []);
+        for (now_ms, is_over) in [(end_ms - EXPIRY_NOTICE_MS, false), (end_ms, true)] {
+            let expiring = ExpiringToken { name: "ci".to_owned(), expires_at_ms: end_ms, is_over };
+            assert_eq!(gate.expiring(now_ms), [expiring]);
         }
     }
 

@@ -96,6 +96,7 @@ pub struct Metrics {
     workers: Family<Labels, Gauge>,
     connections: Family<Labels, Gauge>,
     streams: Gauge,
+    tokens_expiring: Gauge,
 }
 
 /// Whom a run is driven for, and by how many drivers here: the next one may begin before the last one has left.
@@ -153,6 +154,7 @@ impl Metrics {
             workers: Family::default(),
             connections: Family::default(),
             streams: Gauge::default(),
+            tokens_expiring: Gauge::default(),
         };
         all.register_runs();
         all.register_server();
@@ -194,6 +196,8 @@ impl Metrics {
         to.register("requests_refused", "Requests that got a 429 or 503, by code", self.refused.clone());
         to.register("connections", "Connections that are open now, by kind", self.connections.clone());
         to.register("event_streams", "Streams of events that are open now", self.streams.clone());
+        let help = "Tokens of the project file that have expired, or do within 14 days";
+        to.register("tokens_expiring", help, self.tokens_expiring.clone());
         to.register("callback_posts", "Posts of pauses and results, by outcome", self.posts.family());
         to.register("callbacks_given_up", "Callbacks of which all tries failed", self.given_up.clone());
         let help = "How long the store took to make an event durable (append), and to answer (claim, look)";
@@ -294,6 +298,7 @@ impl Metrics {
     pub fn text(&self, now: &GaugeValues<'_>) -> Result<String, std::fmt::Error> {
         set(&self.driven, now.driven);
         set(&self.streams, now.event_streams);
+        set(&self.tokens_expiring, now.tokens_expiring);
         set(&self.store_up, usize::from(now.store.is_some()));
         // Versions and folders come and go.
         self.workers.clear();
@@ -360,6 +365,8 @@ pub struct GaugeValues<'v> {
     /// What the store knows; none when it did not answer in time.
     pub store: Option<&'v StoreValues>,
     pub event_streams: usize,
+    /// Tokens that have expired, or do soon.
+    pub tokens_expiring: usize,
     /// Connections that have not shown a token.
     pub unknown_connections: usize,
     /// Connections that have.

@@ -28,6 +28,7 @@ mod service;
 mod shown_faults;
 mod start_key;
 mod step_reader;
+mod token_notices;
 pub(crate) mod view;
 mod worker_folders;
 

@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::listener::HttpListener;
 use super::middleware::HostNames;
 use super::schedules::ScheduledStarts;
-use super::{retention, route, worker_folders};
+use super::{retention, route, token_notices, worker_folders};
 use crate::drive::secret::Vault;
 use crate::drive::{clock, requirements};
 use crate::journal::{Journal, StoreError};
@@ -169,6 +169,7 @@ impl Service {
         ScheduledStarts::since(clock::wall_ms()).watch(&self.app, clock::wall_ms);
         self.app.callbacks.watch();
         retention::watch(&self.app);
+        token_notices::watch(&self.app);
         Ok(())
     }
 

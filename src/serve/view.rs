@@ -220,6 +220,9 @@ pub struct AgentRow {
     /// The name of the token that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Its organisation, for a caller who sees the runs of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub org: Option<String>,
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waiting: bool,
@@ -279,6 +282,7 @@ impl From<RunSummary> for AgentRow {
             schedule: run.schedule,
             scheduled_for: run.scheduled_for_ms.map(rfc3339),
             token: run.token.map(String::from),
+            org: None,
             agent_run_id: run.run_id,
             status: run.status,
             termination: run.termination,

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Deserialize as _;
 
 use crate::check::{ScriptedLoops, script_calls};
+use crate::cli::check::token_loops;
 use crate::cli::found_documents::{ReadTarget, read_all};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
 use crate::compile::{Declared, OutsideFiles, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::drive::clock;
 use crate::drive::engine::Engine;
 use crate::drive::tool::ConnectedDatabases;
 use crate::journal::memory::MemoryJournal;
@@ -149,13 +151,19 @@ impl Survey {
         let judged = each(work, |work| judge(work, &declared, self));
         let mut loops = ScriptedLoops::default();
         judged.iter().for_each(|judged| loops.add(&judged.loops));
-        for JudgedFile { faults, sources, script, .. } in judged {
+        let looped = judged.iter().filter(|judged| judged.is_looped);
+        // A loop that can't be compiled has a name that is not known.
+        let names: Option<BTreeSet<String>> = looped.map(|judged| judged.name.clone()).collect();
+        for JudgedFile { faults, sources, kept, .. } in judged {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
-            if let Some(script) = script {
-                found.diagnostics.extend(script_calls(&script, &loops));
-                found.sources.push(script.tree.source.clone());
+            let Some(document) = kept else { continue };
+            if document.kind == Some(DocumentKind::Script) {
+                found.diagnostics.extend(script_calls(&document, &loops));
+            } else if let Some(names) = &names {
+                found.diagnostics.extend(token_loops::unknown(&document, names, &self.targets));
             }
+            found.sources.push(document.tree.source.clone());
         }
         found.settle(order);
         found
@@ -196,8 +204,12 @@ struct JudgedFile {
     sources: Vec<Source>,
     /// The loops that it is made of, as far as they can be compiled.
     loops: ScriptedLoops,
-    /// The document, when it is a script: its calls are judged when all loops are known.
-    script: Option<Box<Document>>,
+    /// Whether it is a loop, or may be run like one.
+    is_looped: bool,
+    /// The name of the loop, if it can be compiled.
+    name: Option<String>,
+    /// The document, when it is a script or a project file: what these say of loops is judged when all are known.
+    kept: Option<Box<Document>>,
 }
 
 fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile {
@@ -210,17 +222,21 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
             if let Some(project) = texts.project.as_ref().filter(|_| survey.servers.is_some()) {
                 texts.outside = survey.with_connected(&texts.outside, project, &gathered.root);
             }
+            if texts.project.as_ref().is_some_and(has_end) {
+                texts.outside = dated(&texts.outside);
+            }
             root = Some(gathered.root);
             texts
         }
         Some(Err(mut faults)) => {
+            let (loops, is_looped) = (ScriptedLoops::default(), is_looped(&document));
             faults.extend(document.faults);
-            return JudgedFile { faults, sources: vec![main], loops: ScriptedLoops::default(), script: None };
+            return JudgedFile { faults, sources: vec![main], loops, is_looped, name: None, kept: None };
         }
         None if document.kind == Some(DocumentKind::Project) => {
             let folder = project::folder_of(&target.path);
             let outside = Arc::new(project::outside(&main, &folder));
-            let outside = survey.with_connected(&outside, &main, &folder);
+            let outside = dated(&survey.with_connected(&outside, &main, &folder));
             Texts { outside, ..Texts::new(main) }
         }
         None => Texts::new(main),
@@ -241,9 +257,20 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
     let sources = load::sources(&texts).into_iter().filter(|source| mentioned.contains(&*source.name)).collect();
     let is_sound = !faults.iter().any(Diagnostic::is_error);
     let loops = ScriptedLoops { is_sound, ..loops };
-    let is_script = examined.document.kind == Some(DocumentKind::Script);
-    let script = is_script.then(|| Box::new(examined.document));
-    JudgedFile { faults, sources, loops, script }
+    let name = examined.program.as_ref().map(|program| program.name.clone());
+    let is_kept = matches!(examined.document.kind, Some(DocumentKind::Script | DocumentKind::Project));
+    let kept = is_kept.then(|| Box::new(examined.document));
+    JudgedFile { faults, sources, loops, is_looped: looped, name, kept }
+}
+
+/// Whether a project file has something that ends at a moment.
+fn has_end(project: &Source) -> bool {
+    project.text.contains("expires_at")
+}
+
+/// What is known outside of a project's documents, now.
+fn dated(outside: &OutsideFiles) -> Arc<OutsideFiles> {
+    Arc::new(OutsideFiles { now_ms: Some(clock::wall_ms()), ..outside.clone() })
 }
 
 /// What a loop needs of the environment and can't be read, at its place in the project file.

@@ -93,7 +93,7 @@ impl PruneTask {
 }
 
 /// A time as it is written, in milliseconds.
-fn age_ms(text: &str) -> Result<i64, String> {
+pub(in crate::cli) fn age_ms(text: &str) -> Result<i64, String> {
     let wrong = || "a number and d, h, min or s, as in 30d".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);

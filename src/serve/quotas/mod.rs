@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 
-use super::authorizer::Caller;
+use super::authorizer::{Caller, OrgReach};
 use super::problem::{ProblemDetails, TOO_MANY_CONNECTIONS};
 use crate::drive::clock;
 use crate::language::serving::Limits;
@@ -41,7 +41,9 @@ impl Owner {
 
 impl From<&Caller> for Owner {
     fn from(caller: &Caller) -> Self {
-        Self { org: caller.org.clone(), token: caller.name.clone() }
+        // An organisation that a request chooses has no account by that: anybody could name any number of them.
+        let org = caller.org.clone().filter(|_| caller.reach != OrgReach::Chosen);
+        Self { org, token: caller.name.clone() }
     }
 }
 

@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::engine::outcome::Status;
-use crate::journal::RunFilter;
+use crate::journal::{RunFilter, RunSummary};
 use crate::serve::app::App;
-use crate::serve::authorizer::Caller;
+use crate::serve::authorizer::{Caller, OrgReach};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{json, query};
 use crate::serve::view::{AgentList, AgentRow, session_in_store};
@@ -72,7 +72,7 @@ pub async fn agents(
         due_ms: None,
         status: asked.status.filter(|status| *status != Status::Paused),
         waiting: asked.status == Some(Status::Paused),
-        org: Some(caller.owner()),
+        org: caller.seen_org(),
         id_prefix: None,
         loop_name: asked.loop_name,
         session: asked.session.map(|session| session_in_store(caller.org.as_deref(), &session)),
@@ -89,7 +89,9 @@ pub async fn agents(
     let mut runs = app.runs.journal.list(filter).await?;
     let more = runs.len() > limit;
     runs.truncate(limit);
-    let agents: Vec<AgentRow> = runs.into_iter().map(AgentRow::from).collect();
+    let sees_all = caller.reach == OrgReach::All;
+    let row = |run: RunSummary| AgentRow { org: run.org.clone().filter(|_| sees_all), ..AgentRow::from(run) };
+    let agents: Vec<AgentRow> = runs.into_iter().map(row).collect();
     let next_cursor = agents.last().filter(|_| more).map(|run| run.agent_run_id.clone());
     Ok(json(StatusCode::OK, &AgentList { agents, next_cursor }))
 }

@@ -34,10 +34,11 @@ pub async fn cancel(
     uri: Uri,
 ) -> Result<Response, ProblemDetails> {
     let CancelQuery { reason } = query(&uri)?;
-    app.runs.find(&caller, &run_id).await?;
+    let run = app.runs.find(&caller, &run_id).await?;
+    caller.may_cancel(&run.loop_name)?;
     let request = CancelRequest { reason, by: caller.name.clone() };
     let (by, reason) = (request.by.clone(), request.reason.clone());
-    match app.scheduler.cancel(&run_id, caller.org.as_deref(), request).await? {
+    match app.scheduler.cancel(&run_id, run.org.as_deref(), request).await? {
         Some(run) => {
             let row = app.runs.journal.find(&run_id).await?.as_ref().map(RunRow::from).unwrap_or_default();
             let settled = SettledRun { row, run: Some(Arc::new(run)) };

@@ -76,8 +76,8 @@ pub async fn execute(
     let text = std::str::from_utf8(&body).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
     let keys: Map<String, Value> = request::body(&body)?;
     let order = if keys.contains_key("loop") {
-        caller.require(TokenScope::Run)?;
         let (name, mut start) = of_loop(request::body(&body)?);
+        caller.may_run(&name)?;
         let request = StartRequest::Named(name.clone());
         if let Some(run_id) = StartKey::applied(key, &app, &caller, &request, &mut start).await? {
             return answer(&app, &run_id, None, &waiting).await;

@@ -9,6 +9,7 @@ use axum::response::Response;
 use futures_util::FutureExt as _;
 use serde_json::json;
 
+use crate::drive::clock;
 use crate::serve::app::{App, StoreReadiness};
 use crate::serve::{request, worker_folders};
 
@@ -56,6 +57,10 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
         "version": env!("CARGO_PKG_VERSION"), "folder": worker_folders::short(folder) });
     if let (Some(body), Some(sentence)) = (body.as_object_mut(), worker_folders::differing(&known.workers, folder)) {
         body.insert("other_folders".to_owned(), json!(sentence));
+    }
+    let expiring = app.authorizer.expiring(clock::wall_ms()).len();
+    if let (Some(body), true) = (body.as_object_mut(), expiring > 0) {
+        body.insert("tokens_expiring".to_owned(), json!(expiring));
     }
     if let (Some(body), false) = (body.as_object_mut(), missing.is_empty()) {
         body.insert("missing".to_owned(), json!(missing));

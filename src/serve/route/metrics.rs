@@ -50,7 +50,9 @@ pub async fn metrics(
     };
     let (unknown_connections, known_connections) = app.connections.count();
     let (driven, event_streams) = (app.scheduler.driven(), app.quotas.event_streams());
-    let now = GaugeValues { driven, store: store.as_deref(), event_streams, unknown_connections, known_connections };
+    let tokens_expiring = app.authorizer.expiring(clock::wall_ms()).len();
+    let store = store.as_deref();
+    let now = GaugeValues { driven, store, event_streams, tokens_expiring, unknown_connections, known_connections };
     let text = app.metrics.text(&now).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
         ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)

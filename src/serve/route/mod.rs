@@ -50,8 +50,10 @@ pub use status::StatusQuery;
 pub use step_decision::ApprovalRequest;
 pub use workflow::{AcceptedRun, WorkflowRequest, WorkflowStatus};
 
-/// The scopes that may start and cancel runs. The kind of run decides which of the two is needed.
+/// The scopes that may start runs. The kind of run decides which of the two is needed.
 const START_SCOPES: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose];
+/// The scopes that may cancel runs: who starts something may end it.
+const CANCEL_SCOPES: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose, TokenScope::Cancel, TokenScope::Admin];
 
 /// All routes of a server.
 pub fn router(app: &Arc<App>) -> Router {
@@ -70,7 +72,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents/{id}/rerun", guarded(START_SCOPES, post(rerun::rerun)))
         .route("/agents/release", guarded(&[TokenScope::Decide], post(release::release)))
         .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
-        .route("/agents/{id}", guarded(START_SCOPES, delete(cancel::cancel)))
+        .route("/agents/{id}", guarded(CANCEL_SCOPES, delete(cancel::cancel)))
         .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], post(workflow::execute)))
         .route("/runs/{run}/status", guarded(&[TokenScope::Read], get(workflow::status)))
         .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))

@@ -44,7 +44,7 @@ pub async fn release(
     app.scheduler.accepts_runs()?;
     let filter = RunFilter {
         status: Some(Status::Quarantined),
-        org: Some(caller.owner()),
+        org: caller.seen_org(),
         loop_name,
         called: true,
         ..RunFilter::default()

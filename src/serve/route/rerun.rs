@@ -17,7 +17,7 @@ use crate::drive::{fold, rerun};
 use crate::engine::event::Event;
 use crate::language::serving::TokenScope;
 use crate::serve::app::App;
-use crate::serve::authorizer::Caller;
+use crate::serve::authorizer::{Caller, OrgReach};
 use crate::serve::folder::REQUEST;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
@@ -63,6 +63,10 @@ pub async fn rerun(
     let waiting = WaitQuery::of(&parts.uri)?;
     let key = StartKey::of(&parts.headers, &caller)?;
     let run = app.runs.find(&caller, &run_id).await?;
+    if caller.require(TokenScope::Compose).is_err() {
+        caller.may_run(&run.loop_name)?;
+    }
+    let org = if caller.reach == OrgReach::All { run.org.clone() } else { caller.org.clone() };
     let RerunRequest { document } =
         if body.is_empty() { RerunRequest::default() } else { request::body::<RerunRequest>(&body)? };
     app.scheduler.accepts_runs()?;
@@ -79,7 +83,7 @@ pub async fn rerun(
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     (order.start.run_id, order.start.key) = (new_id, key);
     (order.start.request, order.start.identity) = (request, identity);
-    (order.start.org, order.start.token) = (caller.org, caller.name);
+    (order.start.org, order.start.token) = (org, caller.name);
     execute::begin(&app, order, admission, &waiting).await
 }
 
@@ -107,7 +111,7 @@ async fn order(
     };
     let is_same = fold::same_document(&offered.program, events).is_ok();
     if is_same || document == RerunDocument::Current {
-        caller.require(TokenScope::Run)?;
+        caller.may_run(&offered.program.name)?;
         return Ok(StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start });
     }
     // The scope `run` starts the loops as the folder has them.

@@ -74,6 +74,7 @@ pub async fn execute(
     parts: Parts,
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
+    caller.may_run(&name)?;
     let waiting = WaitQuery::of(&parts.uri)?;
     let key = StartKey::of(&parts.headers, &caller)?;
     app.scheduler.accepts_runs()?;

@@ -65,6 +65,7 @@ mod shares;
 #[cfg(unix)]
 mod slow;
 mod steps;
+mod tokens;
 mod too_much;
 mod tool_outcomes;
 mod who;

@@ -5,13 +5,17 @@ use serde_json::{Value, json};
 use crate::common::{Place, complete, think};
 use crate::serve::client::{Reply, Serving, place, scripted};
 
+/// The scopes of the tokens of each organisation.
+const SCOPES: [&str; 9] =
+    ["run", "run:test", "run:other", "compose", "read", "cancel", "decide", "decide:other", "decide:escalated"];
+
 /// A place with a token for each scope and organisation; the tokens by `ORG-SCOPE`.
 fn guarded() -> (Place, Vec<(String, String)>) {
     let place = place(json!({}), &[]);
     let mut tokens = Vec::new();
     let mut entries: Vec<Value> = Vec::new();
     for org in ["acme", "other"] {
-        for scope in ["run", "compose", "read", "decide"] {
+        for scope in SCOPES {
             let name = format!("{org}-{scope}");
             let made = place.call(&["token", &name, "--org", org, "--scope", scope]);
             assert_eq!(made.code, 0, "{made:?}");
@@ -25,21 +29,27 @@ fn guarded() -> (Place, Vec<(String, String)>) {
     (place, tokens)
 }
 
-/// Every route that needs a token, with its scope and what it answers to its own organisation.
+/// Every route that needs a token, with the scopes of which one is enough and what it answers to its own organisation.
 fn routes(id: &str) -> Vec<(&'static str, String, &'static str, &'static str, u16)> {
     vec![
-        ("POST", "/agents/execute".to_owned(), r#"{"loop":"test"}"#, "run", 200),
+        ("POST", "/agents/execute".to_owned(), r#"{"loop":"test"}"#, "run run:test", 200),
         ("POST", "/agents/execute".to_owned(), r#"{"objective":"Go on.","tools":[]}"#, "compose", 200),
+        ("POST", "/workflows/test/execute".to_owned(), "{}", "run run:test", 404),
         ("GET", "/agents".to_owned(), "", "read", 200),
         ("GET", format!("/agents/{id}/status"), "", "read", 200),
         ("GET", format!("/agents/{id}/trace"), "", "read", 200),
         ("GET", format!("/agents/{id}/trace?at=1"), "", "read", 200),
-        ("POST", format!("/agents/{id}/resume"), r#"{"approve":true}"#, "decide", 409),
+        ("POST", format!("/agents/{id}/resume"), r#"{"approve":true}"#, "decide decide:escalated", 409),
         ("POST", format!("/agents/{id}/retry"), "{}", "decide", 409),
-        ("POST", format!("/agents/{id}/rerun"), "{}", "run", 200),
+        ("POST", format!("/agents/{id}/rerun"), "{}", "run run:test", 200),
+        ("POST", "/agents/release".to_owned(), "{}", "decide decide:other decide:escalated", 200),
         ("GET", "/loops".to_owned(), "", "read", 200),
         ("POST", "/check".to_owned(), "{}", "read", 200),
-        ("DELETE", format!("/agents/{id}"), "", "run", 200),
+        ("GET", format!("/runs/{id}/status"), "", "read", 200),
+        ("POST", format!("/approvals/{id}/step"), r#"{"approved":true}"#, "decide decide:escalated", 409),
+        ("POST", format!("/forms/{id}/step/submit"), r#"{"form_data":{}}"#, "decide decide:escalated", 409),
+        // Whoever starts something may end it.
+        ("DELETE", format!("/agents/{id}"), "", "run run:test compose cancel", 200),
         ("GET", format!("/agents/{id}/events"), "", "read", 200),
         ("GET", "/healthz".to_owned(), "", "", 200),
         ("GET", "/readyz".to_owned(), "", "", 200),
@@ -65,12 +75,12 @@ fn every_route_takes_its_scope_and_shows_nobody_another_organisation_s_run() {
     let ask = |method: &str, path: &str, body: &str, headers: &[(&str, &str)]| -> Reply {
         server.send(method, path, headers, body.as_bytes())
     };
-    for (method, path, body, needed, answered) in routes(&id) {
+    for (method, path, body, enough, answered) in routes(&id) {
         let said = format!("{method} {path}");
-        if needed.is_empty() {
+        let Some(needed) = enough.split(' ').next().filter(|scope| !scope.is_empty()) else {
             assert_eq!(ask(method, &path, body, &[]).status, answered, "{said}");
             continue;
-        }
+        };
         let right = &tokens.iter().find(|(name, _)| *name == format!("acme-{needed}")).unwrap().1;
         for wrong in [
             String::new(),
@@ -91,9 +101,7 @@ fn every_route_takes_its_scope_and_shows_nobody_another_organisation_s_run() {
         assert_eq!(ask(method, &format!("{path}?token={right}&access_token={right}"), body, &[]).status, 401);
         let foreign = [("authorization", twice.as_str()), ("x-org-id", "other")];
         assert_eq!(ask(method, &path, body, &foreign).code(), "forbidden", "{said}");
-        // Whoever starts something may end it.
-        let is_enough = |scope: &str| scope == needed || (method == "DELETE" && scope == "compose");
-        for scope in ["run", "compose", "read", "decide"].iter().filter(|scope| !is_enough(scope)) {
+        for scope in SCOPES.iter().filter(|scope| !enough.split(' ').any(|enough| enough == **scope)) {
             let reply = ask(method, &path, body, &[("authorization", &of(&format!("acme-{scope}")))]);
             assert_eq!((reply.status, reply.code()), (403, "forbidden".to_owned()), "{said} as {scope}");
         }

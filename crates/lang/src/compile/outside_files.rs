@@ -23,6 +23,8 @@ pub struct OutsideFiles {
     pub roots: Vec<PathBuf>,
     /// The databases of the project's datasources, where queries may be prepared against them.
     pub databases: Option<Arc<dyn DatabaseProbe>>,
+    /// The moment, in milliseconds since 1970, where what is over is reported.
+    pub now_ms: Option<i64>,
 }
 
 impl OutsideFiles {

@@ -69,10 +69,28 @@ pub struct Token {
     /// What its holder may do: at least one.
     pub scopes: Vec<TokenScope>,
     /// The organisation that its holder acts for: it sees that one's runs only. Letters, digits, `_`,
-    /// `-` and `.`.
+    /// `-` and `.`; `*` is all organisations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub org: Option<String>,
+    /// From when on it is refused, RFC 3339. Without it, it does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub expires_at: Option<String>,
+}
+
+/// The `org` of a token that acts for all organisations.
+pub const ALL_ORGS: &str = "*";
+
+impl Token {
+    /// From when on it is refused, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// When `expires_at` is no time with its offset.
+    pub fn expires_at_ms(&self) -> Result<Option<i64>, jiff::Error> {
+        let at = self.expires_at.as_deref().map(str::parse::<jiff::Timestamp>).transpose()?;
+        Ok(at.map(jiff::Timestamp::as_millisecond))
+    }
 }
 
 /// What a token's holder may do.
@@ -80,23 +98,33 @@ pub struct Token {
 pub enum TokenScope {
     /// Start the folder's loops, and end runs.
     Run,
+    /// Start this loop, and end its runs.
+    RunLoop(String),
     /// Start agent requests, and end runs.
     Compose,
     /// See runs, loops and diagnostics.
     Read,
+    /// End runs.
+    Cancel,
     /// Answer, approve, deny and edit.
     Decide,
     /// The same for approvals that nobody gave in time (`"on_expiry": "escalate"`), and for no others.
     DecideEscalated,
     /// Decide for the runs of this loop only.
     DecideLoop(String),
+    /// See and end the runs of all organisations, see what was done, and switch loops off and on.
+    Admin,
     /// A word that is no scope.
     Unknown(String),
 }
 
 impl TokenScope {
     /// Every one that needs no name.
-    pub const ALL: [Self; 5] = [Self::Run, Self::Compose, Self::Read, Self::Decide, Self::DecideEscalated];
+    pub const ALL: [Self; 7] =
+        [Self::Run, Self::Compose, Self::Read, Self::Cancel, Self::Decide, Self::DecideEscalated, Self::Admin];
+    /// All of them as messages list them.
+    pub const LIST: &str =
+        "`run`, `run:LOOP`, `compose`, `read`, `cancel`, `decide`, `decide:LOOP`, `decide:escalated`, `admin`";
 
     /// Reads a scope as it is written.
     pub fn read(text: &str) -> Self {
@@ -106,9 +134,12 @@ impl TokenScope {
             "read" => Self::Read,
             "decide" => Self::Decide,
             "decide:escalated" => Self::DecideEscalated,
-            _ => match text.strip_prefix("decide:").filter(|name| !name.is_empty()) {
-                Some(name) => Self::DecideLoop(name.to_owned()),
-                None => Self::Unknown(text.to_owned()),
+            "cancel" => Self::Cancel,
+            "admin" => Self::Admin,
+            _ => match text.split_once(':').filter(|(_, name)| !name.is_empty()) {
+                Some(("decide", name)) => Self::DecideLoop(name.to_owned()),
+                Some(("run", name)) => Self::RunLoop(name.to_owned()),
+                _ => Self::Unknown(text.to_owned()),
             },
         }
     }
@@ -117,6 +148,9 @@ impl TokenScope {
     pub fn name(&self) -> String {
         match self {
             Self::Run => "run".to_owned(),
+            Self::RunLoop(name) => format!("run:{name}"),
+            Self::Cancel => "cancel".to_owned(),
+            Self::Admin => "admin".to_owned(),
             Self::Compose => "compose".to_owned(),
             Self::Read => "read".to_owned(),
             Self::Decide => "decide".to_owned(),
@@ -128,7 +162,15 @@ impl TokenScope {
 
     /// Whether its holder may start runs.
     pub fn starts(&self) -> bool {
-        matches!(self, Self::Run | Self::Compose)
+        matches!(self, Self::Run | Self::RunLoop(_) | Self::Compose)
+    }
+
+    /// The loop that it is for, when it is for one only.
+    pub fn loop_name(&self) -> Option<&str> {
+        match self {
+            Self::RunLoop(name) | Self::DecideLoop(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// Whether its holder may decide about some runs.
@@ -159,8 +201,8 @@ impl JsonSchema for TokenScope {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "x-pattern": "^(run|compose|read|decide(:.+)?)$",
-            "description": "What a token's holder may do: `run`, `compose`, `read`, `decide`, `decide:LOOP` (the runs of one loop) or `decide:escalated` (approvals that nobody gave in time).",
+            "x-pattern": "^(run(:.+)?|compose|read|cancel|decide(:.+)?|admin)$",
+            "description": "What a token's holder may do: `run`, `run:LOOP` (one loop), `compose`, `read`, `cancel`, `decide`, `decide:LOOP` (the runs of one loop), `decide:escalated` (approvals that nobody gave in time) or `admin` (all organisations).",
         })
     }
 }

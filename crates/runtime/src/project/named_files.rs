@@ -32,7 +32,7 @@ pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
     let named = std::path::absolute(root).ok();
     let roots = named.into_iter().chain(root.canonicalize()).collect();
     let beyond = beyond(&project, root);
-    OutsideFiles { absent: absent(project, root), beyond, documents, roots, databases }
+    OutsideFiles { absent: absent(project, root), beyond, documents, roots, databases, now_ms: None }
 }
 
 /// What the project's `documents` are, up to a number of bytes of them; of the others nothing is known.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, codes, nearest};
-use crate::language::serving::TokenScope;
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::language::serving::{ALL_ORGS, Token, TokenScope};
 use crate::syntax::quoted;
 
 pub const RULE: Rule = Rule { code: codes::BAD_TOKEN, check };
@@ -45,26 +45,61 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         if let Some(cursor) = at("scopes").filter(|_| token.scopes.is_empty()) {
             let fault = cursor.report(&RULE, format!("the token `{name}` may do nothing: `scopes` is empty"));
-            found.push(fault.help("write one or more of `run`, `compose`, `read`, `decide`"));
+            found.push(fault.help("write one or more of `run`, `compose`, `read`, `cancel`, `decide`, `admin`"));
         }
         for (place, scope) in token.scopes.iter().enumerate() {
             let TokenScope::Unknown(word) = scope else { continue };
             let Some(cursor) = at(&format!("scopes/{place}")) else { continue };
             let fault =
                 cursor.report(&RULE, format!("the token `{name}` has the scope {}, which there is not", quoted(word)));
-            let known: Vec<String> = TokenScope::ALL.iter().map(TokenScope::name).collect();
-            found.push(match nearest(word, known.iter().map(String::as_str)) {
-                Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
-                None => fault.help("the scopes: `run`, `compose`, `read`, `decide`, `decide:LOOP`, `decide:escalated`"),
+            found.push(match nearest_scope(word) {
+                Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(&near)),
+                None => fault.help(format!("the scopes: {}", TokenScope::LIST)),
             });
         }
-        let bad_org = token.org.as_deref().is_some_and(|org| {
+        expiry(subject, (index, token), found);
+        let is_admin = token.scopes.contains(&TokenScope::Admin);
+        let org = token.org.as_deref().filter(|org| *org != ALL_ORGS);
+        if let Some(cursor) = at("org").filter(|_| is_admin && org.is_some()) {
+            let fault = cursor.report(&RULE, format!("the token `{name}` has the scope `admin` and an `org`"));
+            found.push(fault.help("`admin` is for all organisations: leave out `org`, or write `read` and `cancel`"));
+        }
+        let bad_org = org.is_some_and(|org| {
             !org.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
         });
         if let Some(cursor) = at("org").filter(|_| bad_org) {
             let fault = cursor.report(&RULE, format!("`org` of the token `{name}` has other signs than it may have"));
-            found.push(fault.help("an organisation is named by ASCII letters, digits, `_`, `-` and `.`"));
+            found.push(fault.help("an organisation is named by ASCII letters, digits, `_`, `-` and `.`; `*` is all"));
         }
+    }
+}
+
+/// The nearest scope to a word: what comes before the name of a loop is misspelt too.
+fn nearest_scope(word: &str) -> Option<String> {
+    let known: Vec<String> = TokenScope::ALL.iter().map(TokenScope::name).collect();
+    if let Some(near) = nearest(word, known.iter().map(String::as_str)) {
+        return Some(near.to_owned());
+    }
+    let (verb, name) = word.split_once(':').filter(|(_, name)| !name.is_empty())?;
+    nearest(verb, ["run", "decide"]).map(|near| format!("{near}:{name}"))
+}
+
+/// The end of a token that can't be read, or is over.
+fn expiry(subject: &Subject<'_>, entry: (usize, &Token), found: &mut Vec<Diagnostic>) {
+    let (index, token) = entry;
+    let Some(cursor) = subject.in_project(&format!("/serve/tokens/{index}/expires_at")) else { return };
+    let name = &token.name;
+    match token.expires_at_ms() {
+        Err(_) => {
+            let fault = cursor.report(&RULE, format!("`expires_at` of the token `{name}` is no time"));
+            found.push(fault.help("write the time with its offset, like 2027-01-31T12:00:00Z"));
+        }
+        Ok(Some(at_ms)) if subject.texts.outside.now_ms.is_some_and(|now_ms| at_ms <= now_ms) => {
+            let fault = cursor.report(&RULE, format!("the token `{name}` has expired: the server refuses it"));
+            let help = format!("`loopctl token revoke {}` takes it out of the file", quoted(name));
+            found.push(Diagnostic { severity: Severity::Warning, ..fault.help(help) });
+        }
+        Ok(_) => {}
     }
 }
 

@@ -1,0 +1,40 @@
+//! Says in the log which tokens expire soon, and which scopes of tokens name no loop of the folder.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use super::app::App;
+use super::authorizer::ExpiringToken;
+use crate::drive::clock;
+use crate::trace::units::rfc3339;
+
+/// The interval of the looks: who reads a day of the log finds each token.
+const NOTICE_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Looks now, and from then on twice a day.
+pub fn watch(app: &Arc<App>) {
+    for (token, scope) in app.authorizer.scopes_of_other_loops(|name| app.folder.loops.contains_key(name)) {
+        tracing::warn!(token, scope, "the scope of a token names no loop of the folder");
+    }
+    let app: Weak<App> = Arc::downgrade(app);
+    tokio::spawn(
+        async move {
+            loop {
+                let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
+                for ExpiringToken { name, expires_at_ms, is_over } in app.authorizer.expiring(clock::wall_ms()) {
+                    let expires_at = rfc3339(expires_at_ms);
+                    if is_over {
+                        tracing::warn!(token = name, expires_at, "the token has expired: it is refused");
+                    } else {
+                        tracing::warn!(token = name, expires_at, "the token expires soon");
+                    }
+                }
+                drop(app);
+                tokio::time::sleep(NOTICE_INTERVAL).await;
+            }
+        }
+        .boxed(),
+    );
+}
