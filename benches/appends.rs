@@ -118,6 +118,7 @@ fn new_run(run_id: &str) -> NewRun {
         scheduled: None,
         status_record: None,
         search_text: None,
+        title: None,
     }
 }
 

@@ -41,6 +41,7 @@ mod retry;
 mod run;
 mod run_document;
 mod run_drive;
+mod run_filter;
 mod runs;
 mod schema;
 mod serve;

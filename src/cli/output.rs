@@ -142,7 +142,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn surface() -> Surface {
-        Surface { out: Look::plain(80), err: Look::plain(80), out_terminal: true, err_terminal: true }
+        Surface {
+            out: Look::plain(80),
+            err: Look::plain(80),
+            out_terminal: true,
+            out_columns: Some(80),
+            out_rows: None,
+            err_terminal: true,
+        }
     }
 
     fn next() -> NextCommands {

@@ -9,9 +9,8 @@ use super::failure::CommandError;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::drive::copy::{CopyFault, StorePair};
-use crate::engine::outcome::Status;
-use crate::journal::RunFilter;
 use crate::journal::admin::StoreReport;
+use crate::journal::{ListedStatus, RunFilter};
 use crate::trace::units::plural;
 use crate::trace::{Tone, escape};
 
@@ -126,7 +125,7 @@ struct ReleaseTask {
 impl ReleaseTask {
     async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, _) = self.store.open()?;
-        let filter = RunFilter { status: Some(Status::Quarantined), called: true, ..RunFilter::default() };
+        let filter = RunFilter { called: true, ..RunFilter::of_statuses(&[ListedStatus::Quarantined]) };
         let runs = journal.list(filter).await.map_err(CommandError::Store)?;
         let ids: Vec<String> = runs.into_iter().filter(|run| run.damaged.is_none()).map(|run| run.run_id).collect();
         journal.absolve(ids.clone()).await.map_err(CommandError::Store)?;

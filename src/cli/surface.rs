@@ -22,6 +22,10 @@ pub struct Surface {
     pub err: Look,
     /// Whether stdout is a terminal.
     pub out_terminal: bool,
+    /// The columns of the terminal that stdout is; none for a pipe or a file. Tables use all of them.
+    pub out_columns: Option<usize>,
+    /// The lines of that terminal.
+    pub out_rows: Option<usize>,
     /// Whether stderr is a terminal.
     pub err_terminal: bool,
 }
@@ -32,13 +36,16 @@ impl Surface {
         let colour = |choice: anstream::ColorChoice| choice != anstream::ColorChoice::Never;
         let out_terminal = std::io::stdout().is_terminal();
         let err_terminal = std::io::stderr().is_terminal();
-        let columns =
-            terminal_size::terminal_size().map_or(PIPE_COLUMNS, |(terminal_size::Width(width), _)| width.into());
+        let size = terminal_size::terminal_size();
+        let columns = size.map_or(PIPE_COLUMNS, |(terminal_size::Width(width), _)| width.into());
+        let rows = size.map(|(_, terminal_size::Height(height))| height.into());
         let width = |terminal: bool| if terminal { columns.clamp(20, MAX_COLUMNS) } else { PIPE_COLUMNS };
         Self {
             out: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width: width(out_terminal) },
             err: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width: width(err_terminal) },
             out_terminal,
+            out_columns: out_terminal.then(|| columns.max(20)),
+            out_rows: rows.filter(|_| out_terminal),
             err_terminal,
         }
     }
@@ -55,6 +62,19 @@ impl Surface {
     pub fn print(&self, text: &str) -> Result<(), OutputError> {
         let mut out = anstream::AutoStream::new(std::io::stdout().lock(), self.choice());
         tolerate(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    }
+
+    /// Writes to stdout as long as somebody reads it; returns whether somebody does.
+    ///
+    /// # Errors
+    /// As [`Surface::print`].
+    pub fn print_while_read(&self, text: &str) -> Result<bool, OutputError> {
+        let mut out = anstream::AutoStream::new(std::io::stdout().lock(), self.choice());
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(OutputError(error)),
+            Ok(()) => Ok(true),
+        }
     }
 
     /// Writes bytes to stdout unchanged.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::runs::prune::age_ms;
+use super::run_filter::age_ms;
 use super::surface::Surface;
 use crate::drive::clock;
 use crate::language::serving::{ALL_ORGS, TokenScope};

@@ -98,6 +98,8 @@ pub struct RunWrite {
     status: Option<StatusWrite>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     search_text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
 }
 
 /// An event, as it was appended. The fields are those of [`Append`].
@@ -148,6 +150,7 @@ impl JournalWrite {
             texts: written(&run.texts),
             status: run.status_record.as_ref().map(StatusWrite::of),
             search_text: run.search_text.clone(),
+            title: run.title.clone(),
         }))
     }
 
@@ -214,6 +217,7 @@ impl RunWrite {
             scheduled: None,
             status_record: self.status.map(StatusWrite::read),
             search_text: self.search_text,
+            title: self.title,
         }
     }
 }

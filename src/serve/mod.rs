@@ -21,6 +21,7 @@ mod request;
 mod retention;
 pub mod route;
 mod run_heads;
+pub mod run_query;
 pub mod run_store;
 pub mod scheduler;
 pub mod schedules;

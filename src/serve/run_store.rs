@@ -99,6 +99,8 @@ pub struct RunRow {
     pub callback: Option<Callback>,
     /// Whether a living driver has it.
     pub is_driven: bool,
+    /// Whether it waits for a driver.
+    pub is_queued: bool,
     /// Whether it is set aside, because its drivers died again and again.
     pub is_quarantined: bool,
 }
@@ -111,6 +113,7 @@ impl From<&RunSummary> for RunRow {
             token: run.token.as_deref().map(str::to_owned),
             callback: run.callback.clone(),
             is_driven: run.driven,
+            is_queued: run.is_queued(),
             is_quarantined: run.status == Status::Quarantined,
         }
     }

@@ -8,7 +8,7 @@ use crate::drive::list;
 use crate::engine::event::ForkPoint;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::Phase;
-use crate::journal::{Callback, CallbackProgress, CallbackState, ModelWait, RunSummary};
+use crate::journal::{Callback, CallbackProgress, CallbackState, ListedStatus, ModelWait, RunSummary};
 use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::trace::entries::entries;
 use crate::trace::units::rfc3339;
@@ -22,9 +22,9 @@ const CURSOR_SEPARATOR: char = ':';
 pub struct AgentStatus {
     /// The run's id.
     pub agent_run_id: String,
-    /// Where the run is: running, paused, completed, failed, cancelled, quarantined.
-    #[schemars(with = "String")]
-    pub status: Status,
+    /// Where the run is: running, queued, paused, completed, failed, cancelled, quarantined. A queued run is under way, and
+    /// waits for a server with room for it.
+    pub status: ListedStatus,
     /// The loop's name.
     #[serde(rename = "loop")]
     pub loop_name: String,
@@ -145,7 +145,7 @@ impl AgentStatus {
     #[must_use]
     pub fn with_wait(self, wait: Option<ModelWait>, redact: &Redaction) -> Self {
         // The events were read after the row: a wait that they have ended is over.
-        let wait = wait.filter(|_| self.status == Status::Running);
+        let wait = wait.filter(|_| self.status == ListedStatus::Running);
         let model_wait = wait.map(|wait| ModelWaitView::new(wait, &self.agent_run_id, redact));
         Self { model_wait, ..self }
     }
@@ -165,13 +165,14 @@ impl AgentStatus {
             Some(answer) => (Some(answer.answer), Some(answer.confidence), answer.summary),
             None => (None, None, None),
         };
+        let is_queued = row.is_queued && result.status == Status::Running;
         let pause = match &state.phase {
             Phase::Paused { pause, .. } => Some(pause.number),
             _ => None,
         };
         Self {
             agent_run_id: state.header.run_id.clone(),
-            status: result.status,
+            status: if is_queued { ListedStatus::Queued } else { result.status.into() },
             loop_name: state.header.loop_name.clone(),
             session: session_of(row.org.as_deref(), state.header.session.as_deref()),
             objective: redact.text(&state.header.objective).into_owned(),
@@ -201,9 +202,11 @@ impl AgentStatus {
 pub struct AgentRow {
     /// The run's id.
     pub agent_run_id: String,
-    /// Where the run is.
-    #[schemars(with = "String")]
-    pub status: Status,
+    /// What it is about, in a line: its objective, or else the beginning of its input. Secrets are hidden in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Where the run is: `queued` is a run that is under way, and waits for a server with room for it.
+    pub status: ListedStatus,
     /// Why it ended or stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -226,7 +229,7 @@ pub struct AgentRow {
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waiting: bool,
-    /// Whether it waits for a server with room for it.
+    /// Whether it waits for a server with room for it, as its status says.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
     /// Iterations so far.
@@ -259,6 +262,9 @@ pub struct AgentRow {
     pub created_at: String,
     /// When its status, its iterations or its cost last changed, RFC 3339.
     pub updated_at: String,
+    /// The time from its start to its end in milliseconds, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<i64>,
     /// What is wrong with the store's record of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
@@ -273,6 +279,9 @@ impl From<RunSummary> for AgentRow {
             called_by: run.parent_run_id.clone(),
             waiting: run.waits_for_human(),
             queued: run.is_queued(),
+            status: run.listed_status(),
+            duration_ms: run.duration_ms(),
+            title: run.title.map(String::from),
             tokens: run.tokens,
             cost_usd: run.cost_usd,
             error: run.error,
@@ -284,7 +293,6 @@ impl From<RunSummary> for AgentRow {
             token: run.token.map(String::from),
             org: None,
             agent_run_id: run.run_id,
-            status: run.status,
             termination: run.termination,
             loop_name: run.loop_name,
             iterations: run.iterations,

@@ -241,7 +241,7 @@ fn a_run_that_waits_and_one_that_is_set_aside_are_listed_as_shown() {
         }
     }
     // The same table, of other runs.
-    let head = listed.stdout.split_whitespace().take(7).collect::<Vec<_>>();
+    let head = listed.stdout.split_whitespace().take(8).collect::<Vec<_>>();
     let shown = section("A quarantined run").shown;
     assert_eq!(shown[0].split_whitespace().collect::<Vec<_>>(), head);
 }

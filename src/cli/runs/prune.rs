@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
 use crate::cli::output::{ListOutput, json_line};
+use crate::cli::run_filter::age_ms;
 use crate::cli::store::StoreArgs;
 use crate::cli::surface::Surface;
 use crate::drive::clock;
@@ -90,19 +91,4 @@ impl PruneTask {
         }
         Ok(Exit::Completed)
     }
-}
-
-/// A time as it is written, in milliseconds.
-pub(in crate::cli) fn age_ms(text: &str) -> Result<i64, String> {
-    let wrong = || "a number and d, h, min or s, as in 30d".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(digits);
-    let unit_ms: i64 = match unit {
-        "d" => 86_400_000,
-        "h" => 3_600_000,
-        "min" => 60_000,
-        "s" => 1_000,
-        _ => return Err(wrong()),
-    };
-    number.parse::<i64>().ok().and_then(|number| number.checked_mul(unit_ms)).ok_or_else(wrong)
 }

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 
 use crate::drive::clock;
 use crate::engine::outcome::{Status, Termination};
-use crate::journal::{QueueQuery, RunFilter, RunSummary, StoreError};
+use crate::journal::{ListedStatus, QueueQuery, RunFilter, RunSummary, StoreError};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::metrics::{GaugeValues, StoreValues, WaitingRun, age_ms};
@@ -65,7 +65,7 @@ async fn values(app: &App) -> Result<StoreValues, StoreError> {
     let began = clock::instant();
     let journal = &app.runs.journal;
     let some = |filter: RunFilter| journal.list(RunFilter { oldest_first: true, limit: MAX_COUNTED_RUNS, ..filter });
-    let quarantined = some(RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() }).await?.len();
+    let quarantined = some(RunFilter::of_statuses(&[ListedStatus::Quarantined])).await?.len();
     let waiting = some(RunFilter { waiting: true, ..RunFilter::default() }).await?;
     let is_outage =
         |run: &&RunSummary| run.status == Status::Paused && run.termination == Some(Termination::ModelError);

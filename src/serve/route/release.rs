@@ -10,8 +10,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::outcome::Status;
-use crate::journal::RunFilter;
+use crate::journal::{ListedStatus, RunFilter};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
@@ -43,7 +42,7 @@ pub async fn release(
         if body.is_empty() { ReleaseRequest::default() } else { request::body::<ReleaseRequest>(&body)? };
     app.scheduler.accepts_runs()?;
     let filter = RunFilter {
-        status: Some(Status::Quarantined),
+        statuses: vec![ListedStatus::Quarantined],
         org: caller.seen_org(),
         loop_name,
         called: true,

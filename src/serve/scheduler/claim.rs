@@ -12,7 +12,7 @@ use crate::drive::fault::Fault;
 use crate::drive::lease_guard::{Leased, LeasedRun};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::State;
-use crate::journal::{ClaimedRun, QueueQuery, QueuedRuns, RunFilter, StoreError};
+use crate::journal::{ClaimedRun, ListedStatus, QueueQuery, QueuedRuns, RunFilter, StoreError};
 use crate::program::Program;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
@@ -56,7 +56,7 @@ impl Scheduler {
     /// # Errors
     /// When the store fails.
     pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreError> {
-        let filter = RunFilter { status: Some(Status::Paused), ..RunFilter::default() };
+        let filter = RunFilter { statuses: vec![ListedStatus::Paused], ..RunFilter::default() };
         let paused = self.runs.journal.list(filter).await?.into_iter();
         for run in paused.filter(|run| run.termination == Some(Termination::ModelError) && !run.driven) {
             self.runs.journal.retry_at(&run.run_id, clock::wall_ms()).await?;

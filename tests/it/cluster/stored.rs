@@ -31,6 +31,7 @@ pub fn create(journal: &dyn Journal, run_id: &str) -> Lease {
         scheduled: None,
         status_record: None,
         search_text: None,
+        title: None,
     }));
     let Created::New(lease) = made.unwrap() else { panic!("it is new") };
     lease

@@ -205,7 +205,7 @@ impl Serving {
     pub fn settled(&self, run_id: &str) -> Value {
         loop {
             let run = self.get(&format!("/agents/{run_id}/status")).json();
-            if run["status"] != "running" {
+            if run["status"] != "running" && run["status"] != "queued" {
                 return run;
             }
             crate::common::wait_poll_interval();

@@ -45,6 +45,23 @@ fn runs_are_listed_by_pages_that_neither_lose_nor_repeat() {
 }
 
 #[test]
+fn a_list_takes_several_statuses_and_says_what_each_run_is_about() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json()["agent_run_id"].as_str().unwrap().to_owned();
+    let row = |query: &str| server.get(&format!("/agents{query}")).json()["agents"][0].clone();
+    let shown = row("?status=failed,completed,queued");
+    assert_eq!((&shown["agent_run_id"], &shown["status"]), (&json!(run), &json!("completed")));
+    assert!(shown["title"].as_str().is_some_and(|title| !title.is_empty()), "{shown:#}");
+    assert!(shown["duration_ms"].as_i64().is_some_and(|ms| ms >= 0), "{shown:#}");
+    for none in ["?status=queued", "?status=failed,paused", "?status=running", "?loop=nobody&status=completed"] {
+        assert_eq!(row(none), Value::Null, "{none}");
+    }
+    let wrong = server.get("/agents?status=completed,done").json();
+    assert!(wrong["detail"].as_str().unwrap().contains("`status` \"done\" is none of"), "{wrong:#}");
+}
+
+#[test]
 fn loops_are_listed_with_their_tools() {
     let place = place(json!({}), &[]);
     let server = Serving::start(&place, &[]);

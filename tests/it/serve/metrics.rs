@@ -105,6 +105,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         scheduled: None,
         status_record: None,
         search_text: None,
+        title: None,
     }));
     let Ok(Created::New(lease)) = created else { panic!("it is new: {created:?}") };
     let status = Status::Paused;

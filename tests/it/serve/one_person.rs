@@ -128,7 +128,8 @@ impl TwoApprovers {
     fn decided(&self, run: &str, times: usize) -> Value {
         loop {
             let status = self.status(run);
-            if status["status"] != "running" && status["result"]["decisions"].as_array().map_or(0, Vec::len) == times {
+            let is_under_way = status["status"] == "running" || status["status"] == "queued";
+            if !is_under_way && status["result"]["decisions"].as_array().map_or(0, Vec::len) == times {
                 return status;
             }
             crate::common::wait_poll_interval();

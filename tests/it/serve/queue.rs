@@ -8,7 +8,7 @@ use loopctl::drive::start::Start;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::serve::run_store::ProgramOfRun;
 use loopctl::serve::scheduler::Admission;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::complete;
 use crate::common::server::{Answer, Gate, Server};
@@ -27,6 +27,19 @@ fn runs_that_wait_are_driven_in_their_order() {
     tools.wait_for(1);
     let ready = server.get("/readyz").json();
     assert_eq!((&ready["driven"], &ready["queued"]), (&json!(1), &json!(4)));
+    let listed = |query: &str| server.get(&format!("/agents{query}")).json()["agents"].as_array().unwrap().clone();
+    let of = |rows: &[Value]| -> Vec<Value> { rows.iter().map(|run| run["status"].clone()).collect() };
+    let queued = listed("?status=queued");
+    assert_eq!((of(&queued), &queued[0]["queued"]), (vec![json!("queued"); 4], &json!(true)));
+    // Who asks for what is under way, as before `queued` was a status, gets all of it.
+    let under_way = listed("?status=running");
+    assert_eq!(of(&under_way), ["queued", "queued", "queued", "queued", "running"].map(|status| json!(status)));
+    for run in &under_way {
+        let status = server.get(&format!("/agents/{}/status", run["agent_run_id"].as_str().unwrap())).json();
+        assert_eq!((&status["status"], &status["result"]["status"]), (&run["status"], &json!("running")));
+    }
+    let shown = place.call(&["runs", "--queued", "--output", "json"]).json();
+    assert_eq!((shown.as_array().unwrap().len(), &shown[0]["status"]), (4, &json!("queued")));
     gate.open();
     let runs = server.get("/agents").json();
     for run in runs["agents"].as_array().unwrap() {

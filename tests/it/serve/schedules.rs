@@ -206,6 +206,7 @@ async fn make(journal: &Arc<dyn Journal>, id: &str) {
         scheduled: None,
         status_record: Some(record),
         search_text: None,
+        title: None,
     };
     let Created::New(lease) = journal.create(new).await.unwrap() else { panic!("{id} is not new") };
     journal.release(id, lease.fence).await.unwrap();

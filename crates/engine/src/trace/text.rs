@@ -380,6 +380,11 @@ pub fn status(look: &Look, status: Status, width: usize) -> String {
     look.paint(mark(status).1, &pad(status.word(), width))
 }
 
+/// The tone of a status.
+pub fn status_tone(status: Status) -> Tone {
+    mark(status).1
+}
+
 fn mark(status: Status) -> (&'static str, Tone) {
     match status {
         Status::Running => ("…", Tone::Accent),

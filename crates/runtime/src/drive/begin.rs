@@ -12,7 +12,7 @@ use super::model::ModelClient;
 use super::read_files;
 use super::run::{Driver, HeldRun};
 use super::run_result::Finished;
-use super::search_text::search_text_of;
+use super::search_text::DescribedRun;
 use super::start::{self, Start};
 use super::status::status_record;
 use super::subrun::SubrunOrigin;
@@ -224,7 +224,7 @@ impl Engine {
         // A run that can't start leaves nothing in the store.
         let mut state = State::new(program);
         let effects = step(program, &mut state, event)?;
-        let header = &state.header;
+        let described = DescribedRun::of(program, &state.header);
         let new = NewRun {
             run_id: run_id.clone(),
             loop_name,
@@ -240,7 +240,8 @@ impl Engine {
             texts,
             scheduled: start.scheduled.clone(),
             status_record: Some(status_record(program, &state)),
-            search_text: Some(search_text_of(&program.project.redact, &header.objective, &header.input.value)),
+            search_text: Some(described.search_text),
+            title: Some(described.title),
         };
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {

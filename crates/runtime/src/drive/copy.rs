@@ -262,6 +262,7 @@ impl ReadRun {
             scheduled: self.extras.scheduled.clone(),
             status_record: Some(if is_whole { self.record() } else { stopped }),
             search_text: self.extras.search_text.clone(),
+            title: self.extras.title.clone(),
         }
     }
 

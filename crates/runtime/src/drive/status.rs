@@ -1,6 +1,6 @@
 //! A run's row in lists, made from its state.
 
-use super::search_text::search_text_of;
+use super::search_text::DescribedRun;
 use crate::journal::{Journal, RowCompletion, RowText, RunSummary, StatusRecord};
 use loopctl_engine::event::Tokens;
 use loopctl_engine::flow::first_question;
@@ -68,10 +68,9 @@ pub async fn complete_row(journal: &dyn Journal, run: &RunSummary, program: &Pro
     if run.is_complete || run.damaged.is_some() {
         return;
     }
-    let header = &state.header;
-    let search_text = search_text_of(&program.project.redact, &header.objective, &header.input.value);
-    let completed =
-        journal.complete_row(&run.run_id, RowCompletion { record: status_record(program, state), search_text });
+    let DescribedRun { search_text, title } = DescribedRun::of(program, &state.header);
+    let record = status_record(program, state);
+    let completed = journal.complete_row(&run.run_id, RowCompletion { record, search_text, title });
     if let Err(fault) = completed.await {
         // The next reader tries again.
         tracing::debug!(run_id = run.run_id, "the row of the run stays as it is: {fault}");

@@ -112,6 +112,7 @@ struct RunData {
     /// By their subjects.
     decisions: BTreeMap<String, QueuedDecision>,
     search_text: Option<String>,
+    title: Option<String>,
 }
 
 impl RunData {
@@ -158,6 +159,7 @@ impl MemoryJournal {
             answer_tokens: AnswerTokens::default(),
             decisions: BTreeMap::new(),
             search_text: new.search_text,
+            title: new.title,
         };
         if let Some(scheduled) = &new.scheduled {
             self.schedules().started(&new.run_id, scheduled.clone());

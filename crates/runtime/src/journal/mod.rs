@@ -21,6 +21,7 @@ pub mod prune;
 pub mod queue;
 mod read_only_copy;
 mod row_text;
+mod run_filter;
 pub mod schedules;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -44,7 +45,8 @@ pub use fault::StoreError;
 pub use model_wait::ModelWait;
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
-pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text};
+pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text, title_text};
+pub use run_filter::{ListedStatus, RunFilter};
 pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
 pub use store_name::{file, open, open_held, outlives_process, shown};
 
@@ -237,6 +239,9 @@ pub struct NewRun {
     pub status_record: Option<StatusRecord>,
     /// What a search finds it by: see [`search_text`].
     pub search_text: Option<String>,
+    /// What it is about, in a line: its objective, or else the beginning of its input. The empty text where both are empty.
+    /// Secrets are hidden in it.
+    pub title: Option<String>,
 }
 
 /// The outcome of creating a run.
@@ -284,6 +289,8 @@ pub struct RowCompletion {
     pub record: StatusRecord,
     /// What a search finds it by.
     pub search_text: String,
+    /// What it is about: see [`NewRun::title`].
+    pub title: String,
 }
 
 impl StatusRecord {
@@ -340,6 +347,9 @@ pub struct RunSummary {
     /// Its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// What it is about, in a line: its objective, or else the beginning of its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Box<str>>,
     /// The status.
     pub status: Status,
     /// Why it ended or waits; none for one that a signal stopped, which can go on.
@@ -413,6 +423,7 @@ impl RunSummary {
             run_id,
             loop_name: String::new(),
             session: None,
+            title: None,
             status: Status::Failed,
             termination: None,
             iterations: 0,
@@ -459,6 +470,20 @@ impl RunSummary {
         is_paused || self.waits_since_ms.is_some()
     }
 
+    /// Whether it has ended; one that a signal stopped has not.
+    pub fn has_ended(&self) -> bool {
+        match self.status {
+            Status::Completed | Status::Failed => true,
+            Status::Cancelled => self.termination.is_some(),
+            Status::Running | Status::Paused | Status::Quarantined => false,
+        }
+    }
+
+    /// The time from its start to its end in milliseconds, once it has ended; a clock that went back makes it 0.
+    pub fn duration_ms(&self) -> Option<i64> {
+        self.has_ended().then(|| self.updated_at_ms.saturating_sub(self.started_at_ms).max(0))
+    }
+
     /// Whether it waits for a driver. A run that another one called is driven by its caller.
     pub fn is_queued(&self) -> bool {
         self.status == Status::Running && !self.driven && self.parent_run_id.is_none()
@@ -499,41 +524,6 @@ pub enum CallbackState {
     Delivered,
     /// All tries failed.
     GivenUp,
-}
-
-/// Which runs.
-#[derive(Debug, Clone, Default)]
-pub struct RunFilter {
-    /// Of this status only. A run that is quarantined is not `running` here.
-    pub status: Option<Status>,
-    /// Only those that are paused, and those under way of which a part waits for a human.
-    pub waiting: bool,
-    /// Of this organisation only; the empty text is the runs of none.
-    pub org: Option<String>,
-    /// Those whose id begins with this text only.
-    pub id_prefix: Option<String>,
-    /// Of this loop only.
-    pub loop_name: Option<String>,
-    /// Of this session only.
-    pub session: Option<String>,
-    /// Those of which objective or input has this text in its beginning, as [`search_text`] writes both.
-    pub search: Option<String>,
-    /// Started at this moment or later, in milliseconds since 1970.
-    pub since_ms: Option<i64>,
-    /// Started before this moment, in milliseconds since 1970.
-    pub until_ms: Option<i64>,
-    /// Only those that come after this run in the list.
-    pub after: Option<String>,
-    /// Only those whose callback is still to be made.
-    pub callback_pending: bool,
-    /// Only those that must be looked at by this moment although nobody asks for them, in milliseconds since 1970.
-    pub due_ms: Option<i64>,
-    /// Also those that other runs called.
-    pub called: bool,
-    /// The oldest first.
-    pub oldest_first: bool,
-    /// The maximum number; 0 is all.
-    pub limit: usize,
 }
 
 /// A request to end a run.

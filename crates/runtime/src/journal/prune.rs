@@ -35,6 +35,8 @@ pub struct RunExtras {
     pub scheduled: Option<ScheduledRun>,
     /// What a search finds it by.
     pub search_text: Option<String>,
+    /// What it is about.
+    pub title: Option<String>,
 }
 
 /// The number of runs that are deleted at a time: others write in between.

@@ -30,6 +30,11 @@ pub fn search_text(text: &str) -> String {
     line(text, MOST_SEARCH_BYTES).to_lowercase()
 }
 
+/// A text as the title of a run: one line of bounded length.
+pub fn title_text(text: &str) -> String {
+    line(text, MAX_SHOWN_BYTES)
+}
+
 /// The beginning of a text, with one blank in the place of each sequence of blanks, line breaks and control characters.
 fn line(text: &str, most_bytes: usize) -> String {
     let mut line = String::new();

@@ -119,6 +119,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         token: Some("ci".to_owned()),
         start_key: Some("k".to_owned()),
         search_text: Some("refund".to_owned()),
+        title: Some("Refund".to_owned()),
         ..new_run("r")
     };
     wait(journal.create(new)).unwrap();
@@ -142,6 +143,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         start_key: Some("k".to_owned()),
         scheduled: None,
         search_text: Some("refund".to_owned()),
+        title: Some("Refund".to_owned()),
     };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
     assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreError::NoSuchRun("none".to_owned()));

@@ -138,15 +138,16 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
     let ids = |filter| wait(journal.list(filter)).unwrap().into_iter().map(|run| run.run_id).collect::<Vec<_>>();
     assert_eq!(ids(RunFilter::default()), ["c", "b", "a"]);
     assert_eq!(ids(RunFilter { limit: 2, ..RunFilter::default() }), ["c", "b"]);
-    assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 0, ..RunFilter::default() }), ["c", "a"]);
-    assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 1, ..RunFilter::default() }), ["c"]);
+    assert_eq!(ids(RunFilter { statuses: vec![ListedStatus::Running], ..RunFilter::default() }), ["c", "a"]);
+    assert_eq!(ids(RunFilter { statuses: vec![ListedStatus::Running], limit: 1, ..RunFilter::default() }), ["c"]);
     let paused =
-        wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0, ..RunFilter::default() })).unwrap();
+        wait(journal.list(RunFilter { statuses: vec![ListedStatus::Paused], ..RunFilter::default() })).unwrap();
     let expected = RunSummary {
         waits_since_ms: None,
         run_id: "b".to_owned(),
         loop_name: "triage".to_owned(),
         session: Some("ada".to_owned()),
+        title: None,
         status: Status::Paused,
         termination: Some(Termination::Human),
         iterations: 4,

@@ -35,7 +35,7 @@ pub(super) fn a_list_holds_what_it_is_asked_for(journal: &dyn Journal) {
         (RunFilter { org: text("acme"), after: text("e"), ..all() }, "ba"),
         (RunFilter { after: text("a"), ..all() }, ""),
         (RunFilter { after: text("nobody"), ..all() }, ""),
-        (RunFilter { status: Some(Status::Paused), ..all() }, ""),
+        (RunFilter { statuses: vec![ListedStatus::Paused], ..all() }, ""),
         (RunFilter { callback_pending: true, ..all() }, "b"),
     ] {
         let found: String = wait(journal.list(filter.clone())).unwrap().into_iter().map(|run| run.run_id).collect();
@@ -85,7 +85,7 @@ pub(super) fn what_waits_for_a_human_is_listed_also_while_its_run_is_under_way(j
     let all = listed(RunFilter::default());
     assert!(all.contains(&("works".to_owned(), None)) && all.contains(&("stale".to_owned(), None)), "{all:?}");
     assert_eq!(all.len(), 9, "{all:?}");
-    assert_eq!(listed(RunFilter { status: Some(Status::Paused), ..RunFilter::default() }), expected[3..]);
+    assert_eq!(listed(RunFilter { statuses: vec![ListedStatus::Paused], ..RunFilter::default() }), expected[3..]);
     assert_eq!(wait(journal.extras("beside")).unwrap().waits_since_ms, Some(5));
     // A decision ends the wait, and the run is under way as before.
     wait(journal.append(Append { status_record: Some(running(None)), ..event("beside", 1, 2) })).unwrap();
@@ -95,6 +95,58 @@ pub(super) fn what_waits_for_a_human_is_listed_also_while_its_run_is_under_way(j
     wait(journal.create(NewRun { status_record, ..new_run("first") })).unwrap();
     assert_eq!(listed(RunFilter { limit: 1, ..waiting() }), [("first".to_owned(), Some(3))]);
     assert!(wait(journal.find("first")).unwrap().unwrap().waits_for_human());
+}
+
+pub(super) fn several_statuses_at_once_are_listed_exactly_as_they_are_shown(journal: &dyn Journal) {
+    let record = |status, termination| Some(StatusRecord { termination, ..StatusRecord::new(status, 9) });
+    let below = |id: &str, of: &str| NewRun { parent_run_id: Some(of.to_owned()), ..new_run(id) };
+    for (run, status_record, is_released) in [
+        (new_run("driven"), record(Status::Running, None), false),
+        (new_run("left"), record(Status::Running, None), true),
+        (below("left.1.0", "left"), record(Status::Running, None), true),
+        (new_run("asks"), record(Status::Paused, Some(Termination::Human)), true),
+        (new_run("away"), record(Status::Paused, Some(Termination::ModelError)), true),
+        (new_run("done"), record(Status::Completed, Some(Termination::Complete)), true),
+        (new_run("failed"), record(Status::Failed, Some(Termination::Stuck)), true),
+        (new_run("stopped"), record(Status::Cancelled, None), true),
+    ] {
+        let id = run.run_id.clone();
+        wait(journal.create(run)).unwrap();
+        wait(journal.append(Append { status_record, ..event(&id, 1, 1) })).unwrap();
+        if is_released {
+            wait(journal.release(&id, 1)).unwrap();
+        }
+    }
+    use ListedStatus::{Cancelled, Completed, Failed, Paused, Quarantined, Queued, Running};
+    let ids = |filter: RunFilter| -> Vec<String> {
+        let runs = wait(journal.list(RunFilter { oldest_first: true, ..filter })).unwrap();
+        runs.into_iter().map(|run| run.run_id).collect()
+    };
+    let exactly = |statuses: &[ListedStatus]| ids(RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() });
+    assert_eq!(exactly(&[Queued]), ["left"]);
+    assert_eq!(exactly(&[Running]), ["driven"]);
+    assert_eq!(exactly(&[Running, Queued]), ["driven", "left"]);
+    assert_eq!(exactly(&[Queued, Failed]), ["left", "failed"]);
+    assert_eq!(exactly(&[Running, Completed, Cancelled]), ["driven", "done", "stopped"]);
+    assert_eq!(exactly(&[Paused]), ["asks", "away"]);
+    assert_eq!(exactly(&[Quarantined]), [""; 0]);
+    assert_eq!(exactly(&ListedStatus::ALL).len(), 7);
+    let called = |statuses: &[ListedStatus]| {
+        ids(RunFilter { statuses: statuses.to_vec(), called: true, limit: 2, ..RunFilter::default() })
+    };
+    assert_eq!(called(&[Running]), ["driven", "left.1.0"]);
+    assert_eq!(called(&[Queued]), ["left"]);
+    // As people ask: what is queued is under way, and what waits is paused.
+    assert_eq!(ids(RunFilter::of_statuses(&[Running])), ["driven", "left"]);
+    assert_eq!(ids(RunFilter::of_statuses(&[Paused, Failed])), ["asks", "away", "failed"]);
+    let later = RunFilter { after: Some("asks".to_owned()), ..RunFilter::of_statuses(&[Paused, Failed]) };
+    assert_eq!(ids(later), ["away", "failed"]);
+    // The next driver has what was queued.
+    wait(journal.lease("left")).unwrap();
+    assert_eq!((exactly(&[Queued]).len(), exactly(&[Running])), (0, vec!["driven".to_owned(), "left".to_owned()]));
+    for run in wait(journal.list(RunFilter { called: true, ..RunFilter::default() })).unwrap() {
+        assert!(exactly(&[run.listed_status()]).contains(&run.run_id) || run.parent_run_id.is_some(), "{run:?}");
+    }
 }
 
 pub(super) fn a_run_is_found_by_its_organisation_and_its_id_together(journal: &dyn Journal) {

@@ -86,6 +86,10 @@ pub const CASES: &[(&str, Case)] = &[
         lists::what_waits_for_a_human_is_listed_also_while_its_run_is_under_way,
     ),
     (
+        "several_statuses_at_once_are_listed_exactly_as_they_are_shown",
+        lists::several_statuses_at_once_are_listed_exactly_as_they_are_shown,
+    ),
+    (
         "a_run_is_found_by_its_organisation_and_its_id_together",
         lists::a_run_is_found_by_its_organisation_and_its_id_together,
     ),
@@ -147,6 +151,10 @@ pub const CASES: &[(&str, Case)] = &[
         rows::a_row_of_an_older_version_is_completed_once_and_by_its_own_status,
     ),
     ("runs_are_found_by_their_objective_and_input", rows::runs_are_found_by_their_objective_and_input),
+    (
+        "a_run_that_is_about_nothing_has_no_title_and_a_whole_row",
+        rows::a_run_that_is_about_nothing_has_no_title_and_a_whole_row,
+    ),
     ("a_row_names_the_schedule_that_started_it", rows::a_row_names_the_schedule_that_started_it),
     ("a_run_reads_as_it_was_written", reads::a_run_reads_as_it_was_written),
     (
@@ -174,6 +182,7 @@ pub fn new_run(id: &str) -> NewRun {
         scheduled: None,
         status_record: None,
         search_text: None,
+        title: None,
     }
 }
 

@@ -6,17 +6,26 @@ fn found(journal: &dyn Journal, id: &str) -> RunSummary {
     wait(journal.find(id)).unwrap().unwrap()
 }
 
+fn titled(id: &str, title: &str) -> NewRun {
+    NewRun { title: Some(title.to_owned()), ..new_run(id) }
+}
+
 fn record(status: Status, at_ms: i64) -> StatusRecord {
     StatusRecord { iterations: 2, tokens: Some(120), cost_usd: Some(0.25), ..StatusRecord::new(status, at_ms) }
 }
 
 pub(super) fn a_row_shows_what_its_events_came_to(journal: &dyn Journal) {
     let first = StatusRecord { tokens: Some(0), ..StatusRecord::new(Status::Running, 1_000) };
-    let run = NewRun { status_record: Some(first), search_text: Some(search_text("Refund A-17")), ..new_run("r") };
+    let run = NewRun {
+        status_record: Some(first),
+        search_text: Some(search_text("Refund A-17")),
+        ..titled("r", "Refund A-17")
+    };
     wait(journal.create(run)).unwrap();
     let began = found(journal, "r");
     assert_eq!((began.tokens, began.cost_usd, began.iterations, began.updated_at_ms), (Some(0), None, 0, 1_000));
     assert!(began.is_complete && began.error.is_none() && began.question.is_none(), "{began:?}");
+    assert_eq!(began.title.as_deref(), Some("Refund A-17"));
     // An event that changes no record leaves the row as it is.
     wait(journal.append(event("r", 1, 1))).unwrap();
     assert_eq!(found(journal, "r"), began);
@@ -48,7 +57,7 @@ pub(super) fn a_row_shows_what_its_events_came_to(journal: &dyn Journal) {
     assert_eq!((ended.status, ended.updated_at_ms), (Status::Failed, 5_000));
     assert_eq!(ended.error.as_deref(), error.as_ref().map(RowText::as_str));
     // What an older version lacks is not there: this row lacks nothing.
-    let completion = RowCompletion { record: asks, search_text: "other".to_owned() };
+    let completion = RowCompletion { record: asks, search_text: "other".to_owned(), title: "other".to_owned() };
     wait(journal.complete_row("r", completion)).unwrap();
     assert_eq!(listed(), ended);
 }
@@ -58,17 +67,22 @@ pub(super) fn a_row_of_an_older_version_is_completed_once_and_by_its_own_status(
     let old = found(journal, "old");
     assert!(!old.is_complete && old.tokens.is_none(), "{old:?}");
     let complete = |status| {
-        let completion = RowCompletion { record: record(status, 7_000), search_text: "order a-17".to_owned() };
-        wait(journal.complete_row("old", completion)).unwrap();
-        wait(journal.complete_row("nobody", RowCompletion { record: record(status, 1), search_text: String::new() }))
-            .unwrap();
+        let texts = |search_text: &str, title: &str| RowCompletion {
+            record: record(status, 7_000),
+            search_text: search_text.to_owned(),
+            title: title.to_owned(),
+        };
+        wait(journal.complete_row("old", texts("order a-17", "Order A-17"))).unwrap();
+        wait(journal.complete_row("nobody", texts("", ""))).unwrap();
         found(journal, "old")
     };
     let whole = complete(Status::Running);
     assert_eq!((whole.tokens, whole.cost_usd, whole.iterations, whole.is_complete), (Some(120), Some(0.25), 2, true));
     assert_eq!((whole.status, whole.started_at_ms), (old.status, old.started_at_ms));
     assert_eq!(found_by(journal, "A-17"), "old");
-    assert_eq!(wait(journal.extras("old")).unwrap().search_text.as_deref(), Some("order a-17"));
+    let extras = wait(journal.extras("old")).unwrap();
+    assert_eq!((extras.search_text.as_deref(), extras.title.as_deref()), (Some("order a-17"), Some("Order A-17")));
+    assert_eq!((old.title, whole.title.as_deref()), (None, Some("Order A-17")));
     assert_eq!(complete(Status::Running), whole);
     // A run that has continued in an older version since.
     let stopped = StatusRecord { tokens: None, ..record(Status::Paused, 8_000) };
@@ -101,4 +115,12 @@ pub(super) fn a_row_names_the_schedule_that_started_it(journal: &dyn Journal) {
     let row = found(journal, "r");
     assert_eq!((row.schedule.as_deref(), row.scheduled_for_ms), (Some("night"), Some(60_000)));
     assert_eq!(found(journal, "other").schedule, None);
+}
+
+pub(super) fn a_run_that_is_about_nothing_has_no_title_and_a_whole_row(journal: &dyn Journal) {
+    let first = StatusRecord { tokens: Some(0), ..StatusRecord::new(Status::Running, 1_000) };
+    let run = NewRun { status_record: Some(first), search_text: Some(String::new()), ..titled("r", "") };
+    wait(journal.create(run)).unwrap();
+    let row = found(journal, "r");
+    assert_eq!((row.title, row.is_complete), (None, true));
 }

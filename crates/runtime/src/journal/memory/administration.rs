@@ -83,6 +83,7 @@ impl StoredRun {
             start_key: self.start_key.clone(),
             scheduled: None,
             search_text: data.search_text.clone(),
+            title: data.title.clone(),
         }
     }
 }

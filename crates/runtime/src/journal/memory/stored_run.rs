@@ -50,6 +50,7 @@ impl StoredRun {
             data.status_record = StatusRecord { iterations, tokens, cost_usd, error, question, ..record };
         }
         data.search_text.get_or_insert(row.search_text);
+        data.title.get_or_insert(row.title);
     }
 
     pub(super) fn release(&self, fence: u64) {
@@ -65,6 +66,7 @@ impl StoredRun {
             run_id: self.run_id.to_string(),
             loop_name: self.loop_name.clone(),
             session: self.session.clone(),
+            title: data.title.as_deref().filter(|title| !title.is_empty()).map(Into::into),
             status: data.status_record.status,
             termination: data.status_record.termination,
             iterations: data.status_record.iterations,
@@ -105,7 +107,7 @@ impl RunData {
 
     /// Whether the row has all that lists show.
     fn is_complete(&self) -> bool {
-        self.status_record.tokens.is_some() && self.search_text.is_some()
+        self.status_record.tokens.is_some() && self.search_text.is_some() && self.title.is_some()
     }
 }
 
@@ -128,8 +130,7 @@ pub(super) fn listed(run: RunSummary, called: &BTreeMap<String, i64>) -> RunSumm
 
 /// Whether the filter matches a run, apart from its place in the list.
 pub(super) fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
-    filter.status.is_none_or(|status| run.status == status)
-        && (!filter.waiting || run.status == Status::Paused || run.waits_since_ms.is_some())
+    filter.wants_status_of(run)
         && (filter.called || run.parent_run_id.is_none())
         && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
         && filter.id_prefix.as_ref().is_none_or(|prefix| run.run_id.starts_with(prefix.as_str()))

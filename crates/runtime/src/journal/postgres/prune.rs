@@ -52,7 +52,7 @@ WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $
 const MAX_TEXTS: i64 = 200;
 
 const EXTRAS: &str =
-    "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text FROM @.runs WHERE run_id = $1";
+    "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text, title FROM @.runs WHERE run_id = $1";
 const TOKENS: &str = "SELECT hash, pause, call, expires_at_ms, used FROM @.answer_tokens WHERE run = $1";
 
 impl Database {
@@ -112,6 +112,7 @@ impl Database {
                 waits_since_ms: row.try_get("waits_since_ms")?,
                 start_key: row.try_get("start_key")?,
                 search_text: row.try_get("search_text")?,
+                title: row.try_get("title")?,
                 ..RunExtras::default()
             };
             for row in self.slow.query(TOKENS, &[(&id, Type::INT8)]).await? {

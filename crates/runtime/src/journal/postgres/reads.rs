@@ -1,5 +1,6 @@
 //! Reads.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -11,10 +12,10 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use super::queue::lives;
 use super::writes::sha256;
-use crate::journal::column_words::{known, sum, word};
+use crate::journal::column_words::{known, sum};
 use crate::journal::{
-    AnswerToken, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreError,
-    search_text,
+    AnswerToken, Callback, CallbackProgress, CancelRequest, ListedStatus, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary,
+    StoreError, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::json::from_bytes;
@@ -61,7 +62,7 @@ macro_rules! summary {
             "SELECT r.run_id, r.loop_name, r.session, r.status, r.termination, r.iterations, r.started_at_ms,
               CASE WHEN r.status = 'running' THEN greatest(r.updated_at_ms, r.progress_at_ms) ELSE r.updated_at_ms END
                 AS updated_at_ms,
-              r.tokens, r.cost_usd, r.error, r.question, r.due_at_ms, r.fence, r.search_text IS NOT NULL AS is_searchable,
+              r.tokens, r.cost_usd, r.error, r.question, r.due_at_ms, r.fence, r.search_text IS NOT NULL AS is_searchable, r.title,
               (SELECT s.schedule FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS schedule,
               (SELECT s.due_at_ms FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS scheduled_for_ms,
               r.identity, r.driver IS NULL AS is_free, ", lives!("r.driver"), " AS is_driven, r.org, r.callback_url, r.callback,
@@ -236,6 +237,23 @@ fn parameter<'a>(value: &'a (dyn ToSql + Sync + Send), of: &Type) -> Parameter<'
     (value, of.clone())
 }
 
+/// The clause of a status, exactly as lists show it; `asks`: whether runs under way are told apart by their drivers.
+fn status_clause(status: ListedStatus, asks: bool) -> Cow<'static, str> {
+    const UNDER_WAY: &str = "r.status = 'running' AND NOT (r.failed_take_ups >= 3 AND r.driver IS NULL)";
+    match status {
+        ListedStatus::Running if asks => {
+            format!("{UNDER_WAY} AND (r.called_by IS NOT NULL OR {})", lives!("r.driver")).into()
+        }
+        ListedStatus::Queued if asks => {
+            format!("{UNDER_WAY} AND r.called_by IS NULL AND NOT {}", lives!("r.driver")).into()
+        }
+        ListedStatus::Running | ListedStatus::Queued => UNDER_WAY.into(),
+        ListedStatus::Quarantined => "r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL".into(),
+        // A word of ours is no text from outside.
+        other => format!("r.status = '{}'", other.word()).into(),
+    }
+}
+
 /// The statement of a list: only the clauses that its filter needs, so that their indexes are used.
 fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     let (mut clauses, mut values): (Vec<String>, Vec<SqlValue>) = (Vec::new(), Vec::new());
@@ -245,19 +263,12 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     };
     let text = |text: &str| -> Option<SqlValue> { Some((Box::new(text.to_owned()), Type::TEXT)) };
     let number = |number: i64| -> Option<SqlValue> { Some((Box::new(number), Type::INT8)) };
-    match filter.status {
-        Some(Status::Running) => {
-            and("r.status = 'running' AND NOT (r.failed_take_ups >= 3 AND r.driver IS NULL)", None)
-        }
-        Some(Status::Quarantined) => and("r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL", None),
-        status => {
-            if let Some(status) = status.as_ref().and_then(word) {
-                and("r.status = ?", text(&status));
-            }
-        }
-    }
-    if filter.waiting {
-        and(WAITING, None);
+    if filter.names_statuses() {
+        let asks = filter.asks_for_drivers();
+        let statuses = filter.statuses.iter().map(|status| status_clause(*status, asks));
+        let any: Vec<String> =
+            statuses.chain(filter.waiting.then_some(WAITING.into())).map(|one| format!("({one})")).collect();
+        and(&format!("({})", any.join(" OR ")), None);
     }
     match filter.org.as_deref() {
         Some("") => and("r.org IS NULL", None),
@@ -321,11 +332,13 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
     let termination = termination.map(|word| known(&word).map_err(|_| unknown(&word))).transpose()?;
     let (tokens, schedule): (Option<i64>, Option<Vec<u8>>) = (row.try_get("tokens")?, row.try_get("schedule")?);
     let (iterations, identity): (i32, Vec<u8>) = (row.try_get("iterations")?, row.try_get("identity")?);
-    let fence: i64 = row.try_get("fence")?;
+    let (fence, title): (i64, Option<String>) = (row.try_get("fence")?, row.try_get("title")?);
+    let is_complete = tokens.is_some() && title.is_some() && row.try_get("is_searchable")?;
     Ok(RunSummary {
         run_id: row.try_get("run_id")?,
         loop_name: row.try_get("loop_name")?,
         session: row.try_get("session")?,
+        title: title.filter(|title| !title.is_empty()).map(Into::into),
         status,
         termination,
         iterations: u32::try_from(iterations).unwrap_or_default(),
@@ -339,7 +352,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
         due_at_ms: row.try_get("due_at_ms")?,
         schedule: schedule.map(text_of),
         scheduled_for_ms: row.try_get("scheduled_for_ms")?,
-        is_complete: tokens.is_some() && row.try_get("is_searchable")?,
+        is_complete,
         driven: row.try_get("is_driven")?,
         waits_since_ms: row.try_get("waits_since_ms")?,
         damaged: None,

@@ -55,6 +55,7 @@ statement_parameters! {
         error: Option<&'a str>,
         question: Option<&'a str>,
         search_text: &'a str,
+        title: &'a str,
     }
 }
 
@@ -65,14 +66,14 @@ UPDATE @.runs SET iterations = CASE WHEN tokens IS NULL THEN $iterations ELSE it
   cost_usd = CASE WHEN tokens IS NULL THEN $cost_usd ELSE cost_usd END,
   error = CASE WHEN tokens IS NULL THEN $error ELSE error END,
   question = CASE WHEN tokens IS NULL THEN $question ELSE question END,
-  tokens = coalesce(tokens, $tokens), search_text = coalesce(search_text, $search_text)
-WHERE run_id = $run_id AND status = $status AND (tokens IS NULL OR search_text IS NULL)",
+  tokens = coalesce(tokens, $tokens), search_text = coalesce(search_text, $search_text), title = coalesce(title, $title)
+WHERE run_id = $run_id AND status = $status AND (tokens IS NULL OR search_text IS NULL OR title IS NULL)",
     )
 });
 
 impl Database {
     pub(super) async fn complete_row(&self, run_id: String, row: RowCompletion) -> Result<(), StoreError> {
-        let RowCompletion { record, search_text } = &row;
+        let RowCompletion { record, search_text, title } = &row;
         let missing = MissingParameters {
             run_id: &run_id,
             status: word(&record.status),
@@ -82,6 +83,7 @@ impl Database {
             error: record.error.as_ref().map(RowText::as_str),
             question: record.question.as_ref().map(RowText::as_str),
             search_text,
+            title,
         };
         self.persist(|| async { self.quick.query_numbered(&COMPLETE, &missing.parameters()).await.map(drop) }).await
     }

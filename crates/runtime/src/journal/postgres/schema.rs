@@ -9,7 +9,7 @@ use super::target::PostgresTarget;
 use crate::journal::StoreError;
 
 /// The version of the tables.
-pub const VERSION: i32 = 8;
+pub const VERSION: i32 = 9;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -90,7 +90,8 @@ CREATE TABLE @.runs (
   cost_usd float8,
   error text,
   question text,
-  search_text text
+  search_text text,
+  title text
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON @.runs (org, token, id)
@@ -157,7 +158,7 @@ CREATE INDEX scheduled_runs_by_time ON @.scheduled_runs (schedule, due_at_ms);
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
 const MIGRATIONS: &[(i32, &str)] =
-    &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7)];
+    &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7), (8, FROM_8)];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -237,6 +238,11 @@ CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS N
 const FROM_7: &str = "
 ALTER TABLE @.runs ADD COLUMN progress_at_ms bigint, ADD COLUMN tokens bigint, ADD COLUMN cost_usd float8,
   ADD COLUMN error text, ADD COLUMN question text, ADD COLUMN search_text text;
+";
+
+/// Version 9 knows what each run is about.
+const FROM_8: &str = "
+ALTER TABLE @.runs ADD COLUMN title text;
 ";
 
 /// What a role that makes nothing needs.

@@ -20,11 +20,11 @@ use super::leases::living;
 use super::queue::{self, OtherDrivers, listed};
 use super::schema::open_to_read;
 use super::take_ups::below;
-use crate::journal::column_words::{self, sum, word};
+use crate::journal::column_words::{self, sum};
 use crate::journal::lease_clock::Clock;
 use crate::journal::{
-    Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter, RunHead,
-    RunSummary, StoreError, Ticket, search_text,
+    Callback, CallbackProgress, CancelRequest, ListedStatus, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter,
+    RunHead, RunSummary, StoreError, Ticket, search_text,
 };
 use loopctl_engine::outcome::Status;
 
@@ -192,7 +192,7 @@ macro_rules! summary {
             "SELECT runs.run_id AS run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms,
                identity, runs.driver AS driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups,
                parent_run_id, callback_pause, token, tokens, cost_usd, error, question, due_at_ms, fence,
-               search_text IS NOT NULL AS is_searchable,
+               search_text IS NOT NULL AS is_searchable, title,
                (SELECT schedule FROM scheduled_runs WHERE run_id = runs.run_id) AS schedule,
                (SELECT due_at_ms FROM scheduled_runs WHERE run_id = runs.run_id) AS scheduled_for_ms, ",
             $waits,
@@ -311,7 +311,14 @@ impl Census {
         filter: &RunFilter,
     ) -> Result<Vec<RunSummary>, RequestError> {
         let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
-        let (clauses, mut values) = clauses(filter);
+        let living = match filter.asks_for_drivers() {
+            true => {
+                let now_ms = self.clock.wall_ms();
+                living(connection, |name, until_ms| now_ms < until_ms && self.drivers.alive(name))?
+            }
+            false => Vec::new(),
+        };
+        let (clauses, mut values) = clauses(filter, &living);
         values.push(limit.into());
         let order = if filter.oldest_first { "ASC" } else { "DESC" };
         let sql = format!("{LIST}{clauses} ORDER BY id {order} LIMIT ?");
@@ -328,12 +335,14 @@ impl Census {
 
     fn summary(&mut self, row: &Row<'_>, columns: &SummaryColumns) -> rusqlite::Result<RunSummary> {
         let termination = row.get_ref(columns.termination)?.as_str_or_null()?;
-        let tokens: Option<i64> = row.get(columns.tokens)?;
+        let (tokens, title): (Option<i64>, Option<String>) = (row.get(columns.tokens)?, row.get(columns.title)?);
+        let is_complete = tokens.is_some() && title.is_some() && row.get(columns.is_searchable)?;
         let fence = u64::try_from(row.get::<_, i64>(columns.fence)?).unwrap_or_default();
         Ok(RunSummary {
             run_id: row.get(columns.run_id)?,
             loop_name: row.get(columns.loop_name)?,
             session: row.get(columns.session)?,
+            title: title.filter(|title| !title.is_empty()).map(Into::into),
             status: status(row, columns.status, columns.failed_take_ups, columns.driver)?,
             termination: termination.map(|word| known(columns.termination, word)).transpose()?,
             iterations: row.get(columns.iterations)?,
@@ -347,7 +356,7 @@ impl Census {
             due_at_ms: row.get(columns.due_at_ms)?,
             schedule: row.get(columns.schedule)?,
             scheduled_for_ms: row.get(columns.scheduled_for_ms)?,
-            is_complete: tokens.is_some() && row.get(columns.is_searchable)?,
+            is_complete,
             driven: self.drives(row.get(columns.driver)?, row.get(columns.until_ms)?),
             waits_since_ms: row.get(columns.waits_since_ms)?,
             damaged: None,
@@ -361,28 +370,49 @@ impl Census {
     }
 }
 
-/// A filter in SQL: only the clauses that it needs, so that their indexes are used.
-fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
+/// The clause of a status, exactly as lists show it; `asks`: whether runs under way are told apart by their drivers.
+fn status_clause(status: ListedStatus, asks: bool, living: &str) -> (String, Option<SqlValue>) {
+    let has_driver = "runs.driver IN (SELECT value FROM json_each(?))";
+    let names = || Some(living.to_owned().into());
+    match status {
+        ListedStatus::Running if asks => {
+            (format!("status = 'running' AND NOT {SET_ASIDE} AND (parent_run_id IS NOT NULL OR {has_driver})"), names())
+        }
+        ListedStatus::Queued if asks => (
+            format!(
+                "status = 'running' AND NOT {SET_ASIDE} AND parent_run_id IS NULL
+                   AND (runs.driver IS NULL OR NOT {has_driver})"
+            ),
+            names(),
+        ),
+        ListedStatus::Running | ListedStatus::Queued => (format!("status = 'running' AND NOT {SET_ASIDE}"), None),
+        ListedStatus::Quarantined => (format!("status = 'running' AND {SET_ASIDE}"), None),
+        other => ("status = ?".to_owned(), Some(other.word().to_owned().into())),
+    }
+}
+
+/// A filter in SQL: only the clauses that it needs, so that their indexes are used. `living`: the drivers that live, if the
+/// filter asks for drivers.
+fn clauses(filter: &RunFilter, living: &[String]) -> (String, Vec<SqlValue>) {
     let mut clauses = String::new();
     let mut values = Vec::new();
-    let mut and = |clause: &str, value: Option<SqlValue>| {
+    let mut and_all = |clause: &str, bound: Vec<SqlValue>| {
         clauses.push_str(if clauses.is_empty() { " WHERE " } else { " AND " });
         clauses.push_str(clause);
-        values.extend(value);
+        values.extend(bound);
     };
-    match filter.status {
-        Some(Status::Running) => and(&format!("status = 'running' AND NOT {SET_ASIDE}"), None),
-        Some(Status::Quarantined) => and(&format!("status = 'running' AND {SET_ASIDE}"), None),
-        status => {
-            if let Some(status) = status.as_ref().and_then(word) {
-                and("status = ?", Some(status.into()));
-            }
-        }
+    if filter.names_statuses() {
+        let living = listed(living);
+        let asks = filter.asks_for_drivers();
+        let statuses = filter.statuses.iter().map(|status| status_clause(*status, asks, &living));
+        let waiting = filter.waiting.then(|| (format!("{WAITING} AND NOT (status = 'running' AND {SET_ASIDE})"), None));
+        let (any, bound): (Vec<String>, Vec<Option<SqlValue>>) = statuses.chain(waiting).unzip();
+        and_all(
+            &format!("({})", any.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" OR ")),
+            bound.into_iter().flatten().collect(),
+        );
     }
-    if filter.waiting {
-        and(WAITING, None);
-        and(&format!("NOT (status = 'running' AND {SET_ASIDE})"), None);
-    }
+    let mut and = |clause: &str, value: Option<SqlValue>| and_all(clause, value.into_iter().collect());
     match filter.org.as_deref() {
         Some("") => and("org IS NULL", None),
         Some(org) => and("org = ?", Some(org.to_owned().into())),
@@ -429,7 +459,7 @@ selected! {
     struct SummaryColumns {
         run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, identity, driver, until_ms,
         org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, waits_since_ms,
-        tokens, cost_usd, error, question, due_at_ms, fence, is_searchable, schedule, scheduled_for_ms,
+        tokens, cost_usd, error, question, due_at_ms, fence, is_searchable, title, schedule, scheduled_for_ms,
     }
 }
 

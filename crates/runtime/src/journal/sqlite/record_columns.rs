@@ -54,8 +54,9 @@ static COMPLETE: LazyLock<String> = LazyLock::new(|| {
     let missing = assignments(MissingRow::NAMES);
     format!("UPDATE runs SET {missing} WHERE run_id = :run_id AND status = :status AND tokens IS NULL")
 });
-const ADD_SEARCH_TEXT: &str = "UPDATE runs SET search_text = :search_text
-  WHERE run_id = :run_id AND status = :status AND search_text IS NULL";
+const ADD_TEXTS: &str =
+    "UPDATE runs SET search_text = coalesce(search_text, :search_text), title = coalesce(title, :title)
+  WHERE run_id = :run_id AND status = :status AND (search_text IS NULL OR title IS NULL)";
 
 /// Completes the row of a run that an older version wrote.
 pub(super) struct CompleteRow {
@@ -75,10 +76,10 @@ impl WriteRequest for CompleteRow {
         let RecordRow { status, iterations, tokens, cost_usd, error, question, .. } = (&self.row.record).into();
         let missing = MissingRow { iterations, tokens, cost_usd, error, question };
         let run: [NamedValue<'_>; 2] = [(":run_id", &self.run_id), (":status", &status)];
-        let text: [NamedValue<'_>; 1] = [(":search_text", &self.row.search_text)];
+        let texts: [NamedValue<'_>; 2] = [(":search_text", &self.row.search_text), (":title", &self.row.title)];
         let columns = [missing.values().as_slice(), &run].concat();
         connection.prepare_cached(&COMPLETE)?.execute(columns.as_slice())?;
-        connection.prepare_cached(ADD_SEARCH_TEXT)?.execute([text.as_slice(), &run].concat().as_slice())?;
+        connection.prepare_cached(ADD_TEXTS)?.execute([texts.as_slice(), &run].concat().as_slice())?;
         Ok(())
     }
 }

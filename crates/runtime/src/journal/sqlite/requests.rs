@@ -42,6 +42,7 @@ written! {
         callback_at_ms: Option<i64>,
         callback_by: &'a str,
         search_text: Option<&'a str>,
+        title: Option<&'a str>,
     }
 }
 
@@ -150,6 +151,7 @@ impl WriteRequest for NewRun {
             callback_at_ms: record.is_to_be_posted().then(|| transaction.leases.after(CALLBACK_LEASE)),
             callback_by: &me,
             search_text: self.search_text.as_deref(),
+            title: self.title.as_deref(),
         };
         let record = RecordRow::from(record);
         let columns = [run.values(), record.values()].concat();

@@ -15,7 +15,7 @@ use crate::journal::lease_clock::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 13;
+pub(super) const VERSION: i64 = 14;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -59,7 +59,8 @@ CREATE TABLE runs (
   cost_usd REAL,
   error TEXT,
   question TEXT,
-  search_text TEXT
+  search_text TEXT,
+  title TEXT
 ) STRICT;
 CREATE UNIQUE INDEX runs_by_start_key ON runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON runs (org, token, id)
@@ -154,6 +155,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (10, FROM_10),
     (11, FROM_11),
     (12, FROM_12),
+    (13, FROM_13),
 ];
 
 const FROM_2: &str = "
@@ -280,6 +282,11 @@ ALTER TABLE runs ADD COLUMN cost_usd REAL;
 ALTER TABLE runs ADD COLUMN error TEXT;
 ALTER TABLE runs ADD COLUMN question TEXT;
 ALTER TABLE runs ADD COLUMN search_text TEXT;
+";
+
+/// Version 14 knows what each run is about.
+const FROM_13: &str = "
+ALTER TABLE runs ADD COLUMN title TEXT;
 ";
 
 /// What a file turned out to be.

@@ -23,11 +23,11 @@ fn tables_of_a_newer_loopctl_are_refused_and_those_that_it_only_added_to_are_use
     let url = server.store();
     let store = open(&url);
     begin(&store, "r");
-    store.sql("UPDATE @.loopctl SET version = 9");
+    store.sql("UPDATE @.loopctl SET version = 99");
     assert!(wait(open(&url).find("r")).unwrap().is_some());
-    store.sql("UPDATE @.loopctl SET oldest_reader = 9");
+    store.sql("UPDATE @.loopctl SET oldest_reader = 99");
     let fault = refused(&url);
-    assert_eq!((fault.code(), fault.to_string().contains("version 9")), ("store_newer", true), "{fault}");
+    assert_eq!((fault.code(), fault.to_string().contains("version 99")), ("store_newer", true), "{fault}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_run_that_is_given_back_is_not_counted_and_forgets_what_came_before_once_som
         }
         wait(driver.release("r", lease.fence)).unwrap();
         let run = wait(driver.find("r")).unwrap().unwrap();
-        let listed = RunFilter { status: Some(run.status), ..RunFilter::default() };
+        let listed = RunFilter { statuses: vec![run.listed_status()], ..RunFilter::default() };
         let status = run.status;
         assert_eq!(wait(driver.list(listed)).unwrap(), [run], "the list agrees");
         (lease.failed_take_ups, status)
