@@ -18,15 +18,16 @@ use crate::drive::clock;
 use crate::drive::fold;
 use crate::drive::status::complete_row;
 use crate::engine::event::{Event, EventKind, Reasoning};
+use crate::engine::flow::item_log::ItemLog;
 use crate::engine::flow::view::{ItemWindow, StepLog};
 use crate::engine::model_requests::{asked, each_asked};
 use crate::engine::outcome::Status;
 use crate::program::Program;
-use crate::trace::html::{html, steps_at};
+use crate::trace::html::{ShownItems, html, steps_at};
 use crate::trace::iteration::{self, IterationView};
 use crate::trace::prompts::SentPrompts;
 use crate::trace::result::RunResult;
-use crate::trace::steps::shown_view;
+use crate::trace::steps::{shown_items, shown_step, shown_view};
 use crate::trace::{About, Look, Redaction, Shown, Tone, escape, result, step_text, text};
 
 /// Show the trace of a run: each thought, tool call and observation
@@ -133,7 +134,9 @@ impl TraceCommand {
             }
             TraceFormat::Html => {
                 let events = engine.events(&run).await.map_err(CommandError::from)?;
-                html(&about, &result, &prompts(&program, &events, &redact))
+                let prompts = prompts(&program, &events, &redact);
+                let items = items(&program, RunEvents { run_id: &run, events, driven }, &redact)?;
+                html(&about, &result, &prompts, &items)
             }
         };
         let exit = self.write(surface, &page)?;
@@ -192,6 +195,26 @@ fn prompts(program: &Program, events: &[Event], redact: &Redaction) -> SentPromp
         prompts.missing = folded.err();
     }
     prompts
+}
+
+/// The events of a run, and whether a driver has it now.
+struct RunEvents<'a> {
+    run_id: &'a str,
+    events: Vec<Event>,
+    driven: bool,
+}
+
+/// The items of a workflow's loops with their steps; none of a loop.
+fn items(program: &Program, run: RunEvents<'_>, redact: &Redaction) -> Result<ShownItems, CommandError> {
+    if !program.is_flow() {
+        return Ok(ShownItems::default());
+    }
+    let mut log = ItemLog::new(program);
+    let state = fold::seen(program, run.run_id, run.events, |state| log.take(state))?;
+    let loops =
+        log.loops(program, &state, run.driven).into_iter().map(|of_loop| shown_items(of_loop, redact)).collect();
+    let steps = log.steps().iter().map(|(at, step)| (at.clone(), shown_step(step.clone(), redact)));
+    Ok(ShownItems { steps: steps.collect(), loops, left_out: log.left_out() })
 }
 
 /// A run whose iteration is shown.

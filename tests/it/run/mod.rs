@@ -109,6 +109,7 @@ mod termination;
 #[cfg(all(unix, debug_assertions))]
 mod tool_retry;
 mod trace_at;
+mod trace_items;
 mod trace_iteration;
 mod trace_page;
 mod unanswered;

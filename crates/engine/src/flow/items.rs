@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
 use super::progress::{Current, ItemStatus, ItemsState, StepFault, StepFrame};
 use super::record::ItemCounts;
+use crate::header::RunHeader;
 use loopctl_lang::language::foreach::{FailureStrategy, OnItemPause};
 use loopctl_lang::program::flow::Foreach;
 
@@ -81,7 +82,7 @@ impl<'p> Advance<'p> {
         let at = usize::try_from(index).unwrap_or(usize::MAX);
         let item = match &items.list {
             Some(list) => list.get(at).cloned(),
-            None => self.item_at(foreach, at, names),
+            None => item_at(&self.header, foreach, at, names),
         };
         let item = item.unwrap_or(Value::Null);
         let mut given = Map::new();
@@ -90,29 +91,6 @@ impl<'p> Advance<'p> {
         given.insert("__index".to_owned(), index.into());
         given.insert("__count".to_owned(), items.count.into());
         StepFrame { given, began_active_ms: self.now.active_ms, ..StepFrame::default() }
-    }
-
-    /// An item of the list in the context. The list is not copied, and does not change while the loop is under way.
-    fn item_at(&self, foreach: &Foreach, at: usize, names: &[&Map<String, Value>]) -> Option<Value> {
-        let (first, rest) = foreach.items.split_first()?;
-        let input = &self.header.input;
-        let list = match rest {
-            [name] if first == "input" => input.lists.get(name),
-            _ if self.header.files.are_meant(first, names.iter().copied()) => self.header.files.list_at(&foreach.items),
-            _ => None,
-        };
-        if let Some(list) = list {
-            return list.get(at);
-        }
-        let mut value =
-            if first == "input" { &input.value } else { names.iter().find_map(|names| names.get(first))? };
-        for name in rest {
-            value = match value {
-                Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
-                other => other.get(name)?,
-            };
-        }
-        value.get(at).cloned()
     }
 
     /// Advances one item, and takes its outcome if it ended.
@@ -217,6 +195,33 @@ impl<'p> Advance<'p> {
             }),
         }
     }
+}
+
+/// An item of the list in the context. The list is not copied, and does not change while the loop is under way.
+pub(super) fn item_at(
+    header: &RunHeader,
+    foreach: &Foreach,
+    at: usize,
+    names: &[&Map<String, Value>],
+) -> Option<Value> {
+    let (first, rest) = foreach.items.split_first()?;
+    let input = &header.input;
+    let list = match rest {
+        [name] if first == "input" => input.lists.get(name),
+        _ if header.files.are_meant(first, names.iter().copied()) => header.files.list_at(&foreach.items),
+        _ => None,
+    };
+    if let Some(list) = list {
+        return list.get(at);
+    }
+    let mut value = if first == "input" { &input.value } else { names.iter().find_map(|names| names.get(first))? };
+    for name in rest {
+        value = match value {
+            Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
+            other => other.get(name)?,
+        };
+    }
+    value.get(at).cloned()
 }
 
 fn has_more(items: &ItemsState) -> bool {

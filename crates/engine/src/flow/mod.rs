@@ -6,6 +6,7 @@ mod decide;
 mod end;
 mod expire;
 pub mod item_budget;
+pub mod item_log;
 mod items;
 mod outcome;
 mod output;
@@ -16,6 +17,7 @@ pub mod record;
 mod records;
 mod redrive;
 mod resume;
+mod shown_item;
 mod step_input;
 mod step_start;
 #[cfg(test)]

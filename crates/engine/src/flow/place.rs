@@ -113,6 +113,21 @@ pub(super) fn items_at<'f>(root: &'f StepFrame, address: &str) -> Option<&'f Ite
     }
 }
 
+/// The lists of steps around the loop at an address, the innermost first; none when one of them is over.
+pub(super) fn frames_around<'f>(root: &'f StepFrame, address: &str) -> Option<Vec<&'f StepFrame>> {
+    let mut frames = vec![root];
+    // The items that the address passes through: every second part but the last.
+    let depth = address.split('.').count() / 2;
+    while frames.len() <= depth {
+        let frame = frames.last()?;
+        let Current::Items(items) = &frame.current else { return None };
+        let index = below(address, &items.at)?.split('.').next()?.parse().ok()?;
+        frames.push(frame_of(items, index)?);
+    }
+    frames.reverse();
+    Some(frames)
+}
+
 /// How far an item is that has started, and did not complete.
 fn frame_of(items: &ItemsState, index: u32) -> Option<&StepFrame> {
     items.open.get(&index).or_else(|| items.unfinished.get(&index)).or_else(|| items.again.get(&index))

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::place::{AddressKind, FoundStep, NoSuchStep, below, found_at};
 use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFrame, chosen};
 use super::record::{StepRecord, StepStatus};
 use super::records::StepSurroundings;
+use super::shown_item::ItemSource;
 use super::waiting;
 use crate::outcome::Status;
 use crate::question::StepQuestion;
@@ -18,7 +20,7 @@ use loopctl_lang::program::Program;
 use loopctl_lang::program::flow::{FlowStep, StepAction};
 
 /// The most questions of steps that wait in one view.
-const MOST_QUESTIONS: usize = 20;
+const MOST_QUESTIONS: usize = 50;
 
 /// The steps of a workflow at an address, in the form that programs read. What does not apply is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -39,7 +41,7 @@ pub struct StepView {
     pub items: Option<ItemsView>,
     /// How many steps at this address and below wait for a human.
     pub waiting: usize,
-    /// What they ask: the first twenty.
+    /// What they ask: the first fifty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<StepQuestion>,
 }
@@ -59,13 +61,22 @@ pub struct ItemsView {
     pub next: Option<u32>,
 }
 
-/// An item of a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+/// An item of a loop. What is no longer known of it is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ItemRow {
     /// Its number, from 0.
     pub index: u32,
     /// Where it is.
     pub status: StepStatus,
+    /// The item, or of an object the first texts and the first number, cut to a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<Value>,
+    /// What was gathered of it, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Which items of a loop are shown.
@@ -162,9 +173,15 @@ impl StepLog {
             }
             AddressKind::Step(step) => {
                 view.steps.push(here.step(step, frame));
-                if matches!(step.action, StepAction::Foreach(_)) {
+                if let StepAction::Foreach(foreach) = &step.action {
                     let items = items_of(frame, at);
                     view.items = Some(self.items_view(at, items, around, window));
+                    if let Some(view) = &mut view.items {
+                        let source = ItemSource::new(state, foreach, at, view.total);
+                        for row in &mut view.rows {
+                            *row = source.row(row.index, row.status);
+                        }
+                    }
                 }
             }
         }
@@ -212,7 +229,7 @@ impl StepLog {
                 continue;
             }
             if view.rows.len() < window.most {
-                view.rows.push(ItemRow { index, status });
+                view.rows.push(ItemRow { index, status, item: None, output: None, error: None });
             } else {
                 view.next = Some(index);
             }

@@ -27,8 +27,8 @@ pub fn call_sentence(status: CallStatus, attempts: &[CallAttempt]) -> &'static s
     }
 }
 
-/// The times of an entry: `asked 10:30:00.000, decided 10:31:04.250, called 10:31:04.261`. A time on another day than
-/// the first one has its date.
+/// The times of an entry: `asked 10:30:00.000, decided 10:31:04.250, called 10:31:04.261`, equal ones once:
+/// `asked and called 10:30:00.000`. A time on another day than the first one has its date.
 pub fn times(entry: &TraceEntry) -> String {
     let asked = rfc3339(entry.at_ms);
     let (day, _) = asked.split_once('T').unwrap_or_default();
@@ -37,14 +37,14 @@ pub fn times(entry: &TraceEntry) -> String {
         let clock = at.strip_prefix(day).and_then(|at| at.strip_prefix('T')).and_then(|at| at.strip_suffix('Z'));
         clock.map_or_else(|| at.clone(), str::to_owned)
     };
-    let mut times = format!("asked {}", shown(entry.at_ms));
-    if let Some(at_ms) = entry.decided_at_ms {
-        times.push_str(&format!(", decided {}", shown(at_ms)));
-    }
-    if let Some(at_ms) = entry.called_at_ms {
-        times.push_str(&format!(", called {}", shown(at_ms)));
-    }
-    times
+    let known = [("asked", Some(entry.at_ms)), ("decided", entry.decided_at_ms), ("called", entry.called_at_ms)];
+    let known: Vec<(&str, i64)> = known.into_iter().filter_map(|(what, at_ms)| Some((what, at_ms?))).collect();
+    let equal = known.chunk_by(|one, next| one.1 == next.1);
+    let times = equal.filter_map(|equal| {
+        let names: Vec<&str> = equal.iter().map(|(what, _)| *what).collect();
+        Some(format!("{} {}", names.join(" and "), shown(equal.first()?.1)))
+    });
+    times.collect::<Vec<_>>().join(", ")
 }
 
 fn hidden(entry: TraceEntry, redact: &Redaction) -> TraceEntry {

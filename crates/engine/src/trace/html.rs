@@ -1,11 +1,13 @@
 //! The trace as one HTML file: no scripts, no external resources, everything escaped.
 
 mod comparison;
+mod items;
 mod prompt;
 mod steps;
 mod tuning;
 mod value;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -23,6 +25,8 @@ use super::text::{text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
 use super::{About, approval};
 use crate::decision::decision_record::DecisionRecord;
+use crate::flow::item_log::LoopItems;
+use crate::flow::record::StepRecord;
 use crate::outcome::{Status, Termination};
 use crate::record::TraceEntry;
 use crate::reply::refusal::RefusalCause;
@@ -39,8 +43,20 @@ pub use comparison::{beside, words as difference_words};
 pub use steps::view as steps_at;
 pub use tuning::tuning;
 
-/// The page of a run. `result` must hold the trace; `prompts` let the reader step through it.
-pub fn html(about: &About<'_>, result: &RunResult, prompts: &SentPrompts) -> String {
+/// The steps of a workflow and of the items of its loops, with secrets hidden.
+#[derive(Debug, Default)]
+pub struct ShownItems {
+    /// The steps of the workflow itself that ended, by address, with their inputs and outputs.
+    pub steps: BTreeMap<String, StepRecord>,
+    /// The loops.
+    pub loops: Vec<LoopItems>,
+    /// How many steps of items are not among them.
+    pub left_out: usize,
+}
+
+/// The page of a run. `result` must hold the trace; `prompts` let the reader step through it, and of a workflow `items` are shown with
+/// their steps.
+pub fn html(about: &About<'_>, result: &RunResult, prompts: &SentPrompts, items: &ShownItems) -> String {
     let mut page = head(&format!("{} · {}", about.loop_name, result.run_id), result.status);
     header(&mut page, about, result);
     page.push_str("<main>\n");
@@ -57,14 +73,19 @@ pub fn html(about: &About<'_>, result: &RunResult, prompts: &SentPrompts) -> Str
     }
     if let Some(answer) = &result.result {
         let _ = write!(page, "<section class=\"answer\">\n<h2>Answer</h2>\n{}", prose(&answer.answer));
-        let _ = write!(page, "<p class=\"meta\">confidence {}", escaped(&answer.confidence.to_string()));
-        if let Some(summary) = &answer.summary {
-            let _ = write!(page, " · {}", escaped(summary));
+        // A workflow is not sure of anything: what it answers follows.
+        let confidence = (result.iterations > 0).then(|| format!("confidence {}", answer.confidence));
+        let says: Vec<String> =
+            confidence.into_iter().chain(answer.summary.clone()).map(|text| escaped(&text)).collect();
+        if !says.is_empty() {
+            let _ = writeln!(page, "<p class=\"meta\">{}</p>", says.join(" · "));
         }
-        page.push_str("</p>\n</section>\n");
+        page.push_str("</section>\n");
     }
     if !result.steps.is_empty() {
-        page.push_str(&steps::steps(&result.steps, &result.decisions));
+        let whole = |step: &StepRecord| items.steps.get(&step.at).unwrap_or(step).clone();
+        page.push_str(&steps::steps(&result.steps.iter().map(whole).collect::<Vec<_>>(), &result.decisions));
+        page.push_str(&items::items(&items.loops, &result.decisions, items.left_out));
     }
     iterations(&mut page, result, prompts);
     page.push_str("</main>\n");

@@ -6,6 +6,7 @@ use super::entries::{hidden_attempt, hidden_question, shown_call};
 use super::redact::Redaction;
 use super::units::{count, plural};
 use crate::flow;
+use crate::flow::item_log::LoopItems;
 use crate::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};
 use crate::flow::view::{ItemRow, ItemsView, StepView};
 use crate::question::{StepQuestion, WaitingCall};
@@ -50,7 +51,47 @@ pub fn shown_view(view: StepView, redact: &Redaction) -> StepView {
     StepView {
         steps: view.steps.into_iter().map(|record| shown_step(record, redact)).collect(),
         questions: view.questions.into_iter().map(|question| shown_question(question, redact)).collect(),
+        items: view.items.map(|items| ItemsView {
+            rows: items.rows.into_iter().map(|row| shown_row(row, redact)).collect(),
+            ..items
+        }),
         ..view
+    }
+}
+
+/// The items of a loop and their steps with secrets hidden.
+pub fn shown_items(of_loop: LoopItems, redact: &Redaction) -> LoopItems {
+    let steps = of_loop.steps.into_iter();
+    let hidden = |steps: Vec<StepRecord>| steps.into_iter().map(|step| shown_step(step, redact)).collect();
+    let rows = of_loop.items.rows.into_iter().map(|row| shown_row(row, redact)).collect();
+    LoopItems {
+        steps: steps.map(|(index, steps)| (index, hidden(steps))).collect(),
+        items: ItemsView { rows, ..of_loop.items },
+        ..of_loop
+    }
+}
+
+/// What an item is called, its first text, or else its first number or word; and the others that are shown of it.
+pub fn item_label(row: &ItemRow) -> (String, String) {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match &row.item {
+        None => (String::new(), String::new()),
+        Some(Value::Object(members)) => {
+            let name = members.iter().find(|(_, value)| value.is_string()).or_else(|| members.iter().next());
+            let rest = members.iter().filter(|(key, _)| name.is_none_or(|(name, _)| name != *key));
+            let rest: Vec<String> = rest.map(|(key, value)| format!("{key} {}", text(value))).collect();
+            (name.map(|(_, value)| text(value)).unwrap_or_default(), rest.join(", "))
+        }
+        Some(other) => (text(other), String::new()),
+    }
+}
+
+fn shown_row(row: ItemRow, redact: &Redaction) -> ItemRow {
+    ItemRow {
+        item: row.item.map(|item| redact.value(&item)),
+        output: row.output.map(|output| redact.value(&output)),
+        error: row.error.map(|error| redact.text(&error).into_owned()),
+        ..row
     }
 }
 

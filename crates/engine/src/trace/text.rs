@@ -461,12 +461,12 @@ mod tests {
 
       1  look first  120 tokens
          → lookup_ticket {"ticket_id": "TK-1"}
-           asked 10:30:01.000, called 10:30:01.000
+           asked and called 10:30:01.000
          ← {"status": "open"}  312 ms
 
       2  look first  120 tokens
          → lookup_ticket {"ticket_id": "TK-1"}
-           asked 10:30:01.000, called 10:30:01.000
+           asked and called 10:30:01.000
          ✗ http 503  312 ms
          ! GET https://h/x: overloaded
 

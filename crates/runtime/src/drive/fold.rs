@@ -45,10 +45,18 @@ pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State
 /// # Errors
 /// As [`fold`].
 pub fn logged(program: &Program, run_id: &str, events: Vec<Event>, log: &mut StepLog) -> Result<State, Fault> {
+    seen(program, run_id, events, |state| log.take(state))
+}
+
+/// The state of a run, of which `see` sees each state on the way.
+///
+/// # Errors
+/// As [`fold`].
+pub fn seen(program: &Program, run_id: &str, events: Vec<Event>, mut see: impl FnMut(&State)) -> Result<State, Fault> {
     let mut state = State::new(program);
     for (at, event) in events.into_iter().enumerate() {
         step(program, &mut state, event).map_err(|refused| does_not_fit(run_id, at, &refused))?;
-        log.take(&state);
+        see(&state);
     }
     Ok(state)
 }

@@ -63,11 +63,11 @@ pub fn view(about: &About<'_>, run_id: &str, view: &StepView) -> String {
     page
 }
 
-fn badge(status: StepStatus) -> String {
+pub(super) fn badge(status: StepStatus) -> String {
     format!("<span class=\"status {0}\">{0}</span>", status.word())
 }
 
-fn card<'a>(step: &StepRecord, decisions: impl Iterator<Item = &'a DecisionRecord>) -> String {
+pub(super) fn card<'a>(step: &StepRecord, decisions: impl Iterator<Item = &'a DecisionRecord>) -> String {
     let mut page = String::new();
     let _ = write!(
         page,

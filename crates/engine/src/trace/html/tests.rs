@@ -30,6 +30,7 @@ fn page(hostile: &str) -> String {
         &About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 },
         &result,
         &prompts(hostile),
+        &ShownItems::default(),
     )
 }
 

@@ -1,0 +1,125 @@
+//! What is shown of an item of a loop beside its status: the beginning of the item, what it gave, and why it failed. All of it is
+//! bounded, because a list shows hundreds of items at once.
+
+use serde_json::{Map, Value};
+
+use super::items::item_at;
+use super::place::frames_around;
+use super::progress::{ItemsState, StepFrame};
+use super::record::StepStatus;
+use super::view::ItemRow;
+use crate::state::FlowState;
+use loopctl_lang::program::flow::Foreach;
+
+/// The most texts of a value that are shown, and the most numbers.
+const MOST_TEXTS: usize = 2;
+const MOST_NUMBERS: usize = 1;
+/// The most characters of such a text, and of the reason of a failure.
+const MOST_TEXT_CHARS: usize = 120;
+const MOST_REASON_CHARS: usize = 300;
+/// A longer text of what an item gave is not read, in bytes of JSON.
+const MOST_OUTPUT_BYTES: usize = 16 << 10;
+
+/// Where the items of one loop are found.
+pub(super) struct ItemSource<'s> {
+    state: &'s FlowState,
+    foreach: &'s Foreach,
+    /// The loop, while it is under way or after it failed.
+    items: Option<&'s ItemsState>,
+    /// The frames of the lists of steps around it, the innermost first; none when they are over.
+    around: Option<Vec<&'s StepFrame>>,
+    /// How many items there are.
+    total: u32,
+}
+
+impl<'s> ItemSource<'s> {
+    pub fn new(state: &'s FlowState, foreach: &'s Foreach, at: &str, total: u32) -> Self {
+        let root = &state.progress.root;
+        Self { state, foreach, items: super::place::items_at(root, at), around: frames_around(root, at), total }
+    }
+
+    /// The row of an item.
+    pub fn row(&self, index: u32, status: StepStatus) -> ItemRow {
+        let gathered = self.gathered(index);
+        let output = self.output(index).or_else(|| gathered?.get("output").cloned());
+        let reason = self.items.and_then(|items| items.faults.get(&index)).map(|fault| fault.message.as_str());
+        let reason = reason.or_else(|| gathered?.get("error")?.get("message")?.as_str());
+        ItemRow {
+            index,
+            status,
+            item: self.item(index).as_ref().and_then(beginning),
+            output: output.as_ref().and_then(beginning),
+            error: reason.map(|reason| cut(reason, MOST_REASON_CHARS)),
+        }
+    }
+
+    /// The item itself.
+    fn item(&self, index: u32) -> Option<Value> {
+        if let Some(items) = self.items {
+            let kept = [&items.open, &items.unfinished, &items.again, &items.partly];
+            if let Some(frame) = kept.iter().find_map(|frames| frames.get(&index)) {
+                return frame.given.get("item").cloned();
+            }
+            if let Some(list) = &items.list {
+                return list.get(usize::try_from(index).ok()?).cloned();
+            }
+        }
+        let Foreach { items, result_key, summary_key, .. } = self.foreach;
+        let is_overwritten = [result_key, summary_key].iter().any(|key| key.as_ref() == items.first());
+        if self.items.is_none() && is_overwritten {
+            return None;
+        }
+        item_at(&self.state.header, self.foreach, usize::try_from(index).ok()?, &self.names()?)
+    }
+
+    fn names(&self) -> Option<Vec<&Map<String, Value>>> {
+        let around = self.around.as_ref()?;
+        Some(around.iter().flat_map(|frame| [&frame.keys, &frame.given]).collect())
+    }
+
+    /// What was gathered of an item of a loop that is under way.
+    fn output(&self, index: u32) -> Option<Value> {
+        let text = self.items?.collected.get(&index).filter(|text| text.len() <= MOST_OUTPUT_BYTES)?;
+        serde_json::from_str(text).ok()
+    }
+
+    /// The entry of an item in what a loop gathered that has ended.
+    fn gathered(&self, index: u32) -> Option<&Value> {
+        let key = self.foreach.result_key.as_ref().filter(|_| self.items.is_none())?;
+        let list = self.around.as_ref()?.iter().find_map(|frame| frame.keys.get(key))?.as_array()?;
+        let is_whole = u32::try_from(list.len()).is_ok_and(|length| length == self.total);
+        list.get(usize::try_from(index).ok()?).filter(|_| is_whole)
+    }
+}
+
+/// The beginning of a value: a text, a number or a word, or the first members of an object that are.
+fn beginning(value: &Value) -> Option<Value> {
+    match value {
+        Value::Null | Value::Array(_) => None,
+        Value::Bool(_) | Value::Number(_) => Some(value.clone()),
+        Value::String(text) => Some(cut(text, MOST_TEXT_CHARS).into()),
+        Value::Object(members) => {
+            let (mut texts, mut numbers) = (0, 0);
+            let mut shown = Map::new();
+            for (key, member) in members {
+                let (count, most) = match member {
+                    Value::String(text) if !text.trim().is_empty() => (&mut texts, MOST_TEXTS),
+                    Value::Number(_) | Value::Bool(_) => (&mut numbers, MOST_NUMBERS),
+                    _ => continue,
+                };
+                if *count < most {
+                    *count += 1;
+                    shown.insert(cut(key, MOST_TEXT_CHARS), beginning(member)?);
+                }
+            }
+            (!shown.is_empty()).then_some(Value::Object(shown))
+        }
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
