@@ -10,8 +10,8 @@ use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
     AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, CancelQuery, EventsQuery, LoopList, LoopRequest,
-    ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, WorkflowRequest,
-    WorkflowStatus,
+    ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, WorkerList, WorkflowOutline,
+    WorkflowRequest, WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
@@ -184,6 +184,9 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let summary = "The trace of a run; with `at`, an iteration of a loop or the steps of a workflow at an address";
     let trace = writer.operation(summary, &parameters, None, json!({ "200": result }));
     paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
+    let answers = json!({ "200": writer.json::<WorkflowOutline>("The steps; none of a loop of mode `react`") });
+    let outline = writer.operation("The steps of a run's workflow as its document has them", &[id()], None, answers);
+    paths.insert("/agents/{id}/outline".to_owned(), json!({ "get": outline }));
     // The schema of each event of the stream, not of its whole text, which need not end.
     let event = json!({ "type": "object", "required": ["id", "data"], "properties": {
         "id": { "type": "string", "description": "What `Last-Event-ID` takes" },
@@ -294,6 +297,9 @@ fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<LoopList>("The loops and workflows by name") });
     let loops = writer.operation("The loops and workflows of the folder", &[], None, answers);
     paths.insert("/loops".to_owned(), json!({ "get": loops }));
+    let answers = json!({ "200": writer.json::<WorkerList>("The processes") });
+    let workers = writer.operation("The processes that execute runs of the store", &[], None, answers);
+    paths.insert("/workers".to_owned(), json!({ "get": workers }));
     let list = json!({ "200": { "description": "All diagnostics, as `loopctl check --format json` prints them",
         "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });
     let check = writer.operation("Check a document; nothing is run", &[], Some(json!(true)), list);

@@ -1,10 +1,12 @@
 // The forms in which a human decides about a pause. `send` sends the members of a decision.
 
-import { called, count, el, exact, exactText, fill, head, needs, when } from "./text.js";
+import { isPlain, table } from "./approvals.js";
+import { called, count, el, exact, exactText, fill, head, needs, prose, when } from "./text.js";
 
 export const button = (text, kind, on) => el("button", { type: "button", class: kind, on }, text);
 
-function field(label, kind, value = "") {
+/** A label with its field, and the field. */
+export function field(label, kind, value = "") {
   const input = el(kind, { spellcheck: "false" });
   input.value = value;
   return [el("label", {}, label, input), input];
@@ -144,16 +146,17 @@ function deciding(question, send, fault) {
 const keyOf = ({ at, hash, run_id: run, run_pause: pause, calls, approval: needed }) => JSON.stringify([at, hash, run, pause, calls, needed]);
 
 /** Shows what the steps of a workflow ask: each has its own form, and those that stay keep what was typed. `post` sends a
- * decision, and gives the sentence of a refusal; `link` is where a step is shown. */
+ * decision, and gives the sentence of a refusal; `link` is where a step is shown. Several approvals are a table above their forms. */
 export function questions(section, view, post, link) {
   const asked = view.questions || [];
   const known = new Map(Array.from(section.querySelectorAll(".question-of"), (one) => [one.dataset.key, one]));
   if (!section.querySelector(".asked")) {
-    fill(section, el("h2", {}, "Waits for a human"), el("p", { class: "meta" }), el("div", { class: "asked" }));
+    fill(section, el("h2", {}, "Waits for a human"), el("p", { class: "meta" }), el("div", { hidden: "" }), el("div", { class: "asked" }));
   }
-  const [, note, list] = section.children;
+  const [, note, part, list] = section.children;
   const left = view.waiting - asked.length;
   fill(note, view.waiting > 1 ? `${count(view.waiting, "step")} wait${left > 0 ? `; these are the first ${asked.length}` : ""}` : "");
+  const isTable = table(part, asked, post, link);
   asked.forEach((question, n) => {
     const key = keyOf(question);
     let group = known.get(key);
@@ -169,12 +172,16 @@ export function questions(section, view, post, link) {
         fill(fault, why);
         enable(true);
       };
-      group = el("div", { class: "question-of", role: "group", "aria-label": `The step ${question.at}`, "data-key": key },
-        el("p", { class: "head" }, el("a", { class: "at", href: link(question.at) }, question.at),
-          el("span", { class: "meta" }, question.run_id ? ["asked by ", el("a", { class: "link id", href: `#${encodeURIComponent(question.run_id)}` },
-            question.run_id)] : question.expected_keys ? "a form" : titles[question.kind] || question.kind)),
-        question.expected_keys || question.kind === "uncertain" ? [] : el("p", { class: "question" }, question.question), deciding(question, send, fault), fault);
+      const asks = question.run_id ? ["asked by ", el("a", { class: "link id", href: `#${encodeURIComponent(question.run_id)}` }, question.run_id)]
+        : question.expected_keys ? "a form" : titles[question.kind] || question.kind;
+      group = el("details", { class: "question-of", "data-key": key },
+        el("summary", { class: "head" }, el("span", { class: "at" }, question.at), el("span", { class: "meta" }, asks)),
+        el("div", { role: "group", "aria-label": `The step ${question.at}` },
+          question.expected_keys || question.kind === "uncertain" ? [] : el("p", { class: "question" }, prose(question.question)), deciding(question, send, fault), fault,
+          el("p", { class: "meta" }, el("a", { class: "link", href: link(question.at) }, `Show the step ${question.at}`))));
+      group.open = !isTable || !isPlain(question);
     }
+    if (!isTable) group.open = true;
     if (list.children[n] !== group) list.insertBefore(group, list.children[n] || null);
   });
   known.forEach((group) => group.remove());

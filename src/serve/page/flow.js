@@ -1,6 +1,7 @@
 // The steps of a workflow: all of them, the items of a loop as a grid, the steps of an item, or one step.
 
-import { box, count, el, fill, plain, took, when } from "./text.js";
+import { graph } from "./graph.js";
+import { box, count, el, fill, plain, prose, took, when } from "./text.js";
 
 /** The statuses in the order in which they are shown, and their words. */
 const WORDS = new Map([["running", "running"], ["waiting", "waiting"], ["uncertain", "uncertain"], ["failed", "failed"],
@@ -47,7 +48,7 @@ function times(step) {
 
 /** What a step is, and where it leads. `open`: with its input and its output. */
 function content(run, step, open) {
-  const error = step.error ? [el("p", { class: "fault" }, `${step.error.code}: ${step.error.message}`)] : [];
+  const error = step.error ? [el("p", { class: "fault" }, prose(`${step.error.code}: ${step.error.message}`))] : [];
   if (step.error && step.error.step !== step.at) error.push(el("p", { class: "meta" }, "it failed at ",
     el("a", { class: "link", href: href(run, step.error.step) }, step.error.step)));
   const values = [["Input", step.input, "in"], ["Output", step.output, "out"]].filter(([, value]) => value !== undefined);
@@ -100,20 +101,49 @@ function move(event) {
   cells[to].focus();
 }
 
+/** What an item is called: its first text, else its first number; then the others of it. */
+function label(item) {
+  if (item === undefined) return ["", ""];
+  if (item === null || typeof item !== "object") return [plain(item), ""];
+  const members = Object.entries(item);
+  const name = members.find(([, value]) => typeof value === "string" && plain(value) === value) || members[0];
+  const rest = members.filter((member) => member !== name).map(([key, value]) => `${key} ${plain(value)}`);
+  return [plain(name[1]), rest.join(", ")];
+}
+
+/** What came of an item: its verdict in words, or why it failed. */
+function verdict({ output, error }) {
+  if (error) return error;
+  if (output === undefined) return "";
+  if (output === null || typeof output !== "object") return plain(output);
+  return Object.values(output).map(plain).join(", ");
+}
+
+function cellContent(item) {
+  const [name, rest] = label(item.item);
+  const came = verdict(item);
+  if (!name && !came) return [el("b", {}, plain(item.index))];
+  return [el("b", {}, plain(item.index)), el("span", { class: "label" }, name), el("span", { class: "meta rest" }, rest),
+    el("span", { class: item.error ? "came fault" : "came" }, came), el("span", { class: "meta word" }, word(item.status))];
+}
+
 function cells(run, list, items) {
+  const isLabelled = items.rows.some((item) => item.item !== undefined || item.output !== undefined || item.error);
+  list.classList.toggle("labelled", isLabelled);
   items.rows.forEach((item, n) => {
     let cell = list.children[n]?.firstChild;
     if (!cell) {
       cell = el("a", { tabindex: n ? "-1" : "0" });
       list.append(el("li", {}, cell));
     }
-    const text = `${item.index} ${item.status} ${run.at}`;
+    const text = `${JSON.stringify(item)} ${run.at} ${isLabelled}`;
     if (cell.shown !== text) {
       cell.href = href(run, `${run.at}.${item.index}`);
       cell.className = item.status;
       cell.title = word(item.status);
-      cell.setAttribute("aria-label", `Item ${item.index}: ${word(item.status)}`);
-      fill(cell, plain(item.index));
+      if (isLabelled) cell.removeAttribute("aria-label");
+      else cell.setAttribute("aria-label", `Item ${item.index}: ${word(item.status)}`);
+      fill(cell, cellContent(item));
     }
     cell.shown = text;
   });
@@ -174,7 +204,7 @@ export function board(run, section, view, again) {
     const list = el("ol", { class: "rows" });
     const part = el("div", { class: "items" });
     const heads = run.at ? [way(run, run.at)] : [];
-    fill(section, el("h2", { class: "title" }, "Steps"), heads, el("p", { class: "where", hidden: "" }), list, part);
+    fill(section, el("h2", { class: "title" }, "Steps"), heads, el("p", { class: "where", hidden: "" }), el("div", { class: "picture", hidden: "" }), list, part);
     section.shown = `${run.id} ${run.at}`;
   }
   section.hidden = false;
@@ -183,6 +213,7 @@ export function board(run, section, view, again) {
   if (view.item && where.shown !== view.item) fill(where, "This item is ", badge(view.item));
   where.shown = view.item;
   const is = view.steps.length === 1 && view.steps[0].at === run.at;
+  graph(run, section.querySelector(".picture"), view, (at) => href(run, at));
   rows(run, section.querySelector(".rows"), view.steps, is);
   const part = section.querySelector(".items");
   part.hidden = !view.items;

@@ -29,6 +29,7 @@ export async function ask(target, options = {}) {
   const problem = await answer.json().catch(() => ({}));
   const why = new Refused(problem.detail || `the server answered ${answer.status}`);
   why.code = problem.code;
+  why.diagnostics = problem.diagnostics;
   // A server that is stopping, or a proxy without its server: a retry may succeed.
   why.passes = answer.status >= 500;
   throw why;

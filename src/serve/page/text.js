@@ -11,18 +11,25 @@ const MARK = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toS
 /** The most characters of a value that are shown. */
 const LONGEST = 100000;
 
+/** The most marks of hidden characters that are elements: a text of nothing else would make a page of a million. */
+const MOST_MARKS = 2000;
+
+const number = (sign) => `\\u{${sign.codePointAt(0).toString(16).toUpperCase()}}`;
+
 /** Text as nodes, with what is hidden in it made visible. */
 function shown(text) {
   const pieces = [];
   let from = 0;
   for (const hit of text.matchAll(HIDDEN)) {
+    if (pieces.length >= 2 * MOST_MARKS) break;
     const seen = document.createElement("span");
     seen.className = "hid";
-    seen.textContent = `\\u{${hit[0].codePointAt(0).toString(16).toUpperCase()}}`;
+    seen.textContent = number(hit[0]);
     pieces.push(document.createTextNode(text.slice(from, hit.index)), seen);
     from = hit.index + hit[0].length;
   }
-  pieces.push(document.createTextNode(text.slice(from)));
+  const rest = text.slice(from);
+  pieces.push(document.createTextNode(pieces.length >= 2 * MOST_MARKS ? rest.replace(HIDDEN, number) : rest));
   return pieces;
 }
 
@@ -40,6 +47,14 @@ export function el(name, attributes, ...children) {
 export function fill(element, ...children) {
   const nodes = children.flat(Infinity).flatMap((child) => (child instanceof Node ? [child] : shown(String(child))));
   element.replaceChildren(...nodes);
+}
+
+/** The same for what is shown anew again and again: what has the focus keeps it. */
+export function refill(element, ...children) {
+  const able = () => [...element.querySelectorAll("a, button, summary, input, select, textarea")];
+  const at = able().indexOf(document.activeElement);
+  fill(element, ...children);
+  if (at >= 0) able()[at]?.focus({ preventScroll: true });
 }
 
 /** JSON with every number as it was written: those that would be rounded become marked text. */
@@ -77,6 +92,9 @@ export const plain = (value) => (String(value).startsWith(MARK) ? String(value).
 export const took = (ms) => (ms < 1000 ? `${plain(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 export const count = (n, word) => `${plain(n)} ${word}${n === 1 ? "" : "s"}`;
 export const when = (moment) => el("time", { datetime: moment, title: moment }, new Date(moment).toLocaleString());
+/** A text, or the first part of a very long one. */
+export const prose = (text) => (text.length <= LONGEST ? text
+  : [text.slice(0, LONGEST), el("span", { class: "meta" }, `… ${count(text.length, "character")} in all`)]);
 /** A value whole, or the first part of a very long one as text. */
 function whole(value) {
   const text = typeof value === "string" ? value : JSON.stringify(value);
@@ -124,38 +142,18 @@ export function continuation(event) {
 export const away = (wait) => [`The model ${wait.model} is away since `, when(wait.since),
   `: ${count(wait.attempts, "attempt")} failed, the last one with ${wait.kind}. It is asked again at `, when(wait.again_at), "."];
 
-function row(run) {
-  const why = run.model_wait ? ` · the model ${run.model_wait.model} is away: ${run.model_wait.kind}`
-    : run.waiting && run.status === "running" ? " · a part of it waits for a human"
-    : run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
-  return [
-    el("span", { class: "line" }, el("b", {}, run.loop), el("span", { class: `status ${run.status}` }, run.status)),
-    el("span", { class: "meta" }, when(run.created_at), `${run.iterations ? ` · ${count(run.iterations, "iteration")}` : ""}${why}`,
-      run.session ? ` · ${run.session}` : ""),
-  ];
-}
-
-/** Lists runs in rows. They are updated in place, so that the focused row keeps the focus. */
-export function lay(list, runs) {
-  const known = new Map(Array.from(list.children, (item) => [item.dataset.run, item]));
-  runs.forEach((run, at) => {
-    const item = known.get(run.agent_run_id) || el("li", { "data-run": run.agent_run_id },
-      el("a", { href: `#${encodeURIComponent(run.agent_run_id)}` }));
-    known.delete(run.agent_run_id);
-    const text = JSON.stringify(run);
-    if (item.shown !== text) fill(item.firstChild, row(run));
-    item.shown = text;
-    if (list.children[at] !== item) list.insertBefore(item, list.children[at] || null);
-  });
-  known.forEach((item) => item.remove());
-}
-
-/** How a call ended, how long it took, and when it was asked for, decided and made. */
+/** How a call ended, how long it took, and when it was asked for, decided and made: equal times once. */
 export function ending(event) {
   const how = event.call_status || (event.success ? "" : "failed");
-  const times = [["asked", event.timestamp], ["decided", event.decided_at], ["called", event.called_at]];
+  const times = [];
+  for (const [what, at] of [["asked", event.timestamp], ["decided", event.decided_at], ["called", event.called_at]]) {
+    if (!at || !event.action) continue;
+    const last = times[times.length - 1];
+    if (last && new Date(last.at).toLocaleString() === new Date(at).toLocaleString()) last.what = `${last.what.replace(" and ", ", ")} and ${what}`;
+    else times.push({ what, at });
+  }
   return [[how, event.call_status ? "" : took(event.duration_ms)].filter(Boolean).join(" · "),
-    ...times.filter(([, at]) => at && event.action).map(([what, at]) => [` · ${what} `, when(at)])];
+    ...times.map(({ what, at }) => [` · ${what} `, when(at)])];
 }
 
 /** The run stopped during the calls that are still open: they may have happened. */

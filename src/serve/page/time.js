@@ -3,6 +3,7 @@
 import { href } from "./flow.js";
 import { because, get, of } from "./server.js";
 import { box, count, el, fill, plain, took, when } from "./text.js";
+import { dollars } from "./units.js";
 
 /** The place of an iteration in the trace; its number leads to the iteration alone. */
 export function turn(run, trace, iteration) {
@@ -45,12 +46,6 @@ function messages(all) {
   const last = all.map((said) => said.role).lastIndexOf("assistant");
   if (last < 1) return rows;
   return [el("details", {}, el("summary", {}, last === 1 ? "Message 1" : `Messages 1 to ${last}`), rows.slice(0, last)), rows.slice(last)];
-}
-
-function dollars(cost) {
-  const n = Number(plain(cost));
-  if (n >= 1) return `$${n.toFixed(2)}`;
-  return n >= 0.0001 || n <= 0 ? `$${n.toFixed(4)}` : "under $0.0001";
 }
 
 function content(view) {

@@ -11,6 +11,7 @@ mod health;
 mod loops;
 mod metrics;
 mod openapi;
+mod outline;
 mod page;
 mod release;
 mod rerun;
@@ -19,6 +20,7 @@ mod retry;
 mod status;
 mod step_decision;
 mod trace;
+mod workers;
 mod workflow;
 
 use std::sync::Arc;
@@ -42,12 +44,14 @@ pub use events::EventsQuery;
 pub use execute::LoopRequest;
 pub(super) use execute::{StartOrder, started};
 pub use loops::LoopList;
+pub use outline::WorkflowOutline;
 pub use release::{ReleaseRequest, ReleasedRuns};
 pub use rerun::RerunRequest;
 pub use resume::ResumeRequest;
 pub use retry::RetryRequest;
 pub use status::StatusQuery;
 pub use step_decision::ApprovalRequest;
+pub use workers::WorkerList;
 pub use workflow::{AcceptedRun, WorkflowRequest, WorkflowStatus};
 
 /// The scopes that may start runs. The kind of run decides which of the two is needed.
@@ -65,6 +69,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents", guarded(&[TokenScope::Read], get(agents::agents)))
         .route("/agents/{id}/status", guarded(&[TokenScope::Read], get(status::status)))
         .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
+        .route("/agents/{id}/outline", guarded(&[TokenScope::Read], get(outline::outline)))
         .route("/agents/{id}/events", guarded(&[TokenScope::Read], get(events::events)))
         .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
         // Its token is its own credential.
@@ -78,19 +83,13 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))
         .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], post(step_decision::form)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
+        .route("/workers", guarded(&[TokenScope::Read], get(workers::workers)))
         .route("/check", guarded(&[TokenScope::Read], post(check::check)))
         .route("/metrics", guarded(&[TokenScope::Read], get(metrics::metrics)))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/openapi.json", get(openapi::openapi))
-        .route("/", get(page::page))
-        .route("/page.css", get(page::style))
-        .route("/page.js", get(page::script))
-        .route("/text.js", get(page::text))
-        .route("/decide.js", get(page::decide))
-        .route("/flow.js", get(page::flow))
-        .route("/time.js", get(page::time))
-        .route("/server.js", get(page::server))
+        .merge(page::routes())
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
         // `middleware::admitted` limits bodies; axum's own limit of 2 MB would be a second one.

@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
+use axum::Router;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 
 use crate::policy::characters::{BLANK, HIDDEN, PRESENTATION, class};
 
@@ -13,42 +15,60 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
-pub async fn page() -> Response {
-    file("text/html; charset=utf-8", include_str!("../page/index.html"))
+/// A file of the page, beside its document.
+struct PageFile {
+    path: &'static str,
+    text: &'static str,
 }
 
-pub async fn style() -> Response {
-    file("text/css; charset=utf-8", include_str!("../page/page.css"))
+const STYLES: [PageFile; 2] = [
+    PageFile { path: "/page.css", text: include_str!("../page/page.css") },
+    PageFile { path: "/run.css", text: include_str!("../page/run.css") },
+];
+
+const SCRIPTS: [PageFile; 20] = [
+    PageFile { path: "/page.js", text: include_str!("../page/page.js") },
+    PageFile { path: "/about.js", text: include_str!("../page/about.js") },
+    PageFile { path: "/acts.js", text: include_str!("../page/acts.js") },
+    PageFile { path: "/approvals.js", text: include_str!("../page/approvals.js") },
+    PageFile { path: "/decide.js", text: include_str!("../page/decide.js") },
+    PageFile { path: "/flow.js", text: include_str!("../page/flow.js") },
+    PageFile { path: "/form.js", text: include_str!("../page/form.js") },
+    PageFile { path: "/graph.js", text: include_str!("../page/graph.js") },
+    PageFile { path: "/home.js", text: include_str!("../page/home.js") },
+    PageFile { path: "/list.js", text: include_str!("../page/list.js") },
+    PageFile { path: "/loops.js", text: include_str!("../page/loops.js") },
+    PageFile { path: "/pause.js", text: include_str!("../page/pause.js") },
+    PageFile { path: "/place.js", text: include_str!("../page/place.js") },
+    PageFile { path: "/run.js", text: include_str!("../page/run.js") },
+    PageFile { path: "/said.js", text: include_str!("../page/said.js") },
+    PageFile { path: "/server.js", text: include_str!("../page/server.js") },
+    PageFile { path: "/time.js", text: include_str!("../page/time.js") },
+    PageFile { path: "/units.js", text: include_str!("../page/units.js") },
+    PageFile { path: "/waterfall.js", text: include_str!("../page/waterfall.js") },
+    PageFile { path: "/workers.js", text: include_str!("../page/workers.js") },
+];
+
+/// The routes of the page and its files.
+pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    let of = |kind: &'static str, text: &'static str| get(async move || file(kind, text));
+    let mut router = Router::new().route("/", of("text/html; charset=utf-8", &DOCUMENT));
+    for PageFile { path, text } in &STYLES {
+        router = router.route(path, of("text/css; charset=utf-8", text));
+    }
+    for PageFile { path, text } in &SCRIPTS {
+        router = router.route(path, of("text/javascript; charset=utf-8", text));
+    }
+    router.route("/text.js", get(async || file("text/javascript; charset=utf-8", &TEXT)))
 }
 
-pub async fn script() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("../page/page.js"))
-}
-
-/// The forms of decisions.
-pub async fn decide() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("../page/decide.js"))
-}
-
-/// The steps of a workflow.
-pub async fn flow() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("../page/flow.js"))
-}
-
-/// One iteration of a loop.
-pub async fn time() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("../page/time.js"))
-}
-
-/// Requests to the server.
-pub async fn server() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("../page/server.js"))
-}
-
-/// The functions that show text.
-pub async fn text() -> Response {
-    file("text/javascript; charset=utf-8", &TEXT)
-}
+/// Names all scripts: a browser asks for them at once, and not one after the other as they import each other.
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
+    let paths = SCRIPTS.iter().map(|script| script.path).chain(["/text.js"]);
+    let link = |path: &str| format!("<link rel=\"modulepreload\" href=\"{}\">", path.trim_start_matches('/'));
+    let preloads: Vec<String> = paths.map(link).collect();
+    include_str!("../page/index.html").replace("@PRELOADS@", &preloads.join("\n"))
+});
 
 /// Includes the table of characters by which the rest of the program escapes.
 static TEXT: LazyLock<String> = LazyLock::new(|| {

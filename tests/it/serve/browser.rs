@@ -195,6 +195,20 @@ impl Browser {
         lines.map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
+    /// What axe-core finds in the page as it is: a rule and the elements of each fault. Nothing, unless `LOOPCTL_AXE` named the file
+    /// `axe.min.js` of its package when the tests were built.
+    pub fn violations(&self) -> Vec<String> {
+        let Some(file) = option_env!("LOOPCTL_AXE") else { return Vec::new() };
+        let axe = std::fs::read_to_string(file).expect("axe.min.js");
+        self.run(&format!("{axe}; window.axe = axe"), json!([]));
+        let found = self.post(
+            "/execute/async",
+            &json!({ "args": [], "script": "const done = arguments[0]; axe.run().then((all) => done(all.violations.map((one) => \
+                `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).join(', ')}`)), (why) => done([String(why)]))" }),
+        );
+        serde_json::from_value(found).expect("texts")
+    }
+
     /// Keeps a picture in the folder that `LOOPCTL_SCREENSHOTS` named when the tests were built.
     pub fn picture(&self, name: &str) {
         let Some(folder) = option_env!("LOOPCTL_SCREENSHOTS") else { return };

@@ -45,10 +45,13 @@ mod owner;
 mod page;
 mod page_decided;
 mod page_flow;
+mod page_list;
 mod page_live;
 mod page_markup;
 mod page_outages;
+mod page_run;
 mod page_time;
+mod page_views;
 mod previous;
 #[cfg(unix)]
 mod quarantine;

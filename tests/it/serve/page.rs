@@ -162,16 +162,21 @@ fn a_phone_in_the_dark_denies_with_a_reason_edits_and_needs_a_token() {
 fn the_page_asks_nobody_else_and_holds_no_markup_of_its_own_in_scripts() {
     let place = place(json!({}), &[]);
     let server = Serving::start(&place, &[]);
-    for (target, kind) in [
-        ("/", "text/html"),
-        ("/page.css", "text/css"),
-        ("/page.js", "text/javascript"),
-        ("/decide.js", "text/javascript"),
-        ("/flow.js", "text/javascript"),
-        ("/time.js", "text/javascript"),
-        ("/server.js", "text/javascript"),
-        ("/text.js", "text/javascript"),
-    ] {
+    let document = String::from_utf8(server.get("/").body).unwrap();
+    let files: Vec<&str> = document.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let files = files.iter().filter(|name| name.ends_with(".js") || name.ends_with(".css"));
+    let mut targets: Vec<String> = files.map(|name| format!("/{name}")).collect();
+    assert!(
+        targets.len() > 10,
+        "the document names all of its files, which a browser so asks for at once: {targets:?}"
+    );
+    targets.push("/".to_owned());
+    for target in &targets {
+        let kind = match target.rsplit('.').next() {
+            Some("js") => "text/javascript",
+            Some("css") => "text/css",
+            _ => "text/html",
+        };
         let reply = server.get(target);
         assert_eq!(reply.status, 200, "{target}");
         assert!(reply.header("content-type").unwrap().starts_with(kind), "{target}");
@@ -199,6 +204,9 @@ fn the_page_asks_nobody_else_and_holds_no_markup_of_its_own_in_scripts() {
             "onclick",
         ] {
             assert!(!text.contains(word), "{target}: {word}");
+        }
+        for import in text.split(" from \"./").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(targets.contains(&format!("/{import}")), "{target}: {import} is not asked for at once");
         }
         assert!(text.lines().count() < 400, "{target}");
     }

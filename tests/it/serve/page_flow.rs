@@ -66,7 +66,7 @@ fn ten_thousand_items_are_a_page_of_cells_and_each_shows_its_steps() {
     assert_eq!(count(&browser, ".grid a[tabindex='0']"), 1);
     browser.run("document.querySelector('.grid a').focus()", json!([]));
     browser.keys("\u{e014}\u{e014}");
-    assert_eq!(browser.run("return document.activeElement.textContent", json!([])), "9987");
+    assert_eq!(browser.run("return document.activeElement.firstChild.textContent", json!([])), "9987");
     browser.keys("\u{e007}");
     let seen = browser.shows(&["item 9987", "This item is", "failed", "send_it_to_the_server_of_a_long_name", "500"]);
     assert!(seen.contains("Input"), "{seen}");
@@ -190,4 +190,98 @@ fn a_workflow_is_followed_live_and_what_a_killed_server_left_is_decided_in_the_p
     browser.picture("flow-1400");
     drop(server);
     gate.open();
+}
+
+/// A workflow that asks about each invoice, and pays those that are approved, or writes a note about the others.
+fn invoices(tools: &Server) -> crate::common::Place {
+    let ask = with(
+        asks(json!({ "comment": "Pay {{one.invoice}}?" })),
+        json!({ "filter": { "condition": { "greaterThan": ["@one.amount", 100] } } }),
+    );
+    let ask = with(
+        ask.clone(),
+        json!({ "properties": with(ask["properties"].clone(),
+        json!({ "request_payload": { "invoice": "@one", "password": "@input.password" } })) }),
+    );
+    let pay = with(
+        act("@one", Some(json!({ "equal": ["@__approved", true] }))),
+        json!({ "id": "pay", "onFalse": { "id": "note", "type": "act", "properties": { "id": "@one.invoice" } } }),
+    );
+    let settings = json!({ "max_concurrency": 9, "on_pause": "go_on", "collect": "@__approved" });
+    place(
+        tools,
+        json!({ "output": "@all", "actions": [each(settings, json!([ask, pay])),
+        { "id": "after", "type": "act", "properties": { "id": "@all" } }] }),
+    )
+}
+
+#[test]
+fn approvals_are_a_table_that_is_ticked_and_decided_together_beside_a_picture_and_labelled_items() {
+    let Some(browser) = Browser::open(DESKTOP, false) else { return };
+    let tools = Server::with(|_, _| Answer::json(&json!({ "done": true })));
+    let place = invoices(&tools);
+    let server = Serving::start(&place, &[]);
+    let item = |n: u32| json!({ "invoice": format!("INV-{n} \u{202e}\u{200b}<b>"), "supplier": "Ada", "amount": n * 60, "lines": [1, 2] });
+    let items: Vec<Value> = (1..=6).map(item).collect();
+    let id = begin(&server, "", json!({ "items": items, "password": "hunter2" }));
+    browser.go(&format!("http://{}/#{id}", server.address));
+    let seen =
+        browser.shows(&["5 steps wait", "each.1.ask", "each.5.ask", "120", "360", "[hidden]", "Approve the ticked"]);
+    assert!(
+        seen.contains(r"INV-2 \u202e\u200b<b>") && !seen.contains("hunter2") && !seen.contains('\u{202e}'),
+        "{seen}"
+    );
+    // The picture has the loop, its branches, and what comes after.
+    browser.until("return document.querySelectorAll('.graph .box').length >= 5");
+    let picture = browser.run("return document.querySelector('.picture').innerText.replace(/\\s+/g, ' ')", json!([]));
+    for part in ["each", "for each of|6 items: 1 completed", "ask", "if", "pay", "else", "note", "after", "not started"]
+    {
+        assert!(part.split('|').any(|part| picture.as_str().unwrap().contains(part)), "{part}: {picture}");
+    }
+    // The steps come before what they ask.
+    let order =
+        "return document.querySelector('.rows').compareDocumentPosition(document.querySelector('.approvals')) & 4";
+    assert_eq!(browser.run(order, json!([])), 4);
+    assert_eq!(browser.violations(), Vec::<String>::new());
+    browser.picture("flow-table");
+    browser.click("Approve the ticked");
+    browser.shows(&["Tick the rows first."]);
+    assert_eq!(tools.requests().len(), 1, "nothing is decided by itself; the item that asks nothing has its note");
+    browser.run(
+        "const ticks = document.querySelectorAll('.approvals tbody input'); ticks[0].click(); ticks[2].click()",
+        json!([]),
+    );
+    browser.write("Comment (for all that are ticked)", "Both are right.");
+    browser.click("Approve the ticked");
+    browser.until("return document.querySelectorAll('.approvals tbody tr').length === 3");
+    browser.shows(&["3 steps wait", "2 decisions taken"]);
+    browser.run("document.querySelector('.approvals thead input').click()", json!([]));
+    browser.click("Deny the ticked");
+    browser.shows_completed(&["6 items: 6 completed"]);
+    let decisions = server.get(&format!("/runs/{id}/status")).json()["result"]["decisions"].clone();
+    let told: Vec<(&str, &str)> = decisions
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["step"].as_str().unwrap(), one["decision"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("each.1.ask", "approve"),
+            ("each.3.ask", "approve"),
+            ("each.2.ask", "deny"),
+            ("each.4.ask", "deny"),
+            ("each.5.ask", "deny")
+        ]
+    );
+    assert_eq!((&decisions[0]["comment"], &decisions[2]["comment"]), (&json!("Both are right."), &Value::Null));
+    // Each item has its label, its number and its verdict, and leads to its steps.
+    browser.go(&format!("http://{}/#{id}/each", server.address));
+    let seen = browser.shows(&["Ada", "amount 120", "true", "false", "6 completed"]);
+    assert!(seen.contains("INV-2") && !seen.contains(['\u{202e}', '\u{200b}']), "{seen}");
+    assert_eq!(count(&browser, ".labelled b b, #run img"), 0);
+    assert_eq!(browser.violations(), Vec::<String>::new());
+    browser.picture("flow-items");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }

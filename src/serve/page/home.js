@@ -1,0 +1,91 @@
+// What an operator looks at first: what waits, what failed, what is spent, and what is queued.
+
+import { counted, lay } from "./list.js";
+import { asked } from "./place.js";
+import { get } from "./server.js";
+import { changed } from "./said.js";
+import { count, el, refill } from "./text.js";
+import { ago, dollars } from "./units.js";
+
+const $ = (id) => document.getElementById(id);
+/** The runs of a short list. */
+const WAITING_RUNS = 8;
+const FAILED_RUNS = 4;
+/** The most runs that are counted for a figure. */
+const COUNTED_RUNS = 100;
+const SUMMED_RUNS = 500;
+/** How old a figure may be. */
+const FIGURE_AGE_MS = 15000;
+
+let figures = null;
+let asking = null;
+
+const number = (view) => (view.next_cursor ? `${view.agents.length}+` : String(view.agents.length));
+
+async function figured() {
+  const [failed, today, running] = await Promise.all([
+    get(asked({ status: "failed", since: "yesterday" }, COUNTED_RUNS)),
+    get(asked({ since: "today" }, SUMMED_RUNS)),
+    get(asked({ status: "running" }, COUNTED_RUNS)),
+  ]);
+  return { at: Date.now(), failed, today, running };
+}
+
+/** The figures as they are known. Old ones are asked for again, and the lists do not wait for them. */
+function known() {
+  if (!asking && (!figures || Date.now() - figures.at >= FIGURE_AGE_MS)) {
+    const done = (now) => { figures = now || figures; asking = null; };
+    asking = figured().then((now) => { done(now); changed(); }, () => done(null));
+  }
+  return figures;
+}
+
+function tile(kind, href, name, value, note) {
+  return el("li", { class: kind }, el("a", { href }, el("span", { class: "meta" }, name), el("b", {}, value), el("span", { class: "meta" }, note)));
+}
+
+function tiles({ failed, today, running }, waiting) {
+  const oldest = waiting.next_cursor ? null : waiting.agents[waiting.agents.length - 1];
+  const cost = today.agents.reduce((sum, run) => sum + (run.cost_usd || 0), 0);
+  const unknown = today.agents.filter((run) => run.cost_usd === undefined && run.tokens).length;
+  const queued = running.agents.filter((run) => run.queued).length;
+  const newest = failed.agents[0];
+  return [
+    tile(waiting.agents.length ? "paused" : "", "#/runs?status=paused", "Waiting for people", number(waiting),
+      oldest ? ["the oldest came ", ago(oldest.updated_at)] : waiting.agents.length ? "the newest are counted" : "nothing waits"),
+    tile(failed.agents.length ? "failed" : "", "#/runs?status=failed&since=yesterday", "Failed since yesterday", number(failed),
+      newest ? ["the last one ", ago(newest.updated_at)] : "nothing failed"),
+    tile("", "#/runs?since=today", "Spent today", `${today.next_cursor ? "over " : ""}${dollars(cost)}`,
+      [count(today.agents.length, "run"), today.next_cursor ? " counted" : "", unknown ? `, ${unknown} of unknown price` : ""].join("")),
+    tile("", "#/runs?status=running", "Under way", `${running.agents.length - queued}${running.next_cursor ? "+" : ""}`,
+      queued ? `${queued} more in the queue` : "the queue is empty"),
+  ];
+}
+
+/** Shows what waits and what failed, and gives the ids of the runs that are shown. */
+export async function home(isHome, isFiltered, isCurrent) {
+  const waiting = await get(asked({ status: "paused" }, isHome ? COUNTED_RUNS : WAITING_RUNS));
+  const shown = new Set();
+  const facts = { shown, waiting: number(waiting), waits: waiting.agents.length > 0 };
+  if (!isCurrent()) return facts;
+  const view = isHome ? known() : null;
+  const waits = isFiltered ? [] : waiting.agents.slice(0, WAITING_RUNS);
+  const waitsToo = new Set(waiting.agents.map((run) => run.agent_run_id));
+  const failed = view ? view.failed.agents.filter((run) => !waitsToo.has(run.agent_run_id)).slice(0, FAILED_RUNS) : [];
+  for (const run of [...waits, ...failed]) shown.add(run.agent_run_id);
+  lay($("waiting"), waits);
+  lay($("failed"), failed);
+  $("waits").hidden = !waits.length;
+  $("waits-more").hidden = waiting.agents.length <= waits.length && !waiting.next_cursor;
+  $("fails").hidden = !failed.length;
+  $("fails-more").hidden = !view || view.failed.agents.length <= failed.length;
+  $("tiles").hidden = !view;
+  if (view) {
+    const text = tiles(view, waiting);
+    const key = text.map((one) => one.textContent).join("|");
+    if ($("tiles").shown !== key) refill($("tiles"), text);
+    $("tiles").shown = key;
+  }
+  counted(view ? { paused: number(waiting), running: number(view.running) } : {});
+  return facts;
+}

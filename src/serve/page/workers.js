@@ -1,0 +1,48 @@
+// The processes that execute the runs of the store.
+
+import { because, get } from "./server.js";
+import { el, fill, plain, refill } from "./text.js";
+import { ago, long } from "./units.js";
+
+/** The most runs of a process that are named, and the digits of a digest. */
+const MOST_RUNS = 5;
+const DIGEST_DIGITS = 12;
+
+function heartbeat(worker) {
+  if (!worker.alive) return ["failed", "gone"];
+  return ["completed", worker.silent_ms === undefined ? "alive" : `alive, heard ${long(Math.round(Number(plain(worker.silent_ms)) / 1000) * 1000)} ago`];
+}
+
+function row(worker) {
+  const [status, word] = heartbeat(worker);
+  const runs = worker.runs.slice(0, MOST_RUNS).map((id) => el("a", { class: "link id", href: `#${encodeURIComponent(id)}` }, id));
+  const more = Number(plain(worker.driven)) - runs.length;
+  const host = [worker.host, worker.process ? `process ${plain(worker.process)}` : ""].filter(Boolean).join(", ");
+  return el("tr", {}, el("th", { scope: "row" }, worker.name, worker.this_server ? el("span", { class: "meta" }, " (this server)") : []),
+    el("td", {}, el("span", { class: `status ${status}` }, word)), el("td", {}, host), el("td", {}, worker.version || ""),
+    el("td", { class: "id" }, worker.folder ? worker.folder.slice(0, DIGEST_DIGITS) : ""),
+    el("td", {}, ago(worker.since)), el("td", {}, plain(worker.driven), runs.length ? el("div", { class: "runs-of" }, runs, more > 0 ? el("span", { class: "meta" }, `and ${more} more`) : []) : []));
+}
+
+const HEADS = ["Worker", "State", "Where", "Version", "Folder", "Since", "Runs"];
+
+/** Shows the processes. */
+export async function workers(section) {
+  const isNew = section.shown !== "workers";
+  section.shown = "workers";
+  if (isNew) fill(section, el("p", { class: "empty" }, "…"));
+  try {
+    const { workers: all } = await get("workers");
+    if (section.shown !== "workers") return;
+    const folders = new Set(all.filter((one) => one.alive && one.folder).map((one) => one.folder)).size;
+    const text = JSON.stringify(all);
+    if (section.known === text && !isNew) return;
+    section.known = text;
+    refill(section, el("p", { class: "meta" }, all.length === 1 ? "1 process" : `${all.length} processes`, folders > 1 ? `. They serve ${folders} different folders.` : ""),
+      el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "The workers" }, el("table", { class: "approvals" },
+        el("thead", {}, el("tr", {}, HEADS.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, all.map(row)))));
+  } catch (why) {
+    section.known = "";
+    fill(section, el("p", { class: "fault" }, because(why)));
+  }
+}
