@@ -20,6 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::layer::LogLayer;
 use self::sink::LogOutput;
 use super::surface::Surface;
+use crate::trace::Tone;
 
 /// The variable that sets what is logged: a level, or `target=level` as in other Rust programs.
 const VARIABLE: &str = "LOOPCTL_LOG";
@@ -98,6 +99,14 @@ pub fn announce(surface: &Surface, text: &str) {
     match is_json() {
         true => tracing::info!("{}", text.trim_end()),
         false => say(surface, text),
+    }
+}
+
+/// Reports what is wrong with the settings of the process: as [`announce`], and as a warning.
+pub fn announce_warning(surface: &Surface, text: &str) {
+    match is_json() {
+        true => tracing::warn!("{text}"),
+        false => say(surface, &surface.line(Tone::Warn, "warning", text)),
     }
 }
 

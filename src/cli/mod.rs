@@ -49,10 +49,6 @@ mod signals;
 mod store;
 mod store_admin;
 mod surface;
-#[cfg(feature = "otel")]
-mod telemetry;
-#[cfg(not(feature = "otel"))]
-#[path = "telemetry/off.rs"]
 mod telemetry;
 mod test;
 mod token;
@@ -74,7 +70,7 @@ use exit::Exit;
 use failure::CommandError;
 use surface::Surface;
 
-use crate::trace::{Tone, escape};
+use crate::trace::escape;
 
 /// Check, run and serve agent loops that are declared in JSON
 #[derive(Debug, Parser)]
@@ -144,7 +140,7 @@ pub fn main() -> ExitCode {
 fn perform(command: Command, log_fault: Option<String>) -> Exit {
     let surface = Surface::of_process();
     if let Some(fault) = log_fault {
-        surface.say(&surface.line(Tone::Warn, "warning", &fault));
+        log::announce_warning(&surface, &fault);
     }
     wait(command, &surface).unwrap_or_else(|failure| {
         log::announce_error(&surface, &failure.shown(&surface));

@@ -9,13 +9,14 @@ use clap::{Parser, Subcommand};
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::serve::telemetry_of_server;
 use super::store::StorePlace;
 use super::surface::Surface;
+use super::telemetry::Telemetry;
 use super::{log, process, report_arguments, signals};
 use crate::journal::Journal;
 use crate::restate::{JournalBound, RestateEndpoint};
 use crate::serve::{Folder, FolderError};
-use crate::trace::Tone;
 use crate::trace::units::plural;
 
 /// Run agent loops as workflows of a Restate server
@@ -74,7 +75,7 @@ pub fn main() -> ExitCode {
         Ok(RestateArguments { command: RestateCommand::Serve(serve) }) => {
             let surface = Surface::of_process();
             if let Some(fault) = log::init(log::LoggedProcess::Server(serve.log_format)) {
-                surface.say(&surface.line(Tone::Warn, "warning", &fault));
+                log::announce_warning(&surface, &fault);
             }
             serve.perform(&surface).unwrap_or_else(|failure| {
                 log::announce_error(&surface, &failure.shown(&surface));
@@ -104,12 +105,18 @@ impl RestateServeCommand {
             let most = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
             let (steps, bytes, parts) = (most(self.max_steps), most(self.max_bytes), most(self.max_parts));
             let bound = JournalBound { steps, bytes, parts };
-            let endpoint = RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref(), bound, store);
+            let telemetry = telemetry_of_server();
+            let meters = telemetry.as_ref().and_then(Telemetry::meters);
+            let endpoint =
+                RestateEndpoint::bind(folder, self.listen, self.identity_key.as_deref(), bound, store, meters);
             let endpoint = endpoint.map_err(CommandError::usage)?;
             surface.print(&format!("http://{}\n", endpoint.address()))?;
             log::announce(surface, &format!("serving {} to Restate\n", plural(endpoint.documents, "document")));
             let signals = signals::SignalCounter::new();
             endpoint.serve(signals.reach(1)).await;
+            if let Some(telemetry) = telemetry {
+                telemetry.finish().await;
+            }
             Ok(Exit::Completed)
         })
     }

@@ -16,6 +16,7 @@ use super::watch::{WatchArgs, Watched};
 use crate::diagnostic::Source;
 use crate::drive::engine::{Engine, Finished, Resume};
 use crate::drive::fault::Fault;
+use crate::drive::run_meter::RunMeters;
 use crate::drive::start::Start;
 use crate::engine::address::is_at;
 use crate::engine::decision::takes;
@@ -77,8 +78,8 @@ impl RunToDrive {
     /// When it can't be started or resumed, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let Self { document: CurrentDocument { program, root, sources }, place, journal, files, watch, .. } = self;
-        let engine = engine(program.project.clone(), &root, Arc::clone(&journal), self.script);
         let watched = Watched::new(surface, &watch, &program);
+        let engine = engine(program.project.clone(), &root, Arc::clone(&journal), self.script, watched.meters());
         let decided = match &self.action {
             DriveAction::Resume(run_id, resume) => resume.decided.clone().map(|decided| (run_id.clone(), decided)),
             DriveAction::Start(_) => None,
@@ -138,12 +139,21 @@ impl RunToDrive {
 }
 
 /// An engine for a store; a script replaces every model.
-pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, script: Option<Script>) -> Engine {
-    let builder = Engine::builder(project, root).journal(journal);
-    match script {
-        Some(script) => builder.script(script).build(),
-        None => builder.build(),
+pub fn engine(
+    project: Arc<Project>,
+    root: &Path,
+    journal: Arc<dyn Journal>,
+    script: Option<Script>,
+    meters: Option<Arc<dyn RunMeters>>,
+) -> Engine {
+    let mut builder = Engine::builder(project, root).journal(journal);
+    if let Some(script) = script {
+        builder = builder.script(script);
     }
+    if let Some(meters) = meters {
+        builder = builder.meters(meters);
+    }
+    builder.build()
 }
 
 /// The commands that were meant, when the decision is of a kind that nothing takes of what waits.

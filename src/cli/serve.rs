@@ -12,6 +12,7 @@ use super::log::{self, LogFormat};
 use super::signals;
 use super::store::StorePlace;
 use super::surface::Surface;
+use super::telemetry::{Telemetry, TracedProcess};
 use crate::serve::{Folder, FolderError, Server, ServerOptions};
 use crate::trace::units::plural;
 
@@ -75,7 +76,9 @@ impl ServeCommand {
         };
         // Before anybody can know that it is there.
         let signals = signals::SignalCounter::new();
-        let server = Server::bind(folder, place.open()?, &options)
+        let telemetry = telemetry_of_server();
+        let meters = telemetry.as_ref().and_then(Telemetry::meters);
+        let server = Server::bind_metered(folder, place.open()?, &options, meters)
             .await
             .map_err(|refusal| CommandError::usage(refusal.to_string()))?;
         surface.print(&format!("http://{}\n", server.address()))?;
@@ -94,12 +97,24 @@ impl ServeCommand {
             signals.reach(1).await;
             log::announce(surface, "stopping: every run finishes its step; a second signal stops now\n");
         };
-        tokio::select! {
-            served = server.serve(first) => served?,
-            () = signals.reach(2) => {}
+        let served = tokio::select! {
+            served = server.serve(first) => served,
+            () = signals.reach(2) => return Ok(Exit::Completed),
+        };
+        if let Some(telemetry) = telemetry {
+            telemetry.finish().await;
         }
+        served?;
         Ok(Exit::Completed)
     }
+}
+
+/// What the environment asks a server to send of its runs.
+pub(super) fn telemetry_of_server() -> Option<Telemetry> {
+    Telemetry::of_environment(TracedProcess::Server).unwrap_or_else(|why| {
+        tracing::warn!("{why}");
+        None
+    })
 }
 
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {

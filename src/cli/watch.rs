@@ -1,6 +1,6 @@
 //! How a run is watched while a command drives it: the flags for it, and what shows the run and listens to signals.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 
@@ -12,10 +12,11 @@ use super::pause_program::{OnPauseArgs, PauseSeen};
 use super::progress::ProgressDisplay;
 use super::signals;
 use super::surface::Surface;
-use super::telemetry::Telemetry;
+use super::telemetry::{Telemetry, TracedProcess};
 use crate::diagnostic::Source;
 use crate::drive::engine::{Finished, Watch};
 use crate::drive::fault::Fault;
+use crate::drive::run_meter::RunMeters;
 use crate::drive::stop::Stop;
 use crate::engine::notice::{Listener, Notice};
 use crate::program::Program;
@@ -67,9 +68,6 @@ pub struct Watched {
 
 impl Listener for Watched {
     fn on(&self, notice: Notice) {
-        if let Some(telemetry) = &*self.telemetry() {
-            telemetry.on(&notice);
-        }
         self.pause_seen.look(&notice);
         self.progress.on(notice);
     }
@@ -82,7 +80,7 @@ impl Listener for Watched {
 impl Watched {
     /// A watch over a run that is about to start.
     pub fn new(surface: &Surface, shown: &WatchArgs, program: &Program) -> Self {
-        let telemetry = Telemetry::of_environment(program).unwrap_or_else(|why| {
+        let telemetry = Telemetry::of_environment(TracedProcess::Command).unwrap_or_else(|why| {
             surface.say(&surface.line(Tone::Warn, "warning", &why));
             None
         });
@@ -94,6 +92,11 @@ impl Watched {
     fn telemetry(&self) -> MutexGuard<'_, Option<Telemetry>> {
         // The value is only taken out, at the end.
         self.telemetry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What makes spans of the run and of those that it calls, if somebody asks for that.
+    pub fn meters(&self) -> Option<Arc<dyn RunMeters>> {
+        self.telemetry().as_ref().and_then(Telemetry::meters)
     }
 
     /// The watch for the engine.

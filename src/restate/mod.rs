@@ -24,6 +24,7 @@ use self::served_folder::ServedFolder;
 use self::services::{LoopctlCopy, LoopctlPart, LoopctlSession, LoopctlWorkflow};
 use self::store_copy::CopyStore;
 use self::workflow::ServedRuns;
+use crate::drive::run_meter::RunMeters;
 use crate::journal::Journal;
 use crate::serve::Folder;
 
@@ -39,6 +40,7 @@ pub struct RestateEndpoint {
 impl RestateEndpoint {
     /// Listens for a Restate server. `identity_key`: its public key; requests of others are refused. `bound`: what each run may have in
     /// Restate's journal. `store`: the store for read-only copies of runs.
+    /// `meters`: what counts the runs.
     ///
     /// # Errors
     /// Why it can't be served, in a sentence.
@@ -48,6 +50,7 @@ impl RestateEndpoint {
         identity_key: Option<&str>,
         bound: JournalBound,
         store: Option<Arc<dyn Journal>>,
+        meters: Option<Arc<dyn RunMeters>>,
     ) -> Result<Self, String> {
         if identity_key.is_none() && !listen.ip().is_loopback() {
             return Err(format!(
@@ -55,7 +58,7 @@ impl RestateEndpoint {
                  Restate server, or listen on 127.0.0.1"
             ));
         }
-        let served = ServedFolder::new(folder)?;
+        let served = ServedFolder::new(folder, meters)?;
         let documents = served.count();
         // Restate takes an invocation that says nothing for dead. It would make a second attempt beside a slow call.
         let silence = served.longest_silence();

@@ -10,6 +10,7 @@ use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
+use crate::drive::run_meter::RunMeters;
 use crate::drive::start::Start;
 use crate::engine::event::Event;
 use crate::journal::Journal;
@@ -26,6 +27,8 @@ const EXTRA_RUN_TIME: Duration = Duration::from_secs(120);
 /// The loops of a folder.
 pub struct ServedFolder {
     folder: Folder,
+    /// What counts the runs.
+    meters: Option<Arc<dyn RunMeters>>,
 }
 
 /// What starts a run.
@@ -40,7 +43,7 @@ impl ServedFolder {
     ///
     /// # Errors
     /// When one of them can't be run here, in a sentence.
-    pub fn new(folder: Folder) -> Result<Self, String> {
+    pub fn new(folder: Folder, meters: Option<Arc<dyn RunMeters>>) -> Result<Self, String> {
         let launches = |offered: &&ServedLoop| launches(&offered.program, 0);
         if let Some(offered) = folder.loops.values().find(launches) {
             return Err(format!(
@@ -53,7 +56,7 @@ impl ServedFolder {
                 return Err(format!("`{}`: {why}", offered.program.name));
             }
         }
-        Ok(Self { folder })
+        Ok(Self { folder, meters })
     }
 
     /// How many loops and workflows there are.
@@ -112,7 +115,11 @@ impl ServedFolder {
             None => (&self.folder.project, &self.folder.root),
         };
         let journal: Arc<dyn Journal> = journal;
-        Engine::builder(Arc::clone(project), root).journal(journal).build()
+        let builder = Engine::builder(Arc::clone(project), root).journal(journal);
+        match &self.meters {
+            Some(meters) => builder.meters(Arc::clone(meters)).build(),
+            None => builder.build(),
+        }
     }
 
     /// The program of a run that was started: that of the folder, or the recorded one when the folder has changed.

@@ -16,7 +16,7 @@ use super::scheduler::slots::{RunSlots, SlotLimits};
 use super::scheduler::{Scheduler, SchedulerLink};
 use super::shown_faults::HiddenPaths;
 use crate::drive::launcher::Launcher;
-use crate::drive::run_meter::RunMeters;
+use crate::drive::run_meter::{MeterPair, RunMeters};
 use crate::journal::{Journal, Worker};
 
 /// The limits of request bodies.
@@ -76,12 +76,14 @@ pub struct AppParts {
     pub max_concurrent_runs: usize,
     /// The key that signs callbacks.
     pub callback_key: Option<CallbackKey>,
+    /// What counts the runs besides the metrics.
+    pub meters: Option<Arc<dyn RunMeters>>,
 }
 
 impl App {
     /// Puts the parts together.
     pub fn new(parts: AppParts) -> Self {
-        let AppParts { folder, journal, authorizer, names, body, max_concurrent_runs, callback_key } = parts;
+        let AppParts { folder, journal, authorizer, names, body, max_concurrent_runs, callback_key, meters } = parts;
         let folder = Arc::new(folder);
         let limits = &folder.project.serve.limits;
         let room = Room::of(connections::files(), max_concurrent_runs, limits.unknown_connections);
@@ -92,7 +94,11 @@ impl App {
         let compiler = Arc::new(CompilePool::default());
         let link = Arc::new(SchedulerLink::default());
         let launcher: Arc<dyn Launcher> = Arc::<SchedulerLink>::clone(&link);
-        let meters: Arc<dyn RunMeters> = Arc::new(MeteredRuns(Arc::clone(&metrics)));
+        let own: Arc<dyn RunMeters> = Arc::new(MeteredRuns(Arc::clone(&metrics)));
+        let meters = match meters {
+            Some(second) => Arc::new(MeterPair { first: own, second }),
+            None => own,
+        };
         let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler), &launcher, &meters));
         let callbacks =
             Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project, callback_key, Arc::clone(&metrics)));

@@ -224,7 +224,7 @@ impl Authorizer {
     }
 
     /// The loops that the scopes of tokens name and that are none of these, each with the name of the token.
-    pub fn scopes_of_other_loops<'a>(&'a self, is_known: impl Fn(&str) -> bool) -> Vec<(&'a str, String)> {
+    pub fn scopes_of_other_loops(&self, is_known: impl Fn(&str) -> bool) -> Vec<(&str, String)> {
         let scopes = self.holders.iter().flat_map(|holder| holder.scopes.iter().map(|scope| (&*holder.name, scope)));
         let unknown = scopes.filter(|(_, scope)| scope.loop_name().is_some_and(|name| !is_known(name)));
         unknown.map(|(token, scope)| (token, scope.name())).collect()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::ProblemDetails;
 use crate::diagnostic::Source;
+use crate::drive::run_meter::TraceContext;
 use crate::engine::json::from_bytes;
 use crate::program::file_value;
 use crate::syntax::Span;
@@ -34,6 +35,12 @@ impl<S: Send + Sync> FromRequestParts<S> for RunId {
             Err(_) => Err(ProblemDetails::no_such_run()),
         }
     }
+}
+
+/// The trace that a request is a step of, by W3C's headers.
+pub fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Some(TraceContext { parent: text("traceparent")?, state: text("tracestate") })
 }
 
 /// How long a request waits for its run.

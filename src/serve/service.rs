@@ -16,6 +16,7 @@ use super::listener::HttpListener;
 use super::middleware::HostNames;
 use super::schedules::ScheduledStarts;
 use super::{retention, route, token_notices, worker_folders};
+use crate::drive::run_meter::RunMeters;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, requirements};
 use crate::journal::{Journal, StoreError};
@@ -113,6 +114,16 @@ impl Service {
     /// When a token can't be used, a secret is missing, or everyone could start loops: `options.listen` can be reached
     /// from other machines, and there are no tokens.
     pub fn new(folder: Folder, journal: Arc<dyn Journal>, options: &ServerOptions) -> Result<Self, ServeError> {
+        Self::metered(folder, journal, options, None)
+    }
+
+    /// The same, with something that counts the runs besides the metrics.
+    fn metered(
+        folder: Folder,
+        journal: Arc<dyn Journal>,
+        options: &ServerOptions,
+        meters: Option<Arc<dyn RunMeters>>,
+    ) -> Result<Self, ServeError> {
         let address = options.listen.ip();
         let authorizer = Authorizer::new(&folder.project.serve).map_err(ServeError)?;
         if !authorizer.may_listen(address) {
@@ -139,6 +150,7 @@ impl Service {
             body: BodyLimits { bytes: options.max_body_bytes, time: options.body_timeout },
             max_concurrent_runs: options.max_concurrent_runs,
             callback_key,
+            meters,
         });
         let missing = app.runs.missing();
         if !missing.is_empty() {
@@ -210,7 +222,17 @@ impl Server {
     /// # Errors
     /// Those of [`Service::new`], and when the address can't be listened on.
     pub async fn bind(folder: Folder, journal: Arc<dyn Journal>, options: &ServerOptions) -> Result<Self, ServeError> {
-        let service = Service::new(folder, journal, options)?;
+        Self::bind_metered(folder, journal, options, None).await
+    }
+
+    /// The same, with something that counts the runs besides the metrics.
+    pub(crate) async fn bind_metered(
+        folder: Folder,
+        journal: Arc<dyn Journal>,
+        options: &ServerOptions,
+        meters: Option<Arc<dyn RunMeters>>,
+    ) -> Result<Self, ServeError> {
+        let service = Service::metered(folder, journal, options, meters)?;
         let listener = HttpListener::bind(options.listen)
             .await
             .map_err(|error| ServeError(format!("{} can't be listened on: {error}", options.listen)))?;

@@ -6,13 +6,14 @@ use std::time::Duration;
 use super::Metrics;
 use super::labels::{Labels, OTHER};
 use super::seconds;
-use crate::drive::run_meter::{OwnSpend, RunMeter, RunMeters};
+use crate::drive::run_meter::{OwnSpend, RunMeter, RunMeters, TraceContext};
 use crate::engine::flow::record::StepRecord;
 use crate::engine::notice::Notice;
 use crate::engine::outcome::Ending;
 use crate::engine::record::TraceEntry;
 use crate::engine::state::RunHeader;
 use crate::policy::word::written;
+use crate::program::Program;
 
 /// The types of the steps of workflows that are no actions.
 const STEP_TYPES: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm"];
@@ -21,13 +22,13 @@ const STEP_TYPES: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval"
 pub struct MeteredRuns(pub Arc<Metrics>);
 
 impl RunMeters for MeteredRuns {
-    fn created(&self, run: &RunHeader) {
+    fn created(&self, run: &RunHeader, _within: Option<&TraceContext>) {
         let metrics = &self.0;
         let family = if run.caller.is_some() { &metrics.sub_runs_started } else { &metrics.started };
         family.get(vec![("loop", metrics.names.loops.of(&run.loop_name).to_owned())], &["loop"]).inc();
     }
 
-    fn of(&self, run: &RunHeader) -> Box<dyn RunMeter> {
+    fn of(&self, run: &RunHeader, _program: &Program) -> Box<dyn RunMeter> {
         Box::new(Meter {
             loop_name: self.0.names.loops.of(&run.loop_name).to_owned(),
             org: self.0.org_of(&run.run_id),

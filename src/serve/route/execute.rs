@@ -92,7 +92,7 @@ pub async fn execute(
         }
         composed(&app, document, start).await?
     };
-    let (order, admission) = admitted(&app, caller, order)?;
+    let (order, admission) = admitted(&app, caller, order, &headers)?;
     begin(&app, order, admission, &waiting).await
 }
 
@@ -101,6 +101,7 @@ pub(super) fn admitted(
     app: &App,
     caller: Caller,
     order: StartOrder,
+    headers: &HeaderMap,
 ) -> Result<(StartOrder, Admission), ProblemDetails> {
     let StartOrder { program, root, mut start } = order;
     if let Some(url) = &start.callback_url {
@@ -112,6 +113,7 @@ pub(super) fn admitted(
         return Err(ProblemDetails::bad_request("`timeout_ms` is at least 1"));
     }
     let admission = app.scheduler.admit(Owner::from(&caller))?;
+    start.within = request::trace_context(headers);
     (start.org, start.token) = (caller.org, caller.name);
     Ok((StartOrder { program, root, start }, admission))
 }

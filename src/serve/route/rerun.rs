@@ -77,12 +77,13 @@ pub async fn rerun(
     }
     // What the new run gets of the earlier one follows from that: it is no part of the request.
     asked.identify();
-    let Start { run_id: new_id, key, request, identity, .. } = asked;
+    let Start { run_id: new_id, key, request: asked_for, identity, .. } = asked;
     let events = app.runs.events(&run_id).await?;
     let mut order = order(&app, &caller, &run_id, &events, document).await?;
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     (order.start.run_id, order.start.key) = (new_id, key);
-    (order.start.request, order.start.identity) = (request, identity);
+    (order.start.request, order.start.identity) = (asked_for, identity);
+    order.start.within = request::trace_context(&parts.headers);
     (order.start.org, order.start.token) = (org, caller.name);
     execute::begin(&app, order, admission, &waiting).await
 }

@@ -105,6 +105,8 @@ mod subloops;
 mod table_tool;
 #[cfg(feature = "otel")]
 mod telemetry;
+#[cfg(feature = "otel")]
+mod telemetry_traces;
 mod termination;
 #[cfg(all(unix, debug_assertions))]
 mod tool_retry;

@@ -36,19 +36,22 @@ fn run(place: &Place, env: &[(&str, &str)]) -> Ran {
     place.call_with(&args, env)
 }
 
-fn spans(server: &Server) -> Vec<Span> {
+/// The spans that a collector got.
+pub(super) fn spans(server: &Server) -> Vec<Span> {
     let requests = server.requests();
-    assert!(requests.iter().all(|request| request.path == "/v1/traces" && request.method == "POST"));
+    assert!(requests.iter().all(|request| request.method == "POST"));
+    requests.iter().for_each(|request| assert!(["/v1/traces", "/v1/metrics"].contains(&request.path.as_str())));
     let read = |body: &[u8]| ExportTraceServiceRequest::decode(body).expect("a request of OTLP");
     requests
         .iter()
+        .filter(|request| request.path == "/v1/traces")
         .flat_map(|request| read(&request.body).resource_spans)
         .flat_map(|resource| resource.scope_spans)
         .flat_map(|scope| scope.spans)
         .collect()
 }
 
-fn attributes(span: &Span) -> BTreeMap<String, Value> {
+pub(super) fn attributes(span: &Span) -> BTreeMap<String, Value> {
     let value = |value: &Any| match value {
         Any::StringValue(text) => json!(text),
         Any::IntValue(number) => json!(number),
@@ -59,7 +62,7 @@ fn attributes(span: &Span) -> BTreeMap<String, Value> {
     pairs.collect()
 }
 
-fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
+pub(super) fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name} is not among {names:?}"))
 }
@@ -205,22 +208,33 @@ fn the_steps_of_a_workflow_are_spans_below_that_of_its_run() {
     let ran = place.call_with(&args, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url())]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let spans = spans(&collector);
-    let run = named(&spans, "invoke_agent w");
+    let run = named(&spans, "invoke_workflow w");
     let mut names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     names.sort_unstable();
     let expected = [
+        "chat script",
+        "chat script",
         "execute_tool pay",
         "execute_tool pay",
         "foreach each",
-        "invoke_agent each.0.think",
-        "invoke_agent each.1.think",
-        "invoke_agent w",
+        "invoke_agent think",
+        "invoke_agent think",
+        "invoke_workflow w",
     ];
     assert_eq!(names, expected);
-    assert!(spans.iter().all(|span| span.name == run.name || span.parent_span_id == run.span_id));
-    let think = attributes(named(&spans, "invoke_agent each.1.think"));
+    let is_below = |span: &Span, above: &Span| span.parent_span_id == above.span_id && span.trace_id == above.trace_id;
+    let thinks: Vec<&Span> = spans.iter().filter(|span| span.name == "invoke_agent think").collect();
+    for span in &spans {
+        let is_chat = span.name.starts_with("chat ");
+        assert!(
+            span.name == run.name || is_below(span, run) || is_chat && thinks.iter().any(|think| is_below(span, think)),
+            "{span:#?}"
+        );
+    }
+    let mut steps: Vec<_> = thinks.iter().map(|think| attributes(think)).collect();
+    steps.sort_by_key(|think| think["gen_ai.conversation.id"].to_string());
     assert_eq!(
-        (&think["gen_ai.conversation.id"], &think["loopctl.step.at"]),
+        (&steps[1]["gen_ai.conversation.id"], &steps[1]["loopctl.step.at"]),
         (&json!("r.each.1.think"), &json!("each.1.think"))
     );
     let each = attributes(named(&spans, "foreach each"));

@@ -352,6 +352,7 @@ pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<App> {
         body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(30) },
         max_concurrent_runs: 1,
         callback_key: Some("s3cret-of-the-hook".to_owned().into()),
+        meters: None,
         folder,
         journal,
     }))

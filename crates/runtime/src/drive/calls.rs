@@ -222,6 +222,7 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &Pendi
         model: &turn.header.model.name,
         left: turn.left,
         deadline: Duration::from_millis(tool.timeout_ms),
+        trace: world.trace_context(&turn.header.run_id, &id.to_string()),
         wait: Some(wait),
     };
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&turn.header.run_id));

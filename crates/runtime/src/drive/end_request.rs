@@ -72,7 +72,7 @@ impl Engine {
         self.world.journal.append(append).await.map_err(Fault::Store)?;
         run_log::cancelled(&state, &cancelled);
         if let (Some(meters), Phase::Ended(ending)) = (&self.world.meters, &state.phase) {
-            meters.of(&state.header).ended(ending);
+            meters.of(&state.header, program).ended(ending);
         }
         Ok(state)
     }

@@ -120,8 +120,9 @@ impl RunModelWait<'_> {
     }
 }
 
-impl Drop for RunModelWait<'_> {
-    fn drop(&mut self) {
+impl RunModelWait<'_> {
+    /// The model replies, or nobody asks it any more.
+    pub fn end(&self) {
         let shared = &self.all.0;
         let mut waits = shared.waits();
         // Nearly all models answer at once.
@@ -129,6 +130,12 @@ impl Drop for RunModelWait<'_> {
             waits.note(&self.asked_by);
             shared.write(waits);
         }
+    }
+}
+
+impl Drop for RunModelWait<'_> {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -141,7 +141,7 @@ impl<'a> Driver<'a> {
         let checked_at = (lease.events <= 1).then_some(now);
         let listed_wait = (lease.events <= 1 || !program.is_flow()).then(|| ListedWait::of(&state));
         let budget = SubrunBudgetGuard::of(world, program, &state.header);
-        let meter = world.meters.as_ref().map(|meters| meters.of(&state.header));
+        let meter = world.meters.as_ref().map(|meters| meters.of(&state.header, program));
         let driven_here = world.model_waits.driven(&lease.run_id, lease.fence);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
         Box::new(Self {
@@ -166,7 +166,7 @@ impl<'a> Driver<'a> {
 
     /// Reports the start of the run to the listener.
     pub fn report_start(&self, effects: &Effects) {
-        run_log::begun(self.program, &self.state);
+        run_log::first_event(self.program, &self.state);
         self.report(Baseline::of_start(), effects);
         if let (Some(meter), Phase::Ended(ending)) = (&self.meter, &self.state.phase) {
             meter.ended(ending);
@@ -391,14 +391,17 @@ impl<'a> Driver<'a> {
 
     /// Counts an event that is durable.
     fn count(&self, meter: &dyn RunMeter, notices: &[Notice], spent: Option<&SpentByEvent>) {
-        notices.iter().for_each(|notice| meter.on(notice));
-        let Some(SpentByEvent { spender, tokens, cost_usd, ends }) = spent else { return };
-        let is_any = *tokens != Tokens::default() || *cost_usd > 0.0;
-        if let Some(model) = spender.model(&self.state.header).filter(|_| is_any) {
+        // First what was spent: it says which model replied.
+        if let Some(SpentByEvent { spender, tokens, cost_usd, .. }) = spent
+            && (*tokens != Tokens::default() || *cost_usd > 0.0)
+            && let Some(model) = spender.model(&self.state.header)
+        {
             meter.spent(OwnSpend { model, tokens: *tokens, cost_usd: *cost_usd });
         }
+        notices.iter().for_each(|notice| meter.on(notice));
+        let ends = spent.is_some_and(|spent| spent.ends);
         if let Phase::Ended(ending) = &self.state.phase
-            && *ends
+            && ends
         {
             meter.ended(ending);
         }

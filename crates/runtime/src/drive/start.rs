@@ -10,6 +10,7 @@ use super::fault::Fault;
 use super::input_files;
 use super::model::{ModelClient, Models};
 use super::run_id;
+use super::run_meter::TraceContext;
 use super::texts::SharedTexts;
 use crate::journal::ScheduledRun;
 use loopctl_engine::blob::Blob;
@@ -67,6 +68,8 @@ pub struct Start {
     /// What is asked for, where that is no document: the same request under the same id is the same run, whatever the files
     /// say by now. Otherwise the documents must be the same too.
     pub request: Option<String>,
+    /// The trace that the request for it belongs to.
+    pub within: Option<TraceContext>,
     /// The identity of such a request; [`Start::identify`] computes it while the input is there as it was given.
     pub identity: Option<String>,
 }

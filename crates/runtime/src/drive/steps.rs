@@ -297,6 +297,7 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
         model: &call.header.model.name,
         left: call.left,
         deadline: Duration::from_millis(tool.timeout_ms),
+        trace: world.trace_context(&call.header.run_id, &call.at),
         wait: Some(wait),
     };
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&call.header.run_id));

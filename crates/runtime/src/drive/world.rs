@@ -8,7 +8,7 @@ use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
-use super::run_meter::RunMeters;
+use super::run_meter::{RunMeters, TraceContext};
 use super::secret::Vault;
 use super::stop::Stop;
 use super::subrun_budget::SubrunBudgets;
@@ -46,6 +46,13 @@ pub(super) struct World {
     /// The runs that the default launcher drives.
     pub spawned: Arc<SpawnedRuns>,
     pub deaths: Deaths,
+}
+
+impl World {
+    /// The place of a call in the trace of its run.
+    pub fn trace_context(&self, run_id: &str, at: &str) -> Option<TraceContext> {
+        self.meters.as_ref()?.trace_context(run_id, at)
+    }
 }
 
 /// The listener of a run, and its stop.

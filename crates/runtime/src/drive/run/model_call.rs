@@ -10,12 +10,13 @@ use crate::drive::fault::Fault;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::reply_bounds;
+use crate::drive::run_meter::RunMeter;
 use crate::drive::secret::Vault;
 use loopctl_engine::budget;
 use loopctl_engine::dialect;
 use loopctl_engine::event::{self, EventKind, ModelFaultCode};
 use loopctl_engine::history;
-use loopctl_engine::notice::Notice;
+use loopctl_engine::notice::{Listener, Notice};
 use loopctl_engine::reply::window;
 use loopctl_engine::state::State;
 use loopctl_lang::program::Program;
@@ -51,23 +52,24 @@ impl Driver<'_> {
             let scrubber = self.world.vault.growing();
             Box::new(ReplyReporter::new(listener, iteration, &state.counters.estimator, scrubber))
         });
+        let attempts = Mutex::new(Vec::new());
+        let run_id = self.lease.run_id.as_str();
+        let wait = self.world.model_waits.of(run_id);
+        // From its first piece on, the model is there.
         let partial = |reply: PartialReply<'_>| {
+            wait.end();
             if let Some(live) = &live {
                 live.take(reply);
             }
         };
-        let attempts = Mutex::new(Vec::new());
-        let run_id = self.lease.run_id.as_str();
-        let wait = self.world.model_waits.of(run_id);
+        let meter = self.meter.as_deref();
         let retried = |attempt: RetriedAttempt| {
             let model = attempt.kept.model.as_deref().unwrap_or(&state.header.model.name).to_owned();
             run_log::model_failed(&state.header, &model, &attempt);
             wait.failed(attempt.shown(model));
             let RetriedAttempt { number, reason, delay_ms, kept, .. } = attempt;
             attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
-            if let Some(listener) = listener {
-                listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
-            }
+            announce(meter, listener, Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
             if let Some(live) = &live {
                 live.start_again();
             }
@@ -117,6 +119,16 @@ impl Driver<'_> {
             }
         };
         Ok((Interruption::Event(what), Vec::new()))
+    }
+}
+
+/// Reports what is no step of the run.
+fn announce(meter: Option<&dyn RunMeter>, listener: Option<&dyn Listener>, notice: Notice) {
+    if let Some(meter) = meter {
+        meter.on(&notice);
+    }
+    if let Some(listener) = listener {
+        listener.on(notice);
     }
 }
 

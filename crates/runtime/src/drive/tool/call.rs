@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::Transient;
+use crate::drive::run_meter::TraceContext;
 use crate::drive::secret::Vault;
 use loopctl_engine::event::{Allowance, CallId, Tokens, ToolResult};
 use loopctl_lang::program::bind::run_input::LongLists;
@@ -38,6 +39,8 @@ pub struct ToolCall<'a> {
     pub deadline: Duration,
     /// What the run may still spend: an `llm` action makes no further attempt when its failed ones used that.
     pub left: Allowance,
+    /// Its place in the trace of its run.
+    pub trace: Option<TraceContext>,
     /// The wait for a model that an `llm` action asks.
     pub wait: Option<&'a PendingModelCall<'a>>,
 }

@@ -112,6 +112,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         model: "m",
         deadline,
         left: Allowance::default(),
+        trace: None,
         wait: None,
     };
     match next_attempt(&tool, 1, toolbox.call(&tool, &call).await) {

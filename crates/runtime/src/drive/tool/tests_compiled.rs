@@ -61,6 +61,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         model: "m",
         deadline: Duration::from_secs(20),
         left: Allowance::default(),
+        trace: None,
         wait: None,
     };
     world.toolbox.call(&tool, &call).await.result

@@ -30,6 +30,7 @@ pub use self::user_program::NamedProgram;
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
+use crate::drive::run_meter::TraceContext;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::ToolCall;
 use loopctl_engine::event::ToolFault;
@@ -57,7 +58,10 @@ impl CommandRunner {
     }
 
     async fn make(&self, tool: &CommandTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
-        let prepared = prepare(tool, &self.project.allow, &self.root, &call.scope(&self.vault))?;
+        let mut prepared = prepare(tool, &self.project.allow, &self.root, &call.scope(&self.vault))?;
+        if let Some(trace) = &call.trace {
+            prepared.join_trace(trace);
+        }
         process::run(&prepared).await
     }
 }
@@ -80,6 +84,19 @@ struct Prepared {
     env: Vec<(String, String)>,
     stdin: Option<Vec<u8>>,
     cwd: PathBuf,
+}
+
+impl Prepared {
+    /// Adds its place in the trace, unless the document declares one.
+    fn join_trace(&mut self, trace: &TraceContext) {
+        let names = ["TRACEPARENT", "TRACESTATE"];
+        if self.env.iter().any(|(name, _)| names.contains(&name.as_str())) {
+            return;
+        }
+        let values = [Some(&trace.parent), trace.state.as_ref()];
+        let pairs = names.into_iter().zip(values).filter_map(|(name, value)| Some((name.to_owned(), value?.clone())));
+        self.env.extend(pairs);
+    }
 }
 
 /// The program of an action, with all arguments and variables.

@@ -5,6 +5,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderNa
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
+use crate::drive::run_meter::TraceContext;
 use crate::drive::tool::call::ToolCall;
 use crate::drive::tool::output::fault;
 use loopctl_engine::event::ToolFault;
@@ -110,7 +111,10 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     };
     add_query(&mut url, &query);
     let content_type = body.is_some().then_some(content_type.as_str());
-    let headers = header_map(&headers, &call.key(), content_type)?;
+    let mut headers = header_map(&headers, &call.key(), content_type)?;
+    if let Some(trace) = &call.trace {
+        trace_headers(&mut headers, trace)?;
+    }
     Ok(HttpRequest { method, url, headers, body })
 }
 
@@ -244,6 +248,19 @@ pub(super) fn header_map(
     let key = utf8_percent_encode(key, RESERVED).to_string();
     default(HeaderName::from_static("idempotency-key"), header_value("idempotency-key", &key)?);
     Ok(headers)
+}
+
+/// The place in the trace, unless the document declares one.
+fn trace_headers(headers: &mut HeaderMap, trace: &TraceContext) -> Result<(), ToolFault> {
+    let (parent, state) = (HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate"));
+    if headers.contains_key(&parent) || headers.contains_key(&state) {
+        return Ok(());
+    }
+    headers.insert(parent, header_value("traceparent", &trace.parent)?);
+    if let Some(text) = &trace.state {
+        headers.insert(state, header_value("tracestate", text)?);
+    }
+    Ok(())
 }
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, ToolFault> {

@@ -46,6 +46,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         model: "m",
         deadline: Duration::from_secs(1),
         left: Allowance::default(),
+        trace: None,
         wait: None,
     };
     let scope = Scope {
