@@ -77,6 +77,12 @@ impl LogLine {
         Self { like_it, ..self }
     }
 
+    /// The name of the token that it is about.
+    pub fn token(&self) -> Option<&str> {
+        let token = self.fields.0.iter().find(|(name, _)| *name == "token");
+        token.and_then(|(_, value)| value.as_str())
+    }
+
     /// What makes it differ from another line: all but its time, and the numbers that only measure.
     pub fn sameness(&self) -> String {
         let mut key = format!("{} {} {}", self.level, self.target, self.message);
@@ -105,7 +111,9 @@ impl LogLine {
 
     fn text(&self) -> String {
         let Self { level, target, message, .. } = self;
-        let mut line = format!("{} {level:>5} {target}: {}", rfc3339(self.at_ms), escape::line(message));
+        // A message can't look as if it had fields.
+        let message = message.replace("=\"", "=\\\"");
+        let mut line = format!("{} {level:>5} {target}: {}", rfc3339(self.at_ms), escape::line(&message));
         for (name, value) in &self.fields.0 {
             let _ = match value {
                 Value::String(text) => {

@@ -11,21 +11,27 @@ use super::line::LogLine;
 
 /// How long equal warnings are counted, and not written.
 pub const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
-/// The most warnings of one place in the program that are written in this time, if each is about something else.
+/// The most warnings of one place in the program, and of one token, that are written in this time, if each is about something else.
 const MAX_LINES_OF_A_PLACE: usize = 200;
 
 /// The warnings and errors that were written lately.
 #[derive(Debug, Default)]
 pub struct Repeats {
     known: HashMap<String, Repeated>,
-    places: HashMap<Identifier, LoggingPlace>,
+    places: HashMap<LogSource, LoggingPlace>,
+}
+
+/// Whose lines share a bound: those of a place in the program about one token. Who has none can't hide the lines of others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct LogSource {
+    place: Identifier,
+    token: Option<String>,
 }
 
 /// A line that was written.
 #[derive(Debug)]
 struct Repeated {
-    /// The place in the program that wrote it.
-    place: Identifier,
+    source: LogSource,
     written_at: Instant,
     equal: u64,
     /// The last of the equal ones since; none if there was none.
@@ -59,20 +65,21 @@ impl Repeats {
             known.last = Some(line);
             return None;
         }
-        let place = self.places.entry(line.place.clone());
+        let source = LogSource { place: line.place.clone(), token: line.token().map(str::to_owned) };
+        let place = self.places.entry(source.clone());
         let place = place.or_insert_with(|| LoggingPlace { began_at: now, written: 0, like_it: 0, last: None });
         if is_over(place.began_at, now) && place.like_it == 0 {
             (place.began_at, place.written) = (now, 0);
         }
         // Those that come again have a line in each interval, too.
-        let held = self.known.values().filter(|known| known.place == line.place).take(MAX_LINES_OF_A_PLACE);
+        let held = self.known.values().filter(|known| known.source == source).take(MAX_LINES_OF_A_PLACE);
         if place.written >= MAX_LINES_OF_A_PLACE || held.count() >= MAX_LINES_OF_A_PLACE {
             place.like_it = place.like_it.saturating_add(1);
             place.last = Some(line);
             return None;
         }
         place.written += 1;
-        self.known.insert(key, Repeated { place: line.place.clone(), written_at: now, equal: 0, last: None });
+        self.known.insert(key, Repeated { source, written_at: now, equal: 0, last: None });
         Some(line)
     }
 

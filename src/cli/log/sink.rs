@@ -49,7 +49,7 @@ impl LogOutput {
         let dropped = Arc::<AtomicU64>::default();
         let thread = std::thread::Builder::new().name("log".to_owned());
         let (to, counted) = (std::io::stderr(), Arc::clone(&dropped));
-        let mut writer = LogWriter { format, repeats: Repeats::default(), to, dropped: counted };
+        let mut writer = LogWriter { format, repeats: Repeats::default(), to, is_cut: false, dropped: counted };
         let is_started = thread.spawn(move || writer.write_all(&lines)).is_ok();
         Self { format, queue: is_started.then_some(queue), dropped }
     }
@@ -93,6 +93,8 @@ struct LogWriter<W> {
     format: LogFormat,
     repeats: Repeats,
     to: W,
+    /// Whether the last line could be written in part only, as on a full disk.
+    is_cut: bool,
     dropped: Arc<AtomicU64>,
 }
 
@@ -102,7 +104,7 @@ impl<W: Write> LogWriter<W> {
         loop {
             match lines.recv_timeout(LOOK_INTERVAL) {
                 Ok(Queued::Line(line)) => self.take(*line),
-                Ok(Queued::Text(text)) => write(&mut self.to, &text),
+                Ok(Queued::Text(text)) => self.put(&text),
                 Ok(Queued::Finish(done)) => {
                     self.take_queued(lines);
                     self.report_dropped();
@@ -127,7 +129,7 @@ impl<W: Write> LogWriter<W> {
     fn take_queued(&mut self, lines: &Receiver<Queued>) {
         lines.try_iter().for_each(|queued| match queued {
             Queued::Line(line) => self.take(*line),
-            Queued::Text(text) => write(&mut self.to, &text),
+            Queued::Text(text) => self.put(&text),
             Queued::Finish(_) => {}
         });
     }
@@ -147,12 +149,67 @@ impl<W: Write> LogWriter<W> {
 
     fn write(&mut self, lines: impl IntoIterator<Item = LogLine>) {
         for line in lines {
-            write(&mut self.to, &line.written(self.format));
+            self.put(&line.written(self.format));
         }
+    }
+
+    /// Writes a text. After one that was cut, it begins on a line of its own.
+    fn put(&mut self, text: &str) {
+        let mut put = |text: &str| self.to.write_all(text.as_bytes()).and_then(|()| self.to.flush());
+        if self.is_cut && put("\n").is_err() {
+            return;
+        }
+        self.is_cut = put(text).is_err();
     }
 }
 
 /// A log that can't be written can't be reported.
 fn write(mut to: impl Write, line: &str) {
     let _ = to.write_all(line.as_bytes()).and_then(|()| to.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, Write};
+
+    use super::{LogFormat, LogWriter};
+    use crate::cli::log::repeats::Repeats;
+
+    /// A disk that has room for a few bytes until somebody clears it.
+    struct FullDisk {
+        room: usize,
+        written: Vec<u8>,
+    }
+
+    impl Write for FullDisk {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let taken = bytes.len().min(self.room);
+            if taken == 0 && !bytes.is_empty() {
+                return Err(Error::from(std::io::ErrorKind::StorageFull));
+            }
+            self.room -= taken;
+            self.written.extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_leaves_the_next_one_whole() {
+        let to = FullDisk { room: 10, written: Vec::new() };
+        let repeats = Repeats::default();
+        let mut writer =
+            LogWriter { format: LogFormat::Json, repeats, to, is_cut: false, dropped: std::sync::Arc::default() };
+        for line in ["{\"a\": 1}\n", "{\"b\": 2}\n", "{\"c\": 3}\n"] {
+            writer.put(line);
+        }
+        writer.to.room = 1_000;
+        writer.put("{\"d\": 4}\n");
+        writer.put("{\"e\": 5}\n");
+        let written = String::from_utf8(writer.to.written).unwrap();
+        assert_eq!(written, "{\"a\": 1}\n{\n{\"d\": 4}\n{\"e\": 5}\n");
+    }
 }

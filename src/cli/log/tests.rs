@@ -64,6 +64,12 @@ fn a_text_of_a_tenant_forges_no_line_and_shows_no_secret() {
     assert_eq!(object["loop"], "a\nERROR forged\u{1b}[31m\u{202E}?token=[hidden]\" x");
     assert_eq!(object["message"], format!("the loop {}", object["loop"].as_str().unwrap()));
     assert!(object["timestamp"].as_str().unwrap().ends_with('Z'));
+    let forged = line(|| tracing::warn!(run_id = "r", "failed run_id=\"other\" by=\"ann\""));
+    let text = forged.written(LogFormat::Text);
+    assert!(text.contains(r#"failed run_id=\"other" by=\"ann" run_id="r""#), "{text}");
+    let token = format!("loopctl-{}", "aB3-_x".repeat(7) + "9");
+    let shown = line(|| tracing::warn!("the call failed with {token}")).written(LogFormat::Text);
+    assert!(!shown.contains("aB3"), "{shown}");
 }
 
 #[test]
@@ -128,6 +134,18 @@ fn a_flood_of_different_warnings_of_one_place_is_bounded_and_counted() {
     repeats.all(now + 9 * REPEAT_INTERVAL);
     repeats.all(now + 9 * REPEAT_INTERVAL);
     assert!(format!("{repeats:?}").len() < 100, "nothing is kept: {repeats:?}");
+}
+
+#[test]
+fn the_refusals_of_one_token_do_not_hide_those_of_another() {
+    let mut repeats = Repeats::default();
+    let now = clock::instant();
+    assert_eq!(flood(&mut repeats, 5_000, now), 200);
+    let refused = |token: &str| lines(|| (0..300).for_each(|path| tracing::warn!(path, token, "refused")));
+    // Of one place too: a flood of those who have no token leaves room for each that is known.
+    for token in ["ann", "bob"] {
+        assert_eq!(refused(token).into_iter().filter_map(|line| repeats.admit(line, now)).count(), 200, "{token}");
+    }
 }
 
 #[test]

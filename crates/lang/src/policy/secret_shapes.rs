@@ -42,6 +42,7 @@ const GITHUB: &str = "a GitHub token";
 const GITLAB: &str = "a GitLab token";
 const SLACK: &str = "a Slack token";
 const STRIPE: &str = "a Stripe key";
+const LOOPCTL: &str = "a token of loopctl";
 
 const PREFIXES: &[Prefix] = &[
     prefix("sk-ant-", 20, API_KEY),
@@ -88,6 +89,8 @@ const PREFIXES: &[Prefix] = &[
     prefix("hf_", 30, "a Hugging Face token"),
     prefix("dop_v1_", 40, "a DigitalOcean token"),
     prefix("SG.", 40, "a SendGrid key"),
+    // Those of a server, and those that answer one pause.
+    prefix("loopctl-", 43, LOOPCTL),
 ];
 
 /// The text before a value that makes the value secret.
