@@ -34,8 +34,16 @@ impl<'w> ShownModelWait<'w> {
 
 /// The wait in a few words, the most important first: lists cut them.
 pub fn brief(wait: &ModelWait, now_ms: i64) -> String {
+    let ModelWait { model, kind, attempts, .. } = wait;
     let since = elapsed(wait.since_ms, now_ms);
-    format!("the model {} is away for {since}: {} ({})", wait.model, wait.kind, plural(wait.attempts, "attempt"))
+    match wait.again_at_ms > now_ms {
+        true => format!("the model {model} is away for {since}: {kind} ({})", plural(*attempts, "attempt")),
+        // It may reply by now.
+        false => format!(
+            "the model {model} failed for {since} and is asked again: {kind} ({})",
+            plural(*attempts, "attempt")
+        ),
+    }
 }
 
 /// The wait of this run in a sentence.
@@ -46,8 +54,9 @@ pub fn sentence(wait: &ModelWait, of: &str, now_ms: i64) -> String {
         true => format!("it is asked again in {}", elapsed(now_ms, *again_at_ms)),
         false => "it is being asked again".to_owned(),
     };
+    let state = if *again_at_ms > now_ms { "is away" } else { "fails" };
     format!(
-        "the model {model} {asker}is away since {} ({}): {} failed, the last one with {kind}; {again}",
+        "the model {model} {asker}{state} since {} ({}): {} failed, the last one with {kind}; {again}",
         rfc3339(*since_ms),
         elapsed(*since_ms, now_ms),
         plural(*attempts, "attempt")

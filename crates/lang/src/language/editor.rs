@@ -320,7 +320,8 @@ fn describe(keywords: &mut Map<String, Value>) {
         .filter_map(|(at, (keyword, word))| {
             let value = keywords.get(keyword).filter(|value| !value.is_object() && !value.is_array())?;
             // The widths of integers are no bounds that anyone thinks of.
-            (value.as_u64().is_none_or(|value| value < u64::from(u32::MAX))).then(|| (at, format!("{word} `{value}`")))
+            let is_width = value.as_f64().is_some_and(|value| value.abs() >= f64::from(u32::MAX));
+            (!is_width).then(|| (at, format!("{word} `{value}`")))
         })
         .collect();
     if !facts.is_empty() {

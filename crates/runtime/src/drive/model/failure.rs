@@ -213,7 +213,8 @@ impl Peer {
             400 if reported.refuses_key() => AttemptFailure::key(message),
             400 | 404..=499 if reported.is_too_long() => reported.refused_length(message),
             400 | 403 if reported.is_busy() => {
-                AttemptFailure { after: after.or(reported.after), ..AttemptFailure::unreachable(message) }
+                let after = after.or(reported.after);
+                AttemptFailure { status: Some(status), after, ..AttemptFailure::unreachable(message) }
             }
             400..=499 => {
                 message.push_str(match status {

@@ -15,10 +15,10 @@ const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
 /// Whether bytes begin a stream of events; `None`: more are needed. What has the label of one is one, unless it begins
 /// as JSON does.
-pub(super) fn is_stream(begun: &[u8], labelled: bool) -> Option<bool> {
-    let text = begun.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begun).trim_ascii_start();
+pub(super) fn is_stream(head: &[u8], labelled: bool) -> Option<bool> {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     match text.first() {
-        None if begun.len() > MAX_BLANK => Some(labelled),
+        None if head.len() > MAX_BLANK => Some(labelled),
         None => None,
         Some(b'{' | b'[') => Some(false),
         Some(_) if labelled => Some(true),
