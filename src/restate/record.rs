@@ -72,6 +72,7 @@ pub enum RestReason {
 /// A write to the journal of a run, or of a run that it calls.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "most are the larger one; a box would be an allocation for each event")]
 pub enum JournalWrite {
     /// A run and its first event.
     Run(Box<RunWrite>),
